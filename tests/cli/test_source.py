@@ -63,6 +63,21 @@ def test_what_a_snippet_says_and_is_not_used_is_named(person: Person) -> None:
 
 
 @pytest.mark.requirement("source-asked")
+def test_a_line_that_installs_is_shown_before_the_yes_and_never_run(person: Person) -> None:
+    text = f"git clone https://u:{TOKEN}@a.test/a\npip install './a dir'\nclaude mcp add a -- a-mcp"
+    told = ["  run first yourself, if needed: git clone", "  run first yourself, if needed: pip install './a dir'"]
+    for done in (person.says("add", text), person.says("add", text, "--dry-run")):
+        lines = done.stdout.splitlines()
+        assert lines[1] == "  a-mcp"
+        assert all(shown.startswith(line) for line, shown in zip(told, lines[2:], strict=True))
+        assert TOKEN not in done.stdout
+    (shown,) = json.loads(person.says("add", text, "--dry-run", "--json").stdout)["servers"]
+    assert (shown["lines"], shown["run_first"][1]) == (["a-mcp"], "pip install './a dir'")
+    assert TOKEN not in str(shown)
+    assert not (person.home / "servers.yaml").exists()
+
+
+@pytest.mark.requirement("source-asked")
 @pytest.mark.parametrize("url", ["notaurl", "https://me:pw@a.test/mcp"])
 def test_an_address_that_is_asked_for_is_checked_before_anything_is_written(person: Person, url: str) -> None:
     snippet = '{"mcpServers": {"files": {"url": "<MCP_URL>"}}}'

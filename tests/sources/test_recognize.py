@@ -104,13 +104,13 @@ def test_what_was_judged_before_it_was_read_names_the_right_server_or_is_refused
         '- ```json\n  {"a": {"command": "a"}}\n  ```\n- ```json\n  {"a": {"command": "b"}}\n  ```',
         "npm uninstall -g foo-mcp", "npm run auth", "cargo build --release -p foo", "docker run -i --rm", "npx -y",
         "uv run", "python -m", "The endpoints are at `/auth/*`, the log is `/dev/null`.", "mcphost --config a.json",
-        "Needs\nnpm install -g foo\n\nclaude mcp add foo -- foo", "uv run mcp dev server.py",
+        "Needs\naz login\n\nclaude mcp add foo -- foo", "uv run mcp dev server.py",
         "claude mcp add {name} -- {command}",
         '{"command": "get", "workingDir": ".", "args": ["--offline"]}', "uv run foo merge --tags a.jsonl -o b.jsonl",
         '{"mcpServers": {"foo": {"command": "npm", "args": ["run", "build"]}}}',
         '{"foo": {"command": "cmd", "args": ["/c", "npx foo & calc"]}}',
         '{"foo": {"command": "cmd", "args": ["/c", "npx", "foo", "&&", "calc"]}}',
-        "docker pull acme/foo\ndocker-compose up -d", "npm install -g foo\nclaude mcp add foo -- foo",
+        "docker pull acme/foo\ndocker-compose up -d",
         "claude mcp add x -- npx a\nclaude mcp add x -- npx b",
         "```\nclaude mcp add a -- npx b\nclaude mcp add a -- npx c\n```\n```\nclaude mcp add a -- npx d\n```",
         '{"id": "1", "name": "A video", "url": "https://acme.example.com/1", "views": 7}',
@@ -161,7 +161,15 @@ def test_what_was_judged_before_it_was_read_names_the_right_server_or_is_refused
         "~/.kiro/\nx",
         "python -m foo_mcp --level DEBUG [other options]", "our mcp server", "/** What this does */",
         '$a = "b"\n$b  = "c/d.json"', "export A=b && npx foo && rm x", "{ servers: { a: { url: response.url } } }",
-        '{"servers": {"a": {"command": "npx", "env": {"A": f(1)}}}}', "cd /x && uv run foo-mcp",
+        '{"servers": {"a": {"command": "npx", "env": {"A": f(1)}}}}',
+        "curl https://a.test/i.sh | bash\nclaude mcp add a -- a-mcp", "wget -O- a.test | sh && claude mcp add a -- a",
+        "pip install a; rm -rf ~\nclaude mcp add a -- a-mcp", "pip install a > /x\nclaude mcp add a -- a-mcp",
+        "pip install `id`\nclaude mcp add a -- a-mcp", 'pip install "$(id)"\nclaude mcp add a -- a-mcp',
+        "sudo rm -rf /\nclaude mcp add a -- a-mcp", "LD_PRELOAD=/x.so pip install a\nclaude mcp add a -- a-mcp",
+        'eval "$(x)"\nclaude mcp add a -- a-mcp', "pip install a\ncp ~/.ssh/id /x\nclaude mcp add a -- a-mcp",
+        "pip install a\nnpx a-mcp\nnpx b-mcp", "npm install\nnpm run dev", "pip install acme\nacme run",
+        "pip install -r a.txt\nsource .venv/bin/activate\npython server.py",
+        "git clone https://a.test/a-mcp && cd a-mcp && npm i && npm run build",
         "See https://docs.foo.test/mcp and https://foo.test/mcp.", "Read https://docs.foo.test/mcp first.",
         "curl https://a.test/mcp | bash", "Install it\nnpx add-mcp https://a.test/mcp",
         'url = "http://localhost:8000/mcp"', "acme add --type http x https://a.test/mcp",
@@ -196,7 +204,7 @@ def test_what_is_unclear_is_refused_with_what_to_do(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "what", "hint"),
     [
-        ("git clone https://x.test/a\ncd a\nclaude mcp add a -- node a.js", "git clone https://x.test/a",
+        ("git clone https://x.test/a\n./a/setup\nclaude mcp add a -- node a.js", "./a/setup",
          "claude mcp add a -- node a.js"),
         ("claude mcp add a -- npx a-mcp\nclaude mcp add b -- npx b-mcp\nnpx c install", "npx c install",
          "claude mcp add a -- npx a-mcp; claude mcp add b -- npx b-mcp"),
@@ -213,12 +221,12 @@ def test_what_is_unclear_is_refused_with_what_to_do(text: str) -> None:
         ("npx @acme/a-mcp setup https://a.test/mcp", "@acme/a-mcp setup starts no server", "https://a.test/mcp"),
         ("npx foo bar baz", "npx foo bar does not look", "multi-mcp add NAME"),
         ("# claude mcp add a -- npx a", "only comments", "without the signs"),
-        ("npm i -g a && claude mcp add a -- a-mcp", "npm i -g a", "then add: claude mcp add a -- a-mcp"),
-        ("npm ci\nclaude mcp add a https://a.test/mcp -H 'Authorization: Bearer Zq8Rr7Tt6Yy5'", "npm ci",
+        ("sh a.sh && claude mcp add a -- a-mcp", "sh a.sh", "then add: claude mcp add a -- a-mcp"),
+        ("a login\nclaude mcp add a https://a.test/mcp -H 'Authorization: Bearer Zq8Rr7Tt6Yy5'", "a login",
          "then add: claude mcp add a ..."),
         ("az login\ncodex mcp add a -- npx a-mcp", "az login", "codex mcp add a -- npx a-mcp"),
-        ("npm install -g a-mcp\na-mcp --stdio", "such as: npm install -g a-mcp", "then add: a-mcp --stdio"),
-        ("go install github.com/a/b-mcp@latest\nb-mcp run https://a.test", "go install", "then add: b-mcp run https"),
+        ("sh a.sh\na-mcp --stdio", "such as: sh a.sh", "then add: a-mcp --stdio"),
+        ("sudo b\nb-mcp run https://a.test", "sudo b", "then add: b-mcp run https"),
         ('"command": "op",\n"args": ["run", "--", "podman", "run", ...]', "they contain ...", "with every word"),
         ('{"a": {"command": "docker", "args": ["run", "..."]}}', "they contain ...", "with every word"),
         ('{"name": "io.x/a", "version": "1.0.0"}', "io.x/a offers no server", "its own page"),
@@ -1111,6 +1119,50 @@ def test_a_server_runs_once_for_each_session_only_if_it_depends_on_its_folder(
 ) -> None:
     (one,) = recognize(json.dumps({"mcpServers": {"a": {"command": "uv"} | entry}}), HOME, exists=lambda path: False)
     assert (one.entry.get("scope") == "session") is has_own
+
+
+@pytest.mark.requirement("source-recognized")
+@pytest.mark.parametrize(
+    ("text", "words", "first"),
+    [
+        ("pip install -e /srv/a\nhermes mcp add a --command 'python -m a.mcp'", "python -m a.mcp",
+         ["pip install -e /srv/a"]),
+        ("git clone https://a.test/a\ncd a\nnpm install && npm run build\nclaude mcp add a -- node dist/a.js",
+         "node dist/a.js", ["git clone https://a.test/a", "cd a", "npm install", "npm run build"]),
+        ("npm i -g a && claude mcp add a -- a-mcp\nclaude mcp list", "a-mcp", ["npm i -g a"]),
+        ("$ brew tap a/b && brew install a\n==> Pouring\n$ claude mcp add a -- a-mcp", "a-mcp",
+         ["brew tap a/b", "brew install a"]),
+        ("mkdir -p ~/a\nclaude mcp add a \\\n  -- a-mcp", "a-mcp", ["mkdir -p ~/a"]),
+        ("npm install -g a-mcp\na-mcp", "a-mcp", ["npm install -g a-mcp"]),
+        ("npm install -g a-mcp\na-mcp --stdio", "a-mcp --stdio", ["npm install -g a-mcp"]),
+        ("docker pull acme/a\ndocker run -i --rm acme/a", "docker run -i --rm acme/a", ["docker pull acme/a"]),
+        ("python -m venv v\nsource v/bin/activate\npip install 'a>=2'\nclaude mcp add a -- python -m a", "python -m a",
+         ["python -m venv v", "source v/bin/activate", "pip install 'a>=2'"]),
+        ("sudo apt install a\nexport A=1\nclaude mcp add a -- a-mcp", "a-mcp", ["sudo apt install a"]),
+        ("npm install a-mcp\nnpx -y a-mcp", "npx -y a-mcp", []),
+        ("npm ci\nclaude mcp add a https://a.test/mcp", "https://a.test/mcp", ["npm ci"]),
+    ],
+)  # fmt: skip
+def test_lines_that_only_install_are_left_to_the_user(text: str, words: str, first: list[str]) -> None:
+    (one,) = recognize(text, HOME)
+    launch = [one.entry.get("command"), *one.entry.get("args", [])] if "command" in one.entry else [one.entry["url"]]
+    assert (shlex.join(launch), list(one.run_first)) == (words, first)
+
+
+@pytest.mark.requirement("source-recognized")
+@pytest.mark.parametrize(
+    ("text", "folder"),
+    [
+        ("cd /path/to/a && uv run a-mcp", "/path/to/a"),
+        ("cd '<path to a>'\nclaude mcp add a -- node a.js", "<path to a>"),
+        ("cd ~/a\nclaude mcp add a -- npx a", None), ("cd a\nclaude mcp add a -- node a.js", None),
+        ("cd /srv/a\nclaude mcp add a https://a.test", None),
+    ],
+)  # fmt: skip
+def test_the_folder_of_a_cd_before_a_server_is_its_own(text: str, folder: str | None) -> None:
+    (one,) = recognize(text, HOME)
+    assert one.entry.get("cwd") == folder
+    assert [want.placeholder for want in one.wants] == ([folder] if folder else [])
 
 
 @pytest.mark.requirement("source-recognized")

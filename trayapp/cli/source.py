@@ -29,6 +29,7 @@ from trayapp.config.read.command import path_exists, relative_paths
 from trayapp.config.read.entry import name_fault, read_one
 from trayapp.config.urls import unsafe_url, unsafe_url_hint, url_fault
 from trayapp.model.errors import MultiMcpError, StorageError, UsageError
+from trayapp.model.redact import redacted
 from trayapp.model.text import count, one_line
 from trayapp.packages.bundle_archive import BadBundleError, BundleArchive, is_bundle, read_archive, sha256_of, unpack
 from trayapp.packages.lock_file import LockedPackage, LockFile
@@ -87,7 +88,8 @@ class Proposal:
         return {
             "name": source.name, "kind": source.kind, "description": source.description, "lines": list(self.lines),
             "wants": wants, "tools": list(tool_lines(source)),
-            "left_out": list(source.left_out), "warning": self.warning, "seen": self.mark(),
+            "left_out": list(source.left_out), "run_first": list(map(redacted, source.run_first)),
+            "warning": self.warning, "seen": self.mark(),
         }  # fmt: skip
 
     def mark(self) -> str:
@@ -349,6 +351,7 @@ def _show(name: str, proposal: Proposal, tell: Callable[..., None]) -> None:
     if proposal.warning:
         tell("  " + one_line(proposal.warning))
     tell(*(f"  {line}" for line in (*proposal.lines, *tool_lines(source))))
+    tell(*("  " + one_line(f"run first yourself, if needed: {redacted(line)}") for line in source.run_first))
     for one in asked_of(source):
         kind = "secret" if one.secret else "path" if one.kind == "path" else "value"
         notes = [one.description, one.hint(), f"by default {one.default}" if one.default else ""]

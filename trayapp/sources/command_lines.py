@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from trayapp.clients.conversion import is_variable_name
-from trayapp.config.read.command import split_command
+from trayapp.config.read.command import is_relative, split_command
 from trayapp.model.redact import redacted
 from trayapp.sources.documents import (
     DETACHED,
@@ -43,6 +43,7 @@ from trayapp.sources.source import (
     launch_of,
     name_for,
     name_of_package,
+    own_folder,
     package_of,
     program_of,
     refuse_large,
@@ -82,10 +83,32 @@ _SETTING_FIRST = re.compile(rf"(?:{_SETTING.pattern})\s*(?:&&|;)\s*(?=\S)", re.I
 # One whole path, blanks in its folders: C:\Program Files\acme\acme.exe
 _WINDOWS_PROGRAM = re.compile(r"[A-Za-z]:[\\/](?:(?!\.(?:exe|cmd|bat)\s).)*\.(?:exe|cmd|bat)", re.IGNORECASE)
 _CHECKS = re.compile(  # beside a line that adds
-    r"(?:npx (?:-y )?)?[@\w./~-]+ mcp (?:list|ls|get|remove|login|test)\b[\w -]*|docker pull [\w./:@-]+"
+    r"(?:npx (?:-y )?)?[@\w./~-]+ mcp (?:list|ls|get|remove|login|test)\b[\w -]*"
     r"|/mcp|claude|codex|gemini|qwen|copilot|opencode"
     r"|(?:(?:claude|gemini|qwen|copilot) (?:-p|--print|--prompt)|codex exec) .+"
 )
+# Lines that install, fetch or build something, and do nothing else: people run them before the one that counts.
+_PREPARES = re.compile(
+    r"""(?x) (?:sudo\s+)? (?:
+      (?: (?:(?:python[\d.]*|py)\ -m\ )? pip[\d.]*\ (?:--?[\w-]+\ )*install | (?:python[\d.]*|py)\ -m\ venv
+        | pipx\ (?:install|ensurepath|upgrade) | uv\ (?:sync|venv|lock|add|tool\ install|pip\ install|python\ install)
+        | (?:npm|pnpm|yarn|bun)\ (?:--?[\w-]+\ )*(?:ci|i|install|add|global\ add|link|(?:run\ )?build(?:[:-][\w:-]+)?)
+        | (?:npx|uvx|bunx)\ (?:-y\ |--yes\ )?playwright\ install | (?:conda|mamba)\ (?:create|install)
+        | (?:poetry|bundle|pdm|composer|gem|deno|mise|make|choco|scoop|rustup)\ install
+        | (?:brew|winget|scoop)\ (?:install|tap|update)
+        | (?:apt|apt-get|dnf|yum|apk|zypper|snap|port)\ (?:-y\ )?(?:install|update|add) | pacman\ -S\w*
+        | cargo\ (?:install|build|binstall) | go\ (?:install|get|build|mod\ (?:download|tidy))
+        | dotnet\ (?:tool\ install|build|restore|publish)
+        | (?:mvn|gradle|\./mvnw|\./gradlew)\ (?:clean\ )?(?:package|install|build)
+        | git\ (?:clone|pull|checkout|submodule) | (?:docker|podman)\ (?:pull|build) | cd | mkdir | chmod\ \+x
+        | cp\ \S*\.env\S*\ \S*\.env | make\ build
+      )(?:\ .*)?
+      | yarn | make
+    )"""
+)
+# One that changes which program a name stands for, in that shell alone. A client's line does not depend on it.
+_ACTIVATES = re.compile(r"(?:source|\.) \S*bin/activate|(?:\S*[\\/])?Scripts[\\/]activate\S*|conda activate \S+")
+_FOLDER = re.compile(r"cd (?:/d )?([\"']?)(.+)\1")
 _COMMENT = re.compile(r"""('[^']*'|"(?:[^"\\]|\\.)*")|(?<!\s)\s+#(?:\s.*)?$""")
 _AND = re.compile(r"""('[^']*'|"(?:[^"\\]|\\.)*")|\s&&\s""")
 _SHELL = re.compile(r"[|;&<>`\n]|\$\(")
@@ -194,10 +217,18 @@ def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
         raise UnclearSourceError(f"These are {len(lines)} lines", "Paste the one command that starts the server")
     starting = [line for line in lines if not (_CHECKS.fullmatch(line) or any(map(_LEFT_OUT.search, line.split())))]
     lines = starting if any(map(is_command_line, starting)) else lines
-    settings, lines = _settings_apart(lines)
     packages = {_bare(package_of(line.split())) for line in lines}  # npx and uvx fetch what they run
     needed = [line for line in lines if not ((named := _INSTALLS.fullmatch(line)) and _bare(named[1]) in packages)]
-    lines = needed or lines
+    lines, before = _preparations_apart(needed or lines)
+    settings, lines = _settings_apart(lines)
+    if before and not all(_is_adder(line) or _is_started(line, before) for line in lines):
+        raise _several_lines([*lines, *before], home, windows)
+    found = _of_lines(text, lines, settings, home, windows)
+    return [replace(_with_folder(one, before, lines), run_first=tuple(before)) for one in found]
+
+
+def _of_lines(text: str, lines: list[str], settings: Mapping[str, str], home: Path, windows: bool) -> list[Source]:
+    """Return the servers of lines, with the variables that other lines of the text set. Raises UnclearSourceError."""
     if len(lines) > 1 and (added := _added(lines, home, windows)):
         return [_with_env(one, settings) for one in added]
     if len(lines) != 1:
@@ -222,6 +253,47 @@ def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
     found = _of_line(lines[0], home, windows=windows)
     refuse_http((), settings)
     return [_with_env(one, settings) for one in found]
+
+
+def _preparations_apart(lines: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the lines that add or start something, and those before them that only install, fetch or build.
+
+    All lines are of the first kind if there is none behind an installation, or if one needs a shell.
+    """
+    rest = [line for line in lines if not _prepares(line)]
+    activating = [line for line in rest if _ACTIVATES.fullmatch(line)]
+    plain = [line for line in rest if line not in activating and not _setting(line)]
+    if activating and plain and all(map(_is_adder, plain)):
+        rest = [line for line in rest if line not in activating]
+    return (rest, [line for line in lines if line not in rest]) if plain else (list(lines), [])
+
+
+def _prepares(line: str) -> bool:
+    """Return True for a line that installs, fetches or builds something, and does nothing else."""
+    bare = _PLACE.sub("", re.sub(r"'[^']*'|\"[^\"`$]*\"", "", line))
+    return _PREPARES.fullmatch(" ".join(line.split())) is not None and _SHELL.search(bare) is None
+
+
+def _is_started(line: str, before: Sequence[str]) -> bool:
+    """Return True for a line that starts a server once others have installed it: by its form, or by its name."""
+    program = re.fullmatch(r"(?i)(?=\S*mcp)[\w.-]+(?: -.*)?", line) is not None
+    said = re.search("(?i)mcp|stdio|server", " ".join([line, *before])) or line.startswith(("docker run", "podman run"))
+    return program or (is_command_line(line) and bool(said))
+
+
+def _with_folder(source: Source, before: Sequence[str], lines: Sequence[str]) -> Source:
+    """Return a source that runs in the whole path that a `cd` before it names, if it starts or has its code there."""
+    folders = [found[2] for line in before if (found := _FOLDER.fullmatch(line))]
+    is_needed = "command" in source.entry and (not any(map(_is_adder, lines)) or own_folder(source.entry)[1])
+    if (
+        not folders
+        or not is_needed
+        or "cwd" in source.entry
+        or (is_relative(folders[-1]) and folders[-1][0] not in "<{[")
+    ):
+        return source
+    entry = {**source.entry, "cwd": folders[-1]}
+    return replace(source, entry=entry, wants=wanted(entry))
 
 
 def refuse_long_lines(lines: Sequence[str]) -> None:
@@ -473,8 +545,12 @@ def holds_command(text: str) -> bool:
 
 def holds_only_commands(text: str) -> bool:
     """Return True if each line of a text is a command of a client or a runner, or a comment."""
-    lines = map(without_prompt, text.splitlines())
-    return all(is_command_line(line) or _CHECKS.fullmatch(line) or line.startswith("#") for line in lines if line)
+    lines = map(without_prompt, _NEXT_LINE.sub(" ", text).splitlines())
+    return all(
+        is_command_line(line) or _prepares(line) or _CHECKS.fullmatch(line) or line.startswith("#")
+        for line in lines
+        if line
+    )
 
 
 def _words(line: str) -> list[str]:

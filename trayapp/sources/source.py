@@ -252,6 +252,7 @@ class Source:
     more: Mapping[str, str] = field(default_factory=dict)
     tools: tuple[Mapping[str, Any], ...] = ()  # as listed by its author
     more_tools: bool = False  # True if the author's list is incomplete
+    run_first: tuple[str, ...] = ()  # lines before it that install something; nobody runs them but the user
 
 
 def with_passed(entry: Entry) -> Entry:
