@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from trayapp.catalog.approval_store import Pin, definition_hash, load, pinned, save
-from trayapp.catalog.cache import file_name
 from trayapp.inspection.finding import Finding
 
 TOOL = {"name": "echo", "description": "Zoë says \ud83d", "inputSchema": {"type": "object"}, "icons": [{"src": "x"}]}
@@ -22,13 +20,6 @@ def test_what_is_saved_is_read_again(tmp_path: Path) -> None:
     known = load(tmp_path, "s")
     assert (known.known, known.tools) == (True, tools)
     assert known.tools["echo"].definition == TOOL
-
-
-def test_a_file_of_the_first_form_is_read(tmp_path: Path) -> None:
-    pin = {"hash": definition_hash(TOOL, beside=False), "definition": TOOL, "approved": True, "findings": []}
-    text = json.dumps({"version": 1, "server": "s", "tools": {"echo": pin}})
-    (tmp_path / file_name("s")).write_text(text, encoding="utf-8")
-    assert load(tmp_path, "s").tools == {"echo": Pin(definition_hash(TOOL, beside=False), pinned(TOOL), beside=False)}
 
 
 def test_a_definition_that_cannot_be_read_is_like_no_other() -> None:
@@ -67,7 +58,6 @@ def test_of_other_members_words_count_and_what_differs_from_list_to_list_does_no
     before = {**TOOL, **BESIDE}
     assert (definition_hash({**before, member: value}) == definition_hash(before)) is same
     assert definition_hash(before) != definition_hash(TOOL)
-    assert definition_hash(before, beside=False) == definition_hash(TOOL, beside=False)
 
 
 def test_other_members_that_are_large_are_not_kept() -> None:

@@ -108,7 +108,7 @@ def waits_for_lease(number: int) -> bool:
 def disk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Return the abilities of a system or a disk."""
     if request.param in ("without leases", "with neither"):
-        monkeypatch.setattr(files, "_set_lease", lambda descriptor, kind: None)
+        monkeypatch.setattr(files, "take_lease", lambda descriptor, exclusive=False: None)
     if request.param in ("without exchange", "with neither"):
         monkeypatch.setattr(files, "exchange", lambda one, other: False)
     return str(request.param)

@@ -20,8 +20,9 @@ from tests.patience import stretched
 from trayapp.cli.app import program
 from trayapp.cli.verbs import PROGRAM, VERBS
 from trayapp.clients.table import CLIENTS
-from trayapp.config.read.fields import HISTORY_KEYS, HTTP_KEYS, PROFILE_KEYS, SERVER_KEYS, SETTING_KEYS, TOOL_KEYS
+from trayapp.config.read.fields import SERVER_KEYS, SETTING_KEYS, TOOL_KEYS
 from trayapp.config.read.parse import parse
+from trayapp.model.config import HistorySettings, HttpSettings, Profile
 from trayapp.service.command_line import own_command
 from trayapp.service.guide import page, topics
 
@@ -74,8 +75,8 @@ def test_every_key_of_a_server_and_every_setting_is_explained_once() -> None:
     assert keys_in(of_servers) == Counter(SERVER_KEYS)
     assert keys_in(section(text, "Settings")) == Counter(SETTING_KEYS)
     rows = {line.split("`")[1]: line for line in text.splitlines() if line.startswith("| `")}
-    for row, keys in (("http", HTTP_KEYS), ("history", HISTORY_KEYS), ("profiles", PROFILE_KEYS)):
-        assert [key for key in sorted(keys) if f"`{key}`" not in rows[row]] == []
+    for row, kind in (("http", HttpSettings), ("history", HistorySettings), ("profiles", Profile)):
+        assert [key for key in kind._fields if f"`{key}`" not in rows[row]] == []
     assert [key for key in sorted(TOOL_KEYS) if f"`{key}" not in section(text, "Every server")] == []
 
 

@@ -412,14 +412,12 @@ class Accounts:
         now: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]],
         changed: Callable[[], None] = lambda: None,
-        login: Callable[[], Awaitable[Login]] = sdk_login,
     ) -> None:
         self.vault = vault
         self._tasks = tasks
         self._now = now
         self._sleep = sleep
         self._changed = changed
-        self._login = login
         self._accounts: dict[AccountKey, Account] = {}
         self._in_progress: dict[AccountKey, SignIn] = {}
         self.met: dict[str, str] = {}  # server -> its address with resolved variables
@@ -469,11 +467,11 @@ class Accounts:
         await account.forget()
         if grant is None:
             return False
-        await (await self._login()).revoke(account.proving(grant))
+        await (await sdk_login()).revoke(account.proving(grant))
         return True
 
     async def _renew(self, grant: Grant) -> Grant:
-        return await (await self._login()).renew(grant, self._now)
+        return await (await sdk_login()).renew(grant, self._now)
 
     async def _run(self, key: AccountKey, sign_in: SignIn) -> None:
         """Run one sign-in from start to end. This is the boundary at which its failure stops."""
@@ -521,7 +519,7 @@ class Accounts:
         target = sign_in.target
         account = self.of(*target.key)
         try:
-            login = await self._login()
+            login = await sdk_login()
             request = SignInRequest(
                 url=target.url,
                 redirect_uri=callback.redirect_uri,

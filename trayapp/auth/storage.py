@@ -16,28 +16,17 @@ from trayapp.auth.os_keyring import KeyringEntries
 from trayapp.auth.sealed import PASSPHRASE, SealedFile
 from trayapp.auth.vault import NAMES, RecordPlace, Vault
 from trayapp.config.files import locked
+from trayapp.config.paths import HOME_VARIABLE
 
 SERVICE = "multi-mcp"
-HOME_VARIABLE = "MULTI_MCP_HOME"
 SEALED_NAME = "secrets.sealed"  # beside servers.yaml
 HOME_HEX = 8
 Value = TypeVar("Value")
 Store = Literal["keyring", "file"]
 
 
-class KeyringPlace(NamedTuple):
-    """Records in the operating system's keyring."""
-
-    records: Records
-    entries: KeyringEntries
-
-    def would_ask(self, *, writing: bool) -> bool:
-        """Return True if an access now would show the user a dialog (RecordPlace). Blocks."""
-        return self.entries.would_ask(writing=writing)
-
-
-class SealedPlace(NamedTuple):
-    """Records in the encrypted file, whose key may be in the keyring."""
+class Place(NamedTuple):
+    """A RecordPlace: records in the keyring, or in the encrypted file, whose key may be in the keyring."""
 
     records: Records
     keyring: KeyringEntries | None
@@ -47,14 +36,14 @@ class SealedPlace(NamedTuple):
         return self.keyring is not None and self.keyring.would_ask(writing=writing)
 
 
-def place_for(store: Literal["keyring", "file"], config_file: Path, environ: Mapping[str, str]) -> RecordPlace:
+def place_for(store: Store, config_file: Path, environ: Mapping[str, str]) -> RecordPlace:
     """Return the place that `settings.token_store` selects. Opens nothing."""
     entries = KeyringEntries(service_of(environ))
     if store == "keyring":
-        return KeyringPlace(ChunkedRecords(entries), entries)
+        return Place(ChunkedRecords(entries), entries)
     passphrase = environ.get(PASSPHRASE, "")
     keyring = None if passphrase else entries
-    return SealedPlace(SealedFile(config_file.with_name(SEALED_NAME), passphrase, keyring), keyring)
+    return Place(SealedFile(config_file.with_name(SEALED_NAME), passphrase, keyring), keyring)
 
 
 def service_of(environ: Mapping[str, str]) -> str:

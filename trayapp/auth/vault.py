@@ -219,13 +219,13 @@ class Vault:
         await self._store_names(asked=True)
         return there
 
-    async def secret_names(self, *, asked: bool = True) -> list[str]:
-        """Return all names, sorted. If the list cannot be read, only those in memory. `asked` as in `read`.
+    async def secret_names(self) -> list[str]:
+        """Return all names, sorted. If the list cannot be read, only those in memory. The keyring may show its dialog.
 
         The vault stores the list itself, because not every keyring can list its entries.
         """
         try:
-            text = await self._do(lambda records: records.read(NAMES), asked)
+            text = await self._do(lambda records: records.read(NAMES), asked=True)
         except KeyringUnavailableError:
             text = None
         return _relisted(text, self._relisted)

@@ -28,8 +28,7 @@ from trayapp.wire.jsonio import JsonError, dumps, loads
 log = logging.getLogger(__name__)
 
 FOLDER_NAME = "approved"  # beside servers.yaml
-VERSION = 3  # of the file format; in version 1 a definition was an object, in version 2 wording alone held tools back
-READ = (1, 2, VERSION)
+VERSION = 3  # of the file format; a file of another version counts as broken
 HASH_BYTES = 16
 BROKEN = ".broken"  # suffix of a file that could not be read
 PINNED = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
@@ -50,16 +49,15 @@ class Pin(NamedTuple):
     """Definition of one tool as approved or, with `approved` false, as held back for `findings`. An approved tool with
     `findings` is served, and reported until the user has approved it.
 
-    `text`: its definition as JSON, parsed only when the server sends a different one. `beside`: members beside PINNED
-    are compared, too; earlier versions did not do so. `unread`: not yet inspected for orders. `seen`: False if it was
-    pinned without inspection, which was switched off. `declined`: hash of a later definition that the user declined.
+    `text`: its definition as JSON, parsed only when the server sends a different one. `unread`: not yet inspected for
+    orders. `seen`: False if it was pinned without inspection, which was switched off. `declined`: hash of a later
+    definition that the user declined.
     """
 
     hash: str
     text: str
     approved: bool = True
     findings: tuple[Finding, ...] = ()
-    beside: bool = True
     unread: bool = False
     declined: str = ""
     seen: bool = True
@@ -118,14 +116,11 @@ def _beside(item: Item) -> Item:
     return {key: item[key] for key in item if key not in PINNED_SET}
 
 
-def definition_hash(item: Item, *, beside: bool = True) -> str:
-    """Return a hash that is equal for equal definitions, in any order of keys. `beside`: include the members that are
-    not in PINNED."""
+def definition_hash(item: Item) -> str:
+    """Return a hash that is equal for equal definitions, in any order of keys."""
     definition = item
     if not item.keys() <= PINNED_SET:
-        definition = _counting(item)
-        if beside:
-            definition[""] = _steady(_beside(item), 0)  # cannot be a member's name
+        definition = {**_counting(item), "": _steady(_beside(item), 0)}  # "" is no member's name
     try:
         data = orjson.dumps(definition, option=orjson.OPT_SORT_KEYS)
     except TypeError:  # a lone surrogate, a large integer, deep nesting: members inside keep the server's order
@@ -179,7 +174,7 @@ def _as_json(pin: Pin) -> dict[str, Any]:
     written = {"hash": pin.hash, "definition": pin.text, "approved": pin.approved, "findings": findings}
     rare = {"unread": pin.unread, "declined": pin.declined, "seen": pin.seen}
     usual = {"unread": False, "declined": "", "seen": True}
-    return {**written, "beside": pin.beside, **{key: value for key, value in rare.items() if value != usual[key]}}
+    return {**written, **{key: value for key, value in rare.items() if value != usual[key]}}
 
 
 def _parse(server: str, data: bytes) -> tuple[dict[str, Pin], dict[str, str]]:
@@ -188,7 +183,7 @@ def _parse(server: str, data: bytes) -> tuple[dict[str, Pin], dict[str, str]]:
     Raises ValueError (JsonError is one) for anything that `save` did not write for this server.
     """
     raw = loads(data)
-    if not isinstance(raw, dict) or raw.get("version") not in READ or raw.get("server") != server:
+    if not isinstance(raw, dict) or raw.get("version") != VERSION or raw.get("server") != server:
         raise ValueError("not written by this version for this server")
     tools = raw.get("tools")
     if not isinstance(tools, dict):
@@ -196,25 +191,20 @@ def _parse(server: str, data: bytes) -> tuple[dict[str, Pin], dict[str, str]]:
     allowed = raw.get("allowed", {})
     if not isinstance(allowed, dict) or not all(isinstance(digest, str) for digest in allowed.values()):
         raise ValueError("allowed has the wrong type")
-    pins = {name: _pin(value) for name, value in tools.items()}
-    if raw["version"] < VERSION:  # tools that were held back then are inspected again
-        pins = {name: pin for name, pin in pins.items() if pin.approved}
-    return pins, allowed
+    return {name: _pin(value) for name, value in tools.items()}, allowed
 
 
 def _pin(value: Any) -> Pin:
     if not isinstance(value, dict) or not isinstance(value.get("hash"), str):
         raise ValueError("a tool has no hash")
-    definition, approved, findings = value.get("definition"), value.get("approved"), value.get("findings")
-    text = pinned(definition) if isinstance(definition, dict) else definition
+    text, approved, findings = value.get("definition"), value.get("approved"), value.get("findings")
     if not isinstance(text, str) or not isinstance(approved, bool) or not isinstance(findings, list):
         raise ValueError("a tool has a value of the wrong type")
-    beside, unread = value.get("beside") is True, value.get("unread") is True
+    unread, seen = value.get("unread") is True, value.get("seen") is not False
     declined = value.get("declined", "")
     if not isinstance(declined, str):
         raise ValueError("a tool has a value of the wrong type")
-    seen = value.get("seen") is not False
-    return Pin(value["hash"], text, approved, tuple(map(_finding, findings)), beside, unread, declined, seen)
+    return Pin(value["hash"], text, approved, tuple(map(_finding, findings)), unread, declined, seen)
 
 
 def _finding(value: Any) -> Finding:

@@ -21,8 +21,7 @@ from trayapp.catalog.schema.tool import RULES, is_sound
 from trayapp.catalog.variants import Variant, as_json, from_json
 from trayapp.config.files import replace_file
 from trayapp.model.errors import StorageError
-from trayapp.model.offer import LISTS, NO_TRAITS, UNREAD, Offer, ServerTraits
-from trayapp.wire.capabilities import EVENTS, SKILLS, announces
+from trayapp.model.offer import LISTS, NO_TRAITS, Offer, ServerTraits
 from trayapp.wire.jsonio import JsonError, dumps, loads
 
 Freshness = Literal["fresh", "stale", "invalid"]
@@ -38,10 +37,7 @@ STEM_LONGEST = 80  # characters of the server's name in a file name, whose limit
 # Non-blocking: opening a pipe would hang the start.
 _READING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
-_LISTS = tuple(LISTS)
-_LATER = {"skills": SKILLS, "events": EVENTS}  # lists that earlier versions did not write
 _OFFER_FIELDS = tuple(field.name for field in fields(Offer))
-_LATER_FIELDS = ("signed", "older", "older_instructions", "older_capabilities")  # as for _LATER
 
 log = logging.getLogger(__name__)
 
@@ -180,21 +176,18 @@ def _parse(server: str, data: bytes) -> CacheEntry:
     raw = loads(data)
     if not isinstance(raw, dict) or raw.get("version") != VERSION or raw.get("server") != server:
         raise ValueError("not written by this version for this server")
-    facts: dict[str, Any] = {name: _items(raw, name) for name in _LISTS}
     _expect(raw, str, "hash", "protocol")
     _expect(raw, float, "saved_at")
-    _expect(raw, (dict, type(None)), "capabilities", "server_info")
-    _expect(raw, (str, type(None)), "instructions")
+    _expect(raw, (dict, type(None)), "capabilities", "server_info", "older_capabilities")
+    _expect(raw, (str, type(None)), "instructions", "older_instructions")
     _expect(raw, (int, type(None)), "ttl_ms")
-    _expect(raw := {"failed": {}, "results": {}, **raw}, dict, "failed", "results")  # older versions wrote none
-    facts |= {name: raw[name] for name in _OFFER_FIELDS if name not in (*_LISTS, *_LATER_FIELDS)}
+    _expect(raw, dict, "failed", "results", "older")
+    facts: dict[str, Any] = {name: raw.get(name) for name in _OFFER_FIELDS}
+    facts |= {name: _items(raw, name) for name in LISTS}
+    facts["older"] = {name: _items(raw["older"], name) for name in LISTS if name in raw["older"]}
     facts["results"] = {name: more for name, more in raw["results"].items() if isinstance(more, dict)}
-    unread = {name: UNREAD for name in _LATER if name not in raw and announces(raw["capabilities"], _LATER[name])}
-    facts["failed"] = unread | {name: str(why) for name, why in raw["failed"].items() if name in _LISTS}
-    facts["signed"] = raw.get("signed") is True  # earlier versions wrote neither it nor the older era's definitions
-    facts["older"] = {name: _items(older, name) for name in LISTS if name in (older := raw.get("older") or {})}
-    facts["older_instructions"] = said if isinstance(said := raw.get("older_instructions"), str) else None
-    facts["older_capabilities"] = able if isinstance(able := raw.get("older_capabilities"), dict) else None
+    facts["failed"] = {name: str(why) for name, why in raw["failed"].items() if name in LISTS}
+    facts["signed"] = raw.get("signed") is True
     return CacheEntry(
         server,
         raw["hash"],
@@ -207,7 +200,7 @@ def _parse(server: str, data: bytes) -> CacheEntry:
 
 
 def _traits(raw: dict[str, Any]) -> ServerTraits:
-    """Return the server's traits; a file without them, written by an earlier version, has none."""
+    """Return the server's traits. A file has none if nothing is known of them."""
     found = raw.get("traits")
     if not isinstance(found, dict) or not isinstance(asks := found.get("asks"), list):
         return NO_TRAITS
@@ -222,7 +215,7 @@ def _sound(raw: Any) -> frozenset[int] | None:
 
 
 def _items(raw: dict[str, Any], name: str) -> tuple[dict[str, Any], ...]:
-    items = raw.get(name, [] if name in _LATER else None)
+    items = raw.get(name)
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise ValueError(f"{name} is not a list of objects")
     return tuple(items)

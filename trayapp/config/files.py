@@ -32,6 +32,10 @@ from trayapp.model.errors import FileChangedError, StorageError
 from trayapp.wire.lock import FileLock
 from trayapp.wire.rundir import run_dir
 
+if sys.platform == "linux":
+    import fcntl
+    import signal
+
 # Linux, renameat2(2); macOS, renamex_np(2)
 _HERE = -100  # AT_FDCWD
 _LINUX_EXCHANGE, _MAC_EXCHANGE = 2, 2
@@ -45,52 +49,30 @@ READ_BYTES = 1 << 16
 DRAIN_MOST = 16  # reads: twice the kernel's queue; a program that writes there constantly must not block us
 
 
-def take_lease(descriptor: int) -> bool | None:
-    """Take a lease on a file open for reading. Return False if a process has it open for writing, None if unknown."""
+def take_lease(descriptor: int, *, exclusive: bool = False) -> bool | None:
+    """Take a lease on an open file. Return False if a process has it open for writing, None if leases are unknown here.
+
+    While an `exclusive` one is held, on a file that nobody else has open, readers block, too.
+    """
     if sys.platform != "linux":
         return None
-    import fcntl
-
-    return _set_lease(descriptor, fcntl.F_RDLCK)
-
-
-def take_exclusive_lease(descriptor: int) -> bool | None:
-    """Take a lease on a file that nobody else has open: readers block, too. Return as `take_lease` does."""
-    if sys.platform != "linux":
-        return None
-    import fcntl
-
-    return _set_lease(descriptor, fcntl.F_WRLCK)
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)  # ignored; SIGIO for a broken lease would kill us
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_WRLCK if exclusive else fcntl.F_RDLCK)
+    except OSError as error:
+        return False if error.errno == errno.EAGAIN else None
+    return True
 
 
 def is_lease_awaited(descriptor: int) -> bool:
     """Return True if a program waits for our lease, or did until the system ended it."""
-    if sys.platform != "linux":
-        return False
-    import fcntl
-
-    return fcntl.fcntl(descriptor, fcntl.F_GETLEASE) != fcntl.F_RDLCK
+    return sys.platform == "linux" and fcntl.fcntl(descriptor, fcntl.F_GETLEASE) != fcntl.F_RDLCK
 
 
 def end_lease(descriptor: int) -> None:
     """End our lease, so that waiting programs continue. Closing the descriptor does so, too."""
-    if sys.platform != "linux":
-        return
-    import fcntl
-
-    fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
-
-
-def _set_lease(descriptor: int, kind: int) -> bool | None:
-    import fcntl
-    import signal
-
-    try:
-        fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)  # ignored; SIGIO for a broken lease would kill us
-        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, kind)
-    except OSError as error:
-        return False if error.errno == errno.EAGAIN else None
-    return True
+    if sys.platform == "linux":
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
 
 
 def exchange(one: Path, other: Path) -> bool:
@@ -368,7 +350,7 @@ def _replace(old: _HeldFile, fresh: Path, target: Path, still_right: Callable[[]
     old.wait_for_writer()
     still_right()
     with fresh.open("r+b", buffering=0) as file:
-        take_exclusive_lease(file.fileno())  # nobody reads our file until we know that it stays
+        take_lease(file.fileno(), exclusive=True)  # nobody reads our file until we know that it stays
         try:
             is_exchanged = exchange(fresh, target)
         except FileNotFoundError:

@@ -49,20 +49,22 @@ def expand(text: str, lookup: Lookup, keyring: Lookup) -> ExpandedText:
 
     `keyring` gets the name of a secret, or `cmd:COMMAND`. A missing keyring entry is named `keyring:NAME`.
     """
-    missing: dict[str, None] = {}
-    expanded = _Expander(lookup, keyring, missing).expand(text, DEFAULT_LEVELS)
-    return ExpandedText(expanded, tuple(missing))
+    expander = _Expander(lookup, keyring)
+    return ExpandedText(expander.text(text), tuple(expander.missing))
 
 
 class _Expander:
-    """Expands one text and the defaults in it, and records missing variables."""
+    """Expands texts and the defaults in them, and collects the missing variables of all."""
 
-    def __init__(self, lookup: Lookup, keyring: Lookup, missing: dict[str, None]) -> None:
+    def __init__(self, lookup: Lookup, keyring: Lookup, missing: dict[str, None] | None = None) -> None:
         self._lookup = lookup
         self._keyring = keyring
-        self._missing = missing
+        self.missing: dict[str, None] = {} if missing is None else missing
 
-    def expand(self, text: str, levels: int) -> str:
+    def optional(self, text: str | None) -> str | None:
+        return None if text is None else self.text(text)
+
+    def text(self, text: str, levels: int = DEFAULT_LEVELS) -> str:
         if "$" not in text and "{" not in text:
             return text
         ends = _closings(text)
@@ -94,11 +96,11 @@ class _Expander:
         default = body["default"]
         if default is None:
             return self._or_missing(value, name)
-        return value or (self.expand(default, levels - 1) if levels else default)
+        return value or (self.text(default, levels - 1) if levels else default)
 
     def _or_missing(self, value: str | None, name: str) -> str:
         if value is None:
-            self._missing[name] = None
+            self.missing[name] = None
         return value or ""
 
 
@@ -122,12 +124,12 @@ def resolve(server: ServerConfig, environ: Mapping[str, str], keyring: Lookup, h
     bearer_token_env. Raise ConfigError for an address or text that cannot be used to start or send anything. Errors
     contain no values.
     """
-    resolver = _Resolver(environ.get, keyring)
+    resolver = _Expander(environ.get, keyring)
 
     def given(name: str) -> str | None:
         return environ.get(name, f"${{{name}}}" if name in server.env else None)
 
-    arguments = _Resolver(given, keyring, resolver.missing)
+    arguments = _Expander(given, keyring, resolver.missing)
     resolved = replace(
         server,
         command=_at_home(resolver.optional(server.command), home),
@@ -170,26 +172,12 @@ def variable_names(server: ServerConfig) -> tuple[tuple[str, ...], tuple[str, ..
         return "x"
 
     # A variable without a value expands to its default, and so to what that refers to.
-    resolver = _Resolver(variables.setdefault, note)
+    resolver = _Expander(variables.setdefault, note)
     lists = (server.args, server.env.values(), server.headers.values())
     texts = [server.command, server.cwd, server.url, server.client_id, server.client_secret]
     for text in (*texts, *(text for texts in lists for text in texts)):
         resolver.optional(text)
     return tuple(variables), tuple(secrets)
-
-
-class _Resolver:
-    """Expands several texts and collects their missing variables."""
-
-    def __init__(self, lookup: Lookup, keyring: Lookup, missing: dict[str, None] | None = None) -> None:
-        self.missing: dict[str, None] = {} if missing is None else missing
-        self._expander = _Expander(lookup, keyring, self.missing)
-
-    def text(self, text: str) -> str:
-        return self._expander.expand(text, DEFAULT_LEVELS)
-
-    def optional(self, text: str | None) -> str | None:
-        return None if text is None else self.text(text)
 
 
 def _at_home(path: str | None, home: str) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -171,26 +170,6 @@ async def test_what_differs_with_each_list_in_other_members_waits_for_nobody(tmp
         await relisted(made, "honest", changed(META, _meta={"hint": "Quick", "at": "2026-02-02T10:11:12Z"}))
         assert await waiting(made) == []
         assert (await served(made))["honest_add"]["_meta"]["at"] == "2026-02-02T10:11:12Z"
-
-
-@pytest.mark.requirement("pin-survives")
-async def test_pins_of_an_earlier_version_hold_and_count_other_members_from_then_on(tmp_path: Path) -> None:
-    old = {
-        "hash": approval_store.definition_hash(META, beside=False),
-        "definition": HONEST,
-        "approved": True,
-        "findings": [],
-    }
-    folder = tmp_path / "approved"
-    folder.mkdir()
-    (folder / file_name("evil")).write_text(json.dumps({"version": 1, "server": "evil", "tools": {"add": old}}))
-    async with house(tmp_path) as made:
-        await with_servers(made, evil=[META])
-        assert await waiting(made) == []
-        assert (await served(made))["evil_add"]["_meta"] == META["_meta"]
-        await relisted(made, "evil", changed(META, _meta={"hint": "Be rude."}))
-        assert [row["tool"] for row in await waiting(made)] == ["add"]
-        assert (await served(made))["evil_add"]["_meta"] == META["_meta"]
 
 
 @pytest.mark.requirement("pin-held")
@@ -455,15 +434,6 @@ async def test_switched_off_it_looks_at_nothing_and_catches_up_when_it_is_switch
         assert ("evil_t" in await served(later), looked) == (True, [])
         later.apply(server("evil"), settings=Settings(expose="tools"))
         assert "evil_t" not in await served(later)
-
-
-@pytest.mark.requirement("inspect-told")
-def test_what_an_older_version_held_back_for_its_wording_is_looked_at_again(tmp_path: Path) -> None:
-    old = {"hash": "x", "definition": "{}", "approved": False, "findings": []}
-    known = {"hash": "y", "definition": "{}", "approved": True, "findings": []}
-    data = {"version": 2, "server": "s", "tools": {"held": old, "known": known}}
-    (tmp_path / file_name("s")).write_text(json.dumps(data))
-    assert set(approval_store.load(tmp_path, "s").tools) == {"known"}
 
 
 @pytest.mark.requirement("inspect-withheld")

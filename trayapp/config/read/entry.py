@@ -20,7 +20,6 @@ from trayapp.config.yaml.nodes import Mapping, Node, Pair, Scalar, Sequence, is_
 from trayapp.model.config import LIFECYCLES, Auth, Scope, ServerConfig, ToolSwitch
 from trayapp.model.errors import Problem
 
-MAX_PORT = 65_535
 MAX_NAME_CHARACTERS = 128
 MEANT = frozenset({"Did you mean command?", "Did you mean url?"})
 STDIO_ONLY = ("args", "env", "cwd", "inherit_env", "confine", "lock")
@@ -299,7 +298,7 @@ READERS: Plain[str, fields.Reader] = {
     "client_secret": fields.written,
     "scopes": fields.split_words,
     "account": fields.written,
-    "callback_port": fields.whole(0, MAX_PORT),
+    "callback_port": fields.port,
     "disabled": fields.switch,
     "enabled": fields.switch,
     "lifecycle": fields.choice(LIFECYCLES),

@@ -25,30 +25,14 @@ from trayapp.config.yaml.nodes import (
     pairs,
     plain_kind,
 )
-from trayapp.model.config import TRY, AskMode, Confine, Confining
+from trayapp.model.config import TRY, AskMode, Confine, Confining, ServerConfig, Settings, ToolSwitch
 
 SERVERS_KEYS = frozenset(("servers", "mcp_servers"))
 
-SERVER_KEYS = frozenset(
-    [
-        "command", "args", "env", "cwd", "inherit_env", "url", "type", "headers", "auth", "bearer_token_env",
-        "client_id", "client_secret", "scopes", "account", "callback_port", "disabled", "enabled", "lifecycle",
-        "always_on", "idle_timeout", "scope", "connect_timeout", "request_timeout", "title", "tools", "include_tools",
-        "exclude_tools", "direct_tools", "expose_resources", "new_tools", "ask", "confine", "lock",
-    ]
-)  # fmt: skip
-SETTING_KEYS = frozenset(
-    [
-        "expose", "defer_above", "tool_prefix", "idle_timeout", "health_interval", "failure_backoff", "connect_timeout",
-        "request_timeout", "linger", "result_limit", "http", "imports", "profiles", "synonyms", "token_store",
-        "approve_changes", "suspicious", "update_check", "client_metadata_url", "write_tools", "ask", "ask_timeout",
-        "confine", "history", "registry", "min_age",
-    ]
-)  # fmt: skip
-HTTP_KEYS = frozenset(("enabled", "port", "token"))
-HISTORY_KEYS = frozenset(("enabled", "arguments", "keep", "size"))
-PROFILE_KEYS = frozenset(("servers", "expose", "include_tools", "exclude_tools"))
-TOOL_KEYS = frozenset(("enabled", "stale", "ask"))
+# A key is a field of the class that holds its value; two keys of a server are other ways to say what a field holds.
+SERVER_KEYS = frozenset(ServerConfig.__dataclass_fields__) - {"name", "line"} | {"enabled", "always_on"}
+SETTING_KEYS = frozenset(Settings.__dataclass_fields__)
+TOOL_KEYS = frozenset(ToolSwitch.__dataclass_fields__)
 TOOL_NOTES = frozenset(("description",))  # for people; clients are served the server's own description
 
 # names that other programs use for the same thing (Codex, OpenCode, Windsurf, Gemini, Cline)
@@ -239,6 +223,9 @@ def whole(least: int, most: int) -> Reader:
         return int(value)
 
     return read
+
+
+port = whole(0, 65_535)
 
 
 def duration(unit: str, *, least: float = 0.0, zero: bool = True) -> Reader:

@@ -14,9 +14,6 @@ from trayapp.config.read import fields
 from trayapp.config.read.command import Exists, path_exists
 from trayapp.config.read.entry import EntryContext, read_entry
 from trayapp.config.read.fields import (
-    HISTORY_KEYS,
-    HTTP_KEYS,
-    PROFILE_KEYS,
     SETTING_KEYS,
     is_extension,
     is_servers_key,
@@ -165,7 +162,6 @@ def _pairs(node: Node, what: str, file: str) -> list[Pair]:
 
 # --- `settings`: an invalid value keeps its default and is reported with its line
 
-MAX_PORT = 65_535
 MAX_TOOLS = 1_000_000
 MAX_RESULT_BYTES = 1 << 30
 MIN_HISTORY_BYTES = 1_000_000
@@ -219,7 +215,7 @@ READERS: dict[str, fields.Reader] = {
 }
 _HTTP_READERS: dict[str, fields.Reader] = {
     "enabled": fields.switch,
-    "port": fields.whole(0, MAX_PORT),
+    "port": fields.port,
     "token": fields.switch,
 }
 _HISTORY_READERS: dict[str, fields.Reader] = {
@@ -239,7 +235,12 @@ _PROFILE_READERS: dict[str, fields.Reader] = {
 def read_settings(node: Node, report: Report) -> Settings:
     """Return the settings of one mapping (null: none). Never raise: each invalid value keeps its default."""
     options = _SettingReader(report)
-    found = options.read("settings", node, SETTING_KEYS)
+    groups: dict[str, fields.Reader] = {
+        "http": lambda node: options.group(HttpSettings, "http", node, _HTTP_READERS),
+        "history": lambda node: options.group(HistorySettings, "history", node, _HISTORY_READERS),
+        "profiles": options.profiles,
+    }
+    found = options.read("settings", node, READERS | groups)
     if options.unread_limit:
         found["confine"] = Confine()
     return Settings(**found)
@@ -254,7 +255,7 @@ class _SettingReader:
         self.failed = False
         self.unread_limit = False  # the `confine` of all servers could not be read
 
-    def read(self, inside: str, node: Node, known: frozenset[str]) -> dict[str, Any]:
+    def read(self, inside: str, node: Node, readers: dict[str, fields.Reader]) -> dict[str, Any]:
         """Return values by key, or {} if the node is not a mapping."""
         try:
             said = [] if is_null(node) else fields.mapping_pairs(node)
@@ -264,37 +265,30 @@ class _SettingReader:
                 wrong.place, f"{inside} {wrong.message}", wrong.hint or self._without or "The defaults apply"
             )
             return {}
-        nested: dict[str, fields.Reader] = {
-            "http": lambda node: self._group(HttpSettings, "http", node, HTTP_KEYS),
-            "history": lambda node: self._group(HistorySettings, "history", node, HISTORY_KEYS),
-            "profiles": self._profiles,
-        }
-        tables = {"settings": READERS | nested, "http": _HTTP_READERS, "history": _HISTORY_READERS}
-        table = tables.get(inside, _PROFILE_READERS)
 
         def reader_of(name: str, unit: str | None) -> fields.Reader:
-            return timed(name, unit) if unit else table[name]
+            return timed(name, unit) if unit else readers[name]
 
         def unknown(pair: Pair, hint: str) -> None:
             self._report.add(pair.key, f"Unknown setting {shown(pair.name)}", hint)
 
-        found = read_keys(said, known, reader_of, self._wrong, unknown)
+        found = read_keys(said, frozenset(readers), reader_of, self._wrong, unknown)
         return {name: value for name, (_, value) in found.items()}
 
-    def _group(
-        self, group: type[HttpSettings | HistorySettings], inside: str, node: Node, known: frozenset[str]
+    def group(
+        self, group: type[HttpSettings | HistorySettings], inside: str, node: Node, readers: dict[str, fields.Reader]
     ) -> HttpSettings | HistorySettings:
         """Return the settings of a nested mapping; `true` and `false` are short for its `enabled`."""
         if isinstance(node, Scalar) and kind(node) == "bool":
             return group(enabled=fields.switch(node))
-        return group(**self.read(inside, node, known))
+        return group(**self.read(inside, node, readers))
 
-    def _profiles(self, node: Node) -> dict[str, Profile]:
+    def profiles(self, node: Node) -> dict[str, Profile]:
         """Return the profiles, except those with an unreadable limit: they would show everything."""
         profiles: dict[str, Profile] = {}
         for pair in fields.mapping_pairs(node):
             profile = _SettingReader(self._report, "The profile is ignored")
-            said = profile.read(f"profile {shown(pair.name)}", pair.value, PROFILE_KEYS)
+            said = profile.read(f"profile {shown(pair.name)}", pair.value, _PROFILE_READERS)
             if not profile.failed:
                 profiles[pair.name] = Profile(**said)
         return profiles

@@ -180,11 +180,12 @@ class Splice:
 
 
 def spliced(text: str, splices: Sequence[Splice]) -> str:
-    """Return the text with all splices applied. They must not overlap."""
+    """Return the text with all splices applied. Raises ValueError if two overlap."""
     parts: list[str] = []
     done = 0
     for splice in sorted(splices, key=lambda splice: (splice.start, splice.end)):
-        assert splice.start >= done
+        if splice.start < done:
+            raise ValueError("two changes affect the same place")
         parts += [text[done : splice.start], splice.new]
         done = splice.end
     return "".join(parts) + text[done:]
@@ -341,14 +342,10 @@ class Editor:
 
     def finish(self) -> str:
         """Return the new text. Raises EditRefusedError if it does not contain exactly the expected configuration."""
-        parts: list[str] = []
-        done = 0
-        for splice in sorted(self._splices, key=lambda splice: splice.start):
-            if splice.start < done:
-                raise EditRefusedError(f"{self.file}: two changes affect the same place", self.by_hand)
-            parts += [self.text[done : splice.start], splice.new]
-            done = splice.end
-        text = "".join(parts) + self.text[done:]
+        try:
+            text = spliced(self.text, self._splices)
+        except ValueError as error:
+            raise EditRefusedError(f"{self.file}: {error}", self.by_hand) from None
         try:
             is_wanted = same(outline(compose(text, self.file)), self._expected)
         except UnparsableError:

@@ -256,8 +256,6 @@ class Approvals:
     ) -> Verdict:
         pin, look, mode = known.tools.get(name), self._looked.get(known.server, {}).get(name), settings.approve_changes
         digest = look.hash if look is not None and look.item is item else definition_hash(item)
-        if pin is not None and not pin.beside:
-            pin = self._renew_pin(known, name, item, pin, digest)
         if pin is not None and pin.hash == digest:
             if not pin.seen and settings.suspicious != "off":
                 return self._judge_new(known, name, item, digest, settings, others)
@@ -279,21 +277,6 @@ class Approvals:
         if takes:
             return Verdict(in_approved_form(pin.definition, item), None, held)
         return Verdict(item, f"its definition changed; {_approve_hint(known.server, name)}", held)
-
-    def _renew_pin(self, known: ServerPins, name: str, item: Item, pin: Pin, digest: str) -> Pin:
-        """Convert the pin of an earlier version, which did not cover members beside PINNED, into one of this version.
-
-        Those members are trusted on first use. Return the pin unchanged if the tool has changed, or they look
-        suspicious.
-        """
-        if pin.hash != definition_hash(item, beside=False):
-            return pin
-        if pin.approved and pin.hash != digest and is_held(self._findings(known.server, name, item, digest)):
-            return pin
-        text = approval_store.pinned(item) if pin.text != "{}" else pin.text
-        renewed = pin._replace(hash=digest, text=text, beside=True)
-        known.pin(name, renewed)
-        return renewed
 
     def _judge_new(
         self,
