@@ -13,7 +13,7 @@ import pytest
 
 from tests.cli.running import run_cli
 from trayapp.config.paths import find_paths
-from trayapp.config.urls import name_of_url, unsafe_url, unsafe_url_hint
+from trayapp.config.urls import exposure, name_of_url, unsafe_url, unsafe_url_hint
 from trayapp.service.logging import RedactingFormatter, start_logging
 
 URLS = [
@@ -45,13 +45,34 @@ def test_which_addresses_one_command_takes_over(case: str, url: str, fine: bool)
     assert (unsafe_url(url) is None) is fine
 
 
+@pytest.mark.requirement("source-asked")
+@pytest.mark.parametrize(
+    ("url", "fine"),
+    [
+        ("http://192.168.1.5:8000/mcp", True), ("http://10.0.0.1/mcp", True), ("http://172.16.3.4/mcp", True),
+        ("http://[fd12::1]/mcp", True), ("http://100.101.102.103/mcp", True), ("http://nas/mcp", True),
+        ("http://nas.local/mcp", True), ("http://nas.lan/mcp", True), ("http://a.internal/mcp", True),
+        ("http://a.home.arpa/mcp", True), ("http://192.168.1.5:${PORT}/mcp", True), ("http://0xc0a80105/mcp", True),
+        ("http://172.32.3.4/mcp", False), ("http://8.8.8.8/mcp", False), ("http://192.168.1.5.evil.test/mcp", False),
+        ("http://local.evil.test/mcp", False), ("http://169.254.169.254/mcp", False), ("http://${HOST}/mcp", False),
+        ("http://metadata.google.internal/mcp", False), ("http://u:p@nas.local/mcp", False),
+        ("http://a.dom/mcp", False),
+        ("http://[64:ff9b::808:808]/mcp", False), ("http://nas.local.${DOMAIN}/mcp", False),
+    ],
+)  # fmt: skip
+def test_an_unencrypted_address_is_taken_in_ones_own_network_only_and_with_a_warning(url: str, fine: bool) -> None:
+    assert unsafe_url(url) is not None
+    assert (unsafe_url(url, asks=True) is None) is fine
+    told = exposure(url)
+    assert told is not None
+    assert "in that network can read" in told or not fine
+    assert exposure(url.replace("http:", "https:")) is None
+
+
 @pytest.mark.requirement("source-refused")
 @pytest.mark.parametrize(
     ("url", "hint"),
     [
-        ("http://host.docker.internal:18080/sse", "put localhost in its place"),
-        ("http://192.168.1.5:8000/mcp", "If you trust your own network, write it into servers.yaml by hand"),
-        ("http://nas.local/mcp", "If you trust your own network"),
         (
             "http://mcp.acme.com/mcp",
             "Give its https:// address. If it is in your own network and you trust that, write it",

@@ -257,6 +257,14 @@ def test_of_servers_that_start_alike_the_one_that_is_switched_on_wins_with_its_n
     assert ("off" in servers, servers["everything"].disabled) == (False, False)
 
 
+@pytest.mark.requirement("source-asked")
+def test_an_unencrypted_address_that_is_imported_is_told(person: Person) -> None:
+    saved(person, ".cursor/mcp.json", {"a": {"url": "http://nas.local/mcp"}, "b": {"url": "http://localhost:1/mcp"}})
+    done = person.says("import", "--yes")
+    assert "a: http:// is not encrypted: others in that network can read" in done.stdout
+    assert "b: http" not in done.stdout
+
+
 @pytest.mark.requirement("confine-import")
 def test_a_sandbox_of_an_unknown_form_is_kept_and_means_confined(person: Person) -> None:
     saved(

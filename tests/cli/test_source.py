@@ -200,7 +200,27 @@ def test_an_address_that_the_user_gives_may_be_unencrypted_and_that_is_said(pers
     for url, is_said in (("http://192.168.1.5:8000/mcp", True), ("http://localhost:8000/mcp", False)):
         done = person.says("add", text, "--as", f"a{is_said}", "--yes", "--json", "--set", f"url={url}")
         assert json.loads(done.stdout)["entry"]["url"] == url
-        assert ("is not encrypted (http://)" in done.stderr) is is_said
+        assert ("http:// is not encrypted: others in that network can read" in done.stderr) is is_said
+
+
+@pytest.mark.requirement("source-asked")
+def test_an_address_in_ones_own_network_may_be_unencrypted_and_that_is_said_before_the_yes(person: Person) -> None:
+    told = "http:// is not encrypted: others in that network can read and change what is sent, the credentials, too"
+    entry = {"url": "http://nas.local:8000/mcp", "headers": {"Authorization": "Bearer <token>"}}
+    text = json.dumps({"mcpServers": {"a": entry}})
+    assert person.says("add", text).stdout.splitlines()[1:3] == [f"  {told}", "  http://nas.local:8000/mcp"]
+    (shown,) = json.loads(person.says("add", text, "--dry-run", "--json").stdout)["servers"]
+    assert shown["warning"] == told
+    assert not (person.home / "servers.yaml").exists()
+    done = person.says("add", text, "--yes", "--clear", "--json", "--set", "Authorization=abc")
+    assert json.loads(done.stdout)["entry"]["url"] == entry["url"]
+    assert done.stderr.count("is not encrypted") == 1
+    done = person.says("add", "b", "--url", "http://192.168.1.5/mcp", "--json")
+    assert json.loads(done.stdout)["entry"] == {"url": "http://192.168.1.5/mcp"}
+    assert done.stderr.count(told) == 1
+    for url in ("http://mcp.acme.com/mcp", "http://169.254.169.254/mcp"):
+        assert person.says("add", json.dumps({"c": {"url": url}}), "--yes").returncode == 2
+        assert person.says("add", "c", "--url", url).returncode == 2
 
 
 @pytest.mark.requirement("source-secrets")

@@ -255,6 +255,9 @@ Row = tuple[str, str, dict[str, Any], list[str]]
 ROWS: list[Row] = [  # a text, the name, what is launched, and the places of what is asked for
     # forms that are seldom seen
     ("gemini mcp add --transport http a INSTANCE_URL/mcp", "a", {"url": "INSTANCE_URL/mcp"}, ["url"]),
+    ("- name: a\n  type: http\n  url: http://a.internal:7842/mcp", "a", {"url": "http://a.internal:7842/mcp"}, []),
+    ("http://nas.local/mcp", "nas", {"url": "http://nas.local/mcp"}, []),
+    ('{"a": {"url": "http://host.docker.internal:80/sse"}}', "a", {"url": "http://localhost:80/sse"}, []),
     # a program's path has blanks
     ('gemini mcp add --scope user a "C:\\Program Files\\Acme\\a.exe"', "a",
      {"command": "C:\\Program Files\\Acme\\a.exe"}, ["command"]),

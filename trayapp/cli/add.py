@@ -32,7 +32,7 @@ from trayapp.config.problems import UnparsableError, nearest, shown
 from trayapp.config.programs import WHY
 from trayapp.config.read.command import relative_paths
 from trayapp.config.read.entry import name_fault, read_one
-from trayapp.config.urls import name_of_url, unsafe_url, unsafe_url_hint
+from trayapp.config.urls import exposure, name_of_url, unsafe_url, unsafe_url_hint
 from trayapp.model.config import Config
 from trayapp.model.errors import MultiMcpError, NoGatewayError, ServerNotFoundError, UsageError
 from trayapp.model.text import count, one_line
@@ -131,6 +131,8 @@ def add_verb(
         command = (str(Path(command[0]).absolute()), *command[1:])
     more: dict[str, Any] = ({"account": account} if account else {}) | ({"confine": True} if confine else {})
     entry = _entry(name, command, url, _pairs(env, "=", "--env"), _pairs(header, ":", "--header"), more)
+    if told := exposure(url or ""):
+        note(one_line(told))
     _add(scope, hide, as_json, confine, name, entry)
 
 
@@ -217,7 +219,7 @@ def _without_secrets(name: str, entry: dict[str, Any], hide: bool | None, *, ask
 
 
 def _check_url(url: str) -> None:
-    fault = unsafe_url(url)
+    fault = unsafe_url(url, asks=True)
     if fault is not None:
         raise UsageError(f"The url {fault}", unsafe_url_hint(url))
 

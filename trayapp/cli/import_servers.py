@@ -49,6 +49,7 @@ from trayapp.clients.table import CLIENTS
 from trayapp.config.edits import add_server
 from trayapp.config.read.parse import parse
 from trayapp.config.store import ConfigStore
+from trayapp.config.urls import exposure
 from trayapp.config.yaml.splices import EditRefusedError
 from trayapp.model.config import Config, ServerConfig
 from trayapp.model.errors import ExitCode, MultiMcpError, Problem, UsageError, problem_json
@@ -319,6 +320,8 @@ def _remarks(offer: ImportOffer) -> Iterator[str]:
         yield f"keeps its sandbox as confine; to see what else it needs: multi-mcp confine {shlex.quote(offer.name)}"
     elif any(entry[KEPT + key] for key in sandbox):
         yield f"LESS SAFE: loses its sandbox ({', '.join(sandbox)}), which is kept in its entry and not applied"
+    if told := exposure(str(entry.get("url", ""))):
+        yield told
     left = offer.found.left_out
     if left:
         yield f"{', '.join(left)} {'has' if len(left) == 1 else 'have'} no meaning here"

@@ -27,7 +27,7 @@ from trayapp.config.files import make_folder
 from trayapp.config.paths import find_paths, user_folders
 from trayapp.config.read.command import path_exists, relative_paths
 from trayapp.config.read.entry import name_fault, read_one
-from trayapp.config.urls import unsafe_url, unsafe_url_hint, url_fault
+from trayapp.config.urls import exposure, unsafe_url, unsafe_url_hint, url_fault
 from trayapp.model.errors import MultiMcpError, StorageError, UsageError
 from trayapp.model.redact import redacted
 from trayapp.model.text import count, one_line
@@ -67,7 +67,7 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A server that a text names. `lines`: what would run, in full. `warning`: the registry's warning."""
+    """A server that a text names. `lines`: what would run, in full. `warning`: the registry's, or of its address."""
 
     source: Source
     lines: tuple[str, ...]
@@ -212,7 +212,14 @@ def proposals(what: str, *, here: bool = True) -> tuple[list[Proposal], bool]:
 
     found = recognize(text, machine.home, windows=machine.platform == "win32", exists=exists)
     are_ways = len(found) > 1 and found[0].kind.startswith("server.json")
-    return [Proposal(one, _decides(one)) for one in found], are_ways
+    return [_proposal(one) for one in found], are_ways
+
+
+def _proposal(source: Source, warning: str = "") -> Proposal:
+    """Return a proposal to add a source, with a warning of its own beside the registry's."""
+    lines, url = _decides(source), source.entry.get("url")
+    told = exposure(url) if isinstance(url, str) and not any(one.keys == ("url",) for one in source.wants) else None
+    return Proposal(source, lines, ". ".join(filter(None, (warning, told))))
 
 
 def _of_registry(text: str) -> list[Proposal]:
@@ -236,7 +243,7 @@ def _of_registry(text: str) -> list[Proposal]:
         found, fault = [], error
     for one in found:
         try:
-            usable.append(Proposal(one, _decides(one), warning))
+            usable.append(_proposal(one, warning))
         except UnclearSourceError as error:  # another way may be usable
             fault = error
     for url, digest in bundles_in(entry.document) if not usable else ():
@@ -294,8 +301,8 @@ def _add_one(proposal: Proposal, answers: Answers, add: Add) -> None:
     entry = _filled(name, source, answers)
     if isinstance(url := entry.get("url"), str) and (fault := url_fault(url)):
         raise UsageError(f"The url of {name} {fault}", "Give another one")
-    if isinstance(url, str) and unsafe_url(url):
-        note(one_line(f"What is sent to {name} is not encrypted (http://)"))
+    if isinstance(url, str) and (told := exposure(url)) and told not in proposal.warning:
+        note(one_line(f"{name}: {told}"))
     if proposal.bundle is None:
         add(name, entry)
     else:
@@ -315,7 +322,7 @@ def _decides(source: Source) -> tuple[str, ...]:
         raise UnclearSourceError(f"{name} has an option in place of a program", "Paste the whole command")
     url = entry.get("url")
     asked = any(one.keys == ("url",) for one in source.wants)
-    if isinstance(url, str) and not asked and (fault := unsafe_url(url)):
+    if isinstance(url, str) and not asked and (fault := unsafe_url(url, asks=True)):
         raise UnclearSourceError(f"The url of {name} {fault}", unsafe_url_hint(url))
     # the author's placeholder need not have the form of an address
     server, problems = read_one(name, entry | ({"url": _ANY_ADDRESS} if asked else {}))

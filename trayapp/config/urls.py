@@ -38,39 +38,57 @@ def has_variable(text: str) -> bool:
     return _VARIABLE.search(text) is not None
 
 
-def unsafe_url(url: str) -> str | None:
+def unsafe_url(url: str, *, asks: bool = False) -> str | None:
     """Return the reason against adopting an address with one command, or None.
 
     Checks as `url_fault`, and that the connection is encrypted (http only for this machine). A user who knows their
-    network can write another address into servers.yaml.
+    network can write another address into servers.yaml. `asks`: the user sees its `exposure` before the yes, so an
+    address in their own network may be unencrypted.
     """
     plain = _VALUE.sub("1", url)  # a host in a variable may be any host, a port in a variable counts as a port
     fault = url_fault(plain)
     if fault is not None:
         return None if has_variable(url) and not plain.lower().startswith(("http://", "https://")) else fault
-    parts = urlsplit(plain)
-    host = parts.hostname or ""
-    address = _address(host)
-    is_loopback = host == "localhost" or host.endswith(".localhost") or (address is not None and address.is_loopback)
-    if parts.scheme.lower() == "http" and not is_loopback:
+    if exposure(plain) and not (asks and _is_own_network(url)):
         why = "so others can read and change what is sent" if is_inside(url) else "and may leave your own network"
         return f"must begin with https://: http:// is not encrypted, {why}"
     return None
 
 
+def _is_own_network(url: str) -> bool:
+    """Return True for an address in a private network whatever its variables hold, and not of a cloud's metadata."""
+    is_fixed = _host_of(_VALUE.sub("1", url)) == _host_of(_VALUE.sub("2", url))
+    return is_fixed and is_inside(url) and not is_forbidden_place(url)
+
+
+def exposure(url: str) -> str | None:
+    """Return what others learn from an unencrypted connection to an address; None for https and for this machine."""
+    host = _host_of(url)
+    address = _address(host)
+    is_loopback = host == "localhost" or host.endswith(".localhost") or (address is not None and address.is_loopback)
+    if not host or is_loopback or not url.lower().startswith("http:"):
+        return None
+    who = "others in that network" if is_inside(url) else "others on its way"
+    return f"http:// is not encrypted: {who} can read and change what is sent, the credentials, too"
+
+
 def unsafe_url_hint(url: str) -> str:
     """Return what to do about an address that `unsafe_url` has a reason against."""
-    if (host := _host_of(url)) in _HOSTS_OF_CONTAINERS:
-        return f"{host} is the name of this machine inside containers: put localhost in its place"
     by_hand = "write it into servers.yaml by hand: multi-mcp edit"
     if not url.lower().startswith("http://"):
         return f"Or {by_hand}"
-    if is_inside(url):
-        return f"If you trust your own network, {by_hand}"
     return f"Give its https:// address. If it is in your own network and you trust that, {by_hand}"
 
 
 _HOSTS_OF_CONTAINERS = frozenset({"host.docker.internal", "gateway.docker.internal", "host.containers.internal"})
+
+
+def outside_containers(url: str) -> str:
+    """Return an address with localhost in place of the name that this machine has inside containers."""
+    host = _host_of(url)
+    return url.replace(host, "localhost", 1) if host in _HOSTS_OF_CONTAINERS else url
+
+
 _GENERIC = frozenset({"mcp", "api", "www", "app", "sse", "server", "remote", "gateway"})  # common labels
 _SECOND_LEVEL = frozenset({"co", "com", "org", "net", "ac", "gov", "edu"})  # below a country's top level
 

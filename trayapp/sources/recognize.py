@@ -25,7 +25,7 @@ from urllib.request import url2pathname
 from trayapp.clients import jsonc
 from trayapp.clients.conversion import inputs_of
 from trayapp.config.problems import UnparsableError
-from trayapp.config.urls import unsafe_url, unsafe_url_hint
+from trayapp.config.urls import outside_containers, unsafe_url, unsafe_url_hint
 from trayapp.model.redact import redacted
 from trayapp.sources.command_lines import (
     holds_command,
@@ -161,11 +161,20 @@ def recognize(
         if not found:
             raise _program_error(text) or error from None
     names = [short_name(one.name) if is_registry_name(one.name) else _NOT_IN_NAME.sub("-", one.name) for one in found]
-    found = [with_folder(with_home(one, home), exists) for one in found]
+    found = [with_folder(with_home(_with_localhost(one), home), exists) for one in found]
     return [
         replace(one, name=name, wants=with_paths_of_others(one, home, windows=windows, exists=exists))
         for one, name in zip(found, names, strict=True)
     ]
+
+
+def _with_localhost(source: Source) -> Source:
+    """Return a source whose address does not have the name of this machine inside containers, which only they know."""
+    url = source.entry.get("url")
+    if not isinstance(url, str) or (here := outside_containers(url)) == url:
+        return source
+    kind = f"{source.kind}, with localhost in place of its name inside containers"
+    return replace(source, entry={**source.entry, "url": here}, kind=kind)
 
 
 def _program_error(text: str) -> UnclearSourceError | None:
@@ -318,7 +327,7 @@ def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:
         return [_package("npm", text)]
     if re.fullmatch(r"https?://\S+", text):
         _refuse_page(text)
-        if fault := unsafe_url(text):
+        if fault := unsafe_url(outside_containers(text), asks=True):
             raise UnclearSourceError(f"This address {fault}", unsafe_url_hint(text))
         is_sse = text.split("?")[0].rstrip("/").endswith("/sse")
         entry: Entry = {"url": text} | ({"type": "sse"} if is_sse else {})
