@@ -19,7 +19,6 @@ PACKAGES = {
     "npm": ("npm", "installs the npm test servers"),
     "dbus-daemon": ("dbus-daemon", "a private session bus for the tests"),
     "dbus-run-session": ("dbus-daemon", "a private session bus for the tests"),
-    "dbus-send": ("dbus-bin", "sends messages on that bus"),
     "gnome-keyring-daemon": ("gnome-keyring", "a real keyring"),
     "chromium": ("chromium", "a browser for the panel and for sign-in"),
     "zsh": ("zsh", "a login shell, whose PATH servers must get"),

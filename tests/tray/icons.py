@@ -10,13 +10,14 @@ from typing import Any
 from PIL import Image
 
 from tests.tray.bus import WAIT_S
+from trayapp.tray.icons import Artwork
 
 RED, GREEN = (255, 0, 0, 255), (0, 255, 0, 255)
 
 
-def plain(color: tuple[int, int, int, int] = RED) -> Image.Image:
-    """Return a picture of one color."""
-    return Image.new("RGBA", (64, 64), color)
+def plain(color: tuple[int, int, int, int] = RED) -> Artwork:
+    """Return pictures of one color."""
+    return lambda size: Image.new("RGBA", (size, size), color)
 
 
 @contextmanager

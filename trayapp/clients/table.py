@@ -1,8 +1,7 @@
 """The clients that multi-mcp knows, as data: where each keeps its servers, in which format, and its limits.
 
 The source of each row is the page named above it. Every client is connected by editing its file. That works without
-the client on the PATH and without an account, can show a diff first, and can be undone byte for byte. `own_command` is
-the client's own command for it, if there is one; no client requires it.
+the client on the PATH and without an account, can show a diff first, and can be undone byte for byte.
 """
 
 from __future__ import annotations
@@ -48,7 +47,6 @@ class Client:
     restart: Restart = "no"  # what makes it read a new entry
     max_tools: int = 0  # the most tools that it accepts, 0 = no known limit
     max_name: int = 0  # characters of a tool's name with its server's, 0 = 64, the usual limit
-    own_command: str = ""
     timeout_unit: Literal["ms", "s", ""] = ""  # of `timeout` in its entries; "": its documentation has no such key
     runs_in: Literal["session", "home"] = "session"
 
@@ -107,14 +105,13 @@ def _code_and(shared: tuple[str, ...], below: str) -> Platforms:
     return {platform: (*shared, *paths) for platform, paths in _code(below, *EDITIONS).items()}
 
 
-def _vscode(name: str, title: str, edition: str, command: str, *project: tuple[str, Keys]) -> Client:
+def _vscode(name: str, title: str, edition: str, *project: tuple[str, Keys]) -> Client:
     """Return the client of one edition. Users may have several editions, so each is its own client.
 
     Only one of them reads the project file.
     """
     return Client(
-        name, title, _code("mcp.json", edition), _stdio, ("servers",), jsonc, "JSONC",
-        project=project, max_tools=128, own_command=f"{command} --add-mcp",
+        name, title, _code("mcp.json", edition), _stdio, ("servers",), jsonc, "JSONC", project=project, max_tools=128
     )  # fmt: skip
 
 
@@ -126,7 +123,7 @@ CLIENTS: tuple[Client, ...] = (
         _all("{CLAUDE_CONFIG_DIR}/.claude.json", "{home}/.claude.json"), _with_env,
         installed=("{home}/.claude",),
         project=((".mcp.json", ("mcpServers",)),),
-        restart="restart", own_command="claude mcp add --scope user", timeout_unit="ms",
+        restart="restart", timeout_unit="ms",
     ),
     # https://modelcontextprotocol.io/docs/develop/connect-local-servers; the packaged app for Windows sees its own
     # copy of %APPDATA%; Linux has the same layout under ~/.config
@@ -147,7 +144,7 @@ CLIENTS: tuple[Client, ...] = (
     Client(
         "codex", "Codex", _all("{CODEX_HOME}/config.toml", "{home}/.codex/config.toml"), _plain,
         ("mcp_servers",), toml_file, "TOML",
-        project=((".codex/config.toml", ("mcp_servers",)),), restart="restart", own_command="codex mcp add",
+        project=((".codex/config.toml", ("mcp_servers",)),), restart="restart",
         timeout_unit="s",
     ),
     # https://cursor.com/docs/context/mcp (files, interpolation); the limit of a name is from its own warning
@@ -156,17 +153,17 @@ CLIENTS: tuple[Client, ...] = (
         project=((".cursor/mcp.json", ("mcpServers",)),), max_tools=40, max_name=60,
     ),
     # https://code.visualstudio.com/docs/copilot/reference/mcp-configuration (servers, inputs; 128 tools a request)
-    _vscode("vscode", "VS Code (Copilot)", EDITIONS[0], "code", (".vscode/mcp.json", ("servers",))),
+    _vscode("vscode", "VS Code (Copilot)", EDITIONS[0], (".vscode/mcp.json", ("servers",))),
     # https://code.visualstudio.com/docs/configure/settings and the page above (the user folder: `Code - Insiders`)
-    _vscode("vscode-insiders", "VS Code Insiders", EDITIONS[1], "code-insiders"),
+    _vscode("vscode-insiders", "VS Code Insiders", EDITIONS[1]),
     # https://github.com/VSCodium/vscodium/blob/master/docs/migration.md (the user folder: VSCodium)
-    _vscode("vscodium", "VSCodium", EDITIONS[2], "codium"),
+    _vscode("vscodium", "VSCodium", EDITIONS[2]),
     # https://docs.github.com/copilot/how-tos/copilot-cli (mcp-config.json; COPILOT_HOME moves ~/.copilot);
     # https://github.com/github/copilot-sdk (`timeout` in ms)
     Client(
         "copilot-cli", "Copilot CLI",
         _all("{COPILOT_HOME}/mcp-config.json", "{home}/.copilot/mcp-config.json"), _copilot,
-        project=((".github/mcp.json", ("mcpServers",)),), restart="restart", own_command="copilot mcp add",
+        project=((".github/mcp.json", ("mcpServers",)),), restart="restart",
         timeout_unit="ms",
     ),
     # https://opencode.ai/docs/mcp-servers and /docs/config (all platforms: ~/.config/opencode; files are merged);
@@ -180,20 +177,20 @@ CLIENTS: tuple[Client, ...] = (
         project=tuple(
             (f"{folder}opencode.{ending}", ("mcp",)) for folder in ("", ".opencode/") for ending in ("jsonc", "json")
         ), inner="servers",
-        restart="restart", own_command="opencode mcp add", timeout_unit="ms",
+        restart="restart", timeout_unit="ms",
     ),
     # https://antigravity.google/docs/mcp (`serverUrl`; 2.0, the CLI and the IDE share ~/.gemini/config;
     # .agents/mcp_config.json in a workspace)
     Client(
         "antigravity", "Antigravity",
         _all("{home}/.gemini/config/mcp_config.json", "{home}/.gemini/antigravity/mcp_config.json"), _plain,
-        project=((".agents/mcp_config.json", ("mcpServers",)),), restart="reload", own_command="agy mcp add",
+        project=((".agents/mcp_config.json", ("mcpServers",)),), restart="reload",
     ),
     # https://geminicli.com/docs/tools/mcp-server (settings.json; `url` is SSE, `httpUrl` is HTTP; `timeout` in ms)
     Client(
         "gemini-cli", "Gemini CLI", _all("{home}/.gemini/settings.json"), _plain, ("mcpServers",), jsonc, "JSONC",
         project=((".gemini/settings.json", ("mcpServers",)),),
-        restart="restart", max_name=63, own_command="gemini mcp add --scope user", timeout_unit="ms",
+        restart="restart", max_name=63, timeout_unit="ms",
     ),
     # https://docs.devin.ai/desktop/cascade/mcp, before that https://docs.windsurf.com/windsurf/cascade/mcp
     # (~/.codeium/windsurf, `serverUrl`, 100 tools). Since June 2026 the editor is Devin Desktop: this file is its
@@ -212,7 +209,7 @@ CLIENTS: tuple[Client, ...] = (
             (f".devin/{name}.json", ("mcpServers",))
             for name in ("mcp_config", "mcp_config.local", "config", "config.local")
         ),
-        restart="restart", own_command="devin mcp add -s user",
+        restart="restart",
     ),
     # https://zed.dev/docs/ai/mcp and /docs/configuring-zed (settings.json with comments; `timeout` in s)
     Client(
@@ -264,13 +261,12 @@ CLIENTS: tuple[Client, ...] = (
         "goose", "Goose",
         {"": ("{config}/goose/config.yaml",), "darwin": ("{home}/.config/goose/config.yaml",),
          "win32": ("{appdata}/Block/goose/config/config.yaml",)}, _goose,
-        ("extensions",), yaml_file.MAPPED, "YAML", restart="restart", own_command="goose configure", timeout_unit="s",
+        ("extensions",), yaml_file.MAPPED, "YAML", restart="restart", timeout_unit="s",
     ),
     # https://kiro.dev/docs/mcp/configuration and /docs/cli/mcp/configuration (one file for the editor and the CLI)
     Client(
         "kiro", "Kiro", _all("{home}/.kiro/settings/mcp.json"), _plain,
         installed=("{home}/.kiro",), project=((".kiro/settings/mcp.json", ("mcpServers",)),),
-        own_command="kiro-cli mcp add --scope global",
     ),
     # https://kilo.ai/docs/automate/mcp/using-in-kilo-code (`mcp` in kilo.jsonc, for the extension and the CLI)
     Client(
@@ -279,13 +275,13 @@ CLIENTS: tuple[Client, ...] = (
         project=tuple(
             (f"{folder}kilo.{ending}", ("mcp",)) for folder in ("", ".kilo/") for ending in ("jsonc", "json")
         ),
-        restart="restart", own_command="kilo mcp add", timeout_unit="ms",
+        restart="restart", timeout_unit="ms",
     ),
     # https://qwenlm.github.io/qwen-code-docs/en/users/features/mcp (settings.json, as Gemini CLI's; `httpUrl`)
     Client(
         "qwen-code", "Qwen Code", _all("{home}/.qwen/settings.json"), _plain, ("mcpServers",), jsonc, "JSONC",
         project=tuple((f".qwen/{name}.json", ("mcpServers",)) for name in ("settings", "settings.local")),
-        restart="restart", max_name=63, own_command="qwen mcp add --scope user", timeout_unit="ms",
+        restart="restart", max_name=63, timeout_unit="ms",
     ),
     # https://lmstudio.ai/docs/app/mcp (Cursor's notation; the folder of some installations is ~/.cache/lm-studio)
     Client(
@@ -298,7 +294,7 @@ CLIENTS: tuple[Client, ...] = (
         "amp", "Amp", _all("{home}/.config/amp/settings.json", "{home}/.config/amp/settings.jsonc"), _plain,
         ("amp.mcpServers",), jsonc, "JSONC",
         project=tuple((f".amp/settings.{ending}", ("amp.mcpServers",)) for ending in ("json", "jsonc")),
-        restart="restart", own_command="amp mcp add",
+        restart="restart",
     ),
     # https://docs.warp.dev/agents/capabilities/mcp (servers in files; `working_directory`)
     Client(
@@ -316,12 +312,12 @@ CLIENTS: tuple[Client, ...] = (
     # https://docs.factory.ai/cli/configuration/mcp (mcp.json of the user and of a folder)
     Client(
         "droid", "Factory Droid", _all("{home}/.factory/mcp.json"), _stdio,
-        project=((".factory/mcp.json", ("mcpServers",)),), own_command="droid mcp add",
+        project=((".factory/mcp.json", ("mcpServers",)),),
     ),
     # https://docs.augmentcode.com/cli/integrations (`mcpServers` in settings.json)
     Client(
         "auggie", "Auggie CLI", _all("{home}/.augment/settings.json"), _with_env, ("mcpServers",), jsonc, "JSONC",
-        restart="restart", own_command="auggie mcp add",
+        restart="restart",
     ),
 )  # fmt: skip
 

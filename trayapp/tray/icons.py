@@ -6,7 +6,7 @@ gets the sizes that it asks for, in its own format.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -82,24 +82,10 @@ def _picture(name: str, size: int) -> Image.Image:
     return found if kept == size else found.resize((size, size))
 
 
-# One picture for all sizes, pictures by size (pixels, square), or a function that draws the requested size.
-Artwork: TypeAlias = "Image.Image | Mapping[int, Image.Image] | Callable[[int], Image.Image]"
+Artwork: TypeAlias = "Callable[[int], Image.Image]"  # draws the picture as RGBA of that many pixels, square
 PANEL_SIZES = (16, 22, 24, 32, 48, 64)  # the heights of existing panels, and their doubles for high-density screens
 
 Pixmap = tuple[int, int, bytes]
-
-
-def at_size(artwork: Artwork, size: int) -> Image.Image:
-    """Return the picture as RGBA of `size` by `size` pixels.
-
-    A missing size is made from the nearest larger one or, if there is none, from the largest.
-    """
-    if isinstance(artwork, Mapping):
-        drawn = artwork[min((known for known in artwork if known >= size), default=max(artwork))]
-    else:
-        drawn = artwork(size) if callable(artwork) else artwork
-    picture = drawn if drawn.mode == "RGBA" else drawn.convert("RGBA")
-    return picture if picture.size == (size, size) else picture.resize((size, size))
 
 
 def argb32(picture: Image.Image) -> bytes:
@@ -115,4 +101,4 @@ def argb32(picture: Image.Image) -> bytes:
 
 def pixmaps(artwork: Artwork) -> list[Pixmap]:
     """Return the picture in all PANEL_SIZES, each a (width, height, ARGB32)."""
-    return [(size, size, argb32(at_size(artwork, size))) for size in PANEL_SIZES]
+    return [(size, size, argb32(artwork(size))) for size in PANEL_SIZES]

@@ -10,9 +10,9 @@ import pytest
 if sys.platform != "linux":
     pytest.skip("the session bus is Linux's", allow_module_level=True)
 
-from PIL import Image
 
 from tests.tray.bus import NotificationServer, session_bus, until
+from tests.tray.icons import plain
 from trayapp.tray.linux.bus import SessionBus
 from trayapp.tray.linux.notifications import Notifier
 
@@ -124,7 +124,7 @@ def test_what_the_server_cannot_show_is_not_sent(
 
 
 def test_the_picture_goes_along(bus: SessionBus, server: NotificationServer) -> None:
-    picture = Image.new("RGBA", (64, 64), (1, 2, 3, 4))
+    picture = plain((1, 2, 3, 4))
     Notifier(bus, "multi-mcp", picture).notify("k", "title", "text", urgent=True)
     hints = server.shown[1]["hints"]
     assert hints["image-data"][1][:6] == (64, 64, 256, True, 8, 4)
@@ -147,7 +147,7 @@ def test_where_three_buttons_are_shown_the_last_of_them_refuses(bus: SessionBus,
 @pytest.mark.requirement("ask-shown")
 def test_lxqt_gets_lines_that_it_need_not_break_and_no_picture(bus: SessionBus, address: str) -> None:
     server = NotificationServer(address, name="lxqt-notificationd")
-    picture = Image.new("RGBA", (64, 64), (1, 2, 3, 4))
+    picture = plain((1, 2, 3, 4))
     text = f"short\na line of several words that is too long\n{'0123456789' * 5}\n{'W' * 40}\n"
     Notifier(bus, "multi-mcp", picture).notify("k", "t", text)
     shown = server.shown[1]["text"]

@@ -304,7 +304,7 @@ def test_300_updates_from_6_threads_end_in_the_newest_state(shown: Shown, item: 
     for thread in threads:
         thread.join()
     assert item.texts() == [f"300 of {place}" for place in range(30)]
-    assert item.pixel() == shown.icon.icon.getpixel((0, 0))
+    assert item.pixel() == shown.icon.icon(16).getpixel((0, 0))
     assert item.property("Title") == shown.icon.title
 
 

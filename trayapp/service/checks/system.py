@@ -1,6 +1,5 @@
 """Checks of this system: Python, our folders, confinement; and of its desktop: session bus, keyring, host for the icon.
 
-D-Bus is queried by the system's own programs. Without any of them, keyring and tray host are reported as not checked.
 No check shows a dialog: the encrypted file for secrets is opened only by a passphrase.
 """
 
@@ -10,7 +9,6 @@ import errno
 import json
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -149,7 +147,7 @@ DEFAULT_COLLECTION = "/org/freedesktop/secrets/aliases/default"
 PROPERTIES = "org.freedesktop.DBus.Properties"
 PASSPHRASE = "MULTI_MCP_PASSPHRASE"  # as in auth/sealed, which this package must not import
 TRAY = "org.kde.StatusNotifierWatcher"
-_BUS, _PLACE = "org.freedesktop.DBus", "/org/freedesktop/DBus"
+BUS = ("org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus")  # name, path, interface of the bus
 NO_KEYRING = "New sign-ins are kept in memory only and lost when the gateway ends"
 ANSWER_TIMEOUT_S = 1.5  # for the answer; less than the limit of a check
 OWN_KEYRINGS = {"darwin": "The Keychain of macOS", "win32": "The Credential Manager of Windows"}
@@ -188,12 +186,12 @@ def keyring(context: CheckContext) -> list[CheckResult]:
         return [CheckResult(code, "ok", OWN_KEYRINGS[context.platform])]
     answer = _offers(context, SECRETS)
     if answer is None:
-        return [CheckResult(code, "note", "Not checked: neither busctl nor gdbus nor dbus-send answered")]
+        return [CheckResult(code, "note", "Not checked: the session bus does not answer")]
     locked = None
-    if answer and _name_has_owner(context.environ, SECRETS):  # a question must not start a service
+    if answer and _has_owner(context.environ, SECRETS):  # a question must not start a service
         collection = "org.freedesktop.Secret.Collection"
-        locked = _ask(context.environ, SECRETS, DEFAULT_COLLECTION, f"{PROPERTIES}.Get", collection, "Locked")
-    if locked is not None and "true" in locked:
+        locked = _ask(context.environ, SECRETS, DEFAULT_COLLECTION, PROPERTIES, "Get", collection, "Locked")
+    if locked == ("b", True):
         what = "The keyring is locked. Until it is unlocked, sign-ins are kept in memory only"
         return [CheckResult(code, "note", what, "Unlock it in your password manager, or log in again")]
     if answer:
@@ -261,9 +259,9 @@ def tray_host(context: CheckContext) -> list[CheckResult]:
     code = "tray.host"
     if context.platform != "linux":
         return [CheckResult(code, "ok", "The system's own")]
-    answer = _name_has_owner(context.environ, TRAY) if _has_bus(context.environ) else False
+    answer = _has_owner(context.environ, TRAY) if _has_bus(context.environ) else False
     if answer is None:
-        return [CheckResult(code, "note", "Not checked: neither busctl nor gdbus nor dbus-send answered")]
+        return [CheckResult(code, "note", "Not checked: the session bus does not answer")]
     if answer:
         return [CheckResult(code, "ok", "There is a panel for tray icons with menus")]
     remedy = (
@@ -293,50 +291,27 @@ def _offers(context: CheckContext, name: str) -> bool | None:
     """Return True if a bus name has an owner or can be activated; None if that is unknown."""
     if not _has_bus(context.environ):
         return False
-    owned = _name_has_owner(context.environ, name)
-    if owned is not False:
-        return owned
-    answer = _ask_bus(context.environ, "ListActivatableNames")
-    return None if answer is None else name in answer
+    if _has_owner(context.environ, name):
+        return True
+    activatable = _ask(context.environ, *BUS, "ListActivatableNames")
+    return None if activatable is None else name in activatable
 
 
-def _name_has_owner(environ: Mapping[str, str], name: str) -> bool | None:
-    answer = _ask_bus(environ, "NameHasOwner", name)
-    return None if answer is None else "true" in answer
+def _has_owner(environ: Mapping[str, str], name: str) -> bool | None:
+    answer: bool | None = _ask(environ, *BUS, "NameHasOwner", name)
+    return answer
 
 
-def _ask_bus(environ: Mapping[str, str], method: str, *names: str) -> str | None:
-    """Return the answer of the bus itself, None without one."""
-    return _ask(environ, _BUS, _PLACE, f"{_BUS}.{method}", *names)
+def _ask(environ: Mapping[str, str], service: str, path: str, interface: str, method: str, *texts: str) -> Any:
+    """Return the first value of a D-Bus service's reply, None without a reply."""
+    from jeepney import DBusAddress, MessageType, new_method_call
+    from jeepney.io.blocking import open_dbus_connection
 
-
-def _ask(environ: Mapping[str, str], target: str, place: str, method: str, *names: str) -> str | None:
-    """Return a service's answer as the first installed program prints it; None without a program or an answer."""
-    interface, _, member = method.rpartition(".")
-    to = ["--dest", target, "--object-path", place, "--method", method]
-    signature = ["s" * len(names)] if names else []
-    askers = {
-        "busctl": ["--user", "call", target, place, interface, member, *signature, *names],
-        "gdbus": ["call", "--session", *to, *names],
-        "dbus-send": [
-            *("--session", "--print-reply", f"--dest={target}", place, method),
-            *(f"string:{name}" for name in names),
-        ],
-    }
-    for program, argv in askers.items():
-        found = shutil.which(program, path=environ.get("PATH"))
-        if found is None:
-            continue
-        try:
-            done = subprocess.run(
-                [found, *argv],
-                env=dict(environ),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=BUS_TIMEOUT_S,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            return None
-        return done.stdout.decode(errors="replace") if done.returncode == 0 else None
-    return None
+    bus = environ.get("DBUS_SESSION_BUS_ADDRESS") or f"unix:path={environ.get('XDG_RUNTIME_DIR')}/bus"
+    asked = new_method_call(DBusAddress(path, service, interface), method, "s" * len(texts) or None, texts)
+    try:
+        with open_dbus_connection(bus, auth_timeout=BUS_TIMEOUT_S) as connection:
+            reply = connection.send_and_get_reply(asked, timeout=BUS_TIMEOUT_S)
+    except (OSError, EOFError, ValueError, LookupError, RuntimeError):  # all that jeepney raises for a bad bus
+        return None
+    return reply.body[0] if reply.header.message_type is MessageType.method_return else None

@@ -77,7 +77,7 @@ def may_have_xembed(environ: Mapping[str, str]) -> bool:
 class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
     """pystray's interface, over any host that shows icons.
 
-    - `icon`: a picture, a mapping of sizes to pictures, or a function from size to picture (artwork.Artwork).
+    - `icon`: a function from size to picture (icons.Artwork).
     - `bus`: the session bus if it is already open. Otherwise run() connects and, without a bus, looks for one every
       `bus_wait_s`.
     - `on_bus`: gets the bus that run() connected to.

@@ -15,7 +15,7 @@ from typing import Any
 from jeepney import HeaderFields, Message
 
 from trayapp.model.text import drawn
-from trayapp.tray.icons import Artwork, at_size
+from trayapp.tray.icons import Artwork
 from trayapp.tray.linux.bus import Body, SessionBus, method_call
 
 log = logging.getLogger(__name__)
@@ -150,7 +150,7 @@ class Notifier:
             "desktop-entry": ("s", self._app_name),
         }
         if self._picture is not None and server.name != LXQT:
-            rgba = at_size(self._picture, PICTURE_PX).tobytes()
+            rgba = self._picture(PICTURE_PX).tobytes()
             # width, height, bytes per row, alpha, bits per sample, samples per pixel
             hints["image-data"] = ("(iiibiiay)", (PICTURE_PX, PICTURE_PX, 4 * PICTURE_PX, True, 8, 4, rgba))
         default = [(CLICKED, actions[0][1])] if actions and clickable else []

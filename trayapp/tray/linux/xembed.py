@@ -23,7 +23,7 @@ import Xlib.X
 from PIL import Image
 from pystray import _xorg
 
-from trayapp.tray.icons import Artwork, at_size
+from trayapp.tray.icons import Artwork
 
 log = logging.getLogger(__name__)
 EVENTS = Xlib.X.ExposureMask | Xlib.X.StructureNotifyMask | Xlib.X.ButtonPressMask
@@ -252,7 +252,7 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
     def _on(self, background: Any) -> Any:
         """Draw the icon in the middle of the background."""
         side = min(background.size)
-        icon = at_size(self._icon, side)
+        icon = self._icon(side)
         place = tuple((length - side) // 2 for length in background.size)
         if background.mode == "RGBA":
             background.alpha_composite(icon, place)
