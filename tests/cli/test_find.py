@@ -188,7 +188,7 @@ def test_a_bundle_of_the_registry_is_fetched_and_compared_with_its_hash(person: 
             shown = person.says("add", "com.acme/wiki-bundle", "--dry-run")
             assert f"a bundle, demo-bundle 1.2.3 by An Author (sha256 {digest[:16]}; not signed)" in shown.stdout
             assert not (person.home / "state" / "packages").exists()
-            for name, why in (("no-hash", "it offers mcpb"), ("gone", "Cannot fetch")):
+            for name, why in (("no-hash", "has no fileSha256"), ("gone", "Cannot fetch")):
                 refused = person.says("add", f"com.acme/{name}", "--yes")
                 assert (refused.returncode != 0, why in refused.stderr) == (True, True), refused.stderr
             files.data = data + b"more"
@@ -196,4 +196,26 @@ def test_a_bundle_of_the_registry_is_fetched_and_compared_with_its_hash(person: 
             assert "  wiki-bundle:" in person.servers.read_text("utf-8")
             rows[0]["server"]["packages"][0]["fileSha256"] = "1" * 64
             refused = person.says("add", "com.acme/wiki-bundle", "--yes", "--as", "other")
-            assert "is not the file that the registry names" in refused.stderr
+            assert "is not the file that its server.json names" in refused.stderr
+
+
+@pytest.mark.requirement("bundle-exact", "source-asked")
+def test_a_server_json_that_offers_a_bundle_only_is_read_as_that_bundle(person: Person, tmp_path: Path) -> None:
+    data = make_bundle(tmp_path / "demo.mcpb", manifest()).read_bytes()
+    digest = hashlib.sha256(data).hexdigest()
+    with running(Files(data)) as files:
+        package = {"registryType": "mcpb", "identifier": f"{files.url}/demo.mcpb", "fileSha256": digest}
+        text = json.dumps({"name": "io.github.acme/wiki", "packages": [package]})
+        shown = person.says("add", text)
+        assert f"a bundle, demo-bundle 1.2.3 by An Author (sha256 {digest[:16]}; not signed)" in shown.stdout
+        assert not (person.home / "state" / "packages").exists()
+        assert not (person.home / "servers.yaml").exists()
+        assert person.says("add", text, "--yes").returncode == 0
+        assert "  wiki:" in person.servers.read_text("utf-8")
+        wrong = text.replace(digest, "1" * 64)
+        refused = person.says("add", wrong, "--yes", "--as", "other")
+        assert "is not the file that its server.json names" in refused.stderr
+        bare = json.dumps(
+            {"name": "a/b", "packages": [{"registryType": "mcpb", "identifier": f"{files.url}/demo.mcpb"}]}
+        )
+        assert "has no fileSha256" in person.says("add", bare, "--yes").stderr

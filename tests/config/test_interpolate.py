@@ -213,3 +213,10 @@ def test_a_header_takes_no_second_line_and_a_command_is_not_empty() -> None:
 def test_a_header_whose_name_cannot_be_sent_is_refused_before_any_request(name: str) -> None:
     with pytest.raises(ConfigError, match="a name that cannot be sent"):
         resolved(ServerConfig("s", url="https://x", headers={name: "v"}))
+
+
+def test_a_missing_secret_is_stored_in_the_keyring_rather_than_written_down() -> None:
+    hint = "Store API_KEY: multi-mcp secret set API_KEY, and write ${keyring:API_KEY} in servers.yaml"
+    assert MissingVariableError(["HOST", "API_KEY"]).hint.startswith(hint)
+    assert MissingVariableError(["HOST"]).hint.endswith("or write ${NAME:-default} in servers.yaml")
+    assert MissingVariableError(["keyring:API_KEY"]).hint == "Store it with: multi-mcp secret set API_KEY"

@@ -167,7 +167,9 @@ def test_what_was_judged_before_it_was_read_names_the_right_server_or_is_refused
         "pip install `id`\nclaude mcp add a -- a-mcp", 'pip install "$(id)"\nclaude mcp add a -- a-mcp',
         "sudo rm -rf /\nclaude mcp add a -- a-mcp", "LD_PRELOAD=/x.so pip install a\nclaude mcp add a -- a-mcp",
         'eval "$(x)"\nclaude mcp add a -- a-mcp', "pip install a\ncp ~/.ssh/id /x\nclaude mcp add a -- a-mcp",
-        "pip install a\nnpx a-mcp\nnpx b-mcp", "npm install\nnpm run dev", "pip install acme\nacme run",
+        "pip install a\nnpx a-mcp\nnpx b-mcp", "codex exec foo -- npx a", "claude -p add foo -- ls",
+        "goose configure extensions --remove a -- npx a", "goose run --recipe add -- npx a",
+        "npm install\nnpm run dev", "pip install acme\nacme run",
         "pip install -r a.txt\nsource .venv/bin/activate\npython server.py",
         "git clone https://a.test/a-mcp && cd a-mcp && npm i && npm run build",
         "See https://docs.foo.test/mcp and https://foo.test/mcp.", "Read https://docs.foo.test/mcp first.",
@@ -255,6 +257,18 @@ Row = tuple[str, str, dict[str, Any], list[str]]
 ROWS: list[Row] = [  # a text, the name, what is launched, and the places of what is asked for
     # forms that are seldom seen
     ("gemini mcp add --transport http a INSTANCE_URL/mcp", "a", {"url": "INSTANCE_URL/mcp"}, ["url"]),
+    ("goose configure extensions --add -e A_KEY=your-key a -- npx -y a-mcp", "a",
+     {"command": "npx", "args": ["-y", "a-mcp"], "env": {"A_KEY": "your-key"}}, ["env.A_KEY"]),
+    ('{"a": {"command": "a", "env": {"A_HOST": "host", "A_PORT": "port", "A_USER": "your-user", "A": "<a>", "B": "<b>",'
+     ' "M": "memory model name", "G": "enable the graph (Default: false)", "D": "folder for data",'
+     ' "S": "read write admin", "N": "Ann Agent"}}}', "a",
+     {"command": "a", "env": {
+         "A_HOST": "host", "A_PORT": "port", "A_USER": "your-user", "A": "<a>", "B": "<b>",
+         "M": "memory model name", "G": "enable the graph (Default: false)", "D": "folder for data",
+         "S": "read write admin", "N": "Ann Agent"}},
+     ["env.A", "env.A_HOST", "env.A_PORT", "env.A_USER", "env.B", "env.D", "env.G", "env.M"]),
+    ('{"a": {"command": "a", "env": {"N": "helper for the team", "T": "<token>"}}}', "a",
+     {"command": "a", "env": {"N": "helper for the team", "T": "<token>"}}, ["env.T"]),
     ("- name: a\n  type: http\n  url: http://a.internal:7842/mcp", "a", {"url": "http://a.internal:7842/mcp"}, []),
     ("http://nas.local/mcp", "nas", {"url": "http://nas.local/mcp"}, []),
     ('{"a": {"url": "http://host.docker.internal:80/sse"}}', "a", {"url": "http://localhost:80/sse"}, []),
@@ -1166,6 +1180,37 @@ def test_the_folder_of_a_cd_before_a_server_is_its_own(text: str, folder: str | 
     (one,) = recognize(text, HOME)
     assert one.entry.get("cwd") == folder
     assert [want.placeholder for want in one.wants] == ([folder] if folder else [])
+
+
+@pytest.mark.requirement("source-asked")
+@pytest.mark.parametrize(
+    ("text", "empty", "filled"),
+    [
+        ("docker run -i -e A= b", "docker run -i -e A= b", "docker run -i -e A=5 b"),
+        ("npx a --x= --y", "npx a --y", "npx a --x=5 --y"), ('npx a --x ""', "npx a", "npx a --x 5"),
+    ],
+)  # fmt: skip
+def test_an_argument_whose_value_is_empty_keeps_its_name(text: str, empty: str, filled: str) -> None:
+    (one,) = recognize(text, HOME)
+    (want,) = one.wants
+    for value, words in (("", empty), ("5", filled)):
+        entry = with_value(one.entry, want, value)
+        assert shlex.join([entry["command"], *entry["args"]]) == words
+
+
+@pytest.mark.requirement("source-asked")
+def test_a_variable_that_a_line_sets_to_nothing_stays_empty_and_one_of_the_shell_goes() -> None:
+    (one,) = recognize("claude mcp add a -e A= -e B -- npx a", HOME)
+    entry = one.entry
+    for want in one.wants:
+        entry = with_value(entry, want, "")
+    assert entry["env"] == {"A": ""}
+
+
+@pytest.mark.requirement("source-asked")
+def test_a_value_that_says_what_is_so_without_it_has_that_default() -> None:
+    (one,) = recognize('{"a": {"command": "a", "env": {"L": "log level (default: info)", "M": "fast (beta)"}}}', HOME)
+    assert [(want.name, want.required, want.default) for want in one.wants] == [("L", False, "info")]
 
 
 @pytest.mark.requirement("source-recognized")

@@ -37,7 +37,7 @@ from trayapp.service.secrets import secret_names
 from trayapp.service.web import WebError, read_file
 from trayapp.sources.bundle import BundlePlace, read_bundle, read_manifest
 from trayapp.sources.recognize import is_registry_name, recognize, text_of_link
-from trayapp.sources.server_json import bundles_in, read_server_json, short_name
+from trayapp.sources.server_json import OnlyBundlesError, bundles_in, read_server_json, short_name
 from trayapp.sources.source import LARGEST, Source, UnclearSourceError, Variable, may_be_secret, own_part, with_value
 
 LARGEST_DOWNLOAD = 512 << 20  # bytes
@@ -210,7 +210,10 @@ def proposals(what: str, *, here: bool = True) -> tuple[list[Proposal], bool]:
     def exists(path: str) -> bool:
         return (here or Path(path).is_absolute()) and path_exists(path)
 
-    found = recognize(text, machine.home, windows=machine.platform == "win32", exists=exists)
+    try:
+        found = recognize(text, machine.home, windows=machine.platform == "win32", exists=exists)
+    except OnlyBundlesError as error:
+        return list(_of_bundles(error)), True
     are_ways = len(found) > 1 and found[0].kind.startswith("server.json")
     return [_proposal(one) for one in found], are_ways
 
@@ -239,20 +242,26 @@ def _of_registry(text: str) -> list[Proposal]:
     fault: MultiMcpError | None = None
     try:
         found = read_server_json(entry.document, f"{entry.name} {entry.version}, of the registry")
-    except UnclearSourceError as error:  # it may be a bundle
-        found, fault = [], error
+    except OnlyBundlesError as error:
+        return list(_of_bundles(error, warning))
     for one in found:
         try:
             usable.append(_proposal(one, warning))
         except UnclearSourceError as error:  # another way may be usable
             fault = error
-    for url, digest in bundles_in(entry.document) if not usable else ():
-        bundle = read_bundle_file(fetch_bundle(url, digest))
-        source = replace(bundle.source, name=short_name(entry.name))
-        usable.append(Proposal(source, _decides(source), warning, bundle))
+    if not usable and (pairs := bundles_in(entry.document)):
+        return list(_of_bundles(OnlyBundlesError(entry.name, pairs), warning))
     if not usable and fault is not None:
         raise fault
     return usable
+
+
+def _of_bundles(offer: OnlyBundlesError, warning: str = "") -> Iterator[Proposal]:
+    """Yield the ways to run a server from the bundles that it offers. Each is fetched, and nothing in it is run."""
+    for url, digest in offer.bundles:
+        bundle = read_bundle_file(fetch_bundle(url, digest))
+        source = replace(bundle.source, name=short_name(offer.name))
+        yield Proposal(source, _decides(source), warning, bundle)
 
 
 def _text_of(what: str) -> str:
@@ -460,7 +469,7 @@ class Bundle:
 
 
 def fetch_bundle(url: str, digest: str) -> Path:
-    """Return the file of a bundle that a registry names, downloaded unless it is here. Raises MultiMcpError.
+    """Return the file of a bundle that a server.json names, downloaded unless it is here. Raises MultiMcpError.
 
     `digest` is its SHA-256, which is checked.
     """
@@ -475,7 +484,9 @@ def fetch_bundle(url: str, digest: str) -> Path:
             with waiting(f"Fetching {url}"), new.open("wb") as file:
                 read_file(url, file, LARGEST_DOWNLOAD)
             if sha256_of(new) != digest:
-                raise BadBundleError(f"{url} is not the file that the registry names", "Do not use it; ask its author")
+                raise BadBundleError(
+                    f"{url} is not the file that its server.json names", "Do not use it; ask its author"
+                )
             new.replace(path)
     except WebError as error:
         raise MultiMcpError(f"Cannot fetch {url}: {error.title}", "Try again later") from None

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Literal
 
+from trayapp.model.redact import redacted
+
 
 class ExitCode(IntEnum):
     """Exit codes of every command (PRODUCT 12)."""
@@ -89,7 +91,11 @@ class MissingVariableError(ConfigError):
         listed = ", ".join(names)
         subject, verb = ("Variables", "are") if len(names) > 1 else ("Variable", "is")
         remedy = "Set the value in the environment, or write ${NAME:-default} in servers.yaml"
-        if names and all(name.startswith(KEYRING) for name in names):
+        plain = [name for name in names if not name.startswith(KEYRING)]
+        if secret := next((name for name in plain if redacted(f"{name}=plain-value") != f"{name}=plain-value"), ""):
+            kept = f"{secret}: multi-mcp secret set {secret}, and write ${{keyring:{secret}}} in servers.yaml"
+            remedy = f"Store {kept}. Or set the value in the environment"
+        if names and not plain:
             remedy = f"Store it with: multi-mcp secret set {names[0].removeprefix(KEYRING)}"
         super().__init__(f"{subject} {listed} {verb} not set", remedy)
         self.names = names

@@ -193,6 +193,7 @@ _SERVING = re.compile("mcp|serve|stdio|start|run", re.IGNORECASE)
 _RUN_WORDS = frozenset(("run", "exec", "x", "dlx", "tool"))
 _NAMES_PACKAGE = re.compile(r"--(?:from|package)=")
 _OUTPUT = ("-o", "--out", "--output")
+_ADDING_VERBS = frozenset(("add", "install", "register", "create", "new"))  # also as options
 # The packages of AI tools: `npx @anthropic-ai/claude-code mcp add ...`.
 _CLIENT_PACKAGES = {
     "@anthropic-ai/claude-code": "claude", "@openai/codex": "codex", "@google/gemini-cli": "gemini",
@@ -454,6 +455,8 @@ def _of_line(line: str, home: Path, *, windows: bool) -> list[Source]:
     if adder is not None:
         if (found := adder(words[1:], home, windows)) is not None:
             return found
+        if words[0] in _CLIENTS and (adding := _adding(words[1:])):
+            return _mcp_add(f"{words[0]} {words[1]}", home, windows, adding) or []
         own = words[1:2] == ["mcp"] and words[2:3] in _SERVES
         if not own and (words[1:2] == ["mcp"] or re.match("(?!-).*(?:mcp|serve)", "".join(words[1:2])) is None):
             raise UnclearSourceError("This adds no server", f"Paste the line with {words[0]} mcp add")
@@ -463,6 +466,21 @@ def _of_line(line: str, home: Path, *, windows: bool) -> list[Source]:
             raise UnclearSourceError(f"{words[0]} runs its own script, not one server", "Paste the command inside it")
         words = [plain["command"], *plain["args"]]
     return [_runs(words, line)]
+
+
+def _adding(words: Sequence[str]) -> list[str]:
+    """Return the words of `mcp add` for other verbs of a client with `NAME -- COMMAND`; [] if they may mean another
+    thing.
+    """
+    own = list(takewhile("--".__ne__, words))
+    command = list(words[len(own) + 1 :])
+    verbs = {word.lstrip("-") for word in own[:-1]}
+    if not command or len(own) < 2 or not re.fullmatch(r"[A-Za-z][\w.-]*", own[-1]) or not verbs & _ADDING_VERBS:
+        return []
+    if program_of(command[0]) not in RUNNERS and re.search("mcp|[/\\\\]", command[0]) is None:
+        return []
+    env = [word for pair in pairwise(own) if pair[0] in _ENV and _ASSIGNMENT.fullmatch(pair[1]) for word in pair]
+    return ["add", *env, own[-1], "--", *command]
 
 
 def _without_package(words: Sequence[str]) -> list[str]:
@@ -784,7 +802,8 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
         env = dict(
             word.split("=", 1) for pair in env.items() for word in re.split(r",(?=[A-Za-z_]\w*=)", "=".join(pair))
         )
-    env |= dict.fromkeys(filter(str.isidentifier, given.every(*_ENV)), "")  # the shell's own value
+    own = list(filter(str.isidentifier, given.every(*_ENV)))  # with the shell's own value
+    env |= dict.fromkeys(own, "")
     entry: Entry
     if name.startswith("<") and _PLACE.fullmatch(url or " ".join(rest)):
         raise UnclearSourceError(f"This line is a pattern: it contains {name}", "Paste the line with every word")
@@ -820,7 +839,9 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
         entry = with_passed(entry)
         kind += note
     left_out = ("timeout",) if given.named("--timeout") else ()  # each client has another unit
-    return [Source(name or name_for(entry), entry, kind, wanted(entry), left_out)]
+    empty = [("env", name) for name, value in env.items() if not value and name not in own]
+    wants = tuple(replace(one, stays=not one.required and one.keys in empty) for one in wanted(entry))
+    return [Source(name or name_for(entry), entry, kind, wants, left_out)]
 
 
 _BY_COMMA = frozenset(("q mcp add", "kiro-cli mcp add"))  # there, `--args a,b` means two words
@@ -1005,9 +1026,9 @@ def _json_word(text: str) -> str:
 # `claude mcp serve` and `codex mcp-server` are servers; other subcommands of a client are none.
 _SERVES: tuple[list[str], ...] = (["serve"], ["server"], ["start"], ["run"], [])
 
+_CLIENTS = ("claude", "codex", "gemini", "qwen", "copilot", "amp", "droid", "kiro-cli", "devin", "auggie", "q", "goose",
+            "kimi", "opencode", "cursor-agent", "crush", "kilo")  # fmt: skip
 _ADDERS: dict[str, Callable[[Sequence[str], Path, bool], list[Source] | None]] = {
-    **{name: _client(f"{name} mcp add") for name in
-       ("claude", "codex", "gemini", "qwen", "copilot", "amp", "droid", "kiro-cli", "devin", "auggie", "q", "goose",
-        "kimi", "opencode", "cursor-agent", "crush", "kilo")},
+    **{name: _client(f"{name} mcp add") for name in _CLIENTS},
     **dict.fromkeys(("code", "code-insiders", "codium", "cursor", "windsurf"), _editor),
 }  # fmt: skip

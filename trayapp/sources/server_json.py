@@ -41,6 +41,15 @@ CHOICES_MOST = 100
 TOOLS_MOST = 1000
 
 
+class OnlyBundlesError(UnclearSourceError):
+    """Raised if all that a server offers are bundles: their addresses, each with its SHA-256. They must be fetched."""
+
+    def __init__(self, name: str, bundles: Sequence[tuple[str, str]]) -> None:
+        super().__init__(f"{name} offers a bundle", f"Download it, then add the file: {bundles[0][0]}")
+        self.name = name
+        self.bundles = bundles
+
+
 def is_server_json(document: Mapping[str, Any]) -> bool:
     """Return True if a document describes a server in the registry's format, also inside `{"server": ...}`."""
     inner = document.get("server")
@@ -65,6 +74,14 @@ def read_server_json(document: Mapping[str, Any], kind: str = _KIND) -> list[Sou
         if way is not None
         for entry, how, wants in [way]
     ]
+    bundles = [part for part in packages if _text(part, "registryType", "registry_type") == "mcpb"]
+    if not found and (pairs := bundles_in(one)):
+        raise OnlyBundlesError(full, pairs)
+    if not found and len(bundles) == len(packages) > 0:
+        title = (
+            f"The bundle of {full} has no fileSha256 or no https address, so nobody can tell if it is the right file"
+        )
+        raise UnclearSourceError(title, "Ask its author, or download it and add the file")
     if not found:
         kinds = ", ".join(sorted({_text(part, "registryType") for part in packages} - {""})) or "nothing"
         known = any(_text(part, "registryType", "registry_type", "registry_name") in _RUNNERS for part in packages)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -195,6 +195,7 @@ class Variable:
     most: float | None = None
     multiple: bool = False  # several values in one text, separated as in PATH
     shared: bool = False
+    stays: bool = False  # without a value, the empty text of its author stays
 
     def hint(self) -> str:
         """Return a note for the user about the value's form, "" if there is none."""
@@ -374,7 +375,7 @@ def with_value(entry: Entry, variable: Variable, value: str) -> Entry:
         assert isinstance(key, int)
         return {**entry, str(head): _words_with(inner, key, variable, value)}
     changed = {name: _replaced(one, variable, value) if name == key else one for name, one in inner.items()}
-    if not value:
+    if not value and not variable.stays:
         del changed[key]
     kept = {name: one for name, one in entry.items() if name != head}
     return kept | ({str(head): changed} if changed else {})
@@ -414,6 +415,9 @@ def _words_with(words: Sequence[str], at: int, variable: Variable, value: str) -
     goes, too.
     """
     whole = variable.shared and words[at] == variable.placeholder
+    is_named = variable.placeholder == "" and words[at].endswith("=")  # `NAME=`, with nothing behind it
+    if is_named and (value or (at and words[at - 1] in ("-e", "--env"))):
+        return [*words[:at], words[at] + value, *words[at + 1 :]]
     if not value and (whole or not (variable.shared or variable.required)):
         before = words[at - 1] if at else ""
         option = before.startswith("-") and "=" not in before
@@ -458,8 +462,10 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
             found.append(Variable(name or mark, keys, mark, why, secret=hides, required=needed, kind=kind))
 
     for place in ("env", "headers"):
-        for name, value in (entry.get(place) or {}).items():
+        values = entry.get(place) or {}
+        for name, value in values.items():
             add(str(name), (place, str(name)), value, partial(may_be_secret, str(name)))
+        found += _described(place, values, {one.keys[1] for one in found if one.keys[0] == place})
     for at, word in enumerate(entry.get("args") or []):
         before = str(entry["args"][at - 1]) if at else ""
         option = re.match(r"(-{0,2}\w[\w.-]*)=", word) if isinstance(word, str) else None
@@ -481,6 +487,28 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
         replace(one, name=f"{one.name} {one.placeholder}") if places.count((one.name, one.keys)) > 1 else one
         for one in found
     )
+
+
+# A sentence that says what belongs in place of it: blanks, small letters, and a word that no list of values has.
+_DESCRIPTION = re.compile(
+    r"(?=.*\b(?:an?|the|your|of|for|to|in|on|if|or|and|with|by|from|name)\b)"
+    r"[A-Za-z][\w'/-]*(?:[ ,][\w'(/-][\w'/().,:;=-]*){2,}"
+)
+_SAID_DEFAULT = re.compile(r"[A-Za-z].*\((?i:default)s?(?: is|:|=| to)? ?[\"'`]?([^()\"'`]{1,60})[\"'`]?\)\.?")
+
+
+def _described(place: str, values: Mapping[str, Any], asked: Collection[Any]) -> Iterator[Variable]:
+    """Yield the values of a block that only say what belongs there, as most others of the block do, and those that say
+    what is so without them.
+    """
+    texts = {str(name): value for name, value in values.items() if isinstance(value, str) and name not in asked}
+    defaults = {name: found[1] for name, value in texts.items() if (found := _SAID_DEFAULT.fullmatch(value))}
+    told = len(asked) + len(defaults)
+    for name, value in texts.items():
+        if name in defaults or (len(asked) > 2 and 2 * told > len(values) and _DESCRIPTION.fullmatch(value)):
+            needed = name not in defaults and OPTIONAL.search(value) is None
+            secret = may_be_secret(name, value)
+            yield Variable(name, (place, name), value, value, secret, needed, default=defaults.get(name, ""))
 
 
 def _has_to_be_filled(name: str, beside: Any) -> bool:
