@@ -76,13 +76,13 @@ def _of(size: int, rounds: int) -> list[Figure]:
         before, after = (Catalog(configured, served(now, prepared)) for now in (known, changed))
         timed(
             "the one tool's list",
-            lambda: ListResults(Exposure(Catalog(configured, served(known, ServedTools())))).tools_result,
+            lambda: ListResults(Exposure(Catalog(configured, served(known, ServedTools())))).result("tools"),
         )
-        timed("first list after a start", lambda: ListResults(Exposure(before, Choice("tools"))).tools_result)
-        timed("list after a change", lambda: ListResults(Exposure(after, Choice("tools"))).tools_result)
+        timed("first list after a start", lambda: ListResults(Exposure(before, Choice("tools"))).result("tools"))
+        timed("list after a change", lambda: ListResults(Exposure(after, Choice("tools"))).result("tools"))
         timed(
             "list of a filtered session",
-            lambda: ListResults(Exposure(after, Choice("tools", exclude=("x*",)))).tools_result,
+            lambda: ListResults(Exposure(after, Choice("tools", exclude=("x*",)))).result("tools"),
         )
         timed("first search", lambda: ToolSearch().search(Exposure(before), "search", server=None, limit=8))
 

@@ -37,7 +37,7 @@ def exposure(offers: Mapping[str, Offer], *servers: ServerConfig, mode: PrefixMo
 
 
 def listed(seen: Exposure, kind: str = "tools") -> list[dict[str, Any]]:
-    items: list[dict[str, Any]] = json.loads(getattr(ListResults(seen), f"{kind}_result"))[KINDS[kind]]
+    items: list[dict[str, Any]] = json.loads(ListResults(seen).result(kind))[KINDS[kind]]
     return [item for item in items if item != INDEX]
 
 
@@ -275,7 +275,7 @@ def test_the_bytes_are_the_same_whatever_the_order_in_which_the_servers_answered
     for order in itertools.permutations(facts):
         came = {name: facts[name] for name in order}
         seen = Exposure(Catalog(config, served(came)))
-        results.add((*(getattr(ListResults(seen), f"{kind}_result") for kind in KINDS), instructions(seen)))
+        results.add((*(ListResults(seen).result(kind) for kind in KINDS), instructions(seen)))
     assert len(results) == 1
 
 
@@ -305,7 +305,7 @@ def test_only_clients_of_the_newer_era_are_listed_output_schemas_of_any_value() 
     outputs: list[Any] = [{"type": "array"}, {"type": ["object", "null"]}, {"type": "object"}]
     tools = [{"name": f"t{n}", "inputSchema": {"type": "object"}, "outputSchema": one} for n, one in enumerate(outputs)]
     seen = exposure({"a": Offer(tools=tuple(tools))})
-    newer = json.loads(ListResults(seen, any_output=True).tools_result)["tools"]
+    newer = json.loads(ListResults(seen, any_output=True).result("tools"))["tools"]
     assert [item["outputSchema"] for item in newer] == outputs
     assert [item.get("outputSchema") for item in listed(seen)] == [None, None, outputs[2]]
     assert seen.has_other_outputs

@@ -82,11 +82,21 @@ class ListResults:
     def __init__(self, seen: Exposure, *, any_output: bool = False) -> None:
         self.seen = seen
         self._any_output = any_output
+        self._results: dict[tuple[str, bool], bytes] = {}
 
-    @cached_property
-    def tools_result(self) -> bytes:
-        """Return the result of tools/list as JSON."""
-        return self.one_tool_result if self.seen.mode == "search" else self.all_tools_result
+    def result(self, kind: str, *, apps: bool = False) -> bytes:
+        """Return the result of a list request as JSON. `kind`: one of LISTS. `apps`: its client shows Apps, so that
+        tools with a user interface are listed in any mode.
+        """
+        found = self._results.get((kind, apps))
+        if found is None:
+            found = self._results[kind, apps] = self._tools(apps) if kind == "tools" else self._others(kind)
+        return found
+
+    def _tools(self, apps: bool) -> bytes:
+        if self.seen.mode == "tools":
+            return self.all_tools_result
+        return self._beside_one_tool(self.seen.app_keys) if apps else self.one_tool_result
 
     @property
     def all_tools_result(self) -> bytes:
@@ -110,16 +120,10 @@ class ListResults:
 
         No call changes it: tool lists come first in the prompts that model providers cache.
         """
-        return self._beside_one_tool(self.seen.direct_keys)
+        return self._beside_one_tool(frozenset())
 
-    @cached_property
-    def tools_with_apps_result(self) -> bytes:
-        """Return the result of tools/list for clients that show Apps: tools with a user interface are in it."""
-        if self.seen.mode == "tools" or not self.seen.app_keys:
-            return self.tools_result
-        return self._beside_one_tool(self.seen.direct_keys | self.seen.app_keys)
-
-    def _beside_one_tool(self, keys: frozenset[Key]) -> bytes:
+    def _beside_one_tool(self, more: frozenset[Key]) -> bytes:
+        keys = self.seen.direct_keys | more
         tools = ((key, tool) for key, tool in self.seen.tools.items() if key in keys) if keys else ()
         return joined([DEFINITION_JSON, *(self._listed(key, tool, self.seen.name_of(key)) for key, tool in tools)])
 
@@ -146,55 +150,35 @@ class ListResults:
     def _more(self, kind: str, taken: str) -> dict[str, Any]:
         return {key: value for key, value in self._besides(kind).items() if key not in (taken, "_meta")}
 
-    @cached_property
-    def prompts_result(self) -> bytes:
-        """Return the result of prompts/list as JSON."""
-        known = self.seen.catalog
-        names = known.prompt_names.by_key
-        items = self._items("prompts", known.prompts)
-        listed = [{**served_entry(item), "name": names[key]} for key, item in items]
-        return dumps({"prompts": listed, **self._more("prompts", "prompts")})
-
-    @cached_property
-    def resources_result(self) -> bytes:
-        """Return the result of resources/list as JSON."""
-        uris = self.seen.catalog.uris
-        items = [
-            {**served_resource(item), "uri": well_formed(uris.exposed(*key))}
-            for key, item in self._items("resources", self.seen.catalog.resources)
-        ]
-        return dumps({"resources": [*items, INDEX], **self._more("resources", "resources")})
-
-    @cached_property
-    def templates_result(self) -> bytes:
-        """Return the result of resources/templates/list as JSON."""
-        uris = self.seen.catalog.uris
-        items = [
-            {**served_resource(item), "uriTemplate": well_formed(uris.exposed_template(*key))}
-            for key, item in self._items("templates", self.seen.catalog.templates)
-        ]
-        return dumps({"resourceTemplates": items, **self._more("templates", "resourceTemplates")})
-
-    @cached_property
-    def skills_result(self) -> bytes:
-        """Return the result of skills/list as JSON."""
-        uris = self.seen.catalog.uris
-        items = self._items("skills", self.seen.catalog.skills)
-        return dumps(
-            {
-                "skills": [linked_skill(item, partial(uris.exposed_link, key[0])) for key, item in items],
-                **self._more("skills", "skills"),
-            }
-        )
-
-    @cached_property
-    def events_result(self) -> bytes:
-        """Return the result of events/list as JSON."""
-        names = self.seen.catalog.event_names
-        items = self._items("events", self.seen.catalog.events)
-        return dumps(
-            {"events": [{**item, "name": names.exposed(*key)} for key, item in items], **self._more("events", "events")}
-        )
+    def _others(self, kind: str) -> bytes:
+        """Return the result of a list request for anything but tools."""
+        catalog, taken = self.seen.catalog, kind
+        uris = catalog.uris
+        match kind:
+            case "prompts":
+                names = catalog.prompt_names.by_key
+                items = [{**served_entry(item), "name": names[key]} for key, item in self._items(kind, catalog.prompts)]
+            case "resources":
+                items = [
+                    {**served_resource(item), "uri": well_formed(uris.exposed(*key))}
+                    for key, item in self._items(kind, catalog.resources)
+                ]
+                items.append(INDEX)
+            case "templates":
+                taken = "resourceTemplates"
+                items = [
+                    {**served_resource(item), "uriTemplate": well_formed(uris.exposed_template(*key))}
+                    for key, item in self._items(kind, catalog.templates)
+                ]
+            case "skills":
+                items = [
+                    linked_skill(item, partial(uris.exposed_link, key[0]))
+                    for key, item in self._items(kind, catalog.skills)
+                ]
+            case _:
+                exposed = catalog.event_names.exposed
+                items = [{**item, "name": exposed(*key)} for key, item in self._items(kind, catalog.events)]
+        return dumps({taken: items, **self._more(kind, taken)})
 
     def _items(self, kind: str, items: dict[Key, Item]) -> Iterator[tuple[Key, Item]]:
         unseen, has = self.seen.unseen, self.seen.choice.has

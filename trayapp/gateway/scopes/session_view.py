@@ -76,10 +76,9 @@ class SessionView:
             self._exposure = self.view.exposure(self.options, self.kind)
         return self._exposure
 
-    def listing(self, kind: str) -> bytes:
-        """Return the JSON result of a list request. `kind`: one of session.LIST_KINDS."""
-        result: bytes = getattr(self._results(), f"{kind}_result")
-        return result
+    def listing(self, kind: str, *, apps: bool = False) -> bytes:
+        """Return the JSON result of a list request. `kind`, `apps`: as for ListResults.result."""
+        return self._results().result(kind, apps=apps)
 
     def list_hints(self, kind: str) -> ListHints:
         """Return the freshness and the `_meta` of that result."""

@@ -326,7 +326,7 @@ class Session:
 
     def listing(self, kind: str) -> bytes:
         """Return a list as its client gets it, as JSON."""
-        return self.seen.listing("tools_with_apps" if kind == "tools" and self.shows_apps else kind)
+        return self.seen.listing(kind, apps=kind == "tools" and self.shows_apps)
 
     @property
     def shows_apps(self) -> bool:
