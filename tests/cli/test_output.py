@@ -23,7 +23,7 @@ def test_columns_are_aligned_by_what_they_take_on_the_screen() -> None:
 def test_the_last_column_of_a_table_that_wraps_is_told_to_its_end() -> None:
     console = Console(width=30, color_system=None)
     with console.capture() as captured:
-        console.print(Table(("NAME", "NOTE"), [("server", "it failed because of this and that")], wraps=True).rich())
+        console.print(Table(("NAME", "NOTE"), [("server", "it failed because of this and that")], wraps=True))
     words = captured.get().split()
     assert words == ["NAME", "NOTE", "server", "it", "failed", "because", "of", "this", "and", "that"]
 
@@ -36,7 +36,7 @@ def test_on_a_terminal_a_row_is_one_line_cut_at_its_end_and_markup_is_text() -> 
     table = Table(("NAME", "STATE"), [("漢字", "idle"), ("long name", "failed [bold]x[/bold] because of that")])
     console = Console(width=36, color_system=None)
     with console.capture() as captured:
-        console.print(table.rich())
+        console.print(table)
     lines = captured.get().splitlines()
     assert len(lines) == 3
     assert lines[2].startswith("long name  failed [bold")
@@ -49,7 +49,7 @@ def test_where_there_is_no_room_beside_the_first_column_the_last_one_stands_belo
     table = Table(("NAME", "NOTE"), [("a_name_of_20_letters", "it failed because of this and that")], wraps=wraps)
     console = Console(width=30, color_system=None)
     with console.capture() as captured:
-        console.print(table.rich())
+        console.print(table)
     lines = captured.get().splitlines()
     assert lines[2] == "a_name_of_20_letters"
     assert lines[3].startswith("    it failed because")

@@ -213,7 +213,7 @@ def test_on_a_terminal_of_any_width_every_name_and_note_is_whole_and_every_descr
     table = Table(("TOOL", "NOTE", "DESCRIPTION"), [cells(one) for one in rows], STYLES)
     console = Console(width=columns, color_system=None)
     with console.capture() as captured:
-        console.print(table.rich())
+        console.print(table)
     lines = captured.get().splitlines()
     assert all(len(line) <= columns for line in lines)
     words = [line.split() for line in lines]

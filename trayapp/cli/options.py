@@ -63,7 +63,7 @@ def gateway(timeout: float | None = DEFAULT_TIMEOUT_S) -> ControlClient:
         context = click.get_current_context(silent=True)
         if context is None or not context.meta.get(STARTS):
             raise
-    _start(run, settles=context.info_name in SHOWING_ALL)
+    start_gateway(run, linger=True, settles=context.info_name in SHOWING_ALL)
     return connect_gateway(run, timeout)
 
 
@@ -77,10 +77,10 @@ def start_option() -> click.Option:
     return click.Option(["--no-start"], is_flag=True, expose_value=False, callback=note_it, help=words)
 
 
-def _start(run: str, *, settles: bool) -> None:
-    """Start a gateway that ends some time after its last use, and wait until it is ready. Raises NoGatewayError.
+def start_gateway(run: str, *, linger: bool, settles: bool = False) -> int:
+    """Start a gateway in the background, wait until it is ready, and return its process id. Raises NoGatewayError.
 
-    `settles`: wait up to SETTLED_S for its new servers, too.
+    `linger`: it ends some time after its last use. `settles`: wait up to SETTLED_S for its new servers, too.
     """
     from trayapp.config.paths import find_paths
     from trayapp.service.gateway_launch import await_ready, start_detached
@@ -88,13 +88,14 @@ def _start(run: str, *, settles: bool) -> None:
     log_file = find_paths(os.environ).log_dir / GATEWAY_LOG
     with waiting("Starting the gateway"):
         try:
-            process = start_detached(os.environ, linger=True)
+            process = start_detached(os.environ, linger=linger)
         except OSError as error:
-            raise NoGatewayError(f"Cannot start the gateway: {error.strerror}", "Install it again") from None
+            raise NoGatewayError(f"Cannot start the gateway: {error.strerror}", "Install multi-mcp again") from None
         await_ready(run, process=process, log_file=log_file)
         if settles:
             with suppress(NoGatewayError), ControlClient(run, SETTLED_S) as client:
                 client.call(SETTLE)
+    return process.pid
 
 
 def ask(

@@ -79,13 +79,13 @@ def print_table(table: Table) -> None:
     if is_terminal(sys.stdout):
         from rich.console import Console
 
-        Console(highlight=False).print(table.rich(), soft_wrap=False)
+        Console(highlight=False).print(table, soft_wrap=False)
     else:
         say(*table.lines())
 
 
 class Table:
-    """Rows of cleaned text under headers.
+    """Rows of cleaned text under headers. rich prints it for a terminal.
 
     `styles`: a cell's whole text -> its rich style. `wraps`: on a narrow terminal the last column continues on the next
     line; otherwise it is cut.
@@ -107,32 +107,22 @@ class Table:
             for row in (self.headers, *self.rows)
         ]
 
-    def rich(self) -> FittedTable:
-        """Return the table for a terminal, fitted to its width."""
-        return FittedTable(self)
-
     def widths(self) -> list[int]:
         """Return the width that each column needs, in characters of a terminal."""
         return [max(map(width, cells)) for cells in zip(self.headers, *self.rows, strict=True)]
 
-
-class FittedTable:
-    """A table for rich. The first column is never cut. The last one gets the remaining width, or its own line."""
-
-    def __init__(self, table: Table) -> None:
-        self._table = table
-
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
-        """Yield one or more lines for each row."""
-        table = self._table
-        columns, room = table.widths(), options.max_width
+        """Yield one or more lines for each row, fitted to the terminal's width. The first column is never cut. The last
+        one gets the remaining width, or its own line.
+        """
+        columns, room = self.widths(), options.max_width
         worth = min(columns.pop(), LAST_KEPT)
         if sum(columns) + len(GAP) * len(columns) + worth > room:
             columns[1:] = [min(needed, COLUMN_KEPT) for needed in columns[1:]]
             columns[0] = min(columns[0], room - sum(columns[1:]) - len(GAP) * len(columns))  # longer cells overflow
         left = room - sum(columns) - len(GAP) * len(columns)
-        yield from self._row(console, table.headers, columns, left, worth, header=True)
-        for row in table.rows:
+        yield from self._row(console, self.headers, columns, left, worth, header=True)
+        for row in self.rows:
             yield from self._row(console, row, columns, left, worth)
 
     def _row(
@@ -140,13 +130,13 @@ class FittedTable:
     ) -> Iterator[Text]:
         from rich.text import Text
 
-        *cells, last = (Text(cell, "bold" if header else self._table.styles.get(cell, "")) for cell in row)
+        *cells, last = (Text(cell, "bold" if header else self.styles.get(cell, "")) for cell in row)
         line = Text()
         for cell, room in zip(cells, columns, strict=True):
             cell.truncate(max(room, cell.cell_len if cell is cells[0] else 0), overflow="ellipsis", pad=True)
             line = line + cell + GAP
         indent, left = (line.cell_len, left) if left >= worth else (2 * len(GAP), console.width - 2 * len(GAP))
-        if not self._table.wraps:
+        if not self.wraps:
             last.truncate(left, overflow="ellipsis")
         first, *more = last.wrap(console, left, overflow="fold") or [Text()]
         if indent < line.cell_len:

@@ -12,13 +12,11 @@ import runpy
 import click
 
 from trayapp.cli.hints import say_next_step
-from trayapp.cli.options import ask, examples, json_option
+from trayapp.cli.options import ask, examples, json_option, start_gateway
 from trayapp.cli.output import note, print_json, say, waiting
 from trayapp.cli.run_gateway import run_start
-from trayapp.config.paths import find_paths
-from trayapp.model.errors import AlreadyRunningError, MultiMcpError, NoGatewayError, StorageError
-from trayapp.model.logs import GATEWAY_LOG
-from trayapp.service.gateway_launch import GONE_TIMEOUT_S, await_gone, await_ready, start_detached
+from trayapp.model.errors import AlreadyRunningError, MultiMcpError, NoGatewayError
+from trayapp.service.gateway_launch import GONE_TIMEOUT_S, await_gone
 from trayapp.wire.control import SNAPSHOT, STOP, connect
 from trayapp.wire.greeting import Hello, read_endpoint
 from trayapp.wire.rundir import run_dir
@@ -43,18 +41,13 @@ def start_verb(detach: bool, linger: bool) -> int:
 def run_detached(linger: bool) -> int:
     """Start a gateway in the background, wait until it answers, and return its process id.
 
-    Raises AlreadyRunningError, NoGatewayError, StorageError.
+    Raises AlreadyRunningError, NoGatewayError.
     """
     run = run_dir(os.environ)
     refuse_second(run)
-    try:
-        process = start_detached(os.environ, linger=linger)
-    except OSError as error:
-        raise StorageError(f"Cannot start the gateway: {error.strerror}", "Install multi-mcp again") from None
-    with waiting("Starting the gateway"):
-        await_ready(run, process=process, log_file=find_paths(os.environ).log_dir / GATEWAY_LOG)
+    started = start_gateway(run, linger=linger)
     pid = int(ask(SNAPSHOT)["gateway"]["pid"])
-    if not is_below(process.pid, pid):
+    if not is_below(started, pid):
         raise AlreadyRunningError(pid)  # another start was faster; ours ends by itself
     return pid
 

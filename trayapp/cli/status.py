@@ -125,7 +125,7 @@ def screen(snapshot: dict[str, Any], *, live: bool = False) -> Group:
 
     head = [Text(header(snapshot), style="bold"), Text(details(snapshot, live=live), style="dim")]
     parts: list[Any] = [*head, Text()]
-    parts.append(table(snapshot).rich() if snapshot["servers"] else Text(no_servers()))
+    parts.append(table(snapshot) if snapshot["servers"] else Text(no_servers()))
     keyring = keyring_lines(snapshot)
     if keyring:
         parts += [Text(), Text("\n".join(keyring), style="yellow")]

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from trayapp.backends.connection import Connection
 from trayapp.backends.context import Live
-from trayapp.history.ended_call import EndedCall
+from trayapp.history.recorder import Recorder
 from trayapp.wire.messages import INVALID_PARAMS, Call, Params, Reply, Request, RequestId, RpcError
 
 OnRequest = Callable[[Request], None]  # answered sooner or later with ClientPeer.respond
@@ -67,13 +67,6 @@ class Questioner(Protocol):
         """End a call that waits for its client to come back."""
 
 
-class CallHistory(Protocol):
-    """Part of the history that a call needs."""
-
-    def note(self, call: EndedCall) -> None:
-        """Note a call that ended. Never blocks and never raises."""
-
-
 class ClientSession(Protocol):
     """Client session, as calls and servers' requests see it."""
 
@@ -94,7 +87,7 @@ class ClientSession(Protocol):
         """Return the calls in progress, by the ids of the client's requests."""
 
     @property
-    def history(self) -> CallHistory:
+    def history(self) -> Recorder:
         """Return the history that records calls when they end."""
 
     @property

@@ -15,6 +15,7 @@ INTERNAL_ERROR = -32603
 CONNECTION_CLOSED = -32000  # the SDK's code for a closed connection
 REQUEST_TIMEOUT = -32001  # the SDK's code for a request that timed out
 HEADER_MISMATCH = -32020  # MCP 2026-07-28, Streamable HTTP: also for initialize, which has no such headers
+MISSING_CAPABILITY = -32021  # MCP 2026-07-28: the client lacks a capability that the request needs
 UNSUPPORTED_PROTOCOL_VERSION = -32022  # MCP 2026-07-28, basic/versioning
 
 PROGRESS = "notifications/progress"

@@ -11,8 +11,10 @@ Arguments are shown in bounded size, without secrets, with nothing hidden: a cha
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import secrets
+import unicodedata
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,16 +27,13 @@ from trayapp.config.urls import url_fault
 from trayapp.gateway.asks.subject import Subject
 from trayapp.gateway.services import Services
 from trayapp.model.errors import MultiMcpError
+from trayapp.model.redact import REDACTED, redacted
+from trayapp.model.text import visible
 from trayapp.wire.capabilities import ELICITATION
 from trayapp.wire.messages import INVALID_PARAMS, INVALID_REQUEST, Params, RpcError
 
 if TYPE_CHECKING:
     from trayapp.model.status import AskStatus
-import json
-import unicodedata
-
-from trayapp.model.redact import REDACTED, redacted
-from trayapp.model.text import visible
 
 VALUE_LONGEST = 400  # characters of one value
 NAME_LONGEST = 80
@@ -266,7 +265,11 @@ class Asks:
         arguments: list[Shown],
         ended: Callable[[Ending, dict[str, Any] | None], None],
     ) -> OpenAsk:
-        """Ask the user before a call."""
+        """Ask the user before a call. Raises NotAllowedError if nobody can be asked."""
+        if not self.someone_is_there:
+            raise no_user_error(subject.server, subject.tool)
+        if self.is_full:
+            raise too_many_asks_error(subject.server, subject.tool)
         lasting = ("session",) if asker.session is not None else ()
         answers = ("once", *lasting, "always", "deny")
         return self._add(asker, subject.server, answers, ended, subject=subject, arguments=arguments)

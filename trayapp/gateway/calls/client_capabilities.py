@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 from trayapp.gateway.client import ClientSession
@@ -12,32 +12,20 @@ from trayapp.wire.capabilities import EVERYTHING, ClientKind, capabilities_of, u
 from trayapp.wire.revisions import HANDSHAKE_VERSIONS, MODERN_VERSIONS
 
 
-class ConnectionPurpose(Protocol):
-    """Purpose of a connection: a server for one era, or for one session alone."""
+class Purpose(NamedTuple):
+    """A connection's purpose: a server, by its key, and an era or one session. Both None: any client."""
+
+    server: str
+    newer: bool | None = None
+    session: Any = None  # None, too, when that session has ended
+    alone: bool = False  # for one session at a time, even while it has none
+    kind: ClientKind | None = None  # to see what the server lists for a client of that kind
+    requests: bool = False  # for sessions that are single requests, and can be asked
 
     @property
-    def server(self) -> str:
-        """Return the key of the server."""
-
-    @property
-    def newer(self) -> bool | None:
-        """Return whether the connection is of the newer era. None: of either one."""
-
-    @property
-    def session(self) -> Any:
-        """Return the only session of the connection. None: it serves several, or that session has ended."""
-
-    @property
-    def alone(self) -> bool:
-        """Return True if it serves one session at a time."""
-
-    @property
-    def requests(self) -> bool:
-        """Return True if it serves sessions that are single requests."""
-
-    @property
-    def kind(self) -> ClientKind | None:
-        """Return the kind of client that it announces to the server, None if it announces its actual clients."""
+    def is_probe(self) -> bool:
+        """Return True if it reads the lists for another kind of client."""
+        return self.newer is not None
 
 
 class ClientCapabilities:
@@ -49,7 +37,7 @@ class ClientCapabilities:
         self,
         sessions: Collection[ClientSession],
         listings: Listings,
-        purpose: Callable[[str], ConnectionPurpose],
+        purpose: Callable[[str], Purpose],
         user_is_there: Callable[[], bool] = bool,
     ) -> None:
         self._sessions = sessions

@@ -16,9 +16,7 @@ from trayapp.gateway.asks.asks import (
     OpenAsk,
     Shown,
     denied_error,
-    no_user_error,
     shown_arguments,
-    too_many_asks_error,
     tool_removed_error,
     unanswered_error,
 )
@@ -62,11 +60,6 @@ class CallConsent:
     def __init__(
         self, session: AskingSession, request_id: RequestId, request: Request, subject: Subject, answered: Answered
     ) -> None:
-        asks = session.asks
-        if not asks.someone_is_there:
-            raise no_user_error(subject.server, subject.tool)
-        if asks.is_full:
-            raise too_many_asks_error(subject.server, subject.tool)
         self._session = session
         self._request_id = request_id
         self._subject = subject
@@ -76,7 +69,7 @@ class CallConsent:
         self._beat: asyncio.TimerHandle | None = None
         asker = Asker(session.client.name, session.project, session if session.lasting else None)
         arguments = shown_arguments(call_arguments(request))
-        self._ask: OpenAsk = asks.open_call(asker, subject, arguments, self._end)
+        self._ask: OpenAsk = session.asks.open_call(asker, subject, arguments, self._end)
         if self._token is not None:
             self._send_progress()
 
@@ -144,10 +137,6 @@ class CommandConsent:
         Raises NotAllowedError.
         """
         server, tool = subject.server, subject.tool
-        if not self._asks.someone_is_there:
-            raise no_user_error(server, tool)
-        if self._asks.is_full:
-            raise too_many_asks_error(server, tool)
         ended: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
         asker = Asker("multi-mcp call", self._project)
         ask = self._asks.open_call(asker, subject, self._arguments, lambda ending, _content: ended.set_result(ending))

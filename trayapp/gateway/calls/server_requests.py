@@ -20,7 +20,7 @@ import anyio
 from trayapp.backends.connection import Connection
 from trayapp.backends.context import Live
 from trayapp.gateway.asks.asks import Asker, UserQuestions
-from trayapp.gateway.calls.client_capabilities import ConnectionPurpose
+from trayapp.gateway.calls.client_capabilities import Purpose
 from trayapp.gateway.calls.consent import AskingSession
 from trayapp.gateway.calls.routed_call import RoutedCall
 from trayapp.gateway.client import ClientSession
@@ -66,7 +66,7 @@ class ServerRequests:
     """
 
     def __init__(
-        self, services: Services, purpose: Callable[[str], ConnectionPurpose], user: UserQuestions | None = None
+        self, services: Services, purpose: Callable[[str], Purpose], user: UserQuestions | None = None
     ) -> None:
         self._services = services
         self._purpose = purpose

@@ -26,7 +26,7 @@ from trayapp.gateway.extensions.routing import (
     unmet_server,
 )
 from trayapp.gateway.extensions.streams import StreamingCall, Streams, TaskListening, TaskSession
-from trayapp.gateway.extensions.task_bridge import MISSING_CAPABILITY, NEEDS_TASKS, TaskBridge, as_task, needs_bridge
+from trayapp.gateway.extensions.task_bridge import NEEDS_TASKS, TaskBridge, as_task, needs_bridge
 from trayapp.gateway.services import Spawn
 from trayapp.inspection.finding import is_held
 from trayapp.inspection.inspect import find_concealed
@@ -35,7 +35,7 @@ from trayapp.model.config import Settings
 from trayapp.model.errors import MultiMcpError, ServerError
 from trayapp.wire.capabilities import SKILLS, TASKS, declares
 from trayapp.wire.jsonio import dumps
-from trayapp.wire.messages import INVALID_PARAMS, Reply, Request, RequestId, RpcError
+from trayapp.wire.messages import INVALID_PARAMS, MISSING_CAPABILITY, Reply, Request, RequestId, RpcError
 
 REFRESH_S = 5.0  # a list waits this long for a server's answer, then uses the known items
 PAGES_MOST = 100  # per server

@@ -18,9 +18,8 @@ from trayapp.gateway.extensions.results import ENDED, tag_of
 from trayapp.model.errors import MultiMcpError
 from trayapp.wire.capabilities import TASKS, announces, declares
 from trayapp.wire.frames import PendingCall
-from trayapp.wire.messages import INTERNAL_ERROR, METHOD_NOT_FOUND, Reply, Request, RpcError
+from trayapp.wire.messages import INTERNAL_ERROR, METHOD_NOT_FOUND, MISSING_CAPABILITY, Reply, Request, RpcError
 
-MISSING_CAPABILITY = -32021  # MCP 2026-07-28
 POLL_MS, POLL_LEAST_MS, POLL_MOST_MS = 1_000, 20, 60_000  # between polls; the server may propose another interval
 AWAY = "The task's client is gone"
 
@@ -204,9 +203,7 @@ def _reply_result(reply: Reply) -> dict[str, Any]:
     result = reply.message.get("result")
     if isinstance(result, dict):
         return result
-    error = reply.message.get("error")
-    known = error if isinstance(error, dict) else {}
-    raise RpcError(known.get("code", INTERNAL_ERROR), str(known.get("message", "")), known.get("data"))
+    raise RpcError.received(reply.message.get("error"))
 
 
 def pause_s(task: dict[str, Any]) -> float:
@@ -259,7 +256,7 @@ def _task_result(connection: Connection, task: dict[str, Any]) -> dict[str, Any]
     if isinstance(result, dict):
         return result
     if isinstance(error, dict):
-        raise RpcError(error.get("code", INTERNAL_ERROR), str(error.get("message", "")), error.get("data"))
+        raise RpcError.received(error)
     if task.get("status") == "cancelled":
         raise RpcError(INTERNAL_ERROR, f"{connection.name} cancelled the call")
     raise RpcError(MISSING_CAPABILITY, "The tool asks for input, which a command cannot give")

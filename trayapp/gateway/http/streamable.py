@@ -25,6 +25,7 @@ from trayapp.wire.messages import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
+    MISSING_CAPABILITY,
     PARSE_ERROR,
     UNSUPPORTED_PROTOCOL_VERSION,
     Reply,
@@ -244,7 +245,6 @@ def session_line(session_id: str) -> Line:
     return SESSION_HEADER.encode(), session_id.encode()
 
 
-MISSING_CAPABILITY = -32021  # MCP 2026-07-28: the client lacks a capability that the request needs
 # HTTP status by error code; 200 for any other
 STATUS = {
     **dict.fromkeys((PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS, HEADER_MISMATCH, MISSING_CAPABILITY), 400),

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from trayapp.backends.connection import Connection
 from trayapp.catalog.search.index import LIMIT, Hit
-from trayapp.gateway.client import CallHistory, ClientInfo
+from trayapp.gateway.client import ClientInfo
 from trayapp.gateway.exposure.exposure import Exposure
 from trayapp.gateway.mcp_tool import texts
 from trayapp.gateway.mcp_tool.request import ToolRequest
@@ -15,6 +15,7 @@ from trayapp.gateway.mcp_tool.texts import Availability, availability
 from trayapp.gateway.mcp_tool.tool_dependencies import ToolDependencies
 from trayapp.gateway.scopes.session_view import SessionView
 from trayapp.gateway.scopes.sharing import Topic
+from trayapp.history.recorder import Recorder
 from trayapp.model.errors import MultiMcpError, ServerDisabledError, ServerNotFoundError
 from trayapp.wire.messages import RequestId
 
@@ -26,7 +27,7 @@ class ToolSession(Protocol):
     """Client session, as seen by the one tool."""
 
     client: ClientInfo
-    history: CallHistory
+    history: Recorder
     lasting: bool  # False: it is a single request
     seen: SessionView
 

@@ -9,10 +9,11 @@ import itertools
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary, ref
 
 from trayapp.config.read.command import is_relative
+from trayapp.gateway.calls.client_capabilities import Purpose
 from trayapp.gateway.client import ClientInfo
 from trayapp.model.config import ServerConfig
 from trayapp.wire.capabilities import NO_KIND, ClientKind, kind_of
@@ -40,22 +41,6 @@ class KeyedSession(Hashable, Protocol):
     @property
     def cwd(self) -> Any:
         """Return the folder in which its client runs, as the shim reported."""
-
-
-class Purpose(NamedTuple):
-    """A connection's purpose: a server, by its key, and an era or one session. Both None: any client."""
-
-    server: str
-    newer: bool | None = None
-    session: KeyedSession | None = None
-    alone: bool = False  # for one session at a time, even while it has none
-    kind: ClientKind | None = None  # to see what the server lists for a client of that kind
-    requests: bool = False  # for sessions that are single requests, and can be asked
-
-    @property
-    def is_probe(self) -> bool:
-        """Return True if it reads the lists for another kind of client."""
-        return self.newer is not None
 
 
 @dataclass(slots=True)

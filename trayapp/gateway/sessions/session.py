@@ -19,7 +19,7 @@ from trayapp.gateway.calls.errors import to_client
 from trayapp.gateway.calls.notifications import Notifications, at_least
 from trayapp.gateway.calls.routed_call import RoutedCall
 from trayapp.gateway.calls.server_requests import ServerRequests
-from trayapp.gateway.client import CallHistory, ClientInfo, ClientPeer
+from trayapp.gateway.client import ClientInfo, ClientPeer
 from trayapp.gateway.exposure.list_results import ListHints
 from trayapp.gateway.exposure.options import session_options
 from trayapp.gateway.extensions.results import TaskHandles
@@ -110,7 +110,7 @@ class Session:
         self.lists = ClientLists()
         self.task_handles = TaskHandles()
         self._with_user: tuple[Any, dict[str, Any]] = (None, {})  # the client's capabilities; the same with the user's
-        self.history: CallHistory = dependencies.services.history
+        self.history = dependencies.services.history
         self.number = next(_NUMBERS)
 
     def follow(self, view: View) -> None:
