@@ -24,8 +24,8 @@ from tests.patience import stretched
 from trayapp.backends.connect import open_transport
 from trayapp.backends.connection import Connection
 from trayapp.backends.context import BackendContext
-from trayapp.backends.http import transport
-from trayapp.backends.http.transport import signs_of_life
+from trayapp.backends.http import channel
+from trayapp.backends.http.channel import signs_of_life
 from trayapp.model.config import ServerConfig, Settings
 from trayapp.model.errors import ConnectFailedError, ServerBackoffError, ServerError, SignInWantedError
 from trayapp.model.lifecycle import State
@@ -607,7 +607,7 @@ async def test_an_answer_reaches_its_server_however_long_that_takes(kind: str, m
     server = HttpServer(streamable=kind == "http", sse=kind == "sse")
     async with server.running(), connecting(server.url("/mcp" if kind == "http" else "/sse"), type=kind) as case:
         await case.call()
-        monkeypatch.setattr(transport, "TAKEN_S", 0.0)
+        monkeypatch.setattr(channel, "TAKEN_S", 0.0)
         assert await case.call("ask", method="ping")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from trayapp.backends.http.transport import EventLines, ResponseKind, find_answer, kind_of, words
+from trayapp.backends.http.responses import EventLines, ResponseKind, find_answer, kind_of, words
 from trayapp.wire.jsonio import dumps
 
 GRAPHQL = dumps({"errors": [{"message": "Must provide query string."}]})

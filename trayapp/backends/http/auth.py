@@ -11,11 +11,9 @@ from trayapp.auth.accounts import Account, Accounts
 from trayapp.auth.grant import SignInError
 from trayapp.backends.http.refusal import SIGN_IN_DATA, UNAUTHORIZED, HttpRefusal
 from trayapp.backends.launch import HttpLaunch
-from trayapp.wire.jsonio import dumps
 from trayapp.wire.messages import INTERNAL_ERROR, RpcError
 
 FORBIDDEN = 403
-UNAVAILABLE = 503
 SCOPE_WANTED = "insufficient_scope"  # RFC 6750 3.1
 AUTHORIZATION = "Authorization"
 
@@ -34,7 +32,10 @@ class RequestSigner:
         self._whole_origin = whole_origin
 
     async def send(self, request: httpx2.Request, send: Send) -> httpx2.Response:
-        """Send a request with the current Authorization. After a 401, send it once more with a renewed one."""
+        """Send a request with the current Authorization. After a 401, send it once more with a renewed one.
+
+        Raises RpcError if an expired sign-in cannot be renewed, or if the request needs more scopes (step-up).
+        """
         url = str(request.url)
         try:
             header = await self._account.authorization(url, whole_origin=self._whole_origin)
@@ -47,22 +48,16 @@ class RequestSigner:
                 self._refusal.unread = self._account.unread if self._account.is_locked else None
         except SignInError as error:
             told = {"code": error.code, "exit_code": int(error.exit_code)}
-            return _answer(request, UNAVAILABLE, f"Cannot renew the sign-in to {self._server}: {error.title}", told)
-        if response.status_code == FORBIDDEN:
-            return await self._forbidden(request, response)
-        return response
-
-    async def _forbidden(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
-        """Answer a request that needs more scopes than the user granted (step-up). The error says how to grant them."""
+            raise RpcError(INTERNAL_ERROR, f"Cannot renew the sign-in to {self._server}: {error.title}", told) from None
         challenge = challenge_of(response.headers.get("www-authenticate", ""))
-        if challenge.get("error") != SCOPE_WANTED:
+        if response.status_code != FORBIDDEN or challenge.get("error") != SCOPE_WANTED:
             return response
         await response.aclose()
         self._account.require_scope(challenge.get("scope"))
         self._refusal.scope_wanted = True
         scope = f" ({challenge['scope']})" if challenge.get("scope") else ""
         words = f"{self._server} wants more permissions{scope}. Grant them with: multi-mcp auth {self._server}"
-        return _answer(request, FORBIDDEN, words, SIGN_IN_DATA)
+        raise RpcError(INTERNAL_ERROR, words, SIGN_IN_DATA)
 
 
 def signer_for(launch: HttpLaunch, accounts: Accounts | None, refusal: HttpRefusal) -> RequestSigner | None:
@@ -91,8 +86,3 @@ async def _sent_with(request: httpx2.Request, header: str | None, send: Send) ->
 def challenge_of(header: str) -> dict[str, str]:
     """Return the parameters of a `Bearer` challenge, with lower-case names (RFC 9110 11.6.1)."""
     return {name.lower(): quoted or plain for name, quoted, plain in _PARAMETER.findall(header)}
-
-
-def _answer(request: httpx2.Request, status: int, words: str, data: dict[str, object]) -> httpx2.Response:
-    body = {"jsonrpc": "2.0", "id": None, "error": RpcError(INTERNAL_ERROR, words, data).body()}
-    return httpx2.Response(status, headers={"content-type": "application/json"}, content=dumps(body), request=request)

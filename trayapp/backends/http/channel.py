@@ -1,36 +1,79 @@
 """Channel over HTTP: each outgoing message is a POST; messages in responses and event streams come in as frames.
 
-The exchange of each transport is in `streamable` and `sse`; refusals are handled in `transport`.
+Here are the order of sending, refusals, and the limits of times and sizes. The exchange of each transport is in
+`streamable` and `sse`. An error ends its own request; the connection ends with a lost session, a server that cannot be
+reached, or a refused authorization.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import socket
+import ssl
+import time
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 import anyio.abc
 import httpx2
 
 from trayapp.backends.context import Inbound
-from trayapp.backends.http.refusal import HttpRefusal
+from trayapp.backends.http.auth import RequestSigner
+from trayapp.backends.http.refusal import (
+    LONGEST_WAIT_S,
+    NOT_EXECUTED,
+    SIGN_IN_DATA,
+    UNAUTHORIZED,
+    HttpRefusal,
+    refused,
+)
+from trayapp.backends.http.responses import (
+    EventLines,
+    find_answer,
+    is_event_stream,
+    is_json,
+    is_json_rpc,
+    kind_of,
+    retry_after_s,
+    session_is_lost,
+    words,
+)
 from trayapp.backends.launch import HttpLaunch
+from trayapp.model.reasons import reason_of
 from trayapp.wire.frames import FrameDispatcher, PendingCall
+from trayapp.wire.framing import MAX_FRAME_BYTES
 from trayapp.wire.jsonio import JsonError, dumps, loads
-from trayapp.wire.messages import CANCELLED, CONNECTION_CLOSED, Call, Params, Reply, RpcError, own_id
+from trayapp.wire.messages import (
+    CANCELLED,
+    CONNECTION_CLOSED,
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    Call,
+    Params,
+    Reply,
+    RpcError,
+    own_id,
+)
 from trayapp.wire.revisions import MODERN_VERSIONS
 
 log = logging.getLogger(__name__)
 
 DRAIN_S = 1.0  # how long the other requests of a lost session may take to get their 404
 REDIRECTS = 3  # within the same origin, as `/mcp` to `/mcp/`
+TAKEN_S = 5.0  # for a server to accept a notification; a healthy one does in milliseconds
+NOTICES_MOST = 1000  # notifications that wait for a server that accepts none; more are dropped
+LARGE = 1 << 20  # bytes: in a longer body the answer is not searched for
 EVENTS = {"accept": "text/event-stream", "cache-control": "no-store"}  # the headers of a GET for an event stream
+SESSION = "mcp-session-id"
+SESSION_LOST = "The server ended the session"
 # The relayed request whose answer this task reads. It shows which request a server's message belongs to.
 SENT_FOR: ContextVar[Call | None] = ContextVar("sent_for", default=None)
 
@@ -43,22 +86,38 @@ class _PostChannel:
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
 
 
+class Posted(NamedTuple):
+    """The response to a message that the server took. `body`: that of a JSON response, None for any other."""
+
+    response: httpx2.Response
+    body: bytes | None
+
+
 class HttpChannel(FrameDispatcher, ABC):
     """Messages to and from one server. They are sent in order; a request does not wait for another's answer."""
 
     def __init__(
-        self, launch: HttpLaunch, client: httpx2.AsyncClient, refusal: HttpRefusal, tasks: anyio.abc.TaskGroup
+        self,
+        launch: HttpLaunch,
+        client: httpx2.AsyncClient,
+        refusal: HttpRefusal,
+        tasks: anyio.abc.TaskGroup,
+        gone: anyio.Event,
     ) -> None:
         super().__init__(self._enqueue, peer=launch.server)
         self.server = launch.server
         self.refusal = refusal
+        self.session = ""  # its id, while the server knows it
         self._url = launch.url
         self._client = client
         self._tasks = tasks
+        self._gone = gone
         self._protocol = ""
         self._outgoing: asyncio.Queue[tuple[bytes, str]] = asyncio.Queue()
+        self._notices: deque[tuple[bytes, dict[str, Any], str]] = deque()
         self._posts: dict[int, _PostChannel] = {}
         self._idle = anyio.Event()
+        self._busy_until = 0.0  # monotonic seconds: the server asked not to be called before
 
     @property
     def closed_error(self) -> RpcError:
@@ -77,13 +136,9 @@ class HttpChannel(FrameDispatcher, ABC):
         self._protocol = protocol
 
     async def exchange(
-        self,
-        inbound: Inbound,
-        gone: anyio.Event,
-        *,
-        task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+        self, inbound: Inbound, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
     ) -> None:
-        """Exchange messages until `close` is called, then set `gone`."""
+        """Exchange messages until `close` is called; then the connection is gone."""
 
         async def on_request(method: str, params: Params) -> dict[str, Any]:
             return await inbound.on_request(method, params, SENT_FOR.get())
@@ -97,15 +152,17 @@ class HttpChannel(FrameDispatcher, ABC):
                 await self.run(on_request, on_notification, task_status=task_status)
                 sending.cancel_scope.cancel()
         finally:
-            gone.set()
+            self._gone.set()
 
     async def flush(self) -> None:
         """Send the remaining notifications once sending has ended: a cancelled call must end at the server, too."""
+        while self._notices:
+            await self._tell_in_time(*self._notices.popleft())
         while not self._outgoing.empty():
             frame, protocol = self._outgoing.get_nowait()
             message = loads(frame)
             if "id" not in message and protocol not in MODERN_VERSIONS:
-                await self._tell(frame, message, protocol)
+                await self._tell_in_time(frame, message, protocol)
 
     async def drained(self) -> None:
         """Wait briefly for the answers to open requests: each request of a lost session gets its own 404."""
@@ -123,18 +180,26 @@ class HttpChannel(FrameDispatcher, ABC):
                 text = text.replace(b"\n", b" ").replace(b"\r", b" ")
         self.take(text)
 
+    def take_answer(self, request_id: int, body: bytes) -> None:
+        """Handle a JSON response to a request, repaired if it is not a valid answer. The request then has an answer."""
+        if len(body) <= LARGE and (answer := find_answer(body, request_id, f"The answer of {self.server}")) is not None:
+            body = dumps(answer)
+        self.take_text(body)
+        error = RpcError(INTERNAL_ERROR, f"The answer of {self.server} is not a JSON-RPC message")
+        self.answer(request_id, Reply.of_error(error))
+
     # -- for each transport --------------------------------------------------------------------------------------
 
     async def open(self) -> None:
-        """Open whatever is needed before the first message. Raises httpx2.HTTPError, ValueError."""
+        """Open whatever is needed before the first message. Raises httpx2.HTTPError, ValueError, RpcError."""
 
     @abstractmethod
     async def _ask(self, request_id: int, frame: bytes, message: dict[str, Any], protocol: str) -> None:
-        """Send a request. If no answer arrives here, another stream or task must answer it."""
+        """Send a request. If no answer arrives here, another stream or task must answer it. Raises RpcError."""
 
     @abstractmethod
     async def _tell(self, frame: bytes, message: dict[str, Any], protocol: str) -> None:
-        """Send a notification or an answer to the server. Return once the next message may be sent."""
+        """Send a notification or an answer to the server. Raises RpcError, httpx2.HTTPError."""
 
     # -- sending -------------------------------------------------------------------------------------------------
 
@@ -147,19 +212,44 @@ class HttpChannel(FrameDispatcher, ABC):
         while True:
             frame, protocol = await self._outgoing.get()
             message = loads(frame)
-            request_id = message.get("id")
-            if "method" in message and type(request_id) is int:
+            method, request_id = message.get("method"), message.get("id")
+            if method is None:  # an answer: without it, the call that asked would never end
+                self._tasks.start_soon(self._tell_quietly, frame, message, protocol)
+            elif type(request_id) is int:
                 self._posts[request_id] = post = _PostChannel(protocol in MODERN_VERSIONS)
                 self._tasks.start_soon(self._request, request_id, frame, message, protocol, post)
+            elif method == "notifications/initialized":  # it must precede everything else
+                await self._tell_in_time(frame, message, protocol)
+            elif method == CANCELLED and self._ends_response(message, protocol):
                 continue
-            is_modern = False
-            if message.get("method") == CANCELLED:  # a request of 2026-07-28 is cancelled by closing its response
-                cancelled = self._posts.get(own_id(message["params"].get("requestId")) or 0)  # none of our ids is 0
-                is_modern = cancelled.modern if cancelled is not None else protocol in MODERN_VERSIONS
-                if cancelled is not None and is_modern:
-                    cancelled.scope.cancel()
-            if not is_modern:
-                await self._tell(frame, message, protocol)
+            elif len(self._notices) < NOTICES_MOST:
+                self._notices.append((frame, message, protocol))
+                if len(self._notices) == 1:
+                    self._tasks.start_soon(self._send_notices)
+
+    def _ends_response(self, message: dict[str, Any], protocol: str) -> bool:
+        """Return True if closing the response cancels the request, as in 2026-07-28, and close it."""
+        cancelled = self._posts.get(own_id(message["params"].get("requestId")) or 0)  # none of our ids is 0
+        is_modern = cancelled.modern if cancelled is not None else protocol in MODERN_VERSIONS
+        if cancelled is not None and is_modern:
+            cancelled.scope.cancel()
+        return is_modern
+
+    async def _send_notices(self) -> None:
+        """Send the waiting notifications one by one, in order: progress must not go backwards."""
+        while self._notices:
+            await self._tell_in_time(*self._notices[0])
+            self._notices.popleft()
+
+    async def _tell_in_time(self, frame: bytes, message: dict[str, Any], protocol: str) -> None:
+        """Send a message that has no answer. Give it up if the server does not accept it in time."""
+        with anyio.move_on_after(TAKEN_S):
+            await self._tell_quietly(frame, message, protocol)
+
+    async def _tell_quietly(self, frame: bytes, message: dict[str, Any], protocol: str) -> None:
+        """Send a message that has no answer. A failure is in `refusal`."""
+        with suppress(httpx2.HTTPError, RpcError):
+            await self._tell(frame, message, protocol)
 
     async def _request(
         self, request_id: int, frame: bytes, message: dict[str, Any], protocol: str, post: _PostChannel
@@ -169,6 +259,8 @@ class HttpChannel(FrameDispatcher, ABC):
         try:
             with post.scope:
                 await self._ask(request_id, frame, message, protocol)
+        except RpcError as error:
+            self.answer(request_id, Reply.of_error(error))
         except httpx2.HTTPError as error:
             log.info("A response of %s broke off: %s", self.server, error)
             self.answer(request_id, Reply.of_error(self.unanswered_error))
@@ -176,6 +268,105 @@ class HttpChannel(FrameDispatcher, ABC):
             del self._posts[request_id]
             if not self._posts:
                 self._idle.set()
+
+    # -- responses -----------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def stream(self, headers: dict[str, str]) -> AsyncIterator[httpx2.Response]:
+        """Yield the response to a GET for an event stream. Raises httpx2.HTTPError, RpcError."""
+        async with AsyncExitStack() as stack:
+            request = self._client.build_request("GET", self._url, headers={**headers, **EVENTS})
+            try:
+                yielded = await stack.enter_async_context(response_to(self._client, request))
+            except httpx2.RequestError as error:
+                self._note_unreachable(request.url, error)
+                raise
+            yield yielded
+
+    @asynccontextmanager
+    async def post(
+        self, frame: bytes, headers: dict[str, str], url: httpx2.URL | None = None, request_id: int | None = None
+    ) -> AsyncIterator[Posted]:
+        """Post a message and yield the response of a server that takes it.
+
+        `request_id`: of a request. Raises RpcError for a server that refuses the message or cannot be reached.
+        """
+        if (left_s := self._busy_until - time.monotonic()) > 0:
+            raise RpcError(INTERNAL_ERROR, f"{self.server} {_busy(left_s)}")
+        headers = {**headers, "content-type": "application/json"}
+        request = self._client.build_request("POST", url or self._url, content=frame, headers=headers)
+        async with AsyncExitStack() as stack:
+            try:
+                response = await stack.enter_async_context(response_to(self._client, request))
+                body = await self._whole(response) if is_json(response) else None
+            except httpx2.RequestError as error:
+                not_sent = self._note_unreachable(request.url, error)
+                raise RpcError(CONNECTION_CLOSED, self.refusal.why, NOT_EXECUTED if not_sent else None) from None
+            status = response.status_code
+            if SESSION in request.headers and session_is_lost(status, body):
+                self.refusal.status, self.refusal.why, self.session = status, SESSION_LOST, ""
+                self._gone.set()
+                raise RpcError(CONNECTION_CLOSED, SESSION_LOST, NOT_EXECUTED)
+            if status >= 400:
+                raise self._refusal_of(response, body, request_id)
+            self.refusal.status = None
+            if response.has_redirect_location:
+                where = response.request.url.join(response.headers["location"])
+                place = "another address" if origin(where) == origin(request.url) else f"another host ({where.host})"
+                raise RpcError(INTERNAL_ERROR, f"{self.server} has moved to {place}: change its url")
+            yield Posted(response, body)
+
+    async def _whole(self, response: httpx2.Response) -> bytes:
+        """Return the body of a response. Raises httpx2.RequestError, and RpcError beyond MAX_FRAME_BYTES."""
+        body = bytearray()
+        async for chunk in response.aiter_bytes():
+            body += chunk
+            if len(body) > MAX_FRAME_BYTES:
+                limit = f"{MAX_FRAME_BYTES // 2**20} MiB"
+                raise RpcError(INVALID_REQUEST, f"The answer of {self.server} is larger than {limit}")
+        return bytes(body)
+
+    def _note_unreachable(self, url: httpx2.URL, error: httpx2.RequestError) -> bool:
+        """Record why a request failed. Return True if the server is not there, which ends the connection."""
+        self.refusal.why = f"Cannot reach {self.server} at {url.host}: {reason_of(error, url.host)}"
+        self.refusal.status = None
+        not_sent = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
+        if not_sent:
+            self.session = ""
+            self._gone.set()  # any other error may affect this request alone
+        return not_sent
+
+    def _refusal_of(self, response: httpx2.Response, body: bytes | None, request_id: int | None) -> RpcError:
+        """Record an error status and return the server's own error, or one in words."""
+        status, headers, refusal = response.status_code, response.headers, self.refusal
+        refusal.status, refusal.retry_after_s = status, retry_after_s(headers.get("retry-after"))
+        if refusal.asks_to_wait and refusal.retry_after_s:
+            self._busy_until = time.monotonic() + min(refusal.retry_after_s, LONGEST_WAIT_S)
+        if status == UNAUTHORIZED:
+            refusal.unauthorized = True
+            why = refused(self.server, refusal)
+            refusal.why = f"{why.title}. {why.hint}"  # for other open requests, since the connection ends now
+            self._gone.set()
+        if body is not None and is_json_rpc(body):
+            found = find_answer(body, request_id, f"The answer of {self.server}") if request_id is not None else None
+            message = found or loads(body)
+            if isinstance(message, dict) and "error" in message:
+                return RpcError.received(message["error"])
+        if status == 404:
+            return RpcError(METHOD_NOT_FOUND, f"{self.server} answered HTTP {status}")
+        content_type = headers.get("content-type", "")
+        kind = kind_of(status, content_type, b"", headers.get("www-authenticate"))
+        said = words(self.server, kind, status, content_type)
+        if status == UNAUTHORIZED:
+            said = f"{said if refusal.auth == 'oauth' else why.title}. {why.hint}"
+        elif (left_s := self._busy_until - time.monotonic()) > 0:
+            said = f"{self.server} {_busy(left_s)} (HTTP {status})"
+        wants_sign_in = status == UNAUTHORIZED and refusal.auth == "oauth"
+        return RpcError(INTERNAL_ERROR, said, SIGN_IN_DATA if wants_sign_in else None)
+
+
+def _busy(left_s: float) -> str:
+    return f"is temporarily unavailable and asks not to be called for {max(1, round(left_s))} s"
 
 
 @asynccontextmanager
@@ -188,6 +379,8 @@ async def response_to(client: httpx2.AsyncClient, request: httpx2.Request) -> As
             break
         await response.aclose()
         request = onward
+    if is_event_stream(response):
+        response.stream = EventLines(response.stream)  # type: ignore[arg-type]  # of an asynchronous transport
     try:
         yield response
     finally:
@@ -198,3 +391,55 @@ async def response_to(client: httpx2.AsyncClient, request: httpx2.Request) -> As
 def origin(url: httpx2.URL) -> tuple[str, str, int | None, bytes]:
     """Return the parts of a URL that a redirect must not change. They include the user name and password."""
     return url.scheme, url.host, url.port, url.userinfo
+
+
+# -- the client of one server ----------------------------------------------------------------------------------------
+
+CONNECT_S = 15.0  # TCP and TLS; an answer itself may take as long as the caller waits
+# Each waiting call holds a TCP connection. With a limit, answers, cancels and pings would wait for calls to end.
+OPEN = httpx2.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=5.0)
+NOBODY = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts nobody: no redirect leads from http:// to https://
+# The kernel detects a peer that vanished silently (a pulled cable, a sleeping host, a router that lost its state) by
+# TCP keepalive. The other kernel answers even if the server is too busy to answer a ping.
+SILENT_S = 30  # seconds without a byte until the first keepalive probe
+ASK_AGAIN_S = 10  # seconds between probes
+QUESTIONS = 3  # unanswered probes that end the connection, after one minute in total
+
+
+class SignedTransport(httpx2.AsyncHTTPTransport):
+    """A transport that signs each request, each redirected one by itself."""
+
+    def __init__(self, signer: RequestSigner | None, trust: ssl.SSLContext) -> None:
+        super().__init__(verify=trust, limits=OPEN, socket_options=signs_of_life())
+        self._signer = signer
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        await request.aread()  # a redirected request has its body as a stream, and may be sent twice
+        send = super().handle_async_request
+        return await (send(request) if self._signer is None else self._signer.send(request, send))
+
+
+@asynccontextmanager
+async def http_client(launch: HttpLaunch, signer: RequestSigner | None) -> AsyncIterator[httpx2.AsyncClient]:
+    """Yield the client for a server's address. Loading the certificates takes 20 ms or more, in a thread."""
+    trust = NOBODY
+    if not launch.url.lower().startswith("http://"):
+        trust = await anyio.to_thread.run_sync(httpx2.create_ssl_context)
+    unbounded = httpx2.Timeout(None, connect=CONNECT_S)
+    transport = SignedTransport(signer, trust)
+    async with httpx2.AsyncClient(transport=transport, headers=launch.headers, timeout=unbounded) as client:
+        yield client
+
+
+def signs_of_life() -> list[tuple[int, int, int]]:
+    """Return the socket options, of those this system knows, that make the kernel end a connection to a lost peer."""
+    tcp, ms = socket.IPPROTO_TCP, 1000
+    wanted = [
+        ("TCP_KEEPIDLE", SILENT_S),
+        ("TCP_KEEPALIVE", SILENT_S),  # what macOS calls it
+        ("TCP_KEEPINTVL", ASK_AGAIN_S),
+        ("TCP_KEEPCNT", QUESTIONS),
+        ("TCP_USER_TIMEOUT", (SILENT_S + QUESTIONS * ASK_AGAIN_S) * ms),  # for data that was sent but not acknowledged
+    ]
+    known = [(tcp, getattr(socket, name), value) for name, value in wanted if hasattr(socket, name)]
+    return [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1), *known]

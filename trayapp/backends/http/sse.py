@@ -9,11 +9,9 @@ import anyio
 import anyio.abc
 import httpx2
 
-from trayapp.backends.http.channel import EVENTS, HttpChannel, origin, response_to
-from trayapp.model.reasons import reason_of
+from trayapp.backends.http.channel import HttpChannel, origin
 from trayapp.wire.framing import MAX_FRAME_BYTES
-from trayapp.wire.jsonio import JsonError, loads
-from trayapp.wire.messages import CONNECTION_CLOSED, Reply, RpcError
+from trayapp.wire.messages import CONNECTION_CLOSED, RpcError
 
 log = logging.getLogger(__name__)
 
@@ -24,13 +22,13 @@ class SseChannel(HttpChannel):
     _endpoint: httpx2.URL  # where to post
 
     async def open(self) -> None:
-        """Open the event stream and learn where to post. Raises httpx2.HTTPError, ValueError."""
+        """Open the event stream and learn where to post. Raises httpx2.HTTPError, ValueError, RpcError."""
         self._endpoint = await self._tasks.start(self._read)
 
     async def _read(self, *, task_status: anyio.abc.TaskStatus[httpx2.URL]) -> None:
-        known, request = False, self._client.build_request("GET", self._url, headers=EVENTS)
+        known = False
         try:
-            async with response_to(self._client, request) as response:
+            async with self.stream({}) as response:
                 response.raise_for_status()
                 async for event in httpx2.EventSource(response, max_event_size=MAX_FRAME_BYTES):
                     if event.event == "endpoint" and not known:
@@ -48,34 +46,15 @@ class SseChannel(HttpChannel):
             raise httpx2.RemoteProtocolError("The server named no address for messages")
 
     async def _ask(self, request_id: int, frame: bytes, message: dict[str, Any], protocol: str) -> None:
-        if error := await self._posted(frame):
-            self.answer(request_id, Reply.of_error(error))
+        try:
+            await self._tell(frame, message, protocol)
+        except RpcError as error:  # whatever the server says: it did not take the message
+            raise RpcError(CONNECTION_CLOSED, error.message, error.data) from None
 
     async def _tell(self, frame: bytes, message: dict[str, Any], protocol: str) -> None:
-        await self._posted(frame)
-
-    async def _posted(self, frame: bytes) -> RpcError | None:
-        """Post a message. Return an error if the server did not accept it; None otherwise."""
-        headers = {"content-type": "application/json"}
-        request = self._client.build_request("POST", self._endpoint, content=frame, headers=headers)
-        try:
-            async with response_to(self._client, request) as response:
+        async with self.post(frame, {}, self._endpoint) as (response, body):
+            if body is None:
                 await response.aread()
-                return None if response.is_success else self._refusal_in(response)
-        except httpx2.HTTPError as error:
-            why = f"Cannot send the message to {self.server}: {reason_of(error, self._endpoint.host)}"
-            return RpcError(CONNECTION_CLOSED, why)
-
-    def _refusal_in(self, response: httpx2.Response) -> RpcError:
-        """Return the error of a refused POST: the one in its body, from `transport` or the server, or a general one."""
-        try:
-            error = loads(response.content)["error"]
-            message, data = error["message"], error.get("data")
-        except (JsonError, KeyError, TypeError, AttributeError):
-            message, data = None, None
-        if not isinstance(message, str):
-            message, data = f"{self.server} answered HTTP {response.status_code}", None
-        return RpcError(CONNECTION_CLOSED, message, data)
 
 
 def _endpoint(response: httpx2.Response, text: str) -> httpx2.URL:

@@ -17,16 +17,15 @@ import httpx2
 from trayapp.auth.accounts import Accounts
 from trayapp.backends.context import Inbound, Transport, first_cause
 from trayapp.backends.http.auth import signer_for
-from trayapp.backends.http.channel import EVENTS, SENT_FOR, HttpChannel, response_to
-from trayapp.backends.http.refusal import UNAUTHORIZED, HttpRefusal, refused
+from trayapp.backends.http.channel import SENT_FOR, SESSION, SESSION_LOST, HttpChannel, http_client
+from trayapp.backends.http.refusal import HttpRefusal, refused
+from trayapp.backends.http.responses import ResponseKind, kind_of, retry_after_s, words
 from trayapp.backends.http.sse import SseChannel
-from trayapp.backends.http.transport import SESSION, SESSION_LOST, HttpTransport, is_json, retry_after_s, trust_for
 from trayapp.backends.launch import HttpLaunch
 from trayapp.model.errors import ConnectFailedError
 from trayapp.model.reasons import reason_of
 from trayapp.wire.framing import MAX_FRAME_BYTES
-from trayapp.wire.jsonio import JsonError, loads
-from trayapp.wire.messages import INTERNAL_ERROR, METHOD_NOT_FOUND, Reply, RpcError
+from trayapp.wire.messages import INTERNAL_ERROR, Reply, RpcError
 from trayapp.wire.mirror_headers import (
     METHOD_HEADER,
     NAME_HEADER,
@@ -37,7 +36,6 @@ from trayapp.wire.mirror_headers import (
 )
 from trayapp.wire.revisions import MODERN_VERSIONS
 
-CONNECT_S = 15.0  # TCP and TLS; an answer itself may take as long as the caller waits
 END_SESSION_S = 1.0  # closing waits no longer than this: the request is only a courtesy to the server
 RETRY_S = 1.0  # before an ended stream is opened again, unless the server names another time
 TRIES = 2  # consecutive failures to open a stream before it is given up
@@ -62,42 +60,40 @@ class StreamableChannel(HttpChannel):
         client: httpx2.AsyncClient,
         refusal: HttpRefusal,
         tasks: anyio.abc.TaskGroup,
+        gone: anyio.Event,
         input_schema: Callable[[str], Any],
     ) -> None:
-        super().__init__(launch, client, refusal, tasks)
+        super().__init__(launch, client, refusal, tasks, gone)
         self._input_schema = input_schema
-        self._session = ""
 
     async def _ask(self, request_id: int, frame: bytes, message: dict[str, Any], protocol: str) -> None:
         place = _StreamPosition()
-        async with self._post(frame, message, protocol) as response:
+        async with self.post(frame, self._headers(protocol, message), request_id=request_id) as (response, body):
             if message["method"] == "initialize":
-                self._session = response.headers.get(SESSION, "")
-            if not response.is_success:
-                await response.aread()
-                self.answer(request_id, Reply.of_error(self._refusal_in(response)))
-            elif is_json(response):
-                await response.aread()
-                self.take_text(response.content)
-                if self.call_of(request_id) is not None:
-                    error = RpcError(INTERNAL_ERROR, f"The answer of {self.server} is not a JSON-RPC message")
-                    self.answer(request_id, Reply.of_error(error))
-            else:  # an event stream: HttpTransport passes nothing else
-                try:
-                    await self._read_events(response, place, request_id)
-                except httpx2.SSEError:
-                    place.last_id = ""  # do not resume: an event over the limit would be sent again
+                self.session = response.headers.get(SESSION, "")
+            status, content_type = response.status_code, response.headers.get("content-type", "")
+            if status == 202:
+                why = f"{self.server} accepted the request but will not answer it (HTTP 202)"
+                raise RpcError(INTERNAL_ERROR, why)
+            if (kind := kind_of(status, content_type, body or b"")) is ResponseKind.OTHER:
+                raise RpcError(INTERNAL_ERROR, words(self.server, kind, status, content_type))
+            if body is not None:
+                self.take_answer(request_id, body)
+                return
+            try:
+                await self._read_events(response, place, request_id)
+            except httpx2.SSEError:
+                place.last_id = ""  # do not resume: an event over the limit would be sent again
         if self.call_of(request_id) is not None and place.last_id:
             await anyio.sleep(place.retry_s)
             await self._follow_stream(place, protocol, request_id)
         self.answer(request_id, Reply.of_error(self.unanswered_error))
 
     async def _tell(self, frame: bytes, message: dict[str, Any], protocol: str) -> None:
-        if message.get("method") == "notifications/initialized" and self._session:
+        if message.get("method") == "notifications/initialized" and self.session:
             self._tasks.start_soon(self._follow_stream, _StreamPosition(), protocol, None)
-        with suppress(httpx2.HTTPError):  # HttpTransport has recorded it
-            async with self._post(frame, message, protocol):
-                pass
+        async with self.post(frame, self._headers(protocol, message)):
+            pass
 
     # -- event streams -------------------------------------------------------------------------------------------
 
@@ -108,13 +104,12 @@ class StreamableChannel(HttpChannel):
         """
         failures = 0
         while failures < TRIES:
-            headers = {**self._headers(protocol), **EVENTS}
+            headers = self._session_headers(protocol)
             if place.last_id:
                 headers[LAST_EVENT_ID] = place.last_id
-            request = self._client.build_request("GET", self._url, headers=headers)
             failures += 1
-            with suppress(httpx2.HTTPError):
-                async with response_to(self._client, request) as response:
+            with suppress(httpx2.HTTPError, RpcError):
+                async with self.stream(headers) as response:
                     if response.status_code == NO_STREAM:
                         return
                     if response.is_success:
@@ -143,10 +138,10 @@ class StreamableChannel(HttpChannel):
             pass  # the stream broke: it may be resumed
         return False
 
-    # -- requests ------------------------------------------------------------------------------------------------
+    # -- headers -------------------------------------------------------------------------------------------------
 
-    def _post(self, frame: bytes, message: dict[str, Any], protocol: str) -> Any:
-        headers = self._headers(protocol)
+    def _headers(self, protocol: str, message: dict[str, Any]) -> dict[str, str]:
+        headers = {**self._session_headers(protocol), "accept": "application/json, text/event-stream"}
         if protocol in MODERN_VERSIONS and "method" in message:  # parts of the message are repeated in headers
             method, params = message["method"], message.get("params") or {}
             headers[METHOD_HEADER] = method
@@ -155,25 +150,11 @@ class StreamableChannel(HttpChannel):
                 headers[NAME_HEADER] = encoded(name)
                 if method == "tools/call" and isinstance(arguments, dict):
                     headers |= argument_headers(self._input_schema(name), arguments)
-        headers |= {"accept": "application/json, text/event-stream", "content-type": "application/json"}
-        return response_to(self._client, self._client.build_request("POST", self._url, content=frame, headers=headers))
+        return headers
 
-    def _headers(self, protocol: str) -> dict[str, str]:
-        headers = {VERSION_HEADER: protocol, SESSION: self._session}
+    def _session_headers(self, protocol: str) -> dict[str, str]:
+        headers = {VERSION_HEADER: protocol, SESSION: self.session}
         return {name: value for name, value in headers.items() if value}
-
-    def _refusal_in(self, response: httpx2.Response) -> RpcError:
-        """Return the error of a response without a success status: the one in its body, or a general one."""
-        if response.has_redirect_location:
-            return RpcError(INTERNAL_ERROR, f"{self.server} redirects to another address: change its url")
-        try:
-            message = loads(response.content) if is_json(response) else None
-        except JsonError:
-            message = None
-        if isinstance(message, dict) and "error" in message:
-            return RpcError.received(message["error"])
-        code = METHOD_NOT_FOUND if response.status_code == 404 else INTERNAL_ERROR
-        return RpcError(code, f"{self.server} answered HTTP {response.status_code}")
 
 
 @asynccontextmanager
@@ -181,25 +162,21 @@ async def open_http(launch: HttpLaunch, inbound: Inbound, accounts: Accounts | N
     """Open a connection to an address. Raises ConnectFailedError, SignInWantedError."""
     refusal, gone = HttpRefusal(auth=launch.auth), anyio.Event()
     SENT_FOR.set(None)  # a call is sent again by the task that read its failure, and that task opens this connection
-    trust = await trust_for(launch.url)
-    wire = HttpTransport(launch, refusal, gone, signed=signer_for(launch, accounts, refusal), trust=trust)
-    unbounded = httpx2.Timeout(None, connect=CONNECT_S)
 
     async def end_reason() -> str:
         return refusal.why or (f"answered HTTP {refusal.status}" if refusal.status else "closed the connection")
 
     try:
         async with (
-            httpx2.AsyncClient(transport=wire, headers=launch.headers, timeout=unbounded) as client,
+            http_client(launch, signer_for(launch, accounts, refusal)) as client,
             anyio.create_task_group() as tasks,
         ):
-            wire.tasks = tasks
             channel: HttpChannel
             if launch.kind == "sse":
-                channel = SseChannel(launch, client, refusal, tasks)
+                channel = SseChannel(launch, client, refusal, tasks, gone)
             else:
-                channel = StreamableChannel(launch, client, refusal, tasks, inbound.input_schema)
-            await tasks.start(channel.exchange, inbound, gone)
+                channel = StreamableChannel(launch, client, refusal, tasks, gone, inbound.input_schema)
+            await tasks.start(channel.exchange, inbound)
             await channel.open()
             try:
                 yield Transport(launch.kind or "http", channel, gone, end_reason, refusal=refusal)
@@ -207,14 +184,12 @@ async def open_http(launch: HttpLaunch, inbound: Inbound, accounts: Accounts | N
                 if refusal.why == SESSION_LOST:
                     await channel.drained()
                 channel.close(channel.closed_error)
-                wire.tasks = None
                 tasks.cancel_scope.cancel()
                 with anyio.move_on_after(END_SESSION_S, shield=True):
-                    await wire.flush()
                     await channel.flush()
-                if wire.session:
-                    with anyio.move_on_after(END_SESSION_S, shield=True), suppress(httpx2.HTTPError):
-                        await client.delete(launch.url, headers={SESSION: wire.session})
+                if channel.session:
+                    with anyio.move_on_after(END_SESSION_S, shield=True), suppress(httpx2.HTTPError, RpcError):
+                        await client.delete(launch.url, headers={SESSION: channel.session})
     except BaseExceptionGroup as group:
         raise _as_server_error(launch, first_cause(group), refusal) from None
     except (httpx2.HTTPError, ValueError) as error:
@@ -225,10 +200,12 @@ def _as_server_error(launch: HttpLaunch, error: BaseException, refusal: HttpRefu
     if isinstance(error, httpx2.HTTPStatusError):
         refusal.status = error.response.status_code
         refusal.retry_after_s = retry_after_s(error.response.headers.get("retry-after"))
-    if not isinstance(error, httpx2.HTTPError | OSError | ValueError):
+    if not isinstance(error, httpx2.HTTPError | OSError | ValueError | RpcError):
         return error
-    if refusal.status == UNAUTHORIZED:
+    if refusal.refuses_authorization:
         return refused(launch.server, refusal)
+    if isinstance(error, RpcError):  # the sign-in cannot be renewed
+        return ConnectFailedError(launch.server, error.message)
     host = httpx2.URL(launch.url).host
     why = f"HTTP {refusal.status}" if refusal.status else reason_of(error, host)
     failure = ConnectFailedError(

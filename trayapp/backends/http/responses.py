@@ -1,0 +1,178 @@
+"""Responses of servers over HTTP: what kind of server answers, and the answer to a request in a JSON body.
+
+Pure, but for EventLines. Sending and what follows from a response are in `channel`.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import AsyncIterator
+from email.utils import parsedate_to_datetime
+from enum import StrEnum
+from typing import Any
+
+import httpx2
+
+from trayapp.wire.jsonio import JsonError, loads
+from trayapp.wire.messages import INTERNAL_ERROR, RequestId, is_answer, is_request_id, mended, own_id
+
+UNAVAILABLE = frozenset({429, 502, 503, 504})
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
+_BEARER = re.compile(r"(?:^|,)\s*bearer(?=\s|,|$)", re.IGNORECASE)
+LONGEST_WORD = 60  # characters of a content type in error texts
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+LONGEST_REFUSAL = 1_000  # bytes; a longer answer is not searched for a lost session
+_NO_SESSION = re.compile(
+    r"\b(?:no valid|invalid|unknown|expired|missing)\b[\w -]{0,9}\bsession\b"
+    r"|\bsession\b.{0,60}\b(?:not found|not exist|expired|unknown|invalid|not initialized|terminated)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+# The TypeScript SDK's transport says so after a restart, before it looks at the request
+_NOT_INITIALIZED = re.compile(r"\bnot (?:yet )?(?:been )?initiali[sz]ed\b|\bbefore initiali[sz]ation\b", re.IGNORECASE)
+
+
+class ResponseKind(StrEnum):
+    """The kind of server that answers. The values go into error texts, after the server's name."""
+
+    MCP = "answered"
+    BUSY = "is temporarily unavailable"
+    SIGN_IN = "wants a sign-in"
+    MAYBE_SIGN_IN = "may want a sign-in, but does not say which kind"
+    OTHER = "does not answer as an MCP server does"
+
+
+def kind_of(status: int, content_type: str = "", body: bytes = b"", challenge: str | None = None) -> ResponseKind:
+    """Classify a response to a JSON-RPC request; `challenge` is its WWW-Authenticate header.
+
+    An event stream counts as MCP before its first event: nothing else streams in answer to a JSON-RPC message.
+    """
+    if status == 401:  # RFC 9110 11.6.1: there may be several challenges
+        is_bearer = challenge is not None and _BEARER.search(_QUOTED.sub("", challenge)) is not None
+        return ResponseKind.SIGN_IN if is_bearer else ResponseKind.MAYBE_SIGN_IN
+    if is_json_rpc(body):
+        return ResponseKind.MCP
+    if status in UNAVAILABLE:
+        return ResponseKind.BUSY
+    if status == 200 and content_type.lower().startswith("text/event-stream"):
+        return ResponseKind.MCP
+    return ResponseKind.OTHER
+
+
+def is_json_rpc(body: bytes) -> bool:
+    """Return True if the body is a JSON-RPC message or a batch of messages."""
+    try:
+        message = loads(body)
+    except JsonError:
+        return False
+    parts = message if isinstance(message, list) and message else [message]
+    return all(isinstance(part, dict) and part.get("jsonrpc") == "2.0" for part in parts)
+
+
+def words(server: str, kind: ResponseKind, status: int, content_type: str = "") -> str:
+    """Return one line for people: the server, its kind, and the status and content type that show it."""
+    said = content_type.partition(";")[0].strip()[:LONGEST_WORD]
+    told = f"HTTP {status}, {said}" if said and kind is ResponseKind.OTHER else f"HTTP {status}"
+    return f"{server} {kind} ({told})"
+
+
+def find_answer(body: bytes, request_id: RequestId, words: str) -> dict[str, Any] | None:
+    """Return the answer in a JSON response to a request, or None if the response is a valid answer as it stands.
+
+    A single answer without an id counts as the request's: the server could not read the id. A batch is searched. A
+    response without an answer becomes an error; otherwise it would be dropped and the request would never end.
+    """
+    try:
+        said = loads(body)
+    except JsonError:
+        return _error(request_id, f"{words} is not valid JSON, or nested too deep")
+    parts = [part for part in (said if isinstance(said, list) else [said]) if isinstance(part, dict)]
+    number = own_id(request_id)
+    for part in parts:
+        given = part.get("id")
+        is_ours = given is None or given == request_id or (number is not None and own_id(given) == number)
+        if "method" not in part and is_ours:
+            plain = part is said and given is not None and ("result" in part or "error" in part)
+            return None if plain and is_answer(part) else {**_readable(part, words), "id": request_id}
+    return _error(request_id, f"{words} does not answer the request")
+
+
+def _readable(part: dict[str, Any], words: str) -> dict[str, Any]:
+    if "method" in part or not is_request_id(part.get("id", 0)):
+        return part
+    if "result" in part or "error" in part:
+        return part if is_answer(part) else mended(part, words)
+    return _error(part.get("id"), f"{words} holds neither a result nor an error")
+
+
+def _error(request_id: Any, text: str) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": request_id, "error": {"code": INTERNAL_ERROR, "message": text}}
+
+
+class EventLines(httpx2.AsyncByteStream):
+    """A byte stream with newlines as line ends and without a leading byte order mark (WHATWG HTML, 9.2.5).
+
+    After a lone carriage return, the event reader would wait for the next byte and delay the event that the line ends.
+    """
+
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        begun = returned = False
+        async for came in self._stream:
+            part = came if begun else came.removeprefix(BYTE_ORDER_MARK)
+            begun = begun or bool(came)
+            if returned:
+                part = part.removeprefix(b"\n")
+            returned = came.endswith(b"\r") or (returned and not came)
+            if part:
+                yield part.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in part else part
+
+    async def aclose(self) -> None:
+        """Close the stream."""
+        await self._stream.aclose()
+
+
+def session_is_lost(status: int, body: bytes | None) -> bool:
+    """Return True if the response to a request with a session id says that the server has forgotten the session.
+
+    `body`: that of a JSON response. The sign is a 404 (MCP transports, session management) or a 400 with an error in
+    words. Servers that follow the first examples of the TypeScript SDK send the latter. With 200, only an error without
+    a request id counts: a call's own error means that the call was made. A 400 that says "not initialized" means that
+    the server restarted: it cannot have executed anything.
+    """
+    if status == 404:
+        return True
+    if status not in (200, 400) or body is None or len(body) > LONGEST_REFUSAL or not is_json_rpc(body):
+        return False
+    message = loads(body)
+    error = message.get("error") if isinstance(message, dict) else None
+    told = error.get("message") if isinstance(error, dict) else None
+    if not isinstance(told, str) or (status == 200 and message.get("id") is not None):
+        return False
+    return _NO_SESSION.search(told) is not None or (status == 400 and _NOT_INITIALIZED.search(told) is not None)
+
+
+def is_json(response: httpx2.Response) -> bool:
+    """Return True if the content type is JSON."""
+    return bool(response.headers.get("content-type", "").lower().startswith("application/json"))
+
+
+def is_event_stream(response: httpx2.Response) -> bool:
+    """Return True if the body is an event stream without a content encoding."""
+    kind = response.headers.get("content-type", "").lower()
+    return kind.startswith("text/event-stream") and "content-encoding" not in response.headers
+
+
+def retry_after_s(header: str | None) -> float | None:
+    """Return `Retry-After` in seconds (RFC 9110, 10.2.3), or None if absent or unreadable."""
+    if header is None:
+        return None
+    if header.strip().isdecimal():
+        return float(header)
+    try:
+        moment = parsedate_to_datetime(header)
+    except ValueError:
+        return None
+    return max(0.0, moment.timestamp() - time.time())
