@@ -28,12 +28,10 @@ from trayapp.clients.family import Keys, lookup
 from trayapp.clients.files import ClientFile, Machine, locate
 from trayapp.clients.table import ALIASES, BY_NAME, CLIENTS, NAME, Client
 from trayapp.config.problems import UnparsableError, nearest
-from trayapp.model.errors import FileChangedError, MultiMcpError, StorageError, UsageError
+from trayapp.model.errors import MultiMcpError, StorageError, UsageError
 from trayapp.model.redact import redacted
 from trayapp.model.text import one_line
 from trayapp.service.checks.check import Check, CheckContext, CheckResult
-
-ATTEMPTS = 3  # in case the client saves the file at the same moment
 
 State = Literal["connected", "not connected", "drifted", "not found", "unreadable"]
 
@@ -398,16 +396,12 @@ def disconnect(name: str, context: ClientsContext | None = None, entry: str | No
 
 
 def _apply_plan(plan: Callable[[], Change], context: ClientsContext | None) -> Change:
-    for left in range(ATTEMPTS - 1, -1, -1):
+    def attempt() -> Change:
         change = plan()
-        try:
-            apply(change, context)
-        except FileChangedError:
-            if not left:
-                raise
-        else:
-            return change
-    raise AssertionError("unreachable")
+        apply(change, context)
+        return change
+
+    return files.retried(attempt)
 
 
 # --- the check of doctor

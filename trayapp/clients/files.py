@@ -9,15 +9,18 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from trayapp.clients.table import Client
 from trayapp.config.files import FILE_MODE, locked, read_bytes, storage_error, write_atomic
 from trayapp.config.problems import UnparsableError
 from trayapp.config.read.text import too_large
 from trayapp.model.errors import FileChangedError, Problem, StorageError
+
+Result = TypeVar("Result")
 
 _TOKEN = re.compile(r"\{(\w+)\}")
 _FOLDERS = {  # token -> (variable that sets the folder, its default below the home folder)
@@ -75,6 +78,7 @@ def shown_path(path: Path, home: Path) -> str:
 
 LARGEST = 64_000_000  # bytes; Claude Code keeps its prompt history in the same file
 BACKUP = ".multi-mcp.bak"  # suffix of the backup made before our first entry
+ATTEMPTS = 3  # in case the client saves the file at the same moment
 BACKUP_MOVED = ".before-import.bak"  # suffix of the backup made before servers were moved out
 _GLOBAL_STORAGE = "globalStorage"
 
@@ -156,6 +160,14 @@ def replace_text(path: Path, before: str | None, after: str, backup: Path | None
                 backup.chmod(FILE_MODE)
             write_atomic(backup, before.encode("utf-8"), still_as_seen)
         write_atomic(path, after.encode("utf-8"), still_as_seen)
+
+
+def retried(change: Callable[[], Result]) -> Result:
+    """Return the result of `change`, made again if its file was saved at the same moment. Raises FileChangedError."""
+    for _ in range(ATTEMPTS - 1):
+        with contextlib.suppress(FileChangedError):
+            return change()
+    return change()
 
 
 def remove(path: Path, before: str) -> None:

@@ -9,6 +9,7 @@ import itertools
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,10 @@ from trayapp.config.edits import LONGEST_KEY, add_server
 from trayapp.config.files import wait_until_quiet, write_atomic
 from trayapp.config.read.entry import read_one
 from trayapp.model.config import SAMPLE, Config, ServerConfig, launch_hash, launch_settings
-from trayapp.model.errors import FileChangedError, MultiMcpError
+from trayapp.model.errors import MultiMcpError
 
 HOME = "~"
 LONGEST_NAME = 100  # characters; servers.yaml accepts it even with a client's name or a number appended
-ATTEMPTS = 3  # in case the client saves the file at the same moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,23 +228,16 @@ def move_out(moved: Iterable[FoundServer], kept: Collection[Path] = ()) -> list[
         others = (files.backup_of(path, f".before-import-{n}.bak") for n in itertools.count(2))
         backup = next(place for place in itertools.chain([first], others) if place not in kept)
         moves.append(Move(client, path, backup, tuple(paths)))
-    return [move for move in moves if _drop_all(move)]
+    return [move for move in moves if files.retried(partial(_drop_all, move))]
 
 
 def _drop_all(move: Move) -> bool:
-    for left in range(ATTEMPTS - 1, -1, -1):
-        wait_until_quiet(move.file)
-        text = files.read_text(move.file)
-        if text is None or (after := move.text_after(text)) == text:
-            return False
-        try:
-            files.replace_text(move.file, text, after, move.backup)
-        except FileChangedError:
-            if not left:
-                raise
-        else:
-            return True
-    raise AssertionError("unreachable")
+    wait_until_quiet(move.file)
+    text = files.read_text(move.file)
+    if text is None or (after := move.text_after(text)) == text:
+        return False
+    files.replace_text(move.file, text, after, move.backup)
+    return True
 
 
 # --- undo

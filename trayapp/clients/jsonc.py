@@ -1,4 +1,4 @@
-"""Edit JSON by splices at scanned positions. Comments and trailing commas are accepted.
+"""Edit JSON by splices at scanned positions (family.Family). Comments and trailing commas are accepted.
 
 Every edit is checked: the new text is parsed again and compared with the expected document.
 By hand: the standard library reads no comments, and a writer of whole files changes other bytes.
@@ -70,7 +70,6 @@ def read(text: str, file: str) -> Document:
 
 
 def put(text: str, path: Keys, value: Any, file: str) -> str:
-    """Set the value at a path (Family.put)."""
     document = read(text, file)
     new = _put(_Text(text, file), path, value)
     if read(new, file) != with_value(document, path, value):
@@ -79,7 +78,6 @@ def put(text: str, path: Keys, value: Any, file: str) -> str:
 
 
 def drop(text: str, path: Keys, file: str) -> str:
-    """Remove the value at a path (Family.drop)."""
     document = read(text, file)
     holder = lookup(document, path[:-1])
     if not isinstance(holder, Mapping) or path[-1] not in holder:
@@ -95,7 +93,6 @@ def drop(text: str, path: Keys, file: str) -> str:
 
 
 def lines(text: str, path: Keys) -> dict[str, int]:
-    """Return the line of each key at a path (Family.lines)."""
     scanned = _Text(text, "")
     objects = scanned.objects(path)
     members = objects[-1].members if len(objects) == len(path) + 1 else []

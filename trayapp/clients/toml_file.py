@@ -1,4 +1,4 @@
-r"""Edit TOML by splices: tomllib reads, a scanner of statements locates tables and keys.
+r"""Edit TOML by splices (family.Family): tomllib reads, a scanner of statements locates tables and keys.
 
 TOML 1.0 allows no line ends in inline tables, `servers = {a = {...}}`, except inside of arrays, and no trailing comma.
 Every edit is checked: tomllib parses the new text again, and the result must be as expected.
@@ -61,7 +61,6 @@ class _Statement:
 
 
 def read(text: str, file: str) -> Document:
-    """Parse the text (Family.read)."""
     try:
         return tomllib.loads(text.removeprefix(BOM))
     except tomllib.TOMLDecodeError as error:
@@ -94,7 +93,6 @@ def put(text: str, path: Keys, value: Any, file: str) -> str:
 
 
 def drop(text: str, path: Keys, file: str) -> str:
-    """Remove the value at a path (Family.drop)."""
     document = read(text, file)
     if lookup(document, path) is None:
         return text
@@ -117,7 +115,6 @@ def drop(text: str, path: Keys, file: str) -> str:
 
 
 def lines(text: str, path: Keys) -> dict[str, int]:
-    """Return the line of each key at a path (Family.lines)."""
     found: dict[str, int] = {}
     for statement in _statements(text):
         if statement.path[: len(path)] == path and len(statement.path) > len(path):

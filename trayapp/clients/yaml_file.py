@@ -1,4 +1,4 @@
-"""Edit the YAML files of other programs: read one whole, or change the fewest bytes at one path.
+"""Edit the YAML files of other programs (family.Family): read one whole, or change the fewest bytes at one path.
 
 Servers are in a mapping (MAPPED), or in a list of named items (LISTED).
 """
@@ -64,7 +64,6 @@ class YamlFamily:
         return editor.finish()
 
     def drop(self, text: str, path: Keys, file: str) -> str:
-        """Remove the value at a path (Family.drop)."""
         editor = _Editor(text, file)
         holder: Slot | None = None
         slots = editor.top()
@@ -89,7 +88,6 @@ class YamlFamily:
         return editor.finish()
 
     def lines(self, text: str, path: Keys) -> dict[str, int]:
-        """Return the line of each key, or of each named item, at a path (Family.lines)."""
         node = compose(text, "")
         for key in path:
             inside = follow(node) if node is not None else None

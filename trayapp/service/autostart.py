@@ -51,14 +51,13 @@ class AutostartEntry(Protocol):
 
 
 class FileEntry:
-    """An entry that is its own file."""
+    """An entry that is its own file. Its subclasses implement AutostartEntry."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     @property
     def where(self) -> str:
-        """The path of the file (AutostartEntry)."""
         return str(self._path)
 
 
@@ -163,7 +162,6 @@ class XdgEntry(FileEntry):
         return "Exec" in keys and not off
 
     def written(self) -> StartCommand | None:
-        """Return the command in the entry (AutostartEntry)."""
         command = self._keys().get("Exec", "").replace("\\\\", "\\")  # undoes the escapes of the string type
         words = re.findall(r'"(?:[^"\\]|\\.)*"|\S+', command)
         words = [re.sub(r"\\(.)", r"\1", word[1:-1]) if word.startswith('"') else word for word in words]
@@ -174,13 +172,11 @@ class XdgEntry(FileEntry):
         return StartCommand(tuple(words), home) if words else None
 
     def write(self, start: StartCommand) -> None:
-        """Write the entry (AutostartEntry)."""
         words = [*(["/usr/bin/env", f"{HOME}={start.home}"] if start.home else []), *start.argv]
         refuse_unsafe(words)
         write_file(self._path, desktop_text(words, start.argv[0]).encode())
 
     def remove(self) -> None:
-        """Remove the entry (AutostartEntry)."""
         remove_file(self._path)
 
     def _keys(self) -> dict[str, str]:
@@ -247,12 +243,10 @@ class LaunchAgent(FileEntry):
     """Our property list in the user's LaunchAgents, which launchd reads at the next login."""
 
     def is_on(self) -> bool:
-        """Return True if launchd starts the entry (AutostartEntry)."""
         values = self._values()
         return bool(values.get("ProgramArguments")) and bool(values.get("RunAtLoad")) and not values.get("Disabled")
 
     def written(self) -> StartCommand | None:
-        """Return the command in the entry (AutostartEntry)."""
         values = self._values()
         words, environment = values.get("ProgramArguments"), values.get("EnvironmentVariables")
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
@@ -267,7 +261,6 @@ class LaunchAgent(FileEntry):
         write_file(self._path, plistlib.dumps(launch_agent(start)))
 
     def remove(self) -> None:
-        """Remove the entry (AutostartEntry)."""
         remove_file(self._path)
 
     def _values(self) -> dict[str, object]:
@@ -324,17 +317,14 @@ class RunKey:
 
     @property
     def where(self) -> str:
-        """The path of the value in the registry (AutostartEntry)."""
         return rf"HKEY_CURRENT_USER\{RUN}\{APP}"
 
     def is_on(self) -> bool:
-        """Return True if Windows starts the entry (AutostartEntry)."""
         command, switch = self._get(RUN), self._get(APPROVED)
         off = isinstance(switch, bytes) and bool(switch) and switch[0] % 2 == 1
         return isinstance(command, str) and bool(command) and not off
 
     def written(self) -> StartCommand | None:
-        """Return the command in the entry (AutostartEntry)."""
         command = self._get(RUN)
         return StartCommand(tuple(split_command(command))) if isinstance(command, str) and command else None
 
@@ -353,7 +343,6 @@ class RunKey:
             ) from None
 
     def remove(self) -> None:
-        """Remove the entry (AutostartEntry)."""
         try:
             self._registry.delete(RUN, APP)
             self._registry.delete(APPROVED, APP)
@@ -395,7 +384,6 @@ if sys.platform == "win32":
         """The real registry. Implements Registry."""
 
         def get(self, key: str, name: str) -> str | bytes | None:
-            """Return the value (Registry)."""
             try:
                 with winreg.OpenKey(winreg.HKEY_CURRENT_USER, key) as opened:
                     value: str | bytes = winreg.QueryValueEx(opened, name)[0]
@@ -404,12 +392,10 @@ if sys.platform == "win32":
                 return None
 
         def set(self, key: str, name: str, value: str) -> None:
-            """Set the value (Registry)."""
             with winreg.CreateKey(winreg.HKEY_CURRENT_USER, key) as opened:
                 winreg.SetValueEx(opened, name, 0, winreg.REG_SZ, value)
 
         def delete(self, key: str, name: str) -> None:
-            """Delete the value (Registry)."""
             try:
                 with winreg.OpenKey(winreg.HKEY_CURRENT_USER, key, 0, winreg.KEY_SET_VALUE) as opened:
                     winreg.DeleteValue(opened, name)

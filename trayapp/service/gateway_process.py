@@ -52,20 +52,16 @@ class GatewayProcess:
             raise StorageError(f"Cannot start the gateway: {error.strerror}", "Install multi-mcp again") from None
 
     def watch(self, beat_s: float) -> SnapshotStream:
-        """Connect to the answering gateway (GatewayControl)."""
         return SnapshotStream(self._run, beat_s)
 
     def owns(self, process: RunningGateway) -> bool:
-        """Return True if `process` is the answering gateway or, on Windows, its parent (GatewayControl)."""
         pid = self._pid()
         return pid == process.pid or (sys.platform == "win32" and _parent(pid) == process.pid)
 
     def adopted(self) -> RunningGateway | None:
-        """Return the answering gateway if a shim or an earlier tray started it (GatewayControl)."""
         return adopt(self._pid())
 
     def request_stop(self) -> None:
-        """Tell the answering gateway to end (GatewayControl)."""
         with ControlClient(self._run, ANSWER_S) as client:
             client.call(STOP)
 
@@ -76,7 +72,6 @@ class GatewayProcess:
         return "the disk is full" if is_full(self._log.parent) or is_full(self._run) else ""
 
     def kill_hint(self) -> str:
-        """Return a hint with the command that kills the answering gateway (GatewayControl)."""
         pid = self._pid()
         how = f"End it with: {'taskkill /F /PID' if os.name == 'nt' else 'kill -9'} {pid}"
         return how if pid else "End its process"  # `kill 0` would end the terminal where it is typed
@@ -89,16 +84,13 @@ class GatewayProcess:
             log.warning("Cannot save the pause, so clients may start a gateway: %s", error)
 
     def resume(self) -> None:
-        """Allow shims to start a gateway (GatewayControl)."""
         self._pause.end()
 
     def claim_start(self) -> None:
-        """Let shims wait for the gateway that we start (GatewayControl)."""
         with suppress(StorageError):
             self._turn.hold()
 
     def release_start(self) -> None:
-        """Release the claim of claim_start (GatewayControl)."""
         self._turn.end()
 
     def _pid(self) -> int:

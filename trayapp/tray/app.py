@@ -34,7 +34,17 @@ UPDATED = "The program was updated. The new version takes over"
 QUIT_S = 30.0  # the gateway's own shutdown takes at most half of this
 
 
-class TrayPlatform(Protocol):
+class NoticeDisplay(Protocol):
+    """The interface to show notifications."""
+
+    def show(self, notice: Notice, click: Callable[[Action], None]) -> bool:
+        """Show a notice in place of the one with the same key. Return False if nobody sees it. May block."""
+
+    def withdraw(self, key: str) -> None:
+        """Withdraw the notice with that key, where the system supports this."""
+
+
+class TrayPlatform(NoticeDisplay, Protocol):
     """The parts of the tray that differ between systems."""
 
     def make_icon(self) -> Any:
@@ -45,12 +55,6 @@ class TrayPlatform(Protocol):
 
     def label(self, text: str) -> str:
         """Return the text of a menu entry, with the system's menu marks escaped."""
-
-    def show(self, notice: Notice, click: Callable[[Action], None]) -> bool:
-        """Show a notice in place of the one with the same key. Return False if nobody sees it. May block."""
-
-    def withdraw(self, key: str) -> None:
-        """Withdraw the notice with that key, where the system supports this."""
 
 
 class ReplacementCheck(Protocol):
@@ -256,17 +260,6 @@ class App:
         return self.shown().summary
 
 
-class NoticeDisplay(Protocol):
-    """The interface to show notifications."""
-
-    def show(self, notice: Notice, click: Callable[[Action], None]) -> bool:
-        """Show a notice. Return False if nobody sees it."""
-        ...
-
-    def withdraw(self, key: str) -> None:
-        """Withdraw the notice with that key."""
-
-
 class BusNotifications:
     """Notifications over D-Bus (trayapp.tray.linux.notifications)."""
 
@@ -295,7 +288,6 @@ class BusNotifications:
         )
 
     def withdraw(self, key: str) -> None:
-        """Withdraw the notice with that key."""
         self._notifier.close(key)
 
 

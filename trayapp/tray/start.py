@@ -257,14 +257,12 @@ class SystemPlatform:
         return icons.icon(kind, RETINA_PX) if sys.platform == "darwin" else partial(icons.icon, kind)
 
     def show(self, notice: Notice, click: Callable[[Action], None]) -> bool:
-        """Show a notice. Return False if nobody sees it."""
         seen = self.speaker.show(notice, click)
         if seen and notice.key == NoticeKind.OFFER and self.offer_told is not None:
             _touch(self.offer_told)
         return seen
 
     def withdraw(self, key: str) -> None:
-        """Withdraw the notice with that key."""
         self.speaker.withdraw(key)
 
     def _nobody(self) -> None:

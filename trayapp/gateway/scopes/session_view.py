@@ -120,7 +120,6 @@ class SessionView:
         raise ServerNotFoundError(asked, nearest(asked, servers) or list(servers))
 
     def connection(self, server: str) -> Connection:
-        """Return the connection of a server. Raises ServerNotFoundError."""
         if not self.has(server):
             raise ServerNotFoundError(server, list(self.exposure.servers))
         return self.view.find(server)

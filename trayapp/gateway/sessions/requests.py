@@ -95,7 +95,6 @@ class ClientRequests:
 
     @property
     def session(self) -> Session:
-        """Return the session that the requests belong to."""
         return self._session
 
     # -- requests ------------------------------------------------------------------------------------------------
@@ -326,7 +325,6 @@ class ClientRequests:
         *,
         through_tool: bool = False,
     ) -> None:
-        """Send a request to a connected server. `finish` makes the client's answer from the server's."""
         timeout_s = self._session.seen.timeout_s(connection)
         own = self._with_log_level(request, connection)
         call = RoutedCall(self._session, own, connection, finish, through_tool=through_tool)

@@ -114,7 +114,6 @@ class Session:
         self.number = next(_NUMBERS)
 
     def follow(self, view: View) -> None:
-        """Show that view to the client from now on."""
         self.view, self.seen = view, self._dependencies.views.of(view, self.options, self.kind)
 
     def recognize(self) -> None:
@@ -137,7 +136,6 @@ class Session:
 
     @property
     def capabilities(self) -> dict[str, Any]:
-        """Return the capabilities of its client for servers, and those of the user outside it."""
         own = self.client.capabilities
         # A client of 2026-07-28 gets a newer server's questions as they are: so it must be able to answer all of them.
         if self.client.modern or not self._dependencies.asks.someone_is_there:
@@ -180,7 +178,6 @@ class Session:
         return {self.server_key(name) for name in self.pending.servers}
 
     def start(self, request_id: RequestId, work: Callable[[], Awaitable[None]]) -> None:
-        """Run `work` as a task that ends when the client cancels that request."""
         self.pending.start(request_id, work)
 
     # -- servers -------------------------------------------------------------------------------------------------
@@ -192,13 +189,11 @@ class Session:
         return name is not None and self.seen.has(name) and own.serves(key, self)
 
     def uses_another(self, connection: Connection) -> bool:
-        """Return True if its requests go over another connection of that server, which is up."""
         own = self._dependencies.servers.own
         now = self._dependencies.services.pool.get(own.key(self, own.shared_key(connection.key)))
         return now is not None and now is not connection and now.is_up
 
     def is_switched_off(self, key: str, request: Request) -> bool:
-        """Return True if the user, or the session's filter, has switched off the tool that a request calls."""
         name = self.view.name_of(self._dependencies.servers.own.shared_key(key))
         return (
             name is not None
@@ -207,7 +202,6 @@ class Session:
         )
 
     def may_repeat(self, key: str, request: Request) -> bool:
-        """Return True if a request may be executed twice: a read, or a call of a tool that its server declares safe."""
         if request.method != "tools/call":
             return request.method in ROUTED
         name = self.view.name_of(self._dependencies.servers.own.shared_key(key))
@@ -219,7 +213,6 @@ class Session:
         )
 
     async def connected_again(self, request_id: RequestId, request: Request, connection: Connection) -> Connection:
-        """Return the connection that a request sent on `connection` would use now, connected. Raises ServerError."""
         server = self.view.name_of(self._dependencies.servers.own.shared_key(connection.key))
         return await self.connected(request_id, server or connection.name, topic_of(request))
 
