@@ -84,6 +84,7 @@ _SETTING_FIRST = re.compile(rf"(?:{_SETTING.pattern})\s*(?:&&|;)\s*(?=\S)", re.I
 _WINDOWS_PROGRAM = re.compile(r"[A-Za-z]:[\\/](?:(?!\.(?:exe|cmd|bat)\s).)*\.(?:exe|cmd|bat)", re.IGNORECASE)
 _CHECKS = re.compile(  # beside a line that adds
     r"(?:npx (?:-y )?)?[@\w./~-]+ mcp (?:list|ls|get|remove|login|test)\b[\w -]*"
+    r"|\S.* --(?:help|version)|(?:claude|codex|gemini|qwen) (?:doctor|update)"
     r"|/mcp|claude|codex|gemini|qwen|copilot|opencode"
     r"|(?:(?:claude|gemini|qwen|copilot) (?:-p|--print|--prompt)|codex exec) .+"
 )
@@ -93,7 +94,7 @@ _PREPARES = re.compile(
       (?: (?:(?:python[\d.]*|py)\ -m\ )? pip[\d.]*\ (?:--?[\w-]+\ )*install | (?:python[\d.]*|py)\ -m\ venv
         | pipx\ (?:install|ensurepath|upgrade) | uv\ (?:sync|venv|lock|add|tool\ install|pip\ install|python\ install)
         | (?:npm|pnpm|yarn|bun)\ (?:--?[\w-]+\ )*(?:ci|i|install|add|global\ add|link|(?:run\ )?build(?:[:-][\w:-]+)?)
-        | (?:npx|uvx|bunx)\ (?:-y\ |--yes\ )?playwright\ install | (?:conda|mamba)\ (?:create|install)
+        | (?:npx|uvx|bunx)\ (?:-y\ |--yes\ )?playwright\ install | (?:conda|mamba)\ (?:env\ )?(?:create|install)
         | (?:poetry|bundle|pdm|composer|gem|deno|mise|make|choco|scoop|rustup)\ install
         | (?:brew|winget|scoop)\ (?:install|tap|update)
         | (?:apt|apt-get|dnf|yum|apk|zypper|snap|port)\ (?:-y\ )?(?:install|update|add) | pacman\ -S\w*
@@ -109,10 +110,13 @@ _PREPARES = re.compile(
 # One that changes which program a name stands for, in that shell alone. A client's line does not depend on it.
 _ACTIVATES = re.compile(r"(?:source|\.) \S*bin/activate|(?:\S*[\\/])?Scripts[\\/]activate\S*|conda activate \S+")
 _FOLDER = re.compile(r"cd (?:/d )?([\"']?)(.+)\1")
+# The form of a line that adds: `claude mcp add <name> <url>`. An example of it may follow.
+_PATTERN = re.compile(r"\S+ mcp (?:add|add-json|set) (?:.* )?<(?:[\w-]*name|alias)>(?: .*)?")
 _COMMENT = re.compile(r"""('[^']*'|"(?:[^"\\]|\\.)*")|(?<!\s)\s+#(?:\s.*)?$""")
 _AND = re.compile(r"""('[^']*'|"(?:[^"\\]|\\.)*")|\s&&\s""")
-_SHELL = re.compile(r"[|;&<>`\n]|\$\(")
+_SHELL = re.compile(r"[|;&<>`\n]|\$\(|(?<!\S)\([A-Z][a-z]+-[A-Z]")  # the last one is PowerShell's
 _EXPANSION = re.compile(r"\$\{\w+(?:[%#/^,@+]|:[\d+?=])[^}]{0,40}\}?")  # `${NAME%/}`: only a shell can evaluate it
+_FOUND = re.compile(r"\$\((?:which|command -v) ([\w.+-]+)\)")  # the program that this name stands for
 _PLACE = re.compile(r"<[^\W\d_][\w.-]*(?:[ |/][\w.-]+)*>")  # the author's `<REPO>`, `<your token>`, not a redirection
 _SPACED = re.compile(r"<[^\W\d_][\w.-]*(?: [\w.,-]+)+>|(?<=\s)\[[^\W\d_][\w.-]*(?: [\w.,-]+)+\](?=\s|$)")
 # `npx ... mcp`, `add [-e KEY=VALUE ...]`, `npx x <command> [flags]`
@@ -217,6 +221,7 @@ def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
     if len(lines) > ALL_LINES_MOST:
         raise UnclearSourceError(f"These are {len(lines)} lines", "Paste the one command that starts the server")
     starting = [line for line in lines if not (_CHECKS.fullmatch(line) or any(map(_LEFT_OUT.search, line.split())))]
+    starting = [line for line in starting if not _PATTERN.fullmatch(line)] or starting
     lines = starting if any(map(is_command_line, starting)) else lines
     packages = {_bare(package_of(line.split())) for line in lines}  # npx and uvx fetch what they run
     needed = [line for line in lines if not ((named := _INSTALLS.fullmatch(line)) and _bare(named[1]) in packages)]
@@ -392,10 +397,12 @@ def _settings_apart(lines: Sequence[str]) -> tuple[dict[str, str], list[str]]:
 
 
 def _setting(line: str) -> dict[str, str] | None:
-    """Return the variable that a line sets; None for another line."""
+    """Return the variable that a line sets, with a $ before a name that only PowerShell knows; None for another."""
     if (found := _SETTING.fullmatch(line)) is None:
         return None
-    return {found["name"] or found["inside"]: found["plain"] or found["quoted"] or found["all"] or ""}
+    is_local = re.match(r"\$(?!env:)", line, re.IGNORECASE) is not None  # of PowerShell alone: no program gets it
+    name = ("$" if is_local else "") + str(found["name"] or found["inside"])
+    return {name: found["plain"] or found["quoted"] or found["all"] or ""}
 
 
 def _is_adder(line: str) -> bool:
@@ -427,11 +434,12 @@ def _with_env(source: Source, env: Mapping[str, str]) -> Source:
     if not env:
         return source
     entry: Entry = {key: _filled_in(value, env) for key, value in source.entry.items()}
+    env = {name: value for name, value in env.items() if name[0] != "$"}
     token = str(entry.get("bearer_token_env"))
     if token in env:
         entry["headers"] = {**entry.get("headers", {}), "Authorization": f"Bearer {env[token]}"}
         entry = {key: value for key, value in entry.items() if key not in ("auth", "bearer_token_env")}
-    if "command" in entry:
+    if "command" in entry and env:
         own = {name: value for name, value in entry.get("env", {}).items() if value or name not in env}
         entry["env"] = {**env, **own}
     return replace(source, entry=entry, wants=wanted(entry))
@@ -440,7 +448,7 @@ def _with_env(source: Source, env: Mapping[str, str]) -> Source:
 def _filled_in(value: Any, env: Mapping[str, str]) -> Any:
     """Return a value of an entry with these variables in place of the references to them."""
     if isinstance(value, str):
-        return re.sub(r"\$\{(\w+)\}", lambda found: env.get(found[1], found[0]), value)
+        return re.sub(r"\$\{(\w+)\}", lambda found: env.get(f"${found[1]}", env.get(found[1], found[0])), value)
     if isinstance(value, Mapping):
         return {key: _filled_in(inner, env) for key, inner in value.items()}
     return [_filled_in(inner, env) for inner in value] if isinstance(value, list) else value
@@ -514,7 +522,9 @@ def _with_variables(line: str) -> str:
     return "".join(
         part
         if part.startswith("'")
-        else own.sub(r"${\1}", part.replace("$(pwd)", "${PWD}")).replace(r"\$", "$")  # `"\${NAME}"` is for the client
+        else own.sub(r"${\1}", _FOUND.sub(r"\1", part.replace("$(pwd)", "${PWD}"))).replace(
+            r"\$", "$"
+        )  # `"\${NAME}"` is for the client
         for part in parts
     )
 
@@ -797,7 +807,7 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
     remote = given.named(*_TRANSPORT) in HTTP
     addresses = (word for word in rest[:1] if _is_address(word) or (remote and len(rest) == 1))
     url = given.named("--url") or next(addresses, "")
-    env, headers = given.pairs("=", *_ENV), given.pairs(":", *_HEADER)
+    env, headers = given.pairs("=", *_ENV), _json_pairs(given.named("--headers")) | given.pairs(":", *_HEADER)
     if kind in _BY_COMMA:
         env = dict(
             word.split("=", 1) for pair in env.items() for word in re.split(r",(?=[A-Za-z_]\w*=)", "=".join(pair))
@@ -835,6 +845,8 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
         entry = {"command": line[0], "args": list(line[1:])} | ({"env": env} if env else {})
         entry, note = with_input(with_words_apart(without_env(entry if windows else without_cmd(entry))))
         _refuse_bare([entry["command"], *entry["args"]])
+        if _prepares(" ".join([entry["command"], *entry["args"]])):
+            raise UnclearSourceError(f"{entry['command']} installs something; it starts no server", "Paste what does")
         refuse_verb([entry["command"], *entry["args"]])
         entry = with_passed(entry)
         kind += note
@@ -857,12 +869,20 @@ def _args(given: Sequence[str], by_comma: bool) -> list[str]:
     return given[0].split(",") if by_comma and len(given) == 1 and " " not in given[0] else list(given)
 
 
+def _json_pairs(text: str) -> dict[str, str]:
+    """Return the headers of `--headers '{...}'` (Kiro)."""
+    with suppress(ValueError):
+        pairs = json.loads(text or "{}")
+        return {str(name): str(value) for name, value in pairs.items()} if isinstance(pairs, dict) else {}
+    return {}
+
+
 _ENV = ("-e", "--env")
 _HEADER = ("-H", "--header")
 _TRANSPORT = ("-t", "--transport", "--type")
 _VALUED = frozenset((
     "-s", "--scope", *_TRANSPORT, *_ENV, *_HEADER, "--url", "--name", "--command", "--args",
-    "--timeout", "--client-id", "--callback-port", "--bearer-token-env-var", "--description",
+    "--headers", "--timeout", "--client-id", "--callback-port", "--bearer-token-env-var", "--description",
     "--agent", "--include-tools", "--exclude-tools", "--allowed-tools", "--tools", "--auth",
 ))  # fmt: skip
 _ANYWHERE = frozenset(("-s", "--scope", *_TRANSPORT, *_ENV, *_HEADER))

@@ -495,6 +495,10 @@ def _servers(document: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
     if _is_flat_server(document):
         yield str(document.get("name") or ""), document, "vscode"
         return
+    meta, spec = document.get("metadata"), document.get("spec")
+    if "mcp" in str(document.get("kind")).lower() and isinstance(meta, Mapping) and _is_server(spec):  # of Kubernetes
+        yield str(meta.get("name") or ""), spec, "vscode"
+        return
     if isinstance(document.get("name"), str) and _is_server(document.get("config")):
         yield document["name"], document["config"], "vscode"
         return

@@ -62,7 +62,7 @@ SCHEMES = (
 )  # fmt: skip
 _PAGES = re.compile(
     r"https://(?:(?:www\.)?cursor\.com/(?:[A-Za-z-]+/)?install-mcp|(?:insiders\.)?vscode\.dev/redirect(?:/mcp/install)?"
-    r"|lmstudio\.ai/install-mcp|kiro\.dev/launch/mcp/add)\?"
+    r"|lmstudio\.ai/install-mcp|kiro\.dev/launch/mcp/add|vs-open\.link/(?:[\w-]+/)?mcp-install)\?"
 )
 # An install link in Markdown or HTML.
 _LINKS = re.compile(rf"(?:(?:{'|'.join(SCHEMES)}):(?://)?|{_PAGES.pattern})[^\s\"'<>)\]]+", re.IGNORECASE)

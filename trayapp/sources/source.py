@@ -106,7 +106,7 @@ _WORDS = re.compile(r"(?i)(?:[a-z]+[-_ ]){1,6}(token|key|secret|password|passwd|
 _UNKNOWN = re.compile(
     r"(?i)(?:[a-z]+[-_ ])*(?:token|key|secret|pass(?:word|wd)?|ur[li]|id|e?mail|user(?:name)?|host(?:name)?|name|domain"
     r"|endpoint|address|project|account|region|database|path|port|org(?:anization)?|workspace|team|tenant|subdomain|slug|uuid"
-    r"|instance|company|customer)"
+    r"|instance|company|customer|ip)"
 )
 _NOUNS = re.compile("[A-Z]{2,12}(?:NAME|TOKEN|KEY|SECRET|PASSWORD|URL|HOST|ID)")  # two nouns in one word
 _NOUN_ELSEWHERE = re.compile("(?:令牌|密码|キー|トークン|パスワード|토큰|비밀번호)$")
@@ -137,7 +137,7 @@ _EXAMPLE = re.compile(
 # "Your", "path", "key" and "here" in Chinese, Japanese and Korean, "your" and "paste" in four languages, and
 # addresses of mail by RFC 2606.
 _EXAMPLE_ELSEWHERE = re.compile(
-    "(?i)你的|您的|路径|密钥|填写|可选|あなたの|(?<!\\w)パス(?=[/\\\\])|경로|여기에"
+    "(?i)你的|您的|路径|密钥|填写|可选|あなたの|(?<!\\w)(?:絶対|フル)?パス(?=[/\\\\])|경로|여기에"
     r"|(?<![\w])(?:tw[oó]j[ae]?)[_-]\w|(?<![a-z0-9])(?:COLE|SEU|SUA|VOTRE|DEINE?|IHRE?)_[A-Z_]+|(?<![a-z0-9])TU_(?:API|TOKEN|CLAVE|USUARIO)"
     r"|(?<![\w.+-])[\w.+-]+@example\.(?:com|net|org)(?![\w.-])"
     r"|(?<=://)[^/\s:.?#<>{}]*[^\x00-\x7f][^/\s:.?#<>{}]*(?=[:/?#]|$)"  # a word in place of a host
@@ -538,7 +538,9 @@ _HOME = re.compile(
     r"(?!(?:Shared|Public|linuxbrew)(?:[/\\]|$))[^/\\:,<>${%]+(?:[/\\](?:(?! -)[^:,])*)?"
 )
 # Paths of Windows, which other systems lack; and paths of the others, which Windows lacks.
-_DRIVE = re.compile(r"(?:(?<=^)|(?<=[=,]))[A-Za-z]:[/\\]+[^:,]*")
+_DRIVE = re.compile(
+    r"(?:(?<=^)|(?<=[=,]))(?:[A-Za-z]:|\$\{?(?:env:)?(?i:(?:LOCAL)?APPDATA|USERPROFILE|PROGRAM(?:FILES|DATA))\}?)[/\\]+[^:,]*"
+)
 _ROOT = re.compile(r"(?:(?<=^)|(?<=[=,]))/(?:usr|opt|var|srv|root|mnt|Applications|Volumes)/[^:,]*")
 _MOUNTS = frozenset(("-v", "--volume", "--mount"))
 
@@ -925,7 +927,9 @@ def _own_part(word: str) -> str:
     if re.match(r"(?:jsr|npm):|[\w.-]+\.\w+/.*/", word):  # a package, or a module of Go
         return re.sub(r"^(?:jsr|npm):/?((?:@[\w.-]+/)?[^/]+).*", r"\1", word)
     parts = [re.sub(r"-v?\d+\.\d[\w.-]*$", "", _PROGRAM_FILE.sub("", part)) for part in re.split(r"[/\\]", word)]
-    own = [part for part in parts if part.lower() not in _PLAIN_PARTS and re.match(r"[A-Za-z][\w.-]+$", part)]
+    own = [
+        part for part in parts if part.lower() not in _PLAIN_PARTS and re.match(r"(?!net\d)\w*[A-Za-z][\w.-]+$", part)
+    ]
     return own[-1] if own else ""
 
 
@@ -944,7 +948,7 @@ def script_of(words: Sequence[str]) -> str:
 
 def name_of_package(package: str) -> str:
     """Return `filesystem` for `@modelcontextprotocol/server-filesystem@1.2.3`."""
-    bare = re.sub(r"(?<=.)(?:@|[=<>!~]=?|\[).*$", "", package).removesuffix(".git")
+    bare = re.sub(r"(?<=.)(?:@|#|[=<>!~]=?|\[).*$", "", package).removesuffix(".git")
     scope, _, last = bare.rpartition("/")
     last = last.partition(":")[0]
     short = last
@@ -991,6 +995,9 @@ RUNNERS = frozenset((
 ))  # fmt: skip
 
 
+_SWITCH = re.compile(r"--[\w-]+=.*|--(?:silent|yes|quiet|bun)|-[sy]")  # of a package manager, before its verb
+
+
 def program_of(word: str) -> str:
     """Return `npx` for `C:\\node\\npx.cmd`."""
     return word.replace("\\", "/").rstrip("/").rpartition("/")[2].lower().removesuffix(".exe").removesuffix(".cmd")
@@ -1002,8 +1009,10 @@ def package_of(words: list[str]) -> str:
         return ""
     program = program_of(words[0])
     rest = words[1:]
-    if program in ("pnpm", "yarn", "bun", "npm") and rest[:1] and rest[0] in ("dlx", "x", "exec"):
-        program, rest = "npx", rest[1:]
+    if program in ("pnpm", "yarn", "bun", "npm"):
+        own = list(dropwhile(_SWITCH.fullmatch, rest))
+        if own[:1] and own[0] in ("dlx", "x", "exec"):
+            program, rest = "npx", own[1:]
     if program in ("bunx", "pnpx"):
         program = "npx"
     if (program == "pipx" and rest[:1] == ["run"]) or (program == "uv" and rest[:2] == ["tool", "run"]):
