@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import anyio
@@ -24,6 +25,28 @@ from trayapp.model.config import Config, ServerConfig, Settings, plan
 from trayapp.model.lifecycle import State
 from trayapp.model.offer import Offer
 from trayapp.wire.messages import METHOD_NOT_FOUND, Call, Params, RpcError
+
+
+class NoTracker:
+    """A ProcessTracker that tracks nothing: these tests end their servers themselves."""
+
+    def environment(self) -> dict[str, str]:
+        return {}
+
+    def spawning(self, environment: dict[str, str]) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def adopt(self, pid: int, environment: dict[str, str]) -> None:
+        pass
+
+    def finish(self, pid: int) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+open_untracked = partial(open_transport, tracker=NoTracker())
 
 
 @dataclass
@@ -145,7 +168,7 @@ async def real_connection(
             settings=lambda: Settings(**more),
             environ=dict(os.environ) if environ is None else environ,
             keyring=no_secrets,
-            open=open_transport,
+            open=open_untracked,
             stderr=lambda name: kept.extend,
             hint=lambda name: hint,
             wants_offer=lambda name: False,

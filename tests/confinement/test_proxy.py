@@ -129,7 +129,7 @@ async def test_a_server_reaches_its_hosts_and_no_other_and_no_way_leads_past_the
     assert status is not None
     assert status.way == way
     assert {(one.what, one.allow) for one in status.refused} == {
-        ("127.0.0.1", 'confine: {network: [localhost, "127.0.0.1"]}'),
+        ("127.0.0.1", "confine: {network: [localhost, 127.0.0.1]}"),
         ("example.com", "confine: {network: [localhost, example.com]}"),
     }
     with made_world() as world:

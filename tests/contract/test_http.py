@@ -15,13 +15,12 @@ import anyio
 import pytest
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from tests.backends.world import Ear
+from tests.backends.world import Ear, open_untracked
 from tests.contract.http_servers import HttpServer, SupervisorView
 from tests.fixtures.behaviour import MODERN
 from tests.fixtures.clock import FakeClock
 from tests.fixtures.secrets import no_secrets
 from tests.patience import stretched
-from trayapp.backends.connect import open_transport
 from trayapp.backends.connection import Connection
 from trayapp.backends.context import BackendContext
 from trayapp.backends.http import channel
@@ -61,7 +60,7 @@ async def connecting(
             settings=Settings,
             environ={"TOKEN": "t0ken"},
             keyring=no_secrets,
-            open=open_transport,
+            open=open_untracked,
             stderr=lambda name: lambda data: None,
             hint=lambda name: hint,
             wants_offer=lambda name: False,

@@ -12,11 +12,11 @@ from typing import Any
 
 import anyio
 
+from tests.backends.world import open_untracked
 from tests.contract.http_servers import HttpServer
 from tests.fixtures.fake_transport import FakeNet
 from tests.fixtures.odd import Odd, until
 from tests.patience import stretched
-from trayapp.backends.connect import open_transport
 from trayapp.backends.context import Transport
 from trayapp.backends.handshake import Peer, shake_hands
 from trayapp.backends.launch import HttpLaunch, StdioLaunch
@@ -89,7 +89,7 @@ async def opened(way: str, folder: Path, *switches: str) -> AsyncIterator[Opened
                 return dict((await until(lambda: odd.events("held")))[-1])
             return dict((await until(lambda: odd.received(method)))[-1]["params"])
 
-        async with open_transport(launch, ear, stderr.extend) as transport:
+        async with open_untracked(launch, ear, stderr.extend) as transport:
             peer = await shake_hands(transport.channel, {}, "2025-11-25")
             assert transport.pid is not None
             pid = transport.pid
@@ -104,7 +104,7 @@ async def opened(way: str, folder: Path, *switches: str) -> AsyncIterator[Opened
         http = HttpServer(streamable=way == "http", sse=way == "sse")
         async with (
             http.running(),
-            open_transport(
+            open_untracked(
                 HttpLaunch("odd", http.url("/mcp" if way == "http" else "/sse"), {"X-Team": "1"}, way),
                 ear,
                 stderr.extend,

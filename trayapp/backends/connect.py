@@ -19,7 +19,7 @@ from trayapp.backends.context import BackendContext, Inbound, Live, Transport, f
 from trayapp.backends.handshake import shake_hands
 from trayapp.backends.http.refusal import SSE_AFTER, refused
 from trayapp.backends.launch import HttpLaunch, Launch, StdioLaunch, prepare_start
-from trayapp.backends.stdio.orphans import NoTracker, ProcessTracker
+from trayapp.backends.stdio.orphans import ProcessTracker
 from trayapp.backends.stdio.processes import open_stdio
 from trayapp.model.config import ServerConfig
 from trayapp.model.errors import ConnectFailedError, ServerError
@@ -35,12 +35,12 @@ async def open_transport(
     inbound: Inbound,
     stderr: Callable[[bytes], None],
     *,
-    tracker: ProcessTracker | None = None,
+    tracker: ProcessTracker,
     accounts: Accounts | None = None,
 ) -> AsyncIterator[Transport]:
     """Open the transport that `launch` names, with the user's sign-in if there is one. Raises ConnectFailedError."""
     if isinstance(launch, StdioLaunch):
-        opened: AbstractAsyncContextManager[Transport] = open_stdio(launch, inbound, stderr, tracker or NoTracker())
+        opened: AbstractAsyncContextManager[Transport] = open_stdio(launch, inbound, stderr, tracker)
     else:
         open_http = await anyio.to_thread.run_sync(_load_http)
         opened = open_http(launch, inbound, accounts)

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any
 
+from trayapp.model.json_schema import referenced
+
 COMPACT_PARAMETERS = 12  # on one line; required ones come first, and the number of omitted ones is given
 COMPACT_ENUM = 8  # values of one parameter on one line
 COMPACT_VALUE = 40  # characters of one value
@@ -73,9 +75,7 @@ class _Scope:
             reference = schema.get("$ref") if isinstance(schema, Mapping) else None
             if not isinstance(reference, str):
                 break
-            target = self._root if reference.startswith("#/") else {}
-            for step in reference.removeprefix("#").split("/")[1:]:
-                target = target.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(target, Mapping) else None
+            target = referenced(self._root, reference) if reference != "#" else None
             target = target if isinstance(target, Mapping) else {}
             schema = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
         return schema if isinstance(schema, Mapping) else {}

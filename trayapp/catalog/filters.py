@@ -11,7 +11,7 @@ from collections.abc import Container, Iterable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from trayapp.catalog.names import call_spelling, spelled
+from trayapp.catalog.names import call_spelling, fold, spelled
 from trayapp.model.config import PREFIX_MODES, ServerConfig, ToolSwitch
 
 
@@ -51,7 +51,7 @@ def passes(
             return False
     # The server's own name for the tool and each exposed spelling
     spellings = {spelled(server, tool, mode) for mode in PREFIX_MODES} | {tool, call_spelling(server, tool)}
-    names = {_fold(name) for name in spellings}
+    names = {fold(name) for name in spellings}
     return (not include or _any_matches(include, names)) and not _any_matches(exclude, names)
 
 
@@ -113,7 +113,7 @@ def _any_matches(patterns: tuple[str, ...], names: set[str]) -> bool:
 
 @lru_cache(maxsize=1024)
 def _matcher(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{_expression(_fold(pattern))})" for pattern in patterns), re.DOTALL)
+    return re.compile("|".join(f"(?:{_expression(fold(pattern))})" for pattern in patterns), re.DOTALL)
 
 
 def _expression(glob: str) -> str:
@@ -127,7 +127,3 @@ def _expression(glob: str) -> str:
         return parts[0]
     middle = "".join(f"(?>.*?{part})" for part in parts[1:-1])
     return f"{parts[0]}{middle}.*{parts[-1]}"
-
-
-def _fold(name: str) -> str:
-    return name.replace("-", "_")

@@ -20,6 +20,7 @@ from trayapp.catalog.names import (
     caseless,
     clean,
     expose_names,
+    fold,
     server_prefix,
     spelled,
 )
@@ -162,11 +163,6 @@ class Lookup:
     @cached_property
     def _spellings(self) -> Spellings:
         return Spellings(self._exposed.by_key, _starts)
-
-
-def fold(name: str) -> str:
-    """Return `name` with hyphens as underscores: models mix them up."""
-    return name.replace("-", "_")
 
 
 def switched_off(server: str, tool: str) -> HiddenReason:

@@ -71,9 +71,14 @@ def clean(tool: str) -> str:
     return _OUTSIDE.sub("_", tool)
 
 
+def fold(name: str) -> str:
+    """Return the name with hyphens as underscores: models mix them up."""
+    return name.replace("-", "_")
+
+
 def caseless(name: str) -> str:
     """Return equal texts for names that differ only in hyphens, underscores and case: models mix these up."""
-    return name.replace("-", "_").lower()
+    return fold(name).lower()
 
 
 @lru_cache(maxsize=4096)

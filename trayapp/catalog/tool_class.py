@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any, Literal, NamedTuple
 
-from trayapp.model.choices import choices
+from trayapp.model.json_schema import choices
 
 ToolClass = Literal["read", "write", "destructive"]
 Basis = Literal["annotations", "name"]

@@ -11,8 +11,8 @@ import click
 from trayapp.cli.call import call_lines, called_tool, caller, from_json, from_pairs, typed
 from trayapp.cli.options import ask, examples, gateway, json_option
 from trayapp.cli.output import as_typed, await_input, print_json, require_person, say
-from trayapp.model.choices import choices
 from trayapp.model.errors import NoGatewayError, UsageError
+from trayapp.model.json_schema import choices
 from trayapp.model.text import count, one_line
 from trayapp.wire.control import ALLOW, ASKS, DENY
 

@@ -74,8 +74,7 @@ def restrict_thread(read: Iterable[str], write: Iterable[str], devices: Iterable
                 _allow_path(ruleset, path, rights)
         for port in ports or ():
             _add_rule(ruleset, NET_PORT, struct.pack("QQ", CONNECT_TCP, port))
-        if _libc.prctl(NO_NEW_PRIVS, 1, 0, 0, 0):
-            raise OSError(ctypes.get_errno(), "no_new_privs was refused")
+        _forbid_privileges()
         # Root has privileges over the files of other users; nobody else has any to drop.
         if _libc.capset(struct.pack("=Ii", CAPABILITY_VERSION, 0), bytes(24)):
             raise OSError(ctypes.get_errno(), "capabilities cannot be dropped")
@@ -89,9 +88,7 @@ def scope_thread() -> None:
 
     If Landlock has no scopes, it only forbids new privileges. Raises OSError.
     """
-    assert _libc is not None
-    if _libc.prctl(NO_NEW_PRIVS, 1, 0, 0, 0):
-        raise OSError(ctypes.get_errno(), "no_new_privs was refused")
+    _forbid_privileges()
     if abi() < LEAST_ABI:
         return
     attributes = struct.pack("QQQ", 0, 0, SCOPES)
@@ -100,6 +97,12 @@ def scope_thread() -> None:
         system_call(RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0))
     finally:
         os.close(ruleset)
+
+
+def _forbid_privileges() -> None:
+    assert _libc is not None
+    if _libc.prctl(NO_NEW_PRIVS, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "no_new_privs was refused")
 
 
 def _allow_path(ruleset: int, path: str, rights: int) -> None:

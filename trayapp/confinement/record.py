@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Literal
 
+from trayapp.config.yaml.rendering import flow
 from trayapp.confinement.policy import Policy, is_inside
 from trayapp.confinement.seccomp_requests import Trace
 from trayapp.model.config import Confine
@@ -216,20 +217,4 @@ def _existing(path: str, more: str) -> str:
 
 def written(confine: Confine) -> str:
     """Return the line for servers.yaml."""
-    return f"confine: {_flow(confine.value())}"
-
-
-def _flow(value: object) -> str:
-    """Return a plain value as YAML on one line, in JSON quotes where a bare word would be read as another type."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{key}: {_flow(inner)}" for key, inner in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_flow, value)) + "]"
-    text = str(value)
-    if re.fullmatch(r"[A-Za-z0-9/~._][\w/.~@+-]*", text) and not re.fullmatch(r"[\d.]+|~|true|false|null", text):
-        return text
-    import json
-
-    return json.dumps(text, ensure_ascii=False)
+    return f"confine: {flow(confine.value())}"

@@ -18,7 +18,6 @@ from trayapp.history.ended_call import FAILURES
 from trayapp.history.record import Row
 from trayapp.model.errors import StorageError
 
-FILE_NAME = "history.db"
 LOCKED_S = 1.0  # time to wait for another program's lock; after that, the file is set aside
 PRUNED_PART = 10  # a tenth of the rows is deleted when the file is full
 FULL = 0.95  # share of the size: indexes and the write-ahead log need the rest

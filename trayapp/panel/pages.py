@@ -25,8 +25,8 @@ from trayapp import __version__
 from trayapp.catalog.tool_class import classify
 from trayapp.config.problems import InvalidValueError
 from trayapp.config.yaml.nodes import Mapping, Node, Pair, compose, follow, pairs
-from trayapp.model.choices import choices
 from trayapp.model.errors import ConfigError, MultiMcpError
+from trayapp.model.json_schema import choices
 from trayapp.model.logs import GATEWAY_LOG, SERVER_LOGS, log_name
 from trayapp.model.redact import REDACTED, redacted
 from trayapp.model.text import ago, clean, count, one_line, without_code

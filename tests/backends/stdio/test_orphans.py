@@ -16,7 +16,7 @@ import pytest
 from tests.faults.world import wait_until
 from tests.fixtures.odd import alive as runs
 from trayapp.backends.stdio.guardian import MARK, line_of, read_registry, start_time
-from trayapp.backends.stdio.orphans import SPENT_MOST, NoTracker, PosixTracker, make_tracker, reap_leftovers
+from trayapp.backends.stdio.orphans import SPENT_MOST, PosixTracker, make_tracker, reap_leftovers
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="Windows has job objects")
 LIMIT_S = 20.0
@@ -61,7 +61,6 @@ def test_every_server_process_has_a_mark_of_its_own_that_begins_with_the_gateway
     tracker.close()
     assert len(set(marks)) == 3
     assert {mark.rpartition("-")[0] for mark in marks} == {f"{os.getpid()}-{start_time(os.getpid())}"}
-    assert NoTracker().environment() == {}
 
 
 @pytest.mark.requirement("proc-no-orphans")

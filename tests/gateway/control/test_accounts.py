@@ -16,6 +16,7 @@ import pytest
 
 from tests.auth.issuer import Guarded, Issuer, browse, guarded
 from tests.auth.places import FixedPlace, MemoryEntries
+from tests.backends.world import open_untracked
 from tests.contract.http_servers import HttpServer
 from tests.fixtures.clock import FakeClock
 from tests.gateway.world import Client, Wire, as_link
@@ -25,7 +26,6 @@ from trayapp.auth.accounts import Accounts
 from trayapp.auth.chunks import ChunkedRecords
 from trayapp.auth.sealed import SealedFile
 from trayapp.auth.vault import Vault
-from trayapp.backends.connect import open_transport
 from trayapp.gateway.control.accounts import AccountRequests
 from trayapp.gateway.control.server import Control
 from trayapp.gateway.control.snapshot import snapshot_of
@@ -62,7 +62,7 @@ class Town:
             clock=self.clock,
             environ=self.environ,
             keyring=vault.secrets,
-            open=partial(open_transport, accounts=self.accounts),
+            open=partial(open_untracked, accounts=self.accounts),
             stderr=lambda server, *, further: lambda data: None,
             cache_dir=self.folder,
             write_switches=lambda found: None,

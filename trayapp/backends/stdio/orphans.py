@@ -47,25 +47,6 @@ class ProcessTracker(Protocol):
         """Release everything at a clean end of the gateway, when all servers are stopped."""
 
 
-class NoTracker:
-    """A ProcessTracker that tracks nothing, for tests of single connections."""
-
-    def environment(self) -> dict[str, str]:
-        return {}
-
-    def spawning(self, environment: dict[str, str]) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    def adopt(self, pid: int, environment: dict[str, str]) -> None:
-        pass
-
-    def finish(self, pid: int) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
-
-
 class PosixTracker:
     """The registry of one gateway. From the first server on, a guardian reads it once the gateway is gone."""
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from trayapp.catalog.suggest import nearest
 from trayapp.model.errors import MultiMcpError
+from trayapp.model.json_schema import referenced
 
 PROBLEMS_MOST = 20  # reported at once
 STEPS_MOST = 50_000  # steps of one check: about 50 ms
@@ -177,7 +178,7 @@ class _Check:
     def _wrong_combination(self, value: Any, schema: Any, where: str, depth: int) -> Iterator[str]:
         reference = schema.get("$ref")
         if isinstance(reference, str):
-            yield from self.wrong(value, self._target(reference), where, depth + 1)
+            yield from self.wrong(value, referenced(self._root, reference), where, depth + 1)
         parts = schema.get("allOf")
         for part in parts if isinstance(parts, list) else ():
             yield from self.wrong(value, part, where, depth + 1)
@@ -194,14 +195,6 @@ class _Check:
             fitting = [wrong for wrong, kind in zip(each, kinds, strict=False) if not _wrong_type(value, kind)]
             nearest_ = min(fitting or each, key=len)
             yield from nearest_ if fitting else [f"{where or 'args'}: matches none of the allowed forms; {nearest_[0]}"]
-
-    def _target(self, reference: str) -> Any:
-        here = self._root
-        if reference != "#" and not reference.startswith("#/"):
-            return None
-        for step in reference[1:].split("/")[1:]:
-            here = here.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(here, Mapping) else None
-        return here
 
 
 def _wrong_type(value: Any, kind: Any) -> str:

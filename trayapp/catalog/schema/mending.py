@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
-from urllib.parse import unquote
+
+from trayapp.model.json_schema import referenced
 
 TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
 # Type names from programming languages; lower case.
@@ -47,25 +48,11 @@ class Mender:
         seen: set[str] = set()
         while reference not in seen:
             seen.add(reference)
-            target = self._target(reference)
+            target = referenced(self._root, reference)
             if not isinstance(target, Mapping) or not isinstance(target.get("$ref"), str) or len(target) > 1:
                 return target
             reference = target["$ref"]
         return None
-
-    def _target(self, reference: str) -> Any:
-        if not reference.startswith("#"):
-            return None
-        here: Any = self._root
-        for step in unquote(reference[1:]).split("/")[1:]:
-            step = step.replace("~1", "/").replace("~0", "~")
-            if isinstance(here, Mapping):
-                here = here.get(step)
-            elif isinstance(here, list) and step.isdecimal() and int(step) < len(here):
-                here = here[int(step)]
-            else:
-                return None
-        return here if reference in ("#", "#/") or reference.startswith("#/") else None
 
     def _kept(self, key: str, value: Any) -> bool:
         check = _VALID.get(key)
@@ -190,11 +177,13 @@ def _anchors(value: Any, depth: int = 0) -> list[str]:
     return [*own, *(name for inner in value.values() for name in _anchors(inner, depth + 1))]
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Return True for a JSON number, which true is not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _is_text(value: Any) -> bool:
+def is_text(value: Any) -> bool:
+    """Return True for a JSON string."""
     return isinstance(value, str)
 
 
@@ -203,7 +192,7 @@ def _is_schema(value: Any) -> bool:
 
 
 def _is_names(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_is_text, value)) and len(set(value)) == len(value)
+    return isinstance(value, list) and all(map(is_text, value)) and len(set(value)) == len(value)
 
 
 _SCHEMAS = frozenset({
@@ -224,14 +213,14 @@ _VALID: dict[str, Callable[[Any], bool]] = {
         _SCHEMA_LISTS, lambda value: isinstance(value, list) and bool(value) and all(map(_is_schema, value))
     ),
     **dict.fromkeys(_SCHEMA_MAPS, lambda value: isinstance(value, dict)),
-    **dict.fromkeys(_COUNTS, lambda value: _is_number(value) and value >= 0 and value == int(value)),
-    **dict.fromkeys(_TEXTS, _is_text),
-    **dict.fromkeys(("minimum", "maximum"), _is_number),
+    **dict.fromkeys(_COUNTS, lambda value: is_number(value) and value >= 0 and value == int(value)),
+    **dict.fromkeys(_TEXTS, is_text),
+    **dict.fromkeys(("minimum", "maximum"), is_number),
     **dict.fromkeys(
-        ("exclusiveMinimum", "exclusiveMaximum"), lambda value: _is_number(value) or isinstance(value, bool)
+        ("exclusiveMinimum", "exclusiveMaximum"), lambda value: is_number(value) or isinstance(value, bool)
     ),
     "items": lambda value: _is_schema(value) or isinstance(value, list),
-    "multipleOf": lambda value: _is_number(value) and value > 0,
+    "multipleOf": lambda value: is_number(value) and value > 0,
     "required": _is_names,
     "enum": lambda value: isinstance(value, list) and bool(value),
     "examples": lambda value: isinstance(value, list),

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from trayapp.catalog.lookup import fold
-from trayapp.catalog.names import call_spelling, clean, server_prefix
+from trayapp.catalog.names import call_spelling, clean, fold, server_prefix
 from trayapp.inspection.finding import Finding, finding
 from trayapp.inspection.hidden import bared, folded
 from trayapp.model.config import PREFIX_MODES

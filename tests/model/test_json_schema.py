@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trayapp.model.choices import choices
+from trayapp.model.json_schema import choices
 
 TITLED = [{"const": "a4", "title": "A4 sheet"}, {"const": 7}]
 

@@ -1,0 +1,42 @@
+"""What a JSON schema names: the values of a choice, and the place that a reference leads to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote
+
+DEEPEST = 3  # levels of `anyOf`
+
+
+def choices(schema: Any, levels: int = DEEPEST) -> list[tuple[Any, str]]:
+    """Return the values with their titles for people; an empty list if the schema names none.
+
+    They are an enum, or constants with titles (MCP 2025-11-25, elicitation).
+    """
+    if not isinstance(schema, dict) or levels == 0:
+        return []
+    values, names = schema.get("enum"), schema.get("enumNames")
+    if isinstance(values, list):
+        titles = names if isinstance(names, list) and len(names) == len(values) else values
+        return [(value, str(title)) for value, title in zip(values, titles, strict=True)]
+    if "const" in schema:
+        return [(schema["const"], str(schema.get("title", schema["const"])))]
+    forms = [form for key in ("oneOf", "anyOf") if isinstance(some := schema.get(key), list) for form in some]
+    return [one for form in forms for one in choices(form, levels - 1)]
+
+
+def referenced(root: Any, reference: str) -> Any:
+    """Return the part of a schema that a local reference names (`#/$defs/a`, RFC 6901); None if there is none."""
+    if reference != "#" and not reference.startswith("#/"):
+        return None
+    here = root
+    for step in unquote(reference[1:]).split("/")[1:]:
+        step = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(here, Mapping):
+            here = here.get(step)
+        elif isinstance(here, list) and step.isdecimal() and int(step) < len(here):
+            here = here[int(step)]
+        else:
+            return None
+    return here
