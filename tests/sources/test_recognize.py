@@ -704,6 +704,16 @@ ROWS: list[Row] = [  # a text, the name, what is launched, and the places of wha
      ' "version": "1.0.0", "environmentVariables": [{"name": "A", "required": true},'
      ' {"name": "B", "sensitive": true}]}]}', "acme",
      {"command": "npx", "args": ["-y", "acme-mcp@1.0.0"], "env": {"A": "", "B": ""}}, ["env.A", "env.B"]),
+    ("host$ claude mcp add a -- npx -y a-mcp", "a", {"command": "npx", "args": ["-y", "a-mcp"]}, []),
+    ('/**\n * Acme.\n *\n * {\n *   "mcpServers": {\n *     "a": {\n *       "command": "npx",\n'
+     ' *       "args": ["*", "a-mcp"]\n *     }\n *   }\n * }\n */', "a", {"command": "npx", "args": ["*", "a-mcp"]}, []),
+    ('{"a": {"command": "node", "args": ["/VOTRE/CHEMIN/a.js"], "env": {"A_DIR": "D:/My Projects/YourProject"}}}',
+     "a", {"command": "node", "args": ["/VOTRE/CHEMIN/a.js"], "env": {"A_DIR": "D:/My Projects/YourProject"}},
+     ["args.0", "env.A_DIR"]),
+    ('{"a": {"command": "node", "args": ["/srv/su/ruta.js", "/opt/tu/a"]}}', "a",
+     {"command": "node", "args": ["/srv/su/ruta.js", "/opt/tu/a"]}, []),
+    ("https://files.lmstudio.ai/install-mcp?name=a&config=eyJjb21tYW5kIjogImEtbWNwIn0=", "a",
+     {"command": "a-mcp"}, []),
 ]  # fmt: skip
 
 

@@ -140,7 +140,7 @@ _PROMPT = re.compile(
       \([\w.-]{1,40}\)\ +(?=\S) | [$>%&\u276f\u279c]\ +                     # (venv), and plain signs
     | (?:PS(?:\ [A-Z]:[^>\n]{0,80})?> | [A-Z]:\\[^>\n]{0,80}>)\ *
     | \[?[\w.-]{1,40}@[\w.-]{1,60}(?:[:\ ]\ ?[~/\w.-]{0,80})?\]?\ ?[$%\#\u276f]\ *
-    | [~/][\w./~-]{0,80}\ ?[$%\u276f]\ + | (?:ba|z)?sh-[\d.]{1,8}[$\#]\ *
+    | [~/][\w./~-]{0,80}\ ?[$%\u276f]\ + | [a-z][\w.-]{1,30}[$]\ +(?=[a-z]) | (?:ba|z)?sh-[\d.]{1,8}[$\#]\ *
     )+"""
 )
 # A line that goes on, also behind a second prompt, or without the sign for it: no command begins with an option.

@@ -62,7 +62,7 @@ SCHEMES = (
 )  # fmt: skip
 _PAGES = re.compile(
     r"https://(?:(?:www\.)?cursor\.com/(?:[A-Za-z-]+/)?install-mcp|(?:insiders\.)?vscode\.dev/redirect(?:/mcp/install)?"
-    r"|lmstudio\.ai/install-mcp|kiro\.dev/launch/mcp/add|vs-open\.link/(?:[\w-]+/)?mcp-install)\?"
+    r"|(?:files\.)?lmstudio\.ai/install-mcp|kiro\.dev/launch/mcp/add|vs-open\.link/(?:[\w-]+/)?mcp-install)\?"
 )
 # An install link in Markdown or HTML.
 _LINKS = re.compile(rf"(?:(?:{'|'.join(SCHEMES)}):(?://)?|{_PAGES.pattern})[^\s\"'<>)\]]+", re.IGNORECASE)
@@ -71,7 +71,7 @@ _TAGS = re.compile(r"</?(?:pre|code)(?: [^<>]*)?>")
 _ENTITY = re.compile("&(?:quot|amp|lt|gt|#34|#39|#x27);")
 _NOT_IN_NAME = re.compile(r"[/\x00-\x1f\x7f]+")
 _COMMENTS = re.compile(r"\A(?:[ \t]*(?:#|//)[^\n]*(?:\n\s*|\Z))+")
-_IS_COMMENTED = re.compile(r"[^\n]*(?:\n[ \t]*#[^\n]*)+").fullmatch
+_IS_COMMENTED = re.compile(r"[^\n]*(?:(?:\n[ \t]*#[^\n]*)+|(?:\n[ \t]*\*(?:[ \t][^\n]*)?)+)").fullmatch
 _LAUNCHES = re.compile(r"""["'\s{](?:command|cmd|url|uri|serverUrl|httpUrl)["']?\s*:""")
 # A heading, a row of a table, an item of a list, a word with a capital letter, a word of another script.
 _SENTENCE = re.compile(
@@ -280,7 +280,7 @@ def _objects(text: str) -> Iterator[str]:
 def _uncommented(text: str) -> str:
     """Return an object without the sign that makes each of its lines a comment."""
     first, *lines = text.splitlines()
-    return "\n".join([first, *(line.lstrip().removeprefix("#") for line in lines)]) if _IS_COMMENTED(text) else text
+    return "\n".join([first, *(line.lstrip()[1:] for line in lines)]) if _IS_COMMENTED(text) else text
 
 
 class _ProseLines:

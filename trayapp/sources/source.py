@@ -154,10 +154,12 @@ _PLACEHOLDER_PATH = re.compile(
     r"|(?:(?:absolute|abs|full|complete|actual|real|some|repo|project)[/\\_-]+)?path[/\\].+"
     r"|(?:[A-Z]:)?[/\\]+(?:absolute|another|other|some|directory|location/of|where/(?:you|it|the))[/\\].*"
     r"|(?:[A-Z]:)?[/\\]+(?:ruta|chemin|caminho|percorso|pfad|ścieżka|sciezka|putanja|шлях|путь|cesta|sökväg|polku)[/\\].*"
+    r"|(?:[A-Z]:)?[/\\]+(?:votre|mi|tu|su|seu|sua|meu|ihr|dein|mein)[/\\](?:ruta|chemin|caminho|pfad|projet|proyecto|projeto|projekt)\b.*"
     r"|(?:[A-Z]:)?[/\\](?:your\b|tw[oó]ja?[_-]).*|[/\\]?(?-i:(?:[A-Z]+_)+(?:PATH|DIR|FOLDER)|PATH_TO_[A-Z_]+)[/\\].*"
     r"|%[A-Za-z_]\w+%[/\\].*"
     r"|(?:[A-Z]:)?[/\\]+(?:Users|home)[/\\]+(?:you|user|name|username|your[\w-]*|<[^>]*>)(?:[/\\].*)?"
 )
+_SPACED_PATH = re.compile(r"(?:[A-Z]:|~)?[/\\][^\s=]+(?: [^\s=/~-][^\s=]*)+")  # `C:/Program Files/...`
 _GENERIC = re.compile(
     r"(?i)(?:^(?:mcp[-_.]?server|server|mcp)[-_.])|(?:[-_.](?:mcp[-_.]?server|server[-_.]?mcp|mcp|server)$)"
 )
@@ -850,6 +852,8 @@ def _example_in(text: str) -> str | None:
             return next((part for part in re.split(r"[/?&=#]", rest) if _EXAMPLE.search(part)), word)
         if mark:
             return word.strip("\"'")
+        if _SPACED_PATH.fullmatch(text) and re.search(r"[^/\\][/\\]", word):
+            return text
         value = re.split(r"^[A-Za-z][\w-]+:(?![/\\])", word)[-1]  # of `Name:value`
         return re.split(r"(?<=..):(?=/)", value.strip("\"'"))[0]
     found = _HOST.search(text)
