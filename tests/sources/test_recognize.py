@@ -706,7 +706,8 @@ ROWS: list[Row] = [  # a text, the name, what is launched, and the places of wha
      {"command": "npx", "args": ["-y", "acme-mcp@1.0.0"], "env": {"A": "", "B": ""}}, ["env.A", "env.B"]),
     ("host$ claude mcp add a -- npx -y a-mcp", "a", {"command": "npx", "args": ["-y", "a-mcp"]}, []),
     ('/**\n * Acme.\n *\n * {\n *   "mcpServers": {\n *     "a": {\n *       "command": "npx",\n'
-     ' *       "args": ["*", "a-mcp"]\n *     }\n *   }\n * }\n */', "a", {"command": "npx", "args": ["*", "a-mcp"]}, []),
+     ' *       "args": ["*", "a-mcp"]\n *     }\n *   }\n * }\n */', "a",
+     {"command": "npx", "args": ["*", "a-mcp"]}, []),
     ('{"a": {"command": "node", "args": ["/VOTRE/CHEMIN/a.js"], "env": {"A_DIR": "D:/My Projects/YourProject"}}}',
      "a", {"command": "node", "args": ["/VOTRE/CHEMIN/a.js"], "env": {"A_DIR": "D:/My Projects/YourProject"}},
      ["args.0", "env.A_DIR"]),
