@@ -10,7 +10,7 @@ import importlib
 import click
 
 from trayapp.cli.output import guarded
-from trayapp.cli.verbs import HIDDEN, PROGRAM, STARTING, VERB_GROUPS, VERBS
+from trayapp.cli.verbs import HIDDEN, PROGRAM, VERB_GROUPS, VERBS
 from trayapp.model.errors import UsageError
 
 EPILOG = f"""\b
@@ -39,7 +39,7 @@ class Verbs(click.Group):
         module = importlib.import_module(f"trayapp.cli.{verb.module}")
         command = getattr(module, f"{cmd_name.replace('-', '_')}_verb")
         assert isinstance(command, click.Command)
-        if cmd_name in STARTING and not any("--no-start" in option.opts for option in command.params):
+        if verb.starts and not any("--no-start" in option.opts for option in command.params):
             from trayapp.cli.options import start_option  # imports the control client, which not every verb needs
 
             command.params.append(start_option())

@@ -37,10 +37,9 @@ def quoted_folder(folder: Path) -> str:
     return shown_path(folder, Machine().home) if shlex.quote(whole) == whole else shlex.quote(whole)
 
 
-def list_command(folder: Path, server: str = "") -> str:
+def list_command(folder: Path) -> str:
     """Return the command that lists what sessions of a project see."""
-    words = f"{shlex.quote(server)} " if server else ""
-    return f"multi-mcp list {words}--project {quoted_folder(folder)}"
+    return f"multi-mcp list --project {quoted_folder(folder)}"
 
 
 @contextmanager
@@ -95,8 +94,9 @@ def next_step() -> str:
     if words or not is_terminal(sys.stderr):
         return words
     from trayapp.clients.connect import found_clients
+    from trayapp.clients.context import own_context
 
-    if any(state.state == "connected" for state in found_clients()):
+    if any(state.state == "connected" for state in found_clients(own_context())):
         return ""
     return f"No AI tool is connected yet. Connect yours with: {typed_command()} setup"
 

@@ -5,44 +5,23 @@ from __future__ import annotations
 from typing import NamedTuple
 
 PROGRAM = "multi-mcp"
-# Verbs that need a gateway start one. `status`, `stop` and `doctor` report that none runs.
-STARTING = frozenset(
-    (
-        "setup",
-        "add",
-        "list",
-        "search",
-        "describe",
-        "call",
-        "prompt",
-        "index",
-        "refresh",
-        "reconnect",
-        "approve",
-        "inspect",
-        "confine",
-        "outdated",
-        "update",
-        "auth",
-        "history",
-        "panel",
-    )
-)
-
-# Of these, the verbs that show what all servers have: they wait a little for servers that a new gateway does not know.
+# Verbs that show what all servers have: they wait a little for servers that a gateway that they started does not know.
 SHOWING_ALL = frozenset(("list", "search", "index", "approve", "inspect"))
 
 
 class VerbEntry(NamedTuple):
-    """A verb's module, and its line in the list of verbs."""
+    """A verb's module, and its line in the list of verbs. `starts`: it needs a gateway, and starts one if none runs;
+    `status`, `stop` and `doctor` report that instead.
+    """
 
     module: str
     summary: str
+    starts: bool = False
 
 
 VERB_GROUPS: dict[str, dict[str, VerbEntry]] = {
     "Set up": {
-        "setup": VerbEntry("setup", "Set everything up: servers, then AI tools."),
+        "setup": VerbEntry("setup", "Set everything up: servers, then AI tools.", starts=True),
         "import": VerbEntry("import_servers", "Import servers from the files of AI tools."),
         "connect": VerbEntry("connect", "Point an AI tool, or all of them, at multi-mcp."),
         "disconnect": VerbEntry("connect", "Remove multi-mcp from an AI tool."),
@@ -51,37 +30,37 @@ VERB_GROUPS: dict[str, dict[str, VerbEntry]] = {
     },
     "Every day": {
         "status": VerbEntry("status", "Show the gateway, its servers and their problems."),
-        "panel": VerbEntry("panel", "Open the panel in your browser."),
-        "list": VerbEntry("tools", "List the tools of all servers, or of one."),
-        "search": VerbEntry("tools", "Find tools by what they do."),
-        "describe": VerbEntry("tools", "Describe a tool and its parameters."),
-        "call": VerbEntry("call", "Call a tool and print its answer."),
-        "prompt": VerbEntry("call", "Fill in a prompt and print it."),
-        "index": VerbEntry("tools", "Print an index of all tools in Markdown."),
-        "history": VerbEntry("history", "Show the calls of AI tools and their results."),
+        "panel": VerbEntry("panel", "Open the panel in your browser.", starts=True),
+        "list": VerbEntry("tools", "List the tools of all servers, or of one.", starts=True),
+        "search": VerbEntry("tools", "Find tools by what they do.", starts=True),
+        "describe": VerbEntry("tools", "Describe a tool and its parameters.", starts=True),
+        "call": VerbEntry("call", "Call a tool and print its answer.", starts=True),
+        "prompt": VerbEntry("call", "Fill in a prompt and print it.", starts=True),
+        "index": VerbEntry("tools", "Print an index of all tools in Markdown.", starts=True),
+        "history": VerbEntry("history", "Show the calls of AI tools and their results.", starts=True),
     },
     "Servers": {
         "find": VerbEntry("find", "Find servers in the registry."),
-        "add": VerbEntry("add", "Add a server."),
+        "add": VerbEntry("add", "Add a server.", starts=True),
         "remove": VerbEntry("add", "Remove a server."),
         "enable": VerbEntry("edit", "Enable a server or some of its tools."),
         "disable": VerbEntry("edit", "Disable a server or some of its tools."),
-        "auth": VerbEntry("auth", "Sign in to a server, or sign out."),
+        "auth": VerbEntry("auth", "Sign in to a server, or sign out.", starts=True),
         "secret": VerbEntry("secret", "Keep secrets for servers.yaml in the keyring."),
         "edit": VerbEntry("edit", "Open servers.yaml."),
-        "refresh": VerbEntry("refresh", "Ask servers for their tools again."),
-        "reconnect": VerbEntry("refresh", "Reconnect servers at once."),
-        "outdated": VerbEntry("update", "Show servers whose package has a newer release."),
-        "update": VerbEntry("update", "Update the package of a server, or of all."),
+        "refresh": VerbEntry("refresh", "Ask servers for their tools again.", starts=True),
+        "reconnect": VerbEntry("refresh", "Reconnect servers at once.", starts=True),
+        "outdated": VerbEntry("update", "Show servers whose package has a newer release.", starts=True),
+        "update": VerbEntry("update", "Update the package of a server, or of all.", starts=True),
     },
     "Safety": {
         "asks": VerbEntry("asks", "Show the calls that wait for your answer."),
         "allow": VerbEntry("asks", "Allow one of these calls."),
         "deny": VerbEntry("asks", "Deny one of these calls."),
-        "approve": VerbEntry("approve", "Review changed tools and approve them."),
+        "approve": VerbEntry("approve", "Review changed tools and approve them.", starts=True),
         "trust": VerbEntry("approve", "Approve the servers in a project's own file."),
-        "inspect": VerbEntry("approve", "Look for hidden text and orders in tools."),
-        "confine": VerbEntry("confine", "Run a server confined and show what it needs."),
+        "inspect": VerbEntry("approve", "Look for hidden text and orders in tools.", starts=True),
+        "confine": VerbEntry("confine", "Run a server confined and show what it needs.", starts=True),
     },
     "The program": {
         "tray": VerbEntry("tray", "Run the tray app; on a desktop the same as no verb."),

@@ -20,7 +20,6 @@ from trayapp.clients.context import (
     RECORD_NAME,
     ClientsContext,
     ConnectionRecord,
-    own_context,
     record_connection,
     recorded_connection,
 )
@@ -121,9 +120,8 @@ def find_client(name: str) -> Client:
 # --- the state of clients
 
 
-def found_clients(context: ClientsContext | None = None) -> list[ClientStatus]:
+def found_clients(context: ClientsContext) -> list[ClientStatus]:
     """Return the state of every client installed here, in the order of the table. Blocks: reads their files."""
-    context = context or own_context()
     states = [client_state(client.name, context) for client in CLIENTS]
     return [state for state in states if state.state != "not found"]
 
@@ -202,16 +200,13 @@ def _launch_text(entry: Any) -> str:
 # --- plans
 
 
-def plan_connect(
-    name: str, context: ClientsContext | None = None, own: OwnEntry = MAIN, *, replace: bool = False
-) -> Change:
+def plan_connect(name: str, context: ClientsContext, own: OwnEntry = MAIN, *, replace: bool = False) -> Change:
     """Return the change that connects that client. `replace`: also replace a foreign server that has our name. Blocks.
 
     A repaired entry keeps its options unless `own` gives others, and stays off if it was off. Raises UsageError,
     ClientNotFoundError, ForeignEntryError, StorageError, EditRefusedError, and UnparsableError: a file that cannot be
     parsed is left alone.
     """
-    context = context or own_context()
     client = find_client(name)
     place = _found_file(client, context)
     text = files.read_text(place.path)
@@ -233,12 +228,11 @@ def plan_connect(
     return Change(client, place.path, text, after, "connected", keep=keep, entry=own.name)
 
 
-def plan_disconnect(name: str, context: ClientsContext | None = None, entry: str | None = None) -> Change:
+def plan_disconnect(name: str, context: ClientsContext, entry: str | None = None) -> Change:
     """Return the change that removes our entries from that client, or only `entry`.
 
     Blocks. Raises the same as plan_connect, and UsageError if there is no such entry.
     """
-    context = context or own_context()
     client = find_client(name)
     place = _found_file(client, context)
     text = files.read_text(place.path)
@@ -354,12 +348,11 @@ def _backup_text(client: Client, file: Path) -> str | None:
 # --- the change
 
 
-def apply(change: Change, context: ClientsContext | None = None) -> None:
+def apply(change: Change, context: ClientsContext) -> None:
     """Apply a change and update the record. Blocks.
 
     Raises FileChangedError if the file has changed since the plan, and StorageError.
     """
-    context = context or own_context()
     backup = files.backup_of(change.file)
     known = recorded_connection(context, change.client.name)
     own = known if known is not None and known.file == change.file else None
@@ -385,17 +378,17 @@ def apply(change: Change, context: ClientsContext | None = None) -> None:
         files.forget(backup)
 
 
-def connect(name: str, context: ClientsContext | None = None, own: OwnEntry = MAIN, *, replace: bool = False) -> Change:
+def connect(name: str, context: ClientsContext, own: OwnEntry = MAIN, *, replace: bool = False) -> Change:
     """Write or repair our entry in that client's file and return the change. Raises the same as plan_connect, apply."""
     return _apply_plan(lambda: plan_connect(name, context, own, replace=replace), context)
 
 
-def disconnect(name: str, context: ClientsContext | None = None, entry: str | None = None) -> Change:
+def disconnect(name: str, context: ClientsContext, entry: str | None = None) -> Change:
     """Remove our entries from that client's file and return the change. Raises the same as plan_disconnect, apply."""
     return _apply_plan(lambda: plan_disconnect(name, context, entry), context)
 
 
-def _apply_plan(plan: Callable[[], Change], context: ClientsContext | None) -> Change:
+def _apply_plan(plan: Callable[[], Change], context: ClientsContext) -> Change:
     def attempt() -> Change:
         change = plan()
         apply(change, context)

@@ -38,10 +38,9 @@ class ClientsContext:
     settle: Callable[[Path], object] = wait_until_quiet
 
 
-def own_context(environ: Mapping[str, str] | None = None) -> ClientsContext:
-    """Return the context of this process: the user's machine and record. `environ`: os.environ by default."""
-    environ = os.environ if environ is None else environ
-    return ClientsContext(Machine(environ=dict(environ)), find_paths(environ).config_file.with_name(RECORD_NAME))
+def own_context() -> ClientsContext:
+    """Return the context of this process: the user's machine and record."""
+    return ClientsContext(Machine(), find_paths(os.environ).config_file.with_name(RECORD_NAME))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ files are not among these, because they need trust.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -69,9 +69,9 @@ class FoundServers:
     elsewhere: tuple[tuple[Path, str], ...] = ()  # servers for sessions in other folders: folder and name
 
 
-def found_servers(machine: Machine, clients: Iterable[Client] = CLIENTS) -> FoundServers:
-    """Return the user's own servers in all clients (or these), without those of folders. Blocks; never raises."""
-    every = [read_servers(client, machine) for client in clients]
+def found_servers(machine: Machine) -> FoundServers:
+    """Return the user's own servers in all clients, without those of folders. Blocks; never raises."""
+    every = [read_servers(client, machine) for client in CLIENTS]
     return FoundServers(
         tuple(found for reading in every for found in reading.servers),
         tuple(problem for reading in every for problem in reading.problems),

@@ -37,8 +37,6 @@ _NAME = re.compile(r"[a-zA-Z0-9.-]{1,120}/[a-zA-Z0-9._-]{1,120}")
 _OFFICIAL = "io.modelcontextprotocol.registry/official"
 _ORDER: tuple[Status, ...] = ("active", "deprecated", "deleted")
 
-Fetch = Callable[[str, int], Any]
-
 
 @dataclass(frozen=True, slots=True)
 class RegistryEntry:
@@ -70,12 +68,9 @@ class RegistryAnswer:
 class ServerRegistry:
     """One registry at its address. Methods raise MultiMcpError if it does not answer and no answer is cached."""
 
-    def __init__(
-        self, address: str, folder: Path, fetch: Fetch = read_json, now: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, address: str, folder: Path, now: Callable[[], float] = time.time) -> None:
         self._address = address
         self._folder = folder
-        self._fetch = fetch
         self._now = now
 
     def find(self, text: str) -> RegistryAnswer:
@@ -96,7 +91,7 @@ class ServerRegistry:
         path = f"/v0.1/servers/{quote(name, safe='')}/versions/{quote(version or 'latest', safe='')}"
         key = f"{path}?include_deleted=true"
         try:
-            raw = self._fetch(self._address + key, LARGEST)
+            raw = read_json(self._address + key, LARGEST)
         except WebError as error:
             if error.status == 404:
                 what = f"{name} {version}".strip()
@@ -135,7 +130,7 @@ class ServerRegistry:
         seen = {""}
         cursor = ""
         for _ in range(PAGES_MOST):
-            page = self._fetch(self._address + path + (f"&{urlencode({'cursor': cursor})}" if cursor else ""), LARGEST)
+            page = read_json(self._address + path + (f"&{urlencode({'cursor': cursor})}" if cursor else ""), LARGEST)
             listed = page.get("servers", 7) if isinstance(page, dict) else 7
             if not isinstance(listed, list | None):
                 raise WebError("Its answer is not a registry's answer")

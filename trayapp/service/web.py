@@ -26,8 +26,8 @@ class WebError(MultiMcpError):
 
     code = "web"
 
-    def __init__(self, title: str, hint: str = "", status: int = 0) -> None:
-        super().__init__(title, hint)
+    def __init__(self, title: str, status: int = 0) -> None:
+        super().__init__(title)
         self.status = status
 
 

@@ -97,11 +97,11 @@ class Shim:
 
     # -- finding a gateway ---------------------------------------------------------------------------------------
 
-    def open_gateway(self, patience_s: float = START_PATIENCE_S) -> bool:
+    def open_gateway(self) -> bool:
         """Connect, and start a gateway if none runs. Return False if none could be reached."""
         if self._connect():
             return True
-        until = time.monotonic() + patience_s
+        until = time.monotonic() + START_PATIENCE_S
         while time.monotonic() < until:
             found = self._started(until)
             if found is not None:
