@@ -1,8 +1,7 @@
 """Pins: each server's tools as they were when they were approved. One JSON file per server, which outlives the cache.
 
-A tool is approved on first use (trust on first use) unless it hides something; after that only by the user.
-Never here: what clients see of a held tool (gateway/exposure/approvals), the clock, the network. Only `save` writes
-files; it blocks.
+A tool is approved on first use (trust on first use) unless it hides something; after that only by the user. Only `save`
+writes files; it blocks.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Comparison of two definitions of one tool: the difference in lines for people, and whether old calls still fit.
 
-Pure. Never here: what was approved (approval_store).
+Pure.
 """
 
 from __future__ import annotations

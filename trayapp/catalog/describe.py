@@ -1,7 +1,4 @@
-"""A tool in words: its parameters on one line for a search result, or a full description for people and models.
-
-Never here: finding the tool, checking arguments.
-"""
+"""A tool in words: its parameters on one line for a search result, or a full description for people and models."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Tool filters of a server's entry in servers.yaml: patterns first, then the switches of `tools`.
 
-A refresh of the server's list adds switches and marks stale ones. Never here: exposure (which of these tools a session
-lists), names of other servers, files.
+A refresh of the server's list adds switches and marks stale ones.
 """
 
 from __future__ import annotations

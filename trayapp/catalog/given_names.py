@@ -1,5 +1,5 @@
 """Exposed names of tools, kept on disk: the first tool that had a name keeps it. They are in a file beside the
-approvals, since they have to outlive the cache. Never here: assigning names (catalog/names).
+approvals, since they have to outlive the cache.
 """
 
 from __future__ import annotations

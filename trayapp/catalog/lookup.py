@@ -1,7 +1,4 @@
-"""Lookup of the tool that a client names, by an index that is built once per change of the catalog.
-
-Never here: splitting names (they are looked up), connecting to a server whose tools are not known yet, I/O.
-"""
+"""Lookup of the tool that a client names, by an index that is built once per change of the catalog."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Exposed names of tools: at most 64 safe characters, unique, independent of the order of servers.
-
-Never here: finding the tool that a name means (lookup does), I/O, state.
-"""
+"""Exposed names of tools: at most 64 safe characters, unique, independent of the order of servers."""
 
 from __future__ import annotations
 

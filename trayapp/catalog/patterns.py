@@ -1,7 +1,7 @@
 """Regular expressions in bounded time, by RE2: it looks at each character once, and leaves other threads running.
 
 Python's own engine backtracks: a pattern like `(a+)+b`, which any client may send, would block the gateway forever.
-What RE2 cannot do (back references, lookaround) is refused. Never here: the texts that are searched.
+What RE2 cannot do (back references, lookaround) is refused.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 addresses in what a server sends, so that they lead back to that server.
 
 A function that rewrites returns its argument itself if nothing in it changes. Pure.
-Never here: reading a resource, asking a server, matching search words.
 """
 
 from __future__ import annotations

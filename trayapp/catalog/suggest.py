@@ -1,7 +1,4 @@
-"""Suggestions for an unknown name: the nearest known names, by words in common, then by typing errors.
-
-Never here: finding tools by what they do (search), I/O, state.
-"""
+"""Suggestions for an unknown name: the nearest known names, by words in common, then by typing errors."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Estimate of how many tokens a text costs a model (o200k), without the vocabulary of 200,000 entries.
 
 A text is split into pieces by the rules of that encoding, and most pieces are one token. The average cost of longer
-pieces was measured on real tool definitions with the real encoding. Never here: which texts matter.
+pieces was measured on real tool definitions with the real encoding.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Lists of a server by kind of client: a server may list less for a client of another era or with fewer capabilities.
 
 Its offer is the union of all variants. A list that could not be read leaves the known one unchanged, and a list in a
-different order keeps the known order. Never here: reading lists, deciding which kinds to read them for.
+different order keeps the known order.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The facts of a call that ended, as they are recorded with its answer. Never here: anything that costs time."""
+"""The facts of a call that ended, as they are recorded with its answer, at no cost to the call."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The row that is kept of one call, without secrets.
-
-Never here: files, threads, facts of a call (ended_call).
-"""
+"""The row that is kept of one call, without secrets."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The file of the history: one SQLite database, limited in age and size. One thread at a time.
 
-Never here: threads, the contents of a row (record). SQLite's errors leave this module as StorageError.
+SQLite's errors leave this module as StorageError.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Decoding of base64, hex and escapes in a text: a model can read the words in them, and a person does not.
 
-Pure. Never here: judging the words (rules).
+Pure.
 """
 
 from __future__ import annotations

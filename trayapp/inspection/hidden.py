@@ -1,6 +1,6 @@
 """Text that hides from people: invisible characters, changed text direction, escape sequences, look-alikes.
 
-Pure functions over one text. Never here: what the text means (rules), what it encodes (encoded).
+Pure functions over one text.
 """
 
 from __future__ import annotations

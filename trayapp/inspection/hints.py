@@ -1,7 +1,6 @@
 """Fast selection of the rules that may apply to a text, by their hints: few sentences contain any.
 
 All hints are searched at once, by RE2: it looks at each character once, whatever a text holds.
-Never here: the rules themselves (rules).
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 Hidden content is searched before a tool is served. Orders take three times as long, and may be searched later.
 
 The same text always gives the same findings.
-Never here: how a finding is acted on (gateway/exposure/approvals), other servers' tools.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@ r"""Rules for text that reads like an order to a model. Each has patterns, a rea
 
 A rule is tried on one sentence (`inspection.text`), in lower case and after a blank. It never holds a tool back by
 itself, because honest manuals give orders, too. Every rule needs a sentence that it finds and one that it must not.
-Never here: hidden characters (hidden), encoded text (encoded), how a finding is acted on (gateway/exposure/approvals).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Subjects of inspection, in one form: tools, and the other texts of a server that a model or a person reads.
 
-Pure. Never here: judging them (approvals), the consequences.
+Pure.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Locks that show that a process runs: held for its whole life, released by the system however it ends.
 
-Never here: sockets, asyncio (the tray imports this), the meaning of a lock.
+The tray imports this: no asyncio.
 """
 
 from __future__ import annotations

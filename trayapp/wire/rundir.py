@@ -1,6 +1,6 @@
 """Location of the runtime folder and the local socket: the one rule that gateway, shim, tray and CLI share.
 
-Never here: imports other than os and sys (each costs the shim time and memory), opening anything.
+It imports os and sys alone, since each import costs the shim time and memory.
 """
 
 import os

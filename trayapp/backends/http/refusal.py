@@ -1,7 +1,4 @@
-"""HTTP refusals, and the errors for people that they become.
-
-Never here: the SDK. The top of this room imports refusals before it loads any HTTP library.
-"""
+"""HTTP refusals, and the errors for people that they become. `connect` imports this before any HTTP library."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A server process: spawned in its own process group, watched, and stopped with all of its descendants.
 
-`open_stdio` makes a Transport of it, with frames over its pipes. Never here: when it runs (connection).
+`open_stdio` makes a Transport of it, with frames over its pipes.
 """
 
 from __future__ import annotations

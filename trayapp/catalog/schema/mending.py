@@ -1,7 +1,6 @@
 """Repair of the JSON Schemas that servers really send: each repair allows all that was allowed before, and maybe more.
 
-A part that cannot be interpreted allows anything in its place, and the server decides. Never here: what a tool's
-arguments as a whole must be (see tool).
+A part that cannot be interpreted allows anything in its place, and the server decides.
 """
 
 from __future__ import annotations

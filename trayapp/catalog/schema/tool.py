@@ -1,7 +1,6 @@
 """Definitions as a client gets them: exposed names, accepted schemas, and members of the types that MCP names.
 
 For tools, prompts, resources and templates.
-Never here: choosing names, deciding who sees a tool, repairing the inside of a schema (mending).
 """
 
 from __future__ import annotations

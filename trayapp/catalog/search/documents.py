@@ -1,7 +1,4 @@
-"""A tool as a search document: the stems of each of its fields.
-
-Never here: weights, ranking, the index.
-"""
+"""A tool as a search document: the stems of each of its fields."""
 
 from __future__ import annotations
 

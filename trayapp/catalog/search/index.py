@@ -1,7 +1,4 @@
-"""The index of all tools that a search may find: updated server by server, queried with words or a pattern.
-
-Never here: which tools a session may see (only those are passed in, or named as `allowed`).
-"""
+"""The index of all tools that a search may find: updated server by server, queried with words or a pattern."""
 
 from __future__ import annotations
 

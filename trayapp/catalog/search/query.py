@@ -1,7 +1,5 @@
 """Query as terms: each word with the stems that may stand for it, and how much each is worth; and the action it asks
 for.
-
-Never here: documents, scores.
 """
 
 from __future__ import annotations

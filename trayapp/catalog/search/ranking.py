@@ -4,7 +4,6 @@ BM25 over its fields, then factors: how much of the query and of the tool's name
 server, and whether both are about the same action.
 
 The numbers were tuned on three catalogs (tests/benchmarks/search.py measures them), as rules for all queries alike.
-Never here: finding candidates, the index.
 """
 
 from __future__ import annotations

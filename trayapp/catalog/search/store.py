@@ -1,7 +1,6 @@
 """The documents of the search in an in-memory FTS5 table, and the choice of those worth ranking for a query.
 
-SQLite is imported with the first document: it costs start-up time. One thread at a time. Never here: the final order
-(ranking), tools and servers.
+SQLite is imported with the first document: it costs start-up time. One thread at a time.
 """
 
 from __future__ import annotations

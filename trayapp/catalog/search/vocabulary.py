@@ -1,8 +1,6 @@
 """The words of all documents: how many documents have each, and which of them an unknown word may mean.
 
 Also the words of servers' names: a query with such a word is most likely about that server's tools.
-
-Never here: documents themselves, synonyms, ranking.
 """
 
 from __future__ import annotations

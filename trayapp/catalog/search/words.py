@@ -1,7 +1,4 @@
-"""Words of a text, as a search compares them: split, in lower case, without accents and stop words; and their stems.
-
-Never here: synonyms, ranking, indexes.
-"""
+"""Words of a text, as a search compares them: split, in lower case, without accents and stop words; and their stems."""
 
 from __future__ import annotations
 

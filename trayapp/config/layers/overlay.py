@@ -6,7 +6,6 @@ TrustedFile is the proof of trust.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping as Plain
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from trayapp.config.layers.project import ProjectFile, TrustedFile
 from trayapp.config.problems import InvalidValueError, Report, UnparsableError
 from trayapp.config.read import fields
 from trayapp.config.read.command import Exists, path_exists, split_command
-from trayapp.config.read.entry import EntryContext, read_entry
+from trayapp.config.read.entry import HTTP_ONLY, EntryContext, read_entry
 from trayapp.config.read.fields import field_of, is_servers_key, snake
 from trayapp.config.read.parse import read_top, server_pairs
 from trayapp.config.urls import has_variable
@@ -29,35 +28,17 @@ OWN = "servers.yaml"
 Entry = Plain[str, Any]
 
 STDIO_FIELDS = frozenset(("command", "args", "env", "cwd", "inherit_env", "type"))
-HTTP_FIELDS = frozenset(
-    (
-        "url",
-        "type",
-        "headers",
-        "auth",
-        "bearer_token_env",
-        "client_id",
-        "client_secret",
-        "scopes",
-        "account",
-        "callback_port",
-    )
-)
+HTTP_FIELDS = frozenset(("url", "type", *HTTP_ONLY))
 
 
 def lay_over(
-    config: Config,
-    imported: tuple[Imported, ...],
-    file: str = OWN,
-    *,
-    exists: Exists = path_exists,
-    windows: bool = os.name == "nt",
+    config: Config, imported: tuple[Imported, ...], file: str = OWN, *, exists: Exists = path_exists
 ) -> Config:
     """Merge `config`, as parsed from `file`, over the layers, per field. The first of two layers with one name wins.
 
     A layer's unusable server is reported for its file and otherwise ignored. It never costs us one of our own servers.
     """
-    surroundings = EntryContext(exists, windows)
+    surroundings = EntryContext(exists)
     top = _top(config)
     below, problems = _usable(_with_lines(imported, top, file), surroundings)
     own = server_pairs(top, OWN)
@@ -238,16 +219,12 @@ class Overlay:
     own: frozenset[str] = frozenset()
 
 
-def overlay(
-    user: Config, trusted: TrustedFile, *, exists: Exists = path_exists, windows: bool = os.name == "nt"
-) -> Overlay:
+def overlay(user: Config, trusted: TrustedFile, *, exists: Exists = path_exists) -> Overlay:
     """Merge the project's servers over `user`. A file that cannot be used as a whole only adds its problems."""
-    return preview(user, trusted.file, exists=exists, windows=windows)
+    return preview(user, trusted.file, exists=exists)
 
 
-def preview(
-    user: Config, file: ProjectFile, *, exists: Exists = path_exists, windows: bool = os.name == "nt"
-) -> Overlay:
+def preview(user: Config, file: ProjectFile, *, exists: Exists = path_exists) -> Overlay:
     """Return what `overlay` would return for a trusted file, only to be shown to the user, never to be run."""
     name = str(file.path)
     report = Report(name)
@@ -259,7 +236,7 @@ def preview(
     for pair in top:
         if not is_servers_key(pair.name):
             report.add(pair.key, "Only servers count in a project's file", "The rest belongs in servers.yaml")
-    surroundings = EntryContext(exists, windows, in_project=True)
+    surroundings = EntryContext(exists, in_project=True)
     below = user_pairs(user, surroundings)
     servers = dict(user.servers)
     for key, pair in above.items():

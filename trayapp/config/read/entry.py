@@ -33,8 +33,8 @@ class EntryContext(NamedTuple):
     `in_project`: its servers run in the project's folder, which gives relative paths a meaning.
     """
 
-    exists: Exists
-    windows: bool
+    exists: Exists = path_exists
+    windows: bool = os.name == "nt"
     in_project: bool = False
 
 
@@ -65,7 +65,7 @@ def read_one(
     report = Report("")
     try:
         pair = Pair(text_node(name), name, node_of(entry))
-        return read_entry(pair, report, EntryContext(path_exists, os.name == "nt", in_project)), report.sorted()
+        return read_entry(pair, report, EntryContext(in_project=in_project)), report.sorted()
     except RecursionError:
         report.add(text_node(name), f"{shown(name)} is nested too deeply", server=name, fatal=True)
         return None, report.sorted()
