@@ -520,6 +520,23 @@ async def test_a_server_that_sends_us_on_within_its_host_gets_every_message() ->
         assert server.methods()[:3] == ["initialize", "notifications/initialized", "tools/call"]
 
 
+@pytest.mark.parametrize("where", ["/mcp?again", "http://elsewhere.test/mcp"])
+async def test_a_request_that_is_redirected_without_end_or_elsewhere_fails_alone_and_says_so(where: str) -> None:
+    def redirects(seen: SupervisorView) -> Response | None:
+        headers = {"Location": where, "Content-Type": "application/json"}
+        return Response(b"{}", 307, headers) if seen.method == "tools/call" else None
+
+    server = HttpServer()
+    async with server.running(), connecting(server.url()) as case:
+        await case.call()
+        server.refusal = redirects
+        with pytest.raises(RpcError, match="has moved to another"):
+            await case.call()
+        server.refusal = lambda seen: None
+        assert await case.call()
+        assert server.methods().count("initialize") == 1
+
+
 async def test_notifications_arrive_in_their_order() -> None:
     server = HttpServer()
     async with server.running(), connecting(server.url(), "2025-11-25") as case:

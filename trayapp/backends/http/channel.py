@@ -277,11 +277,11 @@ class HttpChannel(FrameDispatcher, ABC):
         async with AsyncExitStack() as stack:
             request = self._client.build_request("GET", self._url, headers={**headers, **EVENTS})
             try:
-                yielded = await stack.enter_async_context(response_to(self._client, request))
+                response = await stack.enter_async_context(response_to(self._client, request))
             except httpx2.RequestError as error:
                 self._note_unreachable(request.url, error)
                 raise
-            yield yielded
+            yield response
 
     @asynccontextmanager
     async def post(
@@ -372,10 +372,10 @@ def _busy(left_s: float) -> str:
 @asynccontextmanager
 async def response_to(client: httpx2.AsyncClient, request: httpx2.Request) -> AsyncIterator[httpx2.Response]:
     """Send a request and yield its unread response. Follow only redirects that keep the method and the origin."""
-    for _ in range(REDIRECTS):
+    for left in range(REDIRECTS, -1, -1):
         response = await client.send(request, stream=True, follow_redirects=False)
         onward = response.next_request
-        if onward is None or onward.method != request.method or origin(onward.url) != origin(request.url):
+        if not left or onward is None or onward.method != request.method or origin(onward.url) != origin(request.url):
             break
         await response.aclose()
         request = onward
