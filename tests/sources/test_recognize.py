@@ -715,6 +715,20 @@ ROWS: list[Row] = [  # a text, the name, what is launched, and the places of wha
      {"command": "node", "args": ["/srv/su/ruta.js", "/opt/tu/a"]}, []),
     ("https://files.lmstudio.ai/install-mcp?name=a&config=eyJjb21tYW5kIjogImEtbWNwIn0=", "a",
      {"command": "a-mcp"}, []),
+    ("claude mcp add -s user a -- node E:\\src\\a\\index.js\nclaude mcp add -s project a -- node E:\\src\\a\\index.js",
+     "a", {"command": "node", "args": ["E:\\src\\a\\index.js"]}, ["args.0"]),
+    ("claude mcp add a -e 'A_DIR=C:\\x y\\b' -- C:\\a.exe --mcp", "a",
+     {"command": "C:\\a.exe", "args": ["--mcp"], "env": {"A_DIR": "C:\\x y\\b"}}, ["command", "env.A_DIR"]),
+    ("claude mcp add-json a '{\"command\":\"C:\\tools\\a.exe\"}'", "a", {"command": "C:\\tools\\a.exe"}, ["command"]),
+    ('claude mcp add a --command "npx" -- -y a-mcp', "a", {"command": "npx", "args": ["-y", "a-mcp"]}, []),
+    ("claude mcp add <name> -- uvx acme-mcp", "acme", {"command": "uvx", "args": ["acme-mcp"]}, []),
+    ("[mcp_servers.<name>]\ncommand = 'uvx'\nargs = ['acme-mcp']\n\n[mcp_servers.<name>.env]\nA = 'b'", "acme",
+     {"command": "uvx", "args": ["acme-mcp"], "env": {"A": "b"}}, []),
+    ('{"a": {"command": "a", "env": {"A_API_KEY": "123", "B_TOKEN": "abc123", "C_SECRET": "KEY", "D_PASSWORD": "1234",'
+     ' "E_KEY": "12", "F_PORT": "1234", "G": "${A-MCP_TOKEN}"}}}', "a",
+     {"command": "a", "env": {"A_API_KEY": "123", "B_TOKEN": "abc123", "C_SECRET": "KEY", "D_PASSWORD": "1234",
+                              "E_KEY": "12", "F_PORT": "1234", "G": "${A-MCP_TOKEN}"}},
+     ["env.A_API_KEY", "env.C_SECRET", "env.G"]),
 ]  # fmt: skip
 
 

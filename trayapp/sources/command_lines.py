@@ -235,6 +235,9 @@ def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
 
 def _of_lines(text: str, lines: list[str], settings: Mapping[str, str], home: Path, windows: bool) -> list[Source]:
     """Return the servers of lines, with the variables that other lines of the text set. Raises UnclearSourceError."""
+    shown = lines
+    if _WINDOWS.search(text):
+        lines = [line if _setting(line) else _with_backslashes(line) for line in lines]
     if len(lines) > 1 and (added := _added(lines, home, windows)):
         return [_with_env(one, settings) for one in added]
     if len(lines) != 1:
@@ -250,15 +253,19 @@ def _of_lines(text: str, lines: list[str], settings: Mapping[str, str], home: Pa
             if not before and all(start_of(one.entry) == start_of(several[0].entry) for one in several):
                 several = [_with_env(one, settings) for one in several]
                 return [with_variants(max(several, key=lambda one: len(one.wants)), several)]
-        raise _several_lines(lines, home, windows)
-    if _WINDOWS.search(text):  # a backslash belongs to a path
-        lines[0] = lines[0].replace("\\", "\\\\")
+        raise _several_lines(shown, home, windows)
     if settings and not (is_command_line(lines[0]) or _SERVING.search(lines[0])):
         hint = "If it is one: multi-mcp add NAME -- COMMAND"
         raise UnclearSourceError(f"{lines[0].split()[0]} does not look like a server's command", hint)
     found = _of_line(lines[0], home, windows=windows)
     refuse_http((), settings)
     return [_with_env(one, settings) for one in found]
+
+
+def _with_backslashes(line: str) -> str:
+    """Return a line of Windows in which a backslash belongs to a path; in single quotes it does so anyway."""
+    parts = re.split(r"('(?!\{)[^']*')", line)
+    return "".join(part if at % 2 else part.replace("\\", "\\\\") for at, part in enumerate(parts))
 
 
 def _preparations_apart(lines: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -835,7 +842,8 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
         by_comma = kind in _BY_COMMA or program_of(command) in RUNNERS
         is_line = _is_quoted_command(command) or re.match(r"[\w.-]+ \S", command)  # otherwise a path may have blanks
         line = [*(_words(command) if is_line else [command]), *_args(given.every("--args"), by_comma)]
-        line = line if command else list(rest)
+        if not command or (line == [command] and "--" in words):
+            line = [*filter(None, line), *rest]
         if len(line) == 1 and " " in line[0] and not _WINDOWS_PROGRAM.fullmatch(line[0]):
             line = _words(line[0])
         elif line and _is_quoted_command(line[0]):

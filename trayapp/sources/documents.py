@@ -94,6 +94,7 @@ _WINDOWS_OWN = frozenset((
 # A placeholder with blanks in a command line: `--region [your region]`.
 _SPACED = re.compile(r"(?<=\s)(\[[^\[\]\"']*\s[^\[\]\"']*\]|<[^<>\"']*\s[^<>\"']*>)(?=\s|$)")
 _OPERATOR = re.compile(r"(?:^|\s)(&&?|\|\|?|;|>>?|<)(?:\s|$)")  # operators of a shell
+_TOML_PLACE = re.compile(r"(?m)^([ \t]*\[[\w.-]+\.)(<[\w .-]+>)((?:\.[\w-]+)*\])")  # `[mcp_servers.<name>]`
 _YAML_PACKAGE = re.compile(r"(?m)([\[,:-][ \t]+)(@[\w./@~^-]+)(?=[ \t]*(?:[,\]]|$))")  # YAML requires quotes around @
 _LISTED_WORDS = re.compile(r'\[?\s*"[^"\n]*"(?:\s*,\s*"[^"\n]*")+\s*,?\s*\]?')  # `"npx", "-y", "pkg"`
 _DRIVE = re.compile(r'"[A-Za-z]:\\(?!\\)[^"\n]*"')  # a Windows path whose backslashes were not doubled
@@ -413,10 +414,10 @@ def without_cmd(entry: dict[str, Any]) -> dict[str, Any]:
 
 def _parsed(text: str) -> dict[str, Any]:
     """Return the parsed text. Raises UnclearSourceError."""
-    text = text.strip().removesuffix(";")
+    text = _TOML_PLACE.sub(r'\1"\2"\3', text.strip().removesuffix(";"))
     if text.startswith("- "):
         text = f"mcpServers:\n{text}"
-    if text[:1] in "{\"'[\u201c" and not re.match(r"\[{1,2}[\w.\"' -]+\]{1,2}\s*(?:\n|$)", text):
+    if text[:1] in "{\"'[\u201c" and not re.match(r"\[{1,2}[\w.\"'<> -]+\]{1,2}\s*(?:\n|$)", text):
         return _json(text)
     if re.search(r"(?m)^\s*\[", text):
         refuse_large(len(text))

@@ -70,6 +70,7 @@ _DEFAULT = re.compile(r"true|false|\d+", re.IGNORECASE)
 _TAGS = re.compile(r"</?(?:pre|code)(?: [^<>]*)?>")
 _ENTITY = re.compile("&(?:quot|amp|lt|gt|#34|#39|#x27);")
 _NOT_IN_NAME = re.compile(r"[/\x00-\x1f\x7f]+")
+_NO_NAME = re.compile(r"<[^<>]+>|\{[^{}]+\}").fullmatch  # the author's `<name>`
 _COMMENTS = re.compile(r"\A(?:[ \t]*(?:#|//)[^\n]*(?:\n\s*|\Z))+")
 _IS_COMMENTED = re.compile(r"[^\n]*(?:(?:\n[ \t]*#[^\n]*)+|(?:\n[ \t]*\*(?:[ \t][^\n]*)?)+)").fullmatch
 _LAUNCHES = re.compile(r"""["'\s{](?:command|cmd|url|uri|serverUrl|httpUrl)["']?\s*:""")
@@ -160,12 +161,18 @@ def recognize(
             raise _program_error(text) or inner from None
         if not found:
             raise _program_error(text) or error from None
-    names = [short_name(one.name) if is_registry_name(one.name) else _NOT_IN_NAME.sub("-", one.name) for one in found]
+    names = [name_for(one.entry) if _NO_NAME(one.name) and _has_program(one) else one.name for one in found]
+    names = [short_name(name) if is_registry_name(name) else _NOT_IN_NAME.sub("-", name) for name in names]
     found = [with_folder(with_home(_with_localhost(one), home), exists) for one in found]
     return [
         replace(one, name=name, wants=with_paths_of_others(one, home, windows=windows, exists=exists))
         for one, name in zip(found, names, strict=True)
     ]
+
+
+def _has_program(source: Source) -> bool:
+    """Return True for a source whose author has written what is launched, not something in place of it."""
+    return all(want.name not in ("command", "package", "url") for want in source.wants)
 
 
 def _with_localhost(source: Source) -> Source:

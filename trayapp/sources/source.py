@@ -73,7 +73,7 @@ _INSIDE = re.compile(
     r"|\$\{(?:workspace(?:Folder|Root|Dir)?|PWD|(?:[A-Z]+_)?(?:PLUGIN|PROJECT)_(?:ROOT|DIR|DATA)|extensionPath|__dirname)\}"
     r"|(?:(?<![\w./~-])|(?<=://)|(?<=:///))/(?:absolute/)?path/to/[\w./-]+(?<!\.)|(?<=github\.com/)(?:OWNER|ORG|USER|USERNAME)(?=/)"
     r"|(?<![\w-])[a-z]{2,6}[_-](?:API_)?(?:KEY|TOKEN|SECRET)(?![\w-])"
-    r"|\$\{[a-z]\w*(?:\.[\w-]+)+\}"  # of Nix or Terraform
+    r"|\$\{[a-z]\w*(?:\.[\w-]+)+\}|\$\{[A-Za-z]\w*-[A-Z]\w*\}"  # of Nix or Terraform; no name of a variable
     r"|(?<=@)v?(?:[xX]\.[xX](?:\.[xX])?|X\.Y\.Z)(?![\w.])|(?<=:)(?:\*{3,}|\.{3})(?=@)"
     r"|(?<=[\w\]]:)PORT(?=[/?#]|$)|%[A-Za-z_]\w{2,}%(?:\\[^:,;\"]*)?|(?<=://)[A-Z][A-Z_-]*[A-Z](?=[:/]|$)"
 )
@@ -703,6 +703,8 @@ def _names_itself(name: str, text: str) -> bool:
     ):
         return True  # `get it from acme.com`: no such secret has blanks, as a password may
     if re.search("PASS|PWD|SECRET", upper) and re.fullmatch(_SECRET_WORD, text, re.IGNORECASE):
+        return True
+    if re.search("(?:TOKEN|KEY|SECRET)$", upper) and re.fullmatch("(?i)123(?:4(?:56?)?)?|key|token", text):
         return True
     if re.search("(?:^|_)ID$", upper) and re.fullmatch("12345?6?7?", text):
         return True
