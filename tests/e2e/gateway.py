@@ -82,15 +82,18 @@ class Gateway:
 
     def start(self) -> None:
         """Start it and wait until it answers."""
-        null = subprocess.DEVNULL
-        if self.forked:
-            self.process = start_forked(["start"], self.env, self.home)
-        else:
-            self.process = subprocess.Popen(
-                [*own_command(), "start"], env=self.env, cwd=self.home, stdin=null, stdout=null, stderr=null
-            )
+        self.process = self.launch()
         process = cast("subprocess.Popen[bytes]", self.process)
         await_ready(self.run, stretched(READY_TIMEOUT_S), process, self.home / "logs" / "gateway.log")
+
+    def launch(self) -> subprocess.Popen[bytes] | Forked:
+        """Return a new process of it, which may not answer yet."""
+        if self.forked:
+            return start_forked(["start"], self.env, self.home)
+        null = subprocess.DEVNULL
+        return subprocess.Popen(
+            [*own_command(), "start"], env=self.env, cwd=self.home, stdin=null, stdout=null, stderr=null
+        )
 
     def stop(self) -> int:
         """Stop it as a person would; its exit code."""

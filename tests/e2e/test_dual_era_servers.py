@@ -30,7 +30,7 @@ from tests.faults.world import LONG
 from tests.fixtures.odd import until
 from tests.patience import stretched
 from tests.servers import REMEDY
-from tests.tools import NO_CERTIFICATES, require, require_file
+from tests.tools import NO_CERTIFICATES, node, require_file
 from trayapp.service.command_line import own_command
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("eras-of-one-server"), pytest.mark.timeout(120)]
@@ -75,7 +75,7 @@ def server_of(sdk: str, transport: str, quick: list[str]) -> Iterator[dict[str, 
     argv = [*(quick if transport == "stdio" else REFERENCE), f"--{transport}"]
     if sdk == "typescript":
         require_file(MODULES / "@modelcontextprotocol" / "server" / "package.json", REMEDY)
-        argv = [require("node"), str(Path(__file__).parent / "era_server.mjs"), str(MODULES), transport]
+        argv = [node(), str(Path(__file__).parent / "era_server.mjs"), str(MODULES), transport]
     if transport == "stdio":
         yield {"command": argv, "cwd": str(ROOT)}
     else:
@@ -105,7 +105,7 @@ class Way:
             program, *arguments = self.entry["command"]
             settings = {"command": program, "args": arguments, "env": self.gateway.env, "cwd": str(ROOT)}
         script = str(Path(__file__).parent / "era_client.mjs")
-        argv = [require("node"), script, str(MODULES), mode, way, json.dumps(settings), *names]
+        argv = [node(), script, str(MODULES), mode, way, json.dumps(settings), *names]
         found: Outcomes = json.loads(await printed(argv, self.gateway))
         return found
 

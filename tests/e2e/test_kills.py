@@ -29,8 +29,7 @@ from trayapp.wire.control import STOP
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("bridge-who"), pytest.mark.timeout(300)]
 
 WAYS = [("shim", OLDER), ("shim", MODERN), ("http", MODERN), ("http", OLDER), ("sse", OLDER)]
-# Three sessions of each way, so that some shims are killed and some are left; as many open calls for each kind of death.
-# Many more at once, without a death: test_questions.
+# Three sessions of each way, so that some shims are killed and some are left. Many more at once: test_questions.
 SESSIONS, QUESTIONS = 15, 10
 VICTIMS_REPLIES = 3  # of a client that is killed: its next question is open then
 BEGUN = 30  # calls that have their answer when somebody dies

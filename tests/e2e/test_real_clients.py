@@ -21,7 +21,7 @@ import pytest
 from devtools.places import NPM_CLIENTS
 from tests.cli.running import environment, run_cli
 from tests.servers import REMEDY
-from tests.tools import require, require_file
+from tests.tools import node, require_file
 from trayapp.config.store import sample_text
 from trayapp.service.command_line import shim_command
 
@@ -52,7 +52,7 @@ def claude_code() -> list[str]:
 
 def gemini_cli() -> list[str]:
     script = MODULES / "@google" / "gemini-cli" / "bundle" / "gemini.js"
-    return [require("node"), str(require_file(script, REMEDY))]
+    return [node(), str(require_file(script, REMEDY))]
 
 
 class Person:

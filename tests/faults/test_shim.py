@@ -30,7 +30,10 @@ from tests.fixtures.odd import Odd
 from trayapp.model.errors import MultiMcpError
 from trayapp.shim.ledger import REFUSED
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the shim of Windows is another one")
+pytestmark = [
+    pytest.mark.skipif(sys.platform == "win32", reason="the shim of Windows is another one"),
+    pytest.mark.usefixtures("forked"),
+]
 MB = 1 << 20
 
 
@@ -340,6 +343,7 @@ def test_when_the_client_goes_its_calls_are_cancelled_and_nothing_of_it_is_left(
 def test_a_client_that_goes_while_no_gateway_comes_up_is_not_survived_by_its_shim(gateway: Gateway) -> None:
     """The gateway that is started hangs: stopped in its tracks, it never listens."""
     gateway.write({})
+    gateway.forked = False  # its process is counted
     gateway.start()
     os.kill(gateway.pid, signal.SIGSTOP)
     (gateway.home / "run" / "gateway.sock").unlink()  # it runs, and cannot be reached: what is started ends with 7

@@ -5,7 +5,6 @@ Never here: what a gateway does.
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from contextlib import ExitStack, suppress
 
@@ -17,7 +16,6 @@ from tests.faults.world import PATIENCE_S, ShimClient, gateway_pid, processes_of
 from tests.fixtures.odd import alive
 from tests.patience import stretched
 from trayapp.model.errors import NoGatewayError
-from trayapp.service.command_line import own_command
 from trayapp.service.gateway_launch import RUNS_ALREADY
 from trayapp.wire.control import WATCH, ControlClient
 
@@ -51,16 +49,11 @@ def test_twenty_shims_at_the_same_instant_start_one_gateway_and_all_are_served(g
 
 
 @pytest.mark.requirement("proc-one-gateway")
+@pytest.mark.usefixtures("forked")  # nearer to the same instant than two interpreters, which take their time
 def test_of_two_gateways_started_at_the_same_instant_one_wins_and_the_other_ends_with_7(gateway: Gateway) -> None:
     gateway.write({})
-    null = subprocess.DEVNULL
     for _ in range(AT_ONCE):
-        two = [
-            subprocess.Popen(
-                [*own_command(), "start"], env=gateway.env, cwd=gateway.home, stdin=null, stdout=null, stderr=null
-            )
-            for _ in range(2)
-        ]
+        two = [gateway.launch() for _ in range(2)]
         wait_until(lambda pair=two: any(one.poll() is not None for one in pair))  # type: ignore[misc]
         (loser,) = [one for one in two if one.poll() is not None]
         (winner,) = [one for one in two if one is not loser]

@@ -6,11 +6,12 @@ import base64
 import hashlib
 import io
 import json
+import os
 import tarfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.tools import require
+from tests.tools import node, require
 
 PROGRAM = "#!/usr/bin/env node\nconsole.log({text!r})\n"
 
@@ -52,9 +53,12 @@ class NpmRegistry:
     def env(self, root: Path) -> dict[str, str]:
         """Return the variables with which npm asks this registry only, and keeps its cache below `root`."""
         require("npm")
+        (programs := root / "node").mkdir()
+        (programs / "node").symlink_to(node())
         settings = root / "npmrc"
         settings.write_text(f"registry={self.url}\nfetch-retries=0\nupdate-notifier=false\n", "utf-8")
-        return {"npm_config_userconfig": str(settings), "npm_config_cache": str(root / "npm-cache")}
+        path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+        return {"PATH": path, "npm_config_userconfig": str(settings), "npm_config_cache": str(root / "npm-cache")}
 
     def answer(self, path: str) -> tuple[str, bytes] | None:
         """Return a package's document or one of its tarballs."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import time
@@ -29,7 +28,7 @@ class World:
         self.root = root
         self.configured = {"s"}
         self.locks = Locks(LockFile(root / "servers.lock"), root / "store", configured=lambda: self.configured)
-        self.env = {"HOME": str(root), "PATH": os.environ["PATH"]} | registry.env(root)
+        self.env = {"HOME": str(root)} | registry.env(root)
 
     def start(self, line: tuple[str, ...] = LINE, server: str = "s", **env: str) -> str:
         """Return what the server prints that is started for a command line."""
