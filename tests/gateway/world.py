@@ -292,7 +292,7 @@ class House:
         wire.link = as_link(wire)
         gateway = self.gateway
         accounts = AccountRequests(gateway.services, gateway.sign_ins, self.dependencies.environ, no_secrets)
-        control = Control(gateway, [accounts], wire.link, self._reload)
+        control = Control(gateway, accounts.handlers, wire.link, self._reload)
         wire.dispatcher = control.dispatcher
         self.tasks.start_soon(control.run)
         return wire

@@ -163,12 +163,12 @@ def cost_lines(found: dict[str, Any]) -> list[str]:
             f" than the list{f', up to {searches} in a session' if even['searches'] else ''}"
         )
     most = [f"{one_line(one['name'])} {token_count(one['tokens'])}" for one in found["servers"][:SERVERS_SHOWN]]
-    return [*lines, *([f"Most: {', '.join(most)}"] if most else []), *_unused_lines(found.get("unused"))]
+    return [*lines, *([f"Most: {', '.join(most)}"] if most else []), *_unused_lines(found["unused"])]
 
 
-def _unused_lines(unused: dict[str, Any] | None) -> list[str]:
+def _unused_lines(unused: dict[str, Any]) -> list[str]:
     """Return the tools that the history, up to a month back, has no call of; nothing if it began today."""
-    if unused is None or not unused["tools"]:  # None: an older gateway
+    if not unused["tools"]:
         return []
     tools, span_s = unused["tools"], time.time() - unused["since"]
     if span_s < DAY_S:

@@ -309,7 +309,8 @@ class GatewayHost:
         from trayapp.gateway.control.server import Control  # loaded on first use: no AI tool needs it
         from trayapp.gateway.http.port import PanelRequests
 
-        others = self._account_requests, PanelRequests(self._gateway, self._http_port.settle)
+        panel = PanelRequests(self._gateway, self._http_port.settle)
+        others = {**self._account_requests.handlers, **panel.handlers}
         return Control(self._gateway, others, link, self._reload)
 
     def _panel_host(self) -> PanelHost:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,8 +10,7 @@ from typing import Any
 from trayapp.config.programs import own_environment
 from trayapp.model.errors import MultiMcpError
 from trayapp.service.command_line import NO_WINDOW, own_command
-
-FROM_ANYWHERE = "/" if os.name == "posix" else None
+from trayapp.service.gateway_launch import FROM_ANYWHERE
 
 
 def run_verb(argv: Sequence[str], environ: Mapping[str, str], timeout_s: float, typed: bytes = b"") -> Any:

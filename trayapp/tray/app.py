@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from trayapp.model.errors import MultiMcpError
 from trayapp.service.supervisor import CommandKind, Supervisor, SupervisorView
+from trayapp.service.version import Update
 from trayapp.tray.actions import Actions
 from trayapp.tray.painter import Painter, Redraws
 from trayapp.tray.state.notices import DueNotices, Notice, NoticeMemory, due_notices
@@ -57,13 +58,6 @@ class TrayPlatform(NoticeDisplay, Protocol):
         """Return the text of a menu entry, with the system's menu marks escaped."""
 
 
-class ReplacementCheck(Protocol):
-    """Tells if an update replaced the program: the part of service/version.Update that the app uses."""
-
-    def replaced_this_process(self) -> bool: ...
-    def replaced_gateway(self, pid: int) -> bool: ...
-
-
 class App:
     """One tray. `clock` returns the seconds of a steady clock.
 
@@ -75,7 +69,7 @@ class App:
         sources: StateSources,
         face: TrayPlatform,
         clock: Callable[[], float],
-        replacement: ReplacementCheck,
+        replacement: Update,
     ) -> None:
         self._sources = sources
         self._face = face

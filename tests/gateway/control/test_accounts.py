@@ -94,7 +94,7 @@ class Town:
             raise AssertionError("not asked for")
 
         wire = Wire()
-        control = Control(self.gateway, [self.requests], as_link(wire), reload)
+        control = Control(self.gateway, self.requests.handlers, as_link(wire), reload)
         wire.dispatcher = control.dispatcher
         self.tasks.start_soon(control.run)
         return wire

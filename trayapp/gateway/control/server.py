@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
-from typing import Any, Protocol
+from typing import Any
 
 import anyio
 import anyio.abc
@@ -52,18 +52,10 @@ def sleeps(connection: Connection) -> bool:
     return connection.state in (State.IDLE, State.STOPPING) and connection.server.lifecycle != "keep-alive"
 
 
-class RequestGroup(Protocol):
-    """Requests that need more than the gateway."""
-
-    @property
-    def handlers(self) -> Mapping[str, Handler]:
-        """Return the handlers by method."""
-
-
 class Control:
-    """Control connection of a tray or a command. `others`: requests besides those of the gateway alone."""
+    """Control connection of a tray or a command. `others`: the handlers of requests that need more than the gateway."""
 
-    def __init__(self, gateway: Gateway, others: Iterable[RequestGroup], link: Link, reload: Reload) -> None:
+    def __init__(self, gateway: Gateway, others: Mapping[str, Handler], link: Link, reload: Reload) -> None:
         self._gateway = gateway
         self._link = link
         self._reload = reload
@@ -86,7 +78,7 @@ class Control:
             **AskRequests(gateway).handlers,
             **HistoryRequests(gateway).handlers,
             **UpdateRequests(gateway).handlers,
-            **{method: handler for group in others for method, handler in group.handlers.items()},
+            **others,
         }
         self._tasks: anyio.abc.TaskGroup | None = None
 

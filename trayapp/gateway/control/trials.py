@@ -46,16 +46,12 @@ class UpdateRequests:
             if package is None or not package.versions:
                 unlocked += [server.name] if updates.may_change(server) else []
                 continue
-            newest, failure = None, None
+            row = _row(server, *package.versions, pinned=package.request.pinned)
             try:
-                newest = await updates.newest(server, package)
+                row["newest"] = await updates.newest(server, package)
             except MultiMcpError as error:
-                failure = error
-            rows.append(
-                _row(server, *package.versions, pinned=package.request.pinned)
-                | {"newest": newest}
-                | {"error": error_json(failure) if failure is not None else None}
-            )
+                row["error"] = error_json(error)
+            rows.append(row)
         return {"rows": rows, "unlocked": unlocked}
 
     async def _try(self, asked: Asked) -> Any:
@@ -96,8 +92,8 @@ class UpdateRequests:
             await connection.close()
             await self._gateway.services.pool.refresh(connection)
         except MultiMcpError as error:
-            failure = error
-        return {"state": connection.state, "error": error_json(failure) if failure is not None else None}
+            failure = error_json(error)
+        return {"state": connection.state, "error": failure}
 
     def _package(self, asked: Asked) -> tuple[ServerConfig, Package]:
         """Return the server that a request names, and its package. Raises ServerNotFoundError, UsageError."""
