@@ -16,6 +16,7 @@ from trayapp.cli.options import ask, examples, json_option, start_gateway
 from trayapp.cli.output import note, print_json, say, waiting
 from trayapp.cli.run_gateway import run_start
 from trayapp.model.errors import AlreadyRunningError, MultiMcpError, NoGatewayError
+from trayapp.service.command_line import kill_command
 from trayapp.service.gateway_launch import GONE_TIMEOUT_S, await_gone
 from trayapp.wire.control import SNAPSHOT, STOP, connect
 from trayapp.wire.greeting import Hello, read_endpoint
@@ -96,9 +97,8 @@ def stop() -> int:
     pid = int(ask(SNAPSHOT)["gateway"]["pid"])
     ask(STOP)
     if not await_gone(pid):
-        how = f"taskkill /F /PID {pid}" if os.name == "nt" else f"kill -9 {pid}"
         what = f"The gateway (process {pid}) did not end within {GONE_TIMEOUT_S:g} s"
-        raise MultiMcpError(what, f"End it with: {how}")
+        raise MultiMcpError(what, f"End it with: {kill_command(pid)}")
     return pid
 
 

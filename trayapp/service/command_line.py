@@ -82,6 +82,11 @@ def shim_command() -> list[str]:
     return [*own_command(), "stdio"]
 
 
+def kill_command(pid: int) -> str:
+    """Return the words that a user types to end a process that does not end itself."""
+    return f"taskkill /F /PID {pid}" if os.name == "nt" else f"kill -9 {pid}"
+
+
 def sample_file() -> str:
     """Return the path of the sample server's program."""
     return os.path.join(PACKAGE, "samples", "server.py")

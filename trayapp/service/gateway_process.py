@@ -6,7 +6,6 @@ service/supervisor decides when. psutil is loaded only when needed: most trays s
 from __future__ import annotations
 
 import logging
-import os
 import re
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from trayapp.model.errors import StorageError
 from trayapp.model.logs import GATEWAY_LOG
+from trayapp.service.command_line import kill_command
 from trayapp.service.gateway_launch import is_full, last_lines, start_detached
 from trayapp.service.pause import Pause, StartClaim
 from trayapp.service.supervisor import RunningGateway
@@ -73,8 +73,8 @@ class GatewayProcess:
 
     def kill_hint(self) -> str:
         pid = self._pid()
-        how = f"End it with: {'taskkill /F /PID' if os.name == 'nt' else 'kill -9'} {pid}"
-        return how if pid else "End its process"  # `kill 0` would end the terminal where it is typed
+        # `kill 0` would end the terminal where it is typed
+        return f"End it with: {kill_command(pid)}" if pid else "End its process"
 
     def pause(self) -> None:
         """Keep shims from starting a gateway (GatewayControl). A failure is only logged."""

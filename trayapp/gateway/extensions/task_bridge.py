@@ -145,15 +145,9 @@ class TaskBridge:
             _reply_result(await self._ask("tasks/update", {"taskId": name, **again}))
 
     def _answer(self, task: dict[str, Any]) -> None:
-        """Answer the call as it would have been answered without a task."""
-        result, error = task.get("result"), task.get("error")
-        if task.get("status") == "completed" and isinstance(result, dict):
-            more = {"resultType": "complete"} if self._session.client.modern else {}
-            reply = self._finish(Reply.of_result({**more, **result}))
-        elif task.get("status") == "failed" and isinstance(error, dict):
-            reply = Reply(b"", message={"jsonrpc": "2.0", "id": 0, "error": error})
-        else:
-            raise RpcError(INTERNAL_ERROR, f"{self._connection.name} cancelled the call")
+        """Answer the call as it would have been answered without a task. Raises RpcError."""
+        more = {"resultType": "complete"} if self._session.client.modern else {}
+        reply = self._finish(Reply.of_result({**more, **_task_result(self._connection, task)}))
         if reply is not None:
             self._session.peer.respond(self._request.id, reply)
 
@@ -252,11 +246,12 @@ async def completed_request(connection: Connection, method: str, params: dict[st
 
 
 def _task_result(connection: Connection, task: dict[str, Any]) -> dict[str, Any]:
+    """Return the result of a task that has ended. Raises RpcError, also if it asks for input instead."""
     result, error = task.get("result"), task.get("error")
     if isinstance(result, dict):
         return result
     if isinstance(error, dict):
         raise RpcError.received(error)
-    if task.get("status") == "cancelled":
+    if task.get("status") in ENDED:
         raise RpcError(INTERNAL_ERROR, f"{connection.name} cancelled the call")
     raise RpcError(MISSING_CAPABILITY, "The tool asks for input, which a command cannot give")

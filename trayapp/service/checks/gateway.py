@@ -20,6 +20,7 @@ from trayapp.model.errors import NoGatewayError
 from trayapp.model.text import without_code
 from trayapp.service.checks.check import CheckContext, CheckResult
 from trayapp.service.checks.servers import lacking, read_config
+from trayapp.service.command_line import kill_command
 from trayapp.service.pause import PAUSE_LOCK, RESUME_HINT
 from trayapp.service.version import Update
 from trayapp.wire.control import SNAPSHOT, ControlClient
@@ -188,8 +189,7 @@ def _holder(context: CheckContext) -> int:
 def _end(pid: int) -> str:
     if not pid:
         return "End that process, then: multi-mcp start --detach"
-    how = f"taskkill /F /PID {pid}" if os.name == "nt" else f"kill -9 {pid}"
-    return f"End it with: {how}"
+    return f"End it with: {kill_command(pid)}"
 
 
 def _version(context: CheckContext, running: dict[str, Any]) -> CheckResult:
