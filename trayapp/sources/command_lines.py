@@ -76,12 +76,14 @@ _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 _SETTING = re.compile(
     r"""(?:set\s+"(?P<inside>[A-Za-z_]\w*)=(?P<all>[^"$`%]*)")"""
     r"""|(?:export\s+|\$(?:env:)?|set\s+)(?P<name>[A-Za-z_]\w*)\s*=\s*"""
-    r"""(?:(?P<mark>["'])(?P<quoted>[^"'$`]*)(?P=mark)|(?P<plain>(?:[^\s"'$`;|&<>]|<[^\W\d_][\w .-]*>)+))\s*;?""",
+    r"""(?:(?P<mark>["'])(?P<quoted>(?:[^"'$`]|\$env:[A-Za-z_])*)(?P=mark)"""
+    r"""|(?P<plain>(?:[^\s"'$`;|&<>]|<[^\W\d_][\w .-]*>)+))\s*;?""",
     re.IGNORECASE,
 )
 _SETTING_FIRST = re.compile(rf"(?:{_SETTING.pattern})\s*(?:&&|;)\s*(?=\S)", re.IGNORECASE)  # `set A=b && npx x`
 # One whole path, blanks in its folders: C:\Program Files\acme\acme.exe
 _WINDOWS_PROGRAM = re.compile(r"[A-Za-z]:[\\/](?:(?!\.(?:exe|cmd|bat)\s).)*\.(?:exe|cmd|bat)", re.IGNORECASE)
+_BUILT = re.compile(r"(?:[\w.-]+/)*(?:bin|release|debug|build|dist)/[\w.-]+")  # a program below the present folder
 _CHECKS = re.compile(  # beside a line that adds
     r"(?:npx (?:-y )?)?[@\w./~-]+ mcp (?:list|ls|get|remove|login|test)\b[\w -]*"
     r"|\S.* --(?:help|version)|(?:claude|codex|gemini|qwen) (?:doctor|update)"
@@ -263,7 +265,11 @@ def _of_lines(text: str, lines: list[str], settings: Mapping[str, str], home: Pa
 
 
 def _with_backslashes(line: str) -> str:
-    """Return a line of Windows in which a backslash belongs to a path; in single quotes it does so anyway."""
+    """Return a line of Windows in which a backslash belongs to a path; in single quotes, and behind a program with
+    such a path, it does so anyway.
+    """
+    if re.match(r"[\"']?[A-Za-z]:[\\/]", line):
+        return line
     parts = re.split(r"('(?!\{)[^']*')", line)
     return "".join(part if at % 2 else part.replace("\\", "\\\\") for at, part in enumerate(parts))
 
@@ -569,6 +575,8 @@ def is_command_line(text: str) -> bool:
         or program in _ADDERS
         or (_INSTALLERS.fullmatch(program) is not None and " " in text)
         or re.match(r"(?:~|\.\.?)?/[\w.@~<{$-].*[^/]$", word) is not None
+        or (_BUILT.fullmatch(word) is not None and re.search("(?i)mcp|stdio", text) is not None)
+        or _WINDOWS_PROGRAM.match(text.strip().lstrip("\"'")) is not None
     )
 
 
@@ -848,7 +856,8 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
             line = _words(line[0])
         elif line and _is_quoted_command(line[0]):
             raise UnclearSourceError(f"{kind}: words follow the quoted command", "Paste it without those quotes")
-        if not name or not line:
+        is_program = program_of(name) in RUNNERS and re.search(r"\.(?:[cm]?[jt]s|py|jar)$", " ".join(line[:1]))
+        if not name or not line or is_program:
             raise UnclearSourceError(f"{kind} needs a name, and a command or a url", "Paste the whole line")
         entry = {"command": line[0], "args": list(line[1:])} | ({"env": env} if env else {})
         entry, note = with_input(with_words_apart(without_env(entry if windows else without_cmd(entry))))

@@ -122,7 +122,8 @@ _FOLDER = re.compile(r"\$\{(\w+)\}")  # the folder that an editor or a shell has
 # A word that is the author's example: `yourcompany.com`, `oh.YOUR_TOKEN`, `api-xxxxxxxx-xxxx`. YOURLS is a program.
 _EXAMPLE = re.compile(
     r"(?i)(?:(?<![a-z0-9])|(?<![a-z0-9])0x)your(?!s(?![a-z])|self|ls)(?:[-_.@][a-z0-9]|[a-z0-9])"
-    r"|(?<![a-z0-9])(?:x{3,}|y{3,}|z{3,})(?![a-z0-9])|(?<=://)(?:url|host(?:name)?|domain|address|endpoint|connection[-_]string|(?:api|mcp|server)[-_]?(?:url|host|address))(?=[:/?]|$)"
+    r"|(?<![a-z0-9])(?:x{3,}|y{3,}|z{3,})(?![a-z0-9])|(?<![\d.])(?:192\.0\.2|198\.51\.100|203\.0\.113)\.\d{1,3}(?![\d.])"
+    r"|(?<=://)(?:url|host(?:name)?|domain|address|endpoint|connection[-_]string|(?:api|mcp|server)[-_]?(?:url|host|address))(?=[:/?]|$)"
     rf"|(?<![a-z0-9])(?:{_SOMEBODY}:{_SECRET_WORD}@|(?<=://)[\w.-]*:{_SECRET_WORD}@(?!{_OWN_HOST}))"
     rf"|(?<![\w.+-])[\w.+-]+@[\w.-]+:{_SECRET_WORD}(?![\w.@/-])"
     r"|(?<![\w.+-])(?:you|user(?:name)?|some(?:one|body)|(?:john|jane)[._]?doe)@[\w-]+(?:\.[a-z]{2,})+(?![\w.-])"
@@ -622,6 +623,8 @@ def own_folder(entry: Entry) -> tuple[str | None, str]:
     if re.search(r"[/\\]", words[0]) and is_relative(words[0]) and not is_mark:
         return None, words[0]
     program, rest = program_of(words[0]), words[1:]
+    if program in CONTAINERS and (files := re.findall(r"\0--env-file[=\0]([^\0]+)", "\0".join(words))):
+        return None, next(filter(is_relative, files), "")
     if package := package_of(words):
         program = re.sub(r"(?<=.)@.*", "", package)
         rest = words[words.index(package) + 1 :] if package in words else []
@@ -812,8 +815,9 @@ def placeholder_in(text: str) -> str | None:
         )
     ):
         return rest
-    for value in re.findall(r"[?&][\w.-]+=([^&#]+)", text):
-        if _PLACEHOLDER.fullmatch(value) or _PLACEHOLDER_PATH.fullmatch(value) or _NOUN.fullmatch(value):
+    for name, value in re.findall(r"[?&]([\w.-]+)=([^&#]+)", text):
+        same = re.fullmatch("[A-Z]+(?:_[A-Z]+)+", value) and name.upper() in value.split("_")  # `?room=ROOM_CODE`
+        if same or _PLACEHOLDER.fullmatch(value) or _PLACEHOLDER_PATH.fullmatch(value) or _NOUN.fullmatch(value):
             return str(value)
     path = re.split(r"[\s?#]", text.partition("://")[2], maxsplit=1)[0]
     for part in re.findall(r"(?<=/)[A-Z][A-Z0-9_]+(?=/|$)", path):
@@ -885,7 +889,17 @@ def name_for(entry: Mapping[str, Any]) -> str:
         package = words[words.index("run") + 1]
     elif bare in _INTERPRETERS or (not package and program.lower() in _INTERPRETERS):
         package = next(filter(None, map(_own_part, words[1:])), "")
-    return name_of_package(package or script_of(words) or program)
+    named = _NAMED_WITHIN.match(" ".join([program, *words[1:]]))
+    return name_of_package(package or script_of(words) or (named and named[named.lastindex or 0]) or program)
+
+
+# The program of a project, and what a build tool starts: `poetry run weather-mcp`, `cargo run --bin weather-mcp`.
+_NAMED_WITHIN = re.compile(
+    r"(?:poetry|pdm|hatch|rye|pixi|pipenv|bundle|dotnet tool|(?:docker|podman)[ -]compose) (?:run|exec)"
+    r" (?:-\S+ )*([\w.-]+)"
+    r"|cargo run (?:.* )?(?:--bin|-p|--package)[ =]([\w-]+)|jbang (?:-\S+ )*[\w.-]+:([\w.-]+):\S+"
+    r"|mix (\w+)\.mcp\b|php artisan mcp:start ([\w-]+)"
+)
 
 
 def _in_environment(words: Sequence[str]) -> list[str]:
