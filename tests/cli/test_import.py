@@ -57,6 +57,24 @@ def test_what_is_switched_off_there_and_what_only_the_user_knows_is_said(person:
     assert "t: is switched off there, and is imported as disabled" in done.stdout
 
 
+def test_a_tools_commands_for_secrets_are_shown_and_not_run_and_its_permissions_are_not_taken_over(
+    person: Person,
+) -> None:
+    ran = person.mine / "ran"
+    headers = {"Authorization": f"Bearer $(touch {ran})"}
+    http = {"type": "http", "url": "https://a.test/mcp", "headers": headers, "oauth_client_secret": TOKEN}
+    person.file(".config/crush/crush.json", json.dumps({"mcp": {"s": http | {"oauth_client_id": "i"}}}))
+    saved(person, ".cursor/mcp.json", {"t": {"command": "t", "autoApprove": ["a"], "envFile": ".env"}})
+    done = person.says("import", "--dry-run")
+    assert f"s: runs for a secret: touch {ran} (it asks you first); holds 1 secret in clear text" in done.stdout
+    assert "t: autoApprove is not taken over: multi-mcp asks you itself; envFile has no meaning here" in done.stdout
+    assert person.says("import", "--yes").returncode == 0
+    server = parse(person.servers.read_text(), "f").servers["s"]
+    assert server.headers == {"Authorization": f"Bearer ${{cmd:touch {ran}}}"}
+    assert (server.client_id, server.client_secret) == ("i", TOKEN)  # this person has no keyring
+    assert not ran.exists()
+
+
 @pytest.mark.requirement("import-shown")
 def test_a_copy_leaves_the_tools_file_as_it_is(person: Person, cursor: Path) -> None:
     before = cursor.read_text()

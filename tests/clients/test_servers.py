@@ -319,6 +319,115 @@ CASES: list[tuple[str, str, dict[str, Any] | str, dict[str, Any]]] = [
         {"mcpServers": {"s": {"command": "x", "idleTimeout": 5, "lifecycle": "eager", "bearerTokenEnv": "T"}}},
         {"command": "x", "idle_timeout": 5, "lifecycle": "eager", "bearer_token_env": "T"},
     ),
+    (
+        "crush",
+        "what a shell expands",
+        {
+            "mcp": {
+                "s": {
+                    "type": "stdio",
+                    "command": "$BIN/x",
+                    "args": ["--key=${KEY:?set KEY}", "${ZONE:-$PLACE/eu}", "\\$5", "a $ b"],
+                    "env": {"TOK": "$GH_TOKEN", "SUM": "$(echo 'a)' | sha1sum)"},
+                    "timeout": 20,
+                }
+            }
+        },
+        {
+            "command": "${BIN}/x",
+            "args": ["--key=${KEY}", "${ZONE:-${PLACE}/eu}", "$5", "a $ b"],
+            "env": {"TOK": "${GH_TOKEN}", "SUM": "${cmd:sh -c 'echo '\"'\"'a)'\"'\"' | sha1sum'}"},
+            "connect_timeout": 20,
+        },
+    ),
+    (
+        "crush",
+        "oauth beside the other keys",
+        {
+            "mcp": {
+                "s": {
+                    "type": "http",
+                    "url": "https://a.test",
+                    "oauth": True,
+                    "oauth_client_id": "i",
+                    "oauth_client_secret": "$(op read 'op://vault/it em')",
+                    "oauth_callback_port": 8080,
+                }
+            }
+        },
+        {
+            "url": "https://a.test",
+            "type": "http",
+            "auth": "oauth",
+            "client_id": "i",
+            "client_secret": "${cmd:op read 'op://vault/it em'}",
+            "callback_port": 8080,
+        },
+    ),
+    (
+        "copilot-cli",
+        "a bare name, and a registered client",
+        {
+            "mcpServers": {
+                "s": {
+                    "type": "http",
+                    "url": "https://a.test",
+                    "headers": {"A": "Bearer $T"},
+                    "oauthClientId": "i",
+                    "auth": {"redirectPort": 9000},
+                }
+            }
+        },
+        {
+            "url": "https://a.test",
+            "type": "http",
+            "headers": {"A": "Bearer ${T}"},
+            "client_id": "i",
+            "callback_port": 9000,
+        },
+    ),
+    (
+        "cline",
+        "a registered client beside its state",
+        {
+            "mcpServers": {
+                "s": {
+                    "transport": {"type": "streamableHttp", "url": "https://a.test"},
+                    "oauth": {"tokens": {"access_token": "x"}},
+                    "oauthClient": {"clientId": "i", "clientSecret": "c"},
+                }
+            }
+        },
+        {"url": "https://a.test", "type": "http", "client_id": "i", "client_secret": "c"},
+    ),
+    (
+        "kiro",
+        "scopes beside the other keys",
+        {"mcpServers": {"s": {"url": "https://a.test", "oauth": {"clientId": "i"}, "oauthScopes": ["r"]}}},
+        {"url": "https://a.test", "client_id": "i", "scopes": ["r"]},
+    ),
+    (
+        "qwen-code",
+        "a time for the start alone",
+        {"mcpServers": {"s": {"command": "x", "timeout": 9000, "discoveryTimeoutMs": 60000}}},
+        {"command": "x", "request_timeout": 9, "connect_timeout": 60},
+    ),
+    (
+        "continue",
+        "a key as a bearer token",
+        "mcpServers:\n  - {name: s, type: sse, url: 'https://a.test', apiKey: '${{ secrets.K }}'}\n",
+        {"url": "https://a.test", "type": "sse", "headers": {"Authorization": "Bearer ${K}"}},
+    ),
+    (
+        "goose",
+        "an environment for the headers of a URL",
+        (
+            "extensions:\n"
+            "  s: {type: streamable_http, name: s, uri: 'https://a.test', envs: {A: b}, env_keys: [K],"
+            " headers: {X: 'a $A', Y: 'Bearer $K'}}\n"
+        ),
+        {"url": "https://a.test", "type": "http", "headers": {"X": "a b", "Y": "Bearer ${K}"}},
+    ),
 ]
 
 
@@ -489,7 +598,13 @@ def test_keys_that_mean_nothing_here_are_named(tmp_path: Path) -> None:
     assert found.left_out == ("envFile", "zz")
 
 
-@pytest.mark.parametrize(("client", "place"), [("opencode", "{file:~/.key}"), ("windsurf", "${file:/run/key}")])
+@pytest.mark.parametrize(
+    ("client", "place"),
+    [
+        ("opencode", "{file:~/.key}"), ("windsurf", "${file:/run/key}"), ("crush", "${K:+y}"), ("crush", "\\${K}"),
+        ("crush", "${K%/}"), ("crush", "$("), ("crush", "$(echo })"),
+    ],
+)  # fmt: skip
 def test_what_is_read_from_elsewhere_there_is_named(tmp_path: Path, client: str, place: str) -> None:
     world = world_in(tmp_path)
     entry = {"url": "https://a.test", "headers": {"K": place, "L": "${env:L}"}, "alwaysAllow": []}
@@ -498,12 +613,23 @@ def test_what_is_read_from_elsewhere_there_is_named(tmp_path: Path, client: str,
     assert found.left_out == (place,)
 
 
+def test_a_command_that_needs_a_shell_is_named_on_windows(tmp_path: Path) -> None:
+    world = world_in(tmp_path, "win32")
+    entry = {"type": "stdio", "command": "x", "env": {"A": "$(op read a)", "B": "$(op read a | cut -c 2-)"}}
+    file_of(BY_NAME["crush"], world).write_text(json.dumps({"mcp": {"s": entry}}))
+    (found,) = read_servers(BY_NAME["crush"], world.machine).servers
+    assert found.entry["env"] == {"A": "${cmd:op read a}", "B": "$(op read a | cut -c 2-)"}
+    assert found.left_out == ("$(op read a | cut -c 2-)",)
+
+
 @pytest.mark.parametrize(
     ("client", "more", "beside"),
     [
         ("gemini-cli", {"mcp": {"excluded": ["Off"]}}, {}),
         ("gemini-cli", {"mcp": {"allowed": ["on"], "excluded": []}}, {}),
         ("gemini-cli", {"excludeMCPServers": ["off"]}, {}),
+        ("qwen-code", {"mcp": {"excluded": ["o?f*"]}}, {}),
+        ("qwen-code", {"mcp": {"allowed": ["o[n]", "*N"], "excluded": []}}, {}),
         ("gemini-cli", {}, {"mcp-server-enablement.json": {"off": {"enabled": False}, "on": {"enabled": True}}}),
         ("copilot-cli", {}, {"settings.json": {"disabledMcpServers": ["off"]}}),
         ("copilot-cli", {}, {"config.json": {"disabledMcpServers": ["off", 5]}, "settings.json": "no json"}),
@@ -600,6 +726,9 @@ def test_a_connected_client_has_no_server_of_ours_to_import(tmp_path: Path, clie
         ("claude-code", "CLAUDE_CONFIG_DIR", ".claude.json"), ("codex", "CODEX_HOME", "config.toml"),
         ("copilot-cli", "COPILOT_HOME", "mcp-config.json"),
         ("cline", "CLINE_DATA_DIR", "settings/cline_mcp_settings.json"),
+        ("cline", "CLINE_DIR", "data/settings/cline_mcp_settings.json"),
+        ("crush", "CRUSH_GLOBAL_CONFIG", "crush.json"), ("gemini-cli", "GEMINI_CLI_HOME", ".gemini/settings.json"),
+        ("qwen-code", "QWEN_HOME", "settings.json"), ("goose", "GOOSE_PATH_ROOT", "config/config.yaml"),
     ],
 )  # fmt: skip
 def test_a_variable_moves_a_clients_file(tmp_path: Path, client: str, variable: str, name: str) -> None:
@@ -632,6 +761,12 @@ def test_a_home_for_configuration_moves_what_lies_below_it(tmp_path: Path) -> No
     saved(tmp_path, "conf/goose/config.yaml", "extensions: {s: {type: stdio, cmd: x}}")
     assert list(read(machine_in(tmp_path, XDG_CONFIG_HOME=str(tmp_path / "conf")), "goose")) == ["s"]
     assert list(read(machine_in(tmp_path, XDG_CONFIG_HOME="relative"), "goose")) == []
+
+
+def test_crushs_configuration_is_below_the_home_folder_on_windows_too(tmp_path: Path) -> None:
+    saved(tmp_path, "AppData/Local/crush/crush.json", '{"mcp": {"state": {"type": "stdio", "command": "x"}}}')
+    saved(tmp_path, ".config/crush/crush.json", '{"mcp": {"s": {"type": "stdio", "command": "x"}}}')
+    assert list(read(machine_in(tmp_path, "win32"), "crush")) == ["s"]
 
 
 def test_a_server_that_names_its_folder_runs_once_and_one_that_depends_on_the_session_s_in_each(tmp_path: Path) -> None:

@@ -821,7 +821,7 @@ def test_an_empty_variable_has_to_be_given_only_if_it_is_a_secret_and_no_other_o
         ('{"context_servers": {"a": {"command": "a", "timeout": 90}}}', {"request_timeout": 90}, ()),
         ('{"mcp": {"a": {"type": "local", "command": ["a"], "timeout": 5000}}}', {"connect_timeout": 5}, ()),
         ("extensions:\n  a: {type: stdio, cmd: a, timeout: 300}", {"request_timeout": 300}, ()),
-        ('{"mcp": {"a": {"type": "http", "url": "https://a.test", "timeout": 120}}}', {"request_timeout": 120}, ()),
+        ('{"mcp": {"a": {"type": "http", "url": "https://a.test", "timeout": 120}}}', {"connect_timeout": 120}, ()),
         ('{"mcp": {"a": {"command": "a", "timeout": 120}}}', {}, ("timeout",)),
         ('{"mcpServers": {"a": {"command": "a", "timeout": 60}}}', {}, ("timeout",)),  # of several clients
         ('{"servers": {"a": {"command": "a", "timeout": 60}}}', {}, ("timeout",)),  # VS Code has none

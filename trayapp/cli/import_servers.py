@@ -21,10 +21,11 @@ from trayapp.cli.edit import own_store, own_trust, tell_gateway
 from trayapp.cli.options import FLOW, examples, json_option
 from trayapp.cli.output import Table, agreed, is_terminal, note, print_json, print_table, say, say_hints
 from trayapp.cli.secret import keep_all, keeps_secrets, may_keep
+from trayapp.cli.shown_server import command_lines
 from trayapp.clients import project_file
 from trayapp.clients.connect import find_client
 from trayapp.clients.context import decline_offer, own_context
-from trayapp.clients.conversion import KEPT
+from trayapp.clients.conversion import KEPT, PERMISSIONS
 from trayapp.clients.entry import words_of
 from trayapp.clients.files import Machine, shown_path
 from trayapp.clients.imports import (
@@ -322,7 +323,12 @@ def _remarks(offer: ImportOffer) -> Iterator[str]:
         yield f"LESS SAFE: loses its sandbox ({', '.join(sandbox)}), which is kept in its entry and not applied"
     if told := exposure(str(entry.get("url", ""))):
         yield told
-    left = offer.found.left_out
+    server = as_server(offer.name, entry)
+    yield from (f"{line} (it asks you first)" for line in (command_lines(server) if server else ()))
+    allowed = [key for key in offer.found.left_out if key in PERMISSIONS]
+    left = [key for key in offer.found.left_out if key not in PERMISSIONS]
+    if allowed:
+        yield f"{', '.join(allowed)} {'is' if len(allowed) == 1 else 'are'} not taken over: multi-mcp asks you itself"
     if left:
         yield f"{', '.join(left)} {'has' if len(left) == 1 else 'have'} no meaning here"
     if offer.found.from_project:

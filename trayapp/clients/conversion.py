@@ -10,32 +10,25 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any
 
 from trayapp.clients.entry import flat
 from trayapp.clients.table import Client
+from trayapp.clients.variables import Context, with_our_variables, workspace_places
 from trayapp.config.programs import is_browser
 from trayapp.config.read.command import is_relative, path_exists, relative_paths, split_command
 from trayapp.config.read.entry import read_one
-from trayapp.config.read.fields import SERVER_KEYS, TOOL_KEYS, TOOL_NOTES, spelled
+from trayapp.config.read.fields import SERVER_KEYS, TOOL_KEYS, TOOL_NOTES, snake, spelled
 from trayapp.model.config import TRY
 
 ENABLED, SANDBOX = "sandboxEnabled", "sandbox"
 _ALWAYS = "*.npmjs.org"  # VS Code allows this domain to every sandboxed server
-_INPUT = re.compile(r"\$\{input:([^}]+)\}")
-_FOLDER = re.compile(r"\$\{(workspaceFolder|workspaceFolderBasename|workspaceRoot|userHome|pathSeparator|/)\}")
 _ASKED = ("${workspaceFolder}", "${workspaceRoot}")
-_PLACE = re.compile(r"\$?\{(?:file|command|config):[^{}]+\}")
-_BARE = re.compile(r"\$(?!env:)([A-Za-z_]\w*)", re.ASCII)
-_PERCENT = re.compile(r"%([A-Za-z_]\w*)%", re.ASCII)
-_SECRET = re.compile(r"\$\{\{\s*(?:secrets|inputs)\.([A-Za-z_]\w*)\s*\}\}", re.ASCII)
 # The name of a variable; not a value where that belongs: `<your token>`, `YOUR_TOKEN`.
 _VARIABLE_NAME = re.compile(r"(?!(?:\w+_)?YOUR_)[A-Za-z_]\w*", re.ASCII)
-_NOT_IN_KEY = re.compile(r"[:{}$]+")
-_NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_]+", re.ASCII)
 Entry = dict[str, Any]
 _COMMANDS = ("command", "cmd")
 _URLS = ("url", "serverUrl", "httpUrl", "uri", "baseUrl")
@@ -50,32 +43,24 @@ _NO_SERVER = ("builtin", "platform", "frontend", "inline_python")  # extensions 
 _QUIET = frozenset(
     ("name", "description", "source", "gallery", "version", "bundled", "env_vars", "display_name", "icon")
 )
+_OWN_VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)\}", re.ASCII)
+# Calls that the client makes without asking. They are no answer to our own questions: a model may write such a file.
+PERMISSIONS = frozenset(("alwaysAllow", "always_allow", "autoApprove", "trust", "default_tools_approval_mode"))
 _NOTHING: tuple[Any, ...] = (None, "", [], {})  # a key with such a value counts as missing
 _CONNECT_TIMEOUT = "connect_timeout"
-_LISTS_WITHIN = frozenset(("opencode", "kilo"))  # clients whose `timeout` applies to listing tools only
 _SANDBOX = re.compile("sandbox|confine", re.IGNORECASE)
 KEPT = "x-"  # prefix of keys that servers.yaml accepts and ignores
 _ENDLESS = 10.0**15  # a timeout of this size, in any unit, counts as none; 1e999 is infinite, which int() refuses
+# In snake case; clients write them into a mapping, or beside the other keys (`oauth_client_id`, `oauthScopes`).
 _OAUTH = {
-    "client_id": ("clientId", "client_id", "CLIENT_ID"),
-    "client_secret": ("clientSecret", "client_secret", "CLIENT_SECRET"),
+    "client_id": ("client_id",),
+    "client_secret": ("client_secret",),
     "scopes": ("scopes", "scope"),
-    "callback_port": ("callbackPort", "callback_port"),
+    "callback_port": ("callback_port", "redirect_port"),
 }
+_BESIDE_OAUTH = "oauth_"
 _INCLUDE = ("includeTools", "enabled_tools", "enabledTools", "allowedTools", "available_tools")
 _EXCLUDE = ("excludeTools", "disabled_tools", "disabledTools")
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """The context of a server's entry: its client, the folder that it is for, and VS Code's `inputs` (by id)."""
-
-    client: str
-    home: Path
-    folder: Path | None = None
-    inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    windows: bool = False
-    asks_folder: bool = False  # `${workspaceFolder}` stays: the user is asked for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +187,9 @@ class _EntryReader:
     def _text(self, value: Any) -> Any:
         if not isinstance(value, str):
             return value
-        self._unknown |= set(unknown_places(value))
-        return with_our_variables(value, self._context)
+        text, unknown = with_our_variables(value, self._context)
+        self._unknown |= set(unknown)
+        return text
 
     def _texts(self, value: Any) -> Any:
         if isinstance(value, Mapping):  # null: do not set the variable
@@ -252,7 +238,8 @@ class _EntryReader:
         }
         auth = self._raw.get("auth")
         own = auth.get("token") if isinstance(auth, Mapping) and auth.get("type") == "bearer" else None
-        if held := self._take("authorization_token") or own:  # the first one is from Anthropic's API
+        # the first one is from Anthropic's API, the second from Continue
+        if held := self._take("authorization_token", "apiKey") or own:
             headers.setdefault("Authorization", f"Bearer {held}")
         token = self._take("bearer_token_env_var", "bearerTokenEnvVar", "bearerTokenEnv", "bearer_token_env")
         if token and not is_variable_name(token):
@@ -261,16 +248,38 @@ class _EntryReader:
             entry |= {"auth": "bearer", "bearer_token_env": token}
         if headers:
             entry["headers"] = self._texts(headers)
+        self._without_env(entry)
         self._oauth(entry)
+
+    def _without_env(self, entry: Entry) -> None:
+        """Remove the environment of a server at a URL. Goose sets it for the variables in the URL and the headers."""
+        env = entry.pop("env", {})
+        used: set[str] = set()
+
+        def own(found: re.Match[str]) -> str:
+            used.add(found[1])
+            return str(env[found[1]]) if found[1] in env else found[0]
+
+        entry["url"] = _OWN_VARIABLE.sub(own, entry["url"])
+        if "headers" in entry:
+            entry["headers"] = {
+                key: _OWN_VARIABLE.sub(own, value) if isinstance(value, str) else value
+                for key, value in entry["headers"].items()
+            }
+        self._unknown |= {"env"} if set(env) - used else set()
 
     def _oauth(self, entry: Entry) -> None:
         oauth = self._take("oauth")
-        if isinstance(self._raw.get("auth"), Mapping):  # Cursor
-            oauth = self._take("auth")
-        if oauth is False:
-            entry["auth"] = "none"
-        settings = oauth if isinstance(oauth, Mapping) else {}
+        if isinstance(oauth, bool):
+            entry["auth"] = "oauth" if oauth else "none"
+        auth = self._take("auth") if isinstance(self._raw.get("auth"), Mapping) else None
+        parts = [part for part in (oauth, auth, self._take("oauthClient")) if isinstance(part, Mapping)]
+        settings = {snake(str(key)): value for part in parts for key, value in part.items()}
+        beside = {snake(key): key for key in self.left if snake(key).startswith(_BESIDE_OAUTH)}
         for key, names in _OAUTH.items():
+            for name in names:
+                if (own := beside.get(_BESIDE_OAUTH + name)) is not None:
+                    settings[name] = self._take(own)
             value = next((settings[name] for name in names if settings.get(name)), None)
             if value:
                 entry[key] = self._texts(value)
@@ -294,13 +303,15 @@ class _EntryReader:
         entry |= {"exclude_tools": exclude} if exclude else {}
 
     def _times(self, entry: Entry) -> None:
-        """Convert `timeout` from the client's unit to seconds, and Continue's `connectionTimeout` from milliseconds.
+        """Convert `timeout` from the client's unit to seconds, and the timeouts of Continue and Qwen Code for
+        connecting from milliseconds.
 
         A `timeout` of a client that documents none has no unit, so it is left out.
         """
         own_unit = self._client.timeout_unit
-        timeout, connecting = self._take("timeout") if own_unit else None, self._take("connectionTimeout")
-        key = _CONNECT_TIMEOUT if self._client.name in _LISTS_WITHIN else "request_timeout"
+        timeout = self._take("timeout") if own_unit else None
+        connecting = self._take("connectionTimeout", "discoveryTimeoutMs")
+        key = _CONNECT_TIMEOUT if self._client.timeout_of == "start" else "request_timeout"
         parts: Any = timeout if isinstance(timeout, Mapping) else None  # OpenCode 2
         if parts is not None:
             key, timeout, connecting = "request_timeout", parts.get("request"), parts.get("startup")
@@ -352,55 +363,6 @@ def inputs_of(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     listed = document.get("inputs")
     asked = [item for item in listed if isinstance(item, Mapping)] if isinstance(listed, list) else []
     return {str(item["id"]): item for item in asked if "id" in item}
-
-
-def asked_inputs(text: str, context: Context) -> dict[str, Mapping[str, Any]]:
-    """Return the inputs that a text refers to, by the keyring reference that stands for each of them."""
-    found = {_input(asked, context): {"id": asked, **context.inputs.get(asked, {})} for asked in _INPUT.findall(text)}
-    return {mark: definition for mark, definition in found.items() if mark.startswith("${keyring:")}
-
-
-def with_our_variables(text: str, context: Context) -> str:
-    """Return the text with its variables in our syntax. References with the same meaning in both stay."""
-    text = _INPUT.sub(lambda found: _input(found[1], context), text)
-    text = _FOLDER.sub(lambda found: _place(found, context), text)
-    if context.client in ("gemini-cli", "qwen-code"):
-        text = _BARE.sub(r"${\1}", text)
-        text = _PERCENT.sub(r"${\1}", text) if context.windows else text
-    if context.client == "continue":
-        text = _SECRET.sub(r"${\1}", text)
-    return text
-
-
-def _input(asked: str, context: Context) -> str:
-    """Convert `${input:ID}` to a variable if the input has a default and is not a password, or to a keyring entry."""
-    known = context.inputs.get(asked, {})
-    default = known.get("default")
-    if isinstance(default, str) and known.get("password") is not True:
-        return f"${{{_NOT_IN_NAME.sub('_', asked)}:-{default}}}"
-    return f"${{keyring:{_NOT_IN_KEY.sub('-', asked)}}}"
-
-
-def _place(found: re.Match[str], context: Context) -> str:
-    """Resolve a reference of VS Code or Cursor. Those of a workspace stay if there is no folder."""
-    folder = context.folder
-    known: dict[str, Callable[[], str | None]] = {
-        "userHome": lambda: str(context.home),
-        "pathSeparator": lambda: "\\" if context.windows else "/",
-        "/": lambda: "\\" if context.windows else "/",
-        "workspaceFolderBasename": lambda: folder.name if folder else None,
-    }
-    return known.get(found[1], lambda: str(folder) if folder else None)() or found[0]
-
-
-def workspace_places(text: str) -> list[str]:
-    """Return the workspace references left in a text. They mean nothing outside of a workspace."""
-    return [found[0] for found in _FOLDER.finditer(text)]
-
-
-def unknown_places(text: str) -> list[str]:
-    """Return references such as `{file:PATH}`, which other programs resolve and we do not."""
-    return _PLACE.findall(text)
 
 
 def confine_from(raw: Mapping[str, Any], *, windows: bool) -> object:

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from trayapp.clients import files, jsonc
-from trayapp.clients.conversion import Context, Entry, convert, inputs_of, with_shared_rules
+from trayapp.clients.conversion import Entry, convert, inputs_of, with_shared_rules
 from trayapp.clients.entry import holders, is_ours
 from trayapp.clients.family import Document, Keys, lookup
 from trayapp.clients.files import Machine, locate
 from trayapp.clients.table import ALIASES, BY_NAME, CLIENTS, Client
+from trayapp.clients.variables import Context
 from trayapp.config.files import signature
 from trayapp.config.problems import UnparsableError, nearest
 from trayapp.config.read.fields import is_servers_key
@@ -28,6 +30,9 @@ from trayapp.model.errors import Problem, StorageError
 # https://docs.github.com/copilot/reference/copilot-cli-reference/cli-config-dir-reference (disabledMcpServers) and
 # https://geminicli.com/docs/tools/mcp-server (`gemini mcp disable`)
 _BESIDE = {"copilot-cli": ("settings.json", "config.json"), "gemini-cli": ("mcp-server-enablement.json",)}
+# Clients with lists of the servers that they allow or exclude, in their own file: that page, and
+# https://qwenlm.github.io/qwen-code-docs/en/users/features/mcp
+_LISTED = frozenset(("gemini-cli", "qwen-code"))
 USUAL_HOLDER = "mcpServers"
 PROJECTS = "projects"  # in Claude Code's file: settings for sessions in each folder
 LINES_TOLD_TO = 1_000_000  # characters; finding lines in a longer text costs a gateway that follows it too much
@@ -264,7 +269,7 @@ class _FilesReader:
 
     def _found(self, raw: _Raw) -> FoundServer | None:
         windows, folder = self._machine.platform == "win32", raw.source.folder
-        context = Context(self._client.name, self._machine.home, folder, raw.inputs, windows)
+        context = Context(self._client, self._machine.home, folder, raw.inputs, windows)
         try:
             made = convert(self._client, raw.value, context)
         except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError) as error:
@@ -290,7 +295,7 @@ def switched_off(client: Client, document: Document, holder: Keys, name: str, be
         return name in _names(lookup(document, (*holder[:-1], "disabledMcpServers")))
     if client.name == "copilot-cli":
         return any(name in _names(each.get("disabledMcpServers")) for each in beside)
-    return client.name == "gemini-cli" and _is_off_in_gemini(document, name, beside)
+    return client.name in _LISTED and _is_off_in_lists(document, name, beside)
 
 
 def read_switches(client: Client, path: Path) -> list[Document]:
@@ -304,10 +309,11 @@ def read_switches(client: Client, path: Path) -> list[Document]:
     return found
 
 
-def _is_off_in_gemini(document: Document, name: str, beside: list[Document]) -> bool:
-    """Return True if Gemini disables the server, by `mcp.allowed`, `mcp.excluded` or its enablement file.
+def _is_off_in_lists(document: Document, name: str, beside: list[Document]) -> bool:
+    """Return True if `mcp.allowed`, `mcp.excluded` or an enablement file (of Gemini CLI) disables the server.
 
-    Older versions have these lists at the top level. Names are compared without case, as Gemini does.
+    Older versions have these lists at the top level. Names are compared without case, as Gemini CLI does; Qwen Code
+    allows `*` and `?` in them.
     """
     plain = name.lower().strip()
     mcp = document.get("mcp")
@@ -315,7 +321,11 @@ def _is_off_in_gemini(document: Document, name: str, beside: list[Document]) -> 
     allowed = _plain(lists.get("allowed") or document.get("allowMCPServers"))
     excluded = _plain(lists.get("excluded") or document.get("excludeMCPServers"))
     off = any(isinstance(entry := each.get(plain), Mapping) and entry.get("enabled") is False for each in beside)
-    return off or plain in excluded or bool(allowed and plain not in allowed)
+    return off or _is_listed(plain, excluded) or bool(allowed and not _is_listed(plain, allowed))
+
+
+def _is_listed(name: str, patterns: set[str]) -> bool:
+    return any(fnmatchcase(name, pattern.replace("[", "[[]")) for pattern in patterns)
 
 
 def _names(value: Any) -> list[str]:

@@ -16,6 +16,9 @@ from trayapp.clients.family import Family, Keys
 Entry = dict[str, Any]
 Platforms = dict[str, tuple[str, ...]]  # "linux" | "darwin" | "win32" | "" for all others -> templates, best first
 Restart = Literal["no", "reload", "restart"]
+# Ways to refer to a variable, beside `${NAME}` and `${env:NAME}`. `%NAME%` holds on Windows alone. `shell`: all that a
+# POSIX shell expands in a text, commands too.
+Syntax = Literal["$NAME", "%NAME%", "${{ secrets.NAME }}", "shell"]
 
 NAME = "multi-mcp"  # the name of our entry in every client
 
@@ -48,6 +51,8 @@ class Client:
     max_tools: int = 0  # the most tools that it accepts, 0 = no known limit
     max_name: int = 0  # characters of a tool's name with its server's, 0 = 64, the usual limit
     timeout_unit: Literal["ms", "s", ""] = ""  # of `timeout` in its entries; "": its documentation has no such key
+    timeout_of: Literal["call", "start"] = "call"  # what `timeout` limits: an answer, or the start with the first list
+    variables: tuple[Syntax, ...] = ()
     runs_in: Literal["session", "home"] = "session"
 
     def templates(self, platform: str) -> tuple[str, ...]:
@@ -159,12 +164,13 @@ CLIENTS: tuple[Client, ...] = (
     # https://github.com/VSCodium/vscodium/blob/master/docs/migration.md (the user folder: VSCodium)
     _vscode("vscodium", "VSCodium", EDITIONS[2]),
     # https://docs.github.com/copilot/how-tos/copilot-cli (mcp-config.json; COPILOT_HOME moves ~/.copilot);
-    # https://github.com/github/copilot-sdk (`timeout` in ms)
+    # https://github.com/github/copilot-sdk (`timeout` in ms); https://github.com/github/copilot-cli, changelog.md
+    # (`$NAME` in env; `oauthClientId`, `auth.redirectPort`; .mcp.json and .github/mcp.json of a folder)
     Client(
         "copilot-cli", "Copilot CLI",
         _all("{COPILOT_HOME}/mcp-config.json", "{home}/.copilot/mcp-config.json"), _copilot,
-        project=((".github/mcp.json", ("mcpServers",)),), restart="restart",
-        timeout_unit="ms",
+        project=((".mcp.json", ("mcpServers",)), (".github/mcp.json", ("mcpServers",))), restart="restart",
+        timeout_unit="ms", variables=("$NAME",),
     ),
     # https://opencode.ai/docs/mcp-servers and /docs/config (all platforms: ~/.config/opencode; files are merged);
     # https://opencode.ai/v2/docs/mcp-servers (`mcp.servers`, without `enabled`); `timeout` in ms, for listing tools
@@ -177,7 +183,7 @@ CLIENTS: tuple[Client, ...] = (
         project=tuple(
             (f"{folder}opencode.{ending}", ("mcp",)) for folder in ("", ".opencode/") for ending in ("jsonc", "json")
         ), inner="servers",
-        restart="restart", timeout_unit="ms",
+        restart="restart", timeout_unit="ms", timeout_of="start",
     ),
     # https://antigravity.google/docs/mcp (`serverUrl`; 2.0, the CLI and the IDE share ~/.gemini/config;
     # .agents/mcp_config.json in a workspace)
@@ -186,11 +192,14 @@ CLIENTS: tuple[Client, ...] = (
         _all("{home}/.gemini/config/mcp_config.json", "{home}/.gemini/antigravity/mcp_config.json"), _plain,
         project=((".agents/mcp_config.json", ("mcpServers",)),), restart="reload",
     ),
-    # https://geminicli.com/docs/tools/mcp-server (settings.json; `url` is SSE, `httpUrl` is HTTP; `timeout` in ms)
+    # https://geminicli.com/docs/tools/mcp-server (settings.json; `url` is SSE, `httpUrl` is HTTP; `timeout` in ms;
+    # `$NAME`, on Windows `%NAME%`) and /docs/reference/configuration (GEMINI_CLI_HOME stands for the home folder)
     Client(
-        "gemini-cli", "Gemini CLI", _all("{home}/.gemini/settings.json"), _plain, ("mcpServers",), jsonc, "JSONC",
+        "gemini-cli", "Gemini CLI",
+        _all("{GEMINI_CLI_HOME}/.gemini/settings.json", "{home}/.gemini/settings.json"), _plain,
+        ("mcpServers",), jsonc, "JSONC",
         project=((".gemini/settings.json", ("mcpServers",)),),
-        restart="restart", max_name=63, timeout_unit="ms",
+        restart="restart", max_name=63, timeout_unit="ms", variables=("$NAME", "%NAME%"),
     ),
     # https://docs.devin.ai/desktop/cascade/mcp, before that https://docs.windsurf.com/windsurf/cascade/mcp
     # (~/.codeium/windsurf, `serverUrl`, 100 tools). Since June 2026 the editor is Devin Desktop: this file is its
@@ -199,11 +208,12 @@ CLIENTS: tuple[Client, ...] = (
         "windsurf", "Windsurf (Cascade)", _all("{home}/.codeium/windsurf/mcp_config.json"), _plain,
         restart="reload", max_tools=100,
     ),
-    # https://docs.devin.ai/cli/extensibility/mcp/configuration (Devin CLI, and the agent of new tabs in Devin Desktop;
-    # always below ~/.config). Until mid-2026 the servers stood in config.json beside it.
+    # https://docs.devin.ai/cli/extensibility/mcp/configuration and /desktop/cascade/mcp (Devin CLI, and the agent of
+    # new tabs in Devin Desktop: $XDG_CONFIG_HOME/devin or ~/.config/devin, on Windows %APPDATA%). Until mid-2026 the
+    # servers stood in config.json beside it, and older copies of these pages still say so.
     Client(
         "devin", "Devin (CLI, Desktop)",
-        {"": ("{home}/.config/devin/mcp_config.json",), "win32": ("{appdata}/devin/mcp_config.json",)}, _plain,
+        {"": ("{config}/devin/mcp_config.json",), "win32": ("{appdata}/devin/mcp_config.json",)}, _plain,
         ("mcpServers",), jsonc, "JSONC",
         project=tuple(
             (f".devin/{name}.json", ("mcpServers",))
@@ -222,13 +232,15 @@ CLIENTS: tuple[Client, ...] = (
         project=((".zed/settings.json", ("context_servers",)),), timeout_unit="s",
     ),
     # https://docs.cline.bot/getting-started/config (~/.cline/data/settings for the IDEs, the CLI and the SDK; before
-    # that in VS Code) and https://docs.cline.bot/cli/configuration (CLINE_DATA_DIR, CLINE_MCP_SETTINGS_PATH)
+    # that in VS Code) and https://docs.cline.bot/cli/configuration (CLINE_DATA_DIR, CLINE_MCP_SETTINGS_PATH);
+    # https://github.com/cline/cline, sdk/packages/shared/src/storage/paths.ts (CLINE_DIR)
     # The CLI writes {transport: {type, command, args}}; the flat form is read too. `timeout` is in seconds.
     Client(
         "cline", "Cline",
         _code_and(
             (
                 "{CLINE_MCP_SETTINGS_PATH}", "{CLINE_DATA_DIR}/settings/cline_mcp_settings.json",
+                "{CLINE_DIR}/data/settings/cline_mcp_settings.json",
                 "{home}/.cline/data/settings/cline_mcp_settings.json",
             ),
             "globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
@@ -243,11 +255,13 @@ CLIENTS: tuple[Client, ...] = (
     # https://docs.continue.dev/reference (config.yaml: `mcpServers` is a list of items with a name) and
     # https://docs.continue.dev/customize/deep-dives/mcp (a workspace may have one file a server, YAML or JSON, in
     # .continue/mcpServers; the user's config.yaml holds for all workspaces, so ours stands there). Its CLI reads no
-    # other file: https://github.com/continuedev/continue/issues/12254
+    # other file: https://github.com/continuedev/continue/issues/12254. `apiKey` is a bearer token:
+    # https://github.com/continuedev/continue, core/context/mcp/MCPConnection.ts
     Client(
         "continue", "Continue", _all("{home}/.continue/config.yaml"), _stdio,
         ("mcpServers",), yaml_file.LISTED, "YAML",
         fresh="name: Local Assistant\nversion: 1.0.0\nschema: v1\n", restart="reload",
+        variables=("${{ secrets.NAME }}",),
     ),
     # https://www.jetbrains.com/help/junie/model-context-protocol-mcp.html (Junie, in the IDEs and alone; stdio).
     # JetBrains AI Assistant documents no file: servers are added in its settings, or by a plugin through its API
@@ -256,12 +270,14 @@ CLIENTS: tuple[Client, ...] = (
         "jetbrains", "JetBrains (Junie)", _all("{home}/.junie/mcp/mcp.json"), _plain,
         installed=("{home}/.junie",), project=((".junie/mcp/mcp.json", ("mcpServers",)),), http=False,
     ),
-    # https://block.github.io/goose/docs/guides/config-files (`extensions`; `cmd`, `envs`; `timeout` in s)
+    # https://block.github.io/goose/docs/guides/config-files (`extensions`; `cmd`, `envs`; `timeout` in s);
+    # https://github.com/block/goose, crates/goose/src/config/paths.rs (GOOSE_PATH_ROOT) and agents/extension_manager.rs
+    # (`$NAME` of `envs` and `env_keys` in headers)
     Client(
         "goose", "Goose",
-        {"": ("{config}/goose/config.yaml",), "darwin": ("{home}/.config/goose/config.yaml",),
-         "win32": ("{appdata}/Block/goose/config/config.yaml",)}, _goose,
-        ("extensions",), yaml_file.MAPPED, "YAML", restart="restart", timeout_unit="s",
+        {"": ("{GOOSE_PATH_ROOT}/config/config.yaml", "{config}/goose/config.yaml"),
+         "win32": ("{GOOSE_PATH_ROOT}/config/config.yaml", "{appdata}/Block/goose/config/config.yaml")}, _goose,
+        ("extensions",), yaml_file.MAPPED, "YAML", restart="restart", timeout_unit="s", variables=("$NAME",),
     ),
     # https://kiro.dev/docs/mcp/configuration and /docs/cli/mcp/configuration (one file for the editor and the CLI)
     Client(
@@ -275,13 +291,15 @@ CLIENTS: tuple[Client, ...] = (
         project=tuple(
             (f"{folder}kilo.{ending}", ("mcp",)) for folder in ("", ".kilo/") for ending in ("jsonc", "json")
         ),
-        restart="restart", timeout_unit="ms",
+        restart="restart", timeout_unit="ms", timeout_of="start",
     ),
-    # https://qwenlm.github.io/qwen-code-docs/en/users/features/mcp (settings.json, as Gemini CLI's; `httpUrl`)
+    # https://qwenlm.github.io/qwen-code-docs/en/users/features/mcp (settings.json, as Gemini CLI's; `httpUrl`; `$NAME`;
+    # `discoveryTimeoutMs`); https://github.com/QwenLM/qwen-code (QWEN_HOME stands for ~/.qwen)
     Client(
-        "qwen-code", "Qwen Code", _all("{home}/.qwen/settings.json"), _plain, ("mcpServers",), jsonc, "JSONC",
+        "qwen-code", "Qwen Code", _all("{QWEN_HOME}/settings.json", "{home}/.qwen/settings.json"), _plain,
+        ("mcpServers",), jsonc, "JSONC",
         project=tuple((f".qwen/{name}.json", ("mcpServers",)) for name in ("settings", "settings.local")),
-        restart="restart", max_name=63, timeout_unit="ms",
+        restart="restart", max_name=63, timeout_unit="ms", variables=("$NAME",),
     ),
     # https://lmstudio.ai/docs/app/mcp (Cursor's notation; the folder of some installations is ~/.cache/lm-studio)
     Client(
@@ -301,13 +319,15 @@ CLIENTS: tuple[Client, ...] = (
         "warp", "Warp", _all("{home}/.warp/.mcp.json"), _plain,
         installed=("{home}/.warp",), project=((".warp/.mcp.json", ("mcpServers",)),),
     ),
-    # https://github.com/charmbracelet/crush#mcps (crush.json; `timeout` in s). Its newer crushrc is a shell script,
-    # which other programs should not edit; crush.json is still read.
+    # https://github.com/charmbracelet/crush, README.md and docs/config/README.md (crush.json is still read; its newer
+    # crushrc is a shell script, which other programs should not edit), internal/config/load.go, GlobalConfig
+    # (CRUSH_GLOBAL_CONFIG is a folder; ~/.config on every system: the crush.json in %LOCALAPPDATA% holds its state) and
+    # config.go, MCPConfig (`timeout` in s, for the connection; expansion by its shell)
     Client(
-        "crush", "Crush",
-        {"": ("{config}/crush/crush.json",), "win32": ("{localappdata}/crush/crush.json",)}, _stdio,
+        "crush", "Crush", _all("{CRUSH_GLOBAL_CONFIG}/crush.json", "{config}/crush/crush.json"), _stdio,
         ("mcp",), jsonc, "JSON",
         project=((".crush.json", ("mcp",)), ("crush.json", ("mcp",))), restart="restart", timeout_unit="s",
+        timeout_of="start", variables=("shell",),
     ),
     # https://docs.factory.ai/cli/configuration/mcp (mcp.json of the user and of a folder)
     Client(

@@ -14,14 +14,13 @@ from typing import Any
 from trayapp.clients import jsonc, toml_file, yaml_file
 from trayapp.clients.conversion import (
     TRANSPORTS,
-    Context,
-    asked_inputs,
     convert,
     inputs_of,
     is_variable_name,
     with_own_browser,
 )
 from trayapp.clients.table import BY_NAME
+from trayapp.clients.variables import Context, asked_inputs
 from trayapp.config.problems import UnparsableError
 from trayapp.config.read.command import is_relative, relative_paths
 from trayapp.config.yaml.splices import EditRefusedError
@@ -233,7 +232,7 @@ def _source(
     if isinstance(args, list) and any(one in RUN_WORDS and next_one == ELLIPSIS for one, next_one in pairwise(args)):
         title = f"{name or 'The server'}: its arguments are a pattern: they contain {ELLIPSIS}"
         raise UnclearSourceError(title, "Paste them with every word")
-    context = Context(client, home, None, inputs, windows, asks_folder=True)
+    context = Context(BY_NAME[client], home, None, inputs, windows, asks_folder=True)
     try:
         made = convert(BY_NAME[client], raw, context)
     except ValueError as error:
@@ -264,8 +263,6 @@ def _source(
         refuse_http(words, entry.get("env") or {})
     if re.match("wss?://", str(entry.get("url"))):
         raise UnclearSourceError(f"{name or 'The server'} speaks WebSocket", "Add it by its http or https address")
-    if "url" in entry and "env" in entry:  # then there is nothing that could read it
-        entry, left_out = {key: value for key, value in entry.items() if key != "env"}, (*left_out, "env")
     if client == "cursor" or not name:  # seconds in some clients, milliseconds in others
         unclear = [key for key in ("request_timeout", "connect_timeout") if key in entry]
         entry = {key: value for key, value in entry.items() if key not in unclear}

@@ -1,0 +1,159 @@
+"""Variable references in clients' files: convert them to our syntax, and name those that only the client resolves.
+
+References with the same meaning in both stay. Values of the environment are not read, and no command is run.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from trayapp.clients.table import Client
+
+_INPUT = re.compile(r"\$\{input:([^}]+)\}")
+_FOLDER = re.compile(r"\$\{(workspaceFolder|workspaceFolderBasename|workspaceRoot|userHome|pathSeparator|/)\}")
+_PLACE = re.compile(r"\$?\{(?:file|command|config):[^{}]+\}")
+_BARE = re.compile(r"\$(?!env:)([A-Za-z_]\w*)", re.ASCII)
+_PERCENT = re.compile(r"%([A-Za-z_]\w*)%", re.ASCII)
+_SECRET = re.compile(r"\$\{\{\s*(?:secrets|inputs)\.([A-Za-z_]\w*)\s*\}\}", re.ASCII)
+_NOT_IN_KEY = re.compile(r"[:{}$]+")
+_NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_]+", re.ASCII)
+# What a POSIX shell expands in a here-document: an escape, a command, a parameter with an operation, a parameter.
+_EXPANSION = re.compile(
+    r"\\(?P<escaped>\$(?:\{[^{}]*\})?|[`\\])|(?P<command>\$\((?!\()|`)|\$\{(?P<body>(?:[^{}]|\{[^{}]*\})*)\}|\$(?P<name>[A-Za-z_]\w*)",
+    re.ASCII,
+)
+_PARAMETER = re.compile(r"(?:env:)?(?P<name>[A-Za-z_]\w*)(?:(?P<operator>:-|:\?)(?P<word>.*))?", re.ASCII | re.DOTALL)
+_QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"|\\.|[()]", re.DOTALL)
+_NEEDS_SHELL = re.compile(r"[|&;<>()$`\n]")  # operators and expansions; our commands run without a shell
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The context of a server's entry: its client, the folder that it is for, and VS Code's `inputs` (by id)."""
+
+    client: Client
+    home: Path
+    folder: Path | None = None
+    inputs: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    windows: bool = False
+    asks_folder: bool = False  # `${workspaceFolder}` stays: the user is asked for it
+
+
+def with_our_variables(text: str, context: Context) -> tuple[str, list[str]]:
+    """Return the text with its variables in our syntax, and the references that are not ours and stay as they are."""
+    unknown = _PLACE.findall(text)
+    text = _INPUT.sub(lambda found: _input(found[1], context), text)
+    text = _FOLDER.sub(lambda found: _place(found, context), text)
+    syntaxes = context.client.variables
+    if "shell" in syntaxes:
+        text, more = _from_shell(text, context.windows)
+        return text, [*unknown, *more]
+    if "$NAME" in syntaxes:
+        text = _BARE.sub(r"${\1}", text)
+    if "%NAME%" in syntaxes and context.windows:
+        text = _PERCENT.sub(r"${\1}", text)
+    if "${{ secrets.NAME }}" in syntaxes:
+        text = _SECRET.sub(r"${\1}", text)
+    return text, unknown
+
+
+def asked_inputs(text: str, context: Context) -> dict[str, Mapping[str, object]]:
+    """Return the inputs that a text refers to, by the keyring reference that stands for each of them."""
+    found = {_input(asked, context): {"id": asked, **context.inputs.get(asked, {})} for asked in _INPUT.findall(text)}
+    return {mark: definition for mark, definition in found.items() if mark.startswith("${keyring:")}
+
+
+def workspace_places(text: str) -> list[str]:
+    """Return the workspace references left in a text. They mean nothing outside of a workspace."""
+    return [found[0] for found in _FOLDER.finditer(text)]
+
+
+def _input(asked: str, context: Context) -> str:
+    """Convert `${input:ID}` to a variable if the input has a default and is not a password, or to a keyring entry."""
+    known = context.inputs.get(asked, {})
+    default = known.get("default")
+    if isinstance(default, str) and known.get("password") is not True:
+        return f"${{{_NOT_IN_NAME.sub('_', asked)}:-{default}}}"
+    return f"${{keyring:{_NOT_IN_KEY.sub('-', asked)}}}"
+
+
+def _place(found: re.Match[str], context: Context) -> str:
+    """Resolve a reference of VS Code or Cursor. Those of a workspace stay if there is no folder."""
+    folder = context.folder
+    known: dict[str, Callable[[], str | None]] = {
+        "userHome": lambda: str(context.home),
+        "pathSeparator": lambda: "\\" if context.windows else "/",
+        "/": lambda: "\\" if context.windows else "/",
+        "workspaceFolderBasename": lambda: folder.name if folder else None,
+    }
+    return known.get(found[1], lambda: str(folder) if folder else None)() or found[0]
+
+
+def _from_shell(text: str, windows: bool) -> tuple[str, list[str]]:
+    """Convert what a shell expands: `$NAME`, `${NAME:-word}`, `${NAME:?message}`, and `$(command)` to `${cmd:command}`.
+
+    Other expansions stay as they are, and are returned.
+    """
+    parts: list[str] = []
+    unknown: list[str] = []
+    done = 0
+    while found := _EXPANSION.search(text, done):
+        parts.append(text[done : found.start()])
+        done = found.end()
+        converted: str | None
+        if found["escaped"]:
+            converted = (
+                found["escaped"] if len(found["escaped"]) == 1 else None
+            )  # an escaped `${NAME}` cannot be written here
+        elif found["command"]:
+            end = text.find("`", done) if found["command"] == "`" else _closing(text, done)
+            converted = _secret_command(text[done:end].strip(), windows) if end >= 0 else None
+            done = end + 1 if end >= 0 else done
+        elif found["name"]:
+            converted = f"${{{found['name']}}}"
+        else:
+            converted, more = _parameter(found["body"], windows)
+            unknown += more
+        if converted is None:
+            unknown.append(text[found.start() : done])
+        parts.append(text[found.start() : done] if converted is None else converted)
+    return "".join(parts) + text[done:], unknown
+
+
+def _parameter(body: str, windows: bool) -> tuple[str | None, list[str]]:
+    """Convert the body of `${...}`. A missing variable is an error here, too, so `:?` needs no message."""
+    known = _PARAMETER.fullmatch(body)
+    if known is None:
+        return None, []
+    if known["operator"] != ":-":
+        return f"${{{known['name']}}}", []
+    word, unknown = _from_shell(known["word"], windows)
+    return f"${{{known['name']}:-{word}}}", unknown
+
+
+def _closing(text: str, start: int) -> int:
+    """Return the index of the parenthesis that closes a command, -1 if it is not closed."""
+    depth = 1
+    for found in _QUOTED.finditer(text, start):
+        depth += {"(": 1, ")": -1}.get(found[0], 0)
+        if not depth:
+            return found.start()
+    return -1
+
+
+def _secret_command(command: str, windows: bool) -> str | None:
+    """Return our reference to the output of a command; None if it cannot be written as one."""
+    if _NEEDS_SHELL.search(command):
+        if windows:
+            return None
+        command = f"sh -c {shlex.quote(command)}"
+    depth = 0
+    for letter in command:
+        depth += {"{": 1, "}": -1}.get(letter, 0)
+        if depth < 0:
+            return None
+    return f"${{cmd:{command}}}" if command and not depth else None
