@@ -103,7 +103,7 @@ class ClientSession(Protocol):
         """Return the object that passes on servers' questions to clients."""
 
     def notify(self, method: str, params: Params = None, about: RequestId | None = None) -> None:
-        """Send the client a notification, unless the handshake is not complete."""
+        """Send the client a notification, unless the handshake is not complete (MCP lifecycle)."""
 
     def wants_log(self, level: Any) -> bool:
         """Return True if the client wants log messages at that level."""

@@ -398,13 +398,11 @@ class CallFacts:
         self._offer_of = offer_of
 
     def caller(self, caller: Any) -> Caller:
-        """Return who called."""
         if isinstance(caller, Caller):
             return caller
         return Caller(caller.client.name, f"{caller.transport} {caller.number}", caller.cwd or "")
 
     def kind(self, server: str, tool: str) -> str:
-        """Return the class of a tool, "" if it is unknown."""
         offer = self._offer_of(server)
         item = next((item for item in offer.tools if item.get("name") == tool), None) if offer is not None else None
         return classify(item).tool_class if item is not None else ""

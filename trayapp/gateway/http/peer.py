@@ -159,12 +159,10 @@ class HttpPeer:
             stream.answer(request_id, reply)
 
     def send_notification(self, method: str, params: Params, about: RequestId | None = None) -> None:
-        """Send a notification."""
         if (stream := self._stream_about(about)) is not None:
             stream.put(_message(method, params))
 
     def relay(self, method: str, params: Params, call: Call, about: RequestId | None = None) -> int:
-        """Ask the client; return an id for `cancel`."""
         number, stream = next(self._numbers), self._stream_about(about)
         if self._standing is None or stream is None or self.is_closed:
             call.answered(Reply.of_error(RpcError(CONNECTION_CLOSED, "The client cannot be asked")))
@@ -177,7 +175,6 @@ class HttpPeer:
         return number
 
     def cancel(self, request_id: int, reason: str) -> None:
-        """Withdraw a question."""
         if (asked := self._asked.pop(request_id, None)) is not None:
             asked[2].put(_message(CANCELLED, {"requestId": request_id, "reason": reason}))
 

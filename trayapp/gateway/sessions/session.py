@@ -150,7 +150,6 @@ class Session:
         return str(self.view.folder) if self.view.folder else self.cwd if isinstance(self.cwd, str) else None
 
     def subject_of(self, connection: Connection, request: Request, *, listed: bool) -> Subject | None:
-        """Return the subject of the user's consent to that request, None if it needs none."""
         name = request.params["name" if request.method == "tools/call" else "uri"]
         return self.seen.subject(connection.key, request.method, name, listed=listed)
 
@@ -165,16 +164,13 @@ class Session:
     # -- ClientSession -------------------------------------------------------------------------------------------
 
     def notify(self, method: str, params: Params = None, about: RequestId | None = None) -> None:
-        """Send the client a notification, unless the handshake is not complete (MCP lifecycle)."""
         if self.client.ready:
             self.peer.send_notification(method, params, about)
 
     def wants_log(self, level: Any) -> bool:
-        """Return True if the client has set a log level that includes `level`."""
         return at_least(level, self.client.log_level)
 
     def awaited_servers(self) -> set[str]:
-        """Return the keys of servers that are starting for requests of this client."""
         return {self.server_key(name) for name in self.pending.servers}
 
     def start(self, request_id: RequestId, work: Callable[[], Awaitable[None]]) -> None:
