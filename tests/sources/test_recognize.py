@@ -126,6 +126,8 @@ def test_what_was_judged_before_it_was_read_names_the_right_server_or_is_refused
         "https://www.npmjs.com/package/@acme/mcp", "https://hub.docker.com/r/mcp/acme",
         "codex mcp add <name> --env A=B -- <stdio command>", "claude mcp add --stdio node server.js",
         "build/acme and more words", "claude mcp add a -- npx a && rm -rf x", "npx a && npx b",
+        "claude mcp add a http://localhost:1/mcp\n# or\nclaude mcp add a http://localhost:1/mcp -H 'X-Key: $K'",
+        "pip install a\ncp /etc/passwd x\nclaude mcp add a -- a-mcp",
         "export A=1\nnpx foo\nnpx bar", 'codex "Find my notes"', "codex exec --json x", "code .",
         '{"type": "command", "command": "cd /x && foo"}', '{"mcpServers": {"a": {"command": "a | b"}}}',
         '{"mcpServers": {"a": {"headers": {"X": "1"}}}}', '{"a": {"url": "ws://127.0.0.1:1"}}',
@@ -748,6 +750,17 @@ ROWS: list[Row] = [  # a text, the name, what is launched, and the places of wha
     ('$Acme = "$env:LOCALAPPDATA\\Acme\\acme.exe"\n\nclaude mcp add `\n --env "A_EXE=$Acme" `\n a `\n  -- "$Acme" mcp',
      "a", {"command": "$env:LOCALAPPDATA\\Acme\\acme.exe", "args": ["mcp"],
            "env": {"A_EXE": "$env:LOCALAPPDATA\\Acme\\acme.exe"}}, ["command", "env.A_EXE"]),
+    ("claude mcp add --transport http acme https://a.test/mcp\nclaude mcp auth acme", "acme",
+     {"url": "https://a.test/mcp"}, []),
+    ("# Find it\nsource venv/bin/activate\nwhich python\n\ncodex mcp add acme -- python -m acme_mcp\n\n/mcp", "acme",
+     {"command": "python", "args": ["-m", "acme_mcp"]}, []),
+    ('copy acme.exe "C:\\Program Files\\Acme\\"\nclaude mcp add acme -- "C:\\Program Files\\Acme\\acme.exe"', "acme",
+     {"command": "C:\\Program Files\\Acme\\acme.exe"}, ["command"]),
+    ('{"name": "acme", "url": "http://localhost:5000/mcp", "type": "mcp"}', "acme",
+     {"url": "http://localhost:5000/mcp"}, []),
+    ("claude mcp add acme -- npx -y --package https://a.test/vVERSION/acme-mcp-VERSION.tgz acme-mcp", "acme",
+     {"command": "npx", "args": ["-y", "--package", "https://a.test/vVERSION/acme-mcp-VERSION.tgz", "acme-mcp"]},
+     ["args.2"]),
 ]  # fmt: skip
 
 

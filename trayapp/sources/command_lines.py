@@ -40,6 +40,7 @@ from trayapp.sources.source import (
     Source,
     UnclearSourceError,
     container_options,
+    given_names,
     launch_of,
     name_for,
     name_of_package,
@@ -70,6 +71,7 @@ _RUNS = {
     "docker": {"run", "exec", "mcp"}, "podman": {"run", "exec"}, "bundle": {"exec"},
     "conda": {"run"}, "mamba": {"run"}, "micromamba": {"run"},
 }  # fmt: skip
+_FOLDER_QUOTED = re.compile(r"""("[A-Za-z]:\\[^"\n]*)\\"(?=\s|$)""")  # cmd's "C:\Program Files\x\", no escaped quote
 _BUILDERS = frozenset(("npm", "pnpm", "yarn", "cargo", "go", "dotnet"))  # they mostly build or install
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 # A line that only sets a variable: in a shell, in PowerShell, in cmd.
@@ -85,8 +87,8 @@ _SETTING_FIRST = re.compile(rf"(?:{_SETTING.pattern})\s*(?:&&|;)\s*(?=\S)", re.I
 _WINDOWS_PROGRAM = re.compile(r"[A-Za-z]:[\\/](?:(?!\.(?:exe|cmd|bat)\s).)*\.(?:exe|cmd|bat)", re.IGNORECASE)
 _BUILT = re.compile(r"(?:[\w.-]+/)*(?:bin|release|debug|build|dist)/[\w.-]+")  # a program below the present folder
 _CHECKS = re.compile(  # beside a line that adds
-    r"(?:npx (?:-y )?)?[@\w./~-]+ mcp (?:list|ls|get|remove|login|test)\b[\w -]*"
-    r"|\S.* --(?:help|version)|(?:claude|codex|gemini|qwen) (?:doctor|update)"
+    r"(?:npx (?:-y )?)?[@\w./~-]+ mcp (?:list|ls|get|remove|log(?:in|out)|auth|test|enable|status|tools)\b[\w -]*"
+    r"|(?:which|where|command -v) [\w.-]+|\S.* --(?:help|version)|(?:claude|codex|gemini|qwen) (?:doctor|update)"
     r"|/mcp|claude|codex|gemini|qwen|copilot|opencode"
     r"|(?:(?:claude|gemini|qwen|copilot) (?:-p|--print|--prompt)|codex exec) .+"
 )
@@ -104,7 +106,7 @@ _PREPARES = re.compile(
         | dotnet\ (?:tool\ install|build|restore|publish)
         | (?:mvn|gradle|\./mvnw|\./gradlew)\ (?:clean\ )?(?:package|install|build)
         | git\ (?:clone|pull|checkout|submodule) | (?:docker|podman)\ (?:pull|build) | cd | mkdir | chmod\ \+x
-        | cp\ \S*\.env\S*\ \S*\.env | make\ build
+        | cp\ \S*\.env\S*\ \S*\.env | (?:cp|copy|mv|move)\ (?![~/.]|\S*[:*])\S+ | make\ build
       )(?:\ .*)?
       | yarn | make
     )"""
@@ -254,7 +256,9 @@ def _of_lines(text: str, lines: list[str], settings: Mapping[str, str], home: Pa
                     before = {}
             if not before and all(start_of(one.entry) == start_of(several[0].entry) for one in several):
                 several = [_with_env(one, settings) for one in several]
-                return [with_variants(max(several, key=lambda one: len(one.wants)), several)]
+                whole = with_variants(max(several, key=lambda one: len(one.wants)), several)
+                if not any(given_names(one) - given_names(whole) for one in several):
+                    return [whole]
         raise _several_lines(shown, home, windows)
     if settings and not (is_command_line(lines[0]) or _SERVING.search(lines[0])):
         hint = "If it is one: multi-mcp add NAME -- COMMAND"
@@ -521,7 +525,7 @@ def _logical_lines(text: str) -> list[str]:
             lines[-1].append(line)
         else:
             lines.append([line])
-        for found in re.findall(r"\\.|['\"]", line):
+        for found in re.findall(r"\\.|['\"]", _FOLDER_QUOTED.sub(r'\1"', line)):
             letter = found[-1] if found == found[-1] or mark != '"' else ""  # only "..." has escaped letters
             if letter in ("'", '"') and mark in ("", letter):
                 mark = "" if mark else letter
@@ -590,7 +594,11 @@ def holds_only_commands(text: str) -> bool:
     """Return True if each line of a text is a command of a client or a runner, or a comment."""
     lines = map(without_prompt, _NEXT_LINE.sub(" ", text).splitlines())
     return all(
-        is_command_line(line) or _prepares(line) or _CHECKS.fullmatch(line) or line.startswith("#")
+        is_command_line(line)
+        or _prepares(line)
+        or line.startswith("#")
+        or _CHECKS.fullmatch(line)
+        or _ACTIVATES.fullmatch(line)
         for line in lines
         if line
     )

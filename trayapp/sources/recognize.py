@@ -43,6 +43,7 @@ from trayapp.sources.source import (
     Source,
     UnclearSourceError,
     Variable,
+    given_names,
     may_be_secret,
     name_for,
     refuse_large,
@@ -244,7 +245,12 @@ def _in_parts(text: str, home: Path, *, windows: bool) -> list[Source]:
         ),
         default=[],
     )
-    return [with_variants(one, variants) for one, *variants in zip(fullest, *read, strict=True)]
+    found = [with_variants(one, variants) for one, *variants in zip(fullest, *read, strict=True)]
+    if any(given_names(way) - given_names(one) for one, *ways in zip(found, *read, strict=True) for way in ways):
+        raise UnclearSourceError(
+            f"This shows several ways to run {found[0].name}, with and without a value", "Paste one"
+        )
+    return found
 
 
 def _parts(text: str) -> Iterator[Iterator[str]]:

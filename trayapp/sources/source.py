@@ -307,6 +307,11 @@ def start_of(entry: Entry) -> Entry:
     return start
 
 
+def given_names(source: Source) -> set[str]:
+    """Return the names of the variables and headers that a source gives its server."""
+    return {str(name).lower() for place in ("env", "headers") for name in source.entry.get(place) or {}}
+
+
 def with_variants(source: Source, variants: Sequence[Source]) -> Source:
     """Return a source with what other ways to start the same server ask for. Variables and headers that one of them
     does without may be left out: `A=... x`, or `B=... x`, or both. One without any, in another form, says nothing.
@@ -820,6 +825,8 @@ def placeholder_in(text: str) -> str | None:
         if same or _PLACEHOLDER.fullmatch(value) or _PLACEHOLDER_PATH.fullmatch(value) or _NOUN.fullmatch(value):
             return str(value)
     path = re.split(r"[\s?#]", text.partition("://")[2], maxsplit=1)[0]
+    if found := re.search(r"(?<![A-Z_])VERSION(?![A-Z_])", path):
+        return found[0]  # `https://a.test/vVERSION/a-VERSION.tgz`
     for part in re.findall(r"(?<=/)[A-Z][A-Z0-9_]+(?=/|$)", path):
         if "_" in part or _UNKNOWN.fullmatch(part):
             return str(part)  # `https://a.test/servers/ID_OF_SERVER`, `https://a.test/SUBDOMAIN`
