@@ -13,6 +13,7 @@ import pytest
 from tests.cli.persons import Person
 from tests.cli.running import FakeGateway, run_cli
 from tests.fixtures.odd import Odd
+from trayapp.cli.add import Trial
 from trayapp.config.read.parse import parse
 from trayapp.model.config import Confine
 from trayapp.model.errors import KeyringUnavailableError, StorageError
@@ -94,7 +95,7 @@ def test_it_is_tried_and_says_how_many_tools_it_has_or_why_none(person: Person) 
     assert person.says("start", "--detach").returncode == 0
     odd = Odd(person.mine)
     done = person.says("add", "good", "--", *odd.argv)
-    assert re.search(r"^good: [1-9]\d* tools$", done.stdout, re.MULTILINE), done.stdout + done.stderr
+    assert re.search(r"^good: [1-9]\d* tools\n  .*\becho\b", done.stdout, re.MULTILINE), done.stdout + done.stderr
     bad = person.says("add", "bad", "--", "no-such-program-anywhere")
     assert bad.returncode == 0
     assert "bad does not work yet" in bad.stderr
@@ -107,6 +108,17 @@ def test_it_is_tried_and_says_how_many_tools_it_has_or_why_none(person: Person) 
     done = run_cli(other, "add", "good", "--", *odd.argv)
     assert re.search(r"^good: [1-9]\d* tools$", done.stdout, re.MULTILINE), done.stdout + done.stderr
     run_cli(other, "stop")
+
+
+@pytest.mark.requirement("cli-add-tries")
+def test_the_names_of_its_tools_take_a_few_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    assert Trial(2, names=("read-it", "write_it")).name_lines() == ["  read-it, write_it"]
+    assert Trial(None).name_lines() == []
+    *lines, last = Trial(100, names=tuple(f"tool_{number}" for number in range(100))).name_lines()
+    assert all(line.startswith("  ") and len(line) <= 40 for line in lines)
+    assert 1 <= len(lines) <= 5
+    assert last == f"  ... and {100 - len(' '.join(lines).split())} more"
 
 
 ORDERS = """

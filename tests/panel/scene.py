@@ -21,7 +21,17 @@ from tests.tools import NO_CERTIFICATES, require, require_file
 
 AXE = Path(__file__).resolve().parents[2] / ".cache/npm-servers/node_modules/axe-core/axe.min.js"
 OF_COLORS = ("color-contrast", "link-in-text-block")  # axe-core's rules that depend on the color scheme
-WIDTHS = (360, 1280, 2560)
+WIDTHS = (360, 768, 1280, 2560)
+# The words that a button shows in two lines. Names are of any length: they may be cut.
+CUT_WORDS = """() => [...document.querySelectorAll("button, .button")].flatMap((button) => {
+  const found = [], texts = document.createTreeWalker(button, NodeFilter.SHOW_TEXT), range = document.createRange();
+  while (texts.nextNode()) for (const word of texts.currentNode.data.matchAll(/\\S+/g)) {
+    range.setStart(texts.currentNode, word.index);
+    range.setEnd(texts.currentNode, word.index + word[0].length);
+    if (word[0].length < 20 && range.getClientRects().length > 1) found.push(word[0]);
+  }
+  return found;
+})"""
 # Each session has a window, whose address bar is made of two more pages: with them a session costs three times as much.
 # A process kept ready for the next page costs as much as the page. This list replaces playwright's own.
 NOT_SHOWN = ("WebUIOmniboxPopup", "WebUIOmniboxAimPopup", "SpareRendererForSitePerProcess")
@@ -110,7 +120,8 @@ async def browser() -> AsyncIterator[Browser]:
 
 
 async def assert_accessible(page: Page, where: str) -> None:
-    """Assert that axe-core finds nothing serious, light or dark, and that nothing is wider than the screen.
+    """Assert that axe-core finds nothing serious, light or dark, that nothing is wider than the screen, and that no
+    button breaks inside a word.
 
     The schemes differ in their colors alone.
     """
@@ -122,6 +133,7 @@ async def assert_accessible(page: Page, where: str) -> None:
     for width in WIDTHS:
         await page.set_viewport_size({"width": width, "height": 900})
         assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (where, width)
+        assert await page.evaluate(CUT_WORDS) == [], (where, width)
 
 
 async def _serious(page: Page, expression: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from playwright.async_api import Browser, expect
 
 from tests.fixtures.odd import Odd
 from tests.fixtures.registry import entry, registry
+from tests.packages.bundles import launched, make_bundle, manifest
 from tests.panel.scene import EVIL, assert_accessible, scene
 from tests.patience import stretched
 
@@ -84,6 +86,86 @@ async def test_what_is_in_the_clipboard_reaches_an_ai_tool_with_two_clicks(
         await expect(page.get_by_role("status")).to_contain_text("Connected Cursor", timeout=STARTED_MS)
         assert '"multi-mcp"' in (user / ".cursor" / "mcp.json").read_text(encoding="utf-8")
         assert "sample" in made.gateway.file.read_text()
+        assert (made.elsewhere, made.errors) == ([], [])
+
+
+@pytest.mark.requirement("panel-add", "bundle-added", "source-secrets")
+async def test_a_refused_form_stays_as_it_was_filled_in_with_the_message_beside_the_value(
+    chromium: Browser, home: Path
+) -> None:
+    wants = {
+        "num": {"type": "number", "title": "Number", "description": "", "min": 1, "max": 10, "required": True},
+        "place": {"type": "string", "title": "Place", "description": "A place", "required": True},
+        "token": {"type": "string", "title": "Token", "description": "A token", "sensitive": True, "required": True},
+    }
+    server = launched("${user_config.num}", "${user_config.place}", env={"B_TOKEN": "${user_config.token}"})
+    path = make_bundle(home / "demo.mcpb", manifest(server=server, user_config=wants))
+    async with scene(home, Odd(home, "odd"), token_store="file") as made:
+        page = await made.open(chromium, "add")
+        await page.get_by_label("A snippet from any AI tool").fill(str(path))
+        await page.get_by_role("button", name="Show what would run").click()
+        number, place, token = (page.get_by_label(name, exact=False) for name in ("num", "place", "token"))
+        await number.fill("99", timeout=STARTED_MS)
+        await place.fill("Reading room")
+        await token.fill(SECRET)
+        name = page.get_by_label("Name", exact=True)
+        add = page.get_by_role("button", name="Add demo-bundle")
+        for field, wrong, words in (
+            (number, "99", "num is a number, at least 1, at most 10"),
+            (name, "odd", "A server named odd already exists"),
+            (name, "a/b", "A server's name"),
+        ):
+            await field.fill(wrong)
+            await add.click()
+            await expect(field).to_have_accessible_description(re.compile(words), timeout=STARTED_MS)
+            await expect(field).to_be_focused()
+            await expect(page.locator("[aria-invalid]")).to_have_count(1)
+            await expect(place).to_have_value("Reading room")
+            await expect(token).to_have_value(SECRET)
+            assert SECRET not in await page.content()
+            assert "demo-bundle" not in made.gateway.file.read_text()
+            await assert_accessible(page, words)
+            await field.fill("9" if field is number else "demo")
+        await add.click()
+        await expect(page.locator("#found")).to_contain_text("Added demo", timeout=STARTED_MS)
+        assert "${keyring:demo.token}" in made.gateway.file.read_text()
+        assert (made.elsewhere, made.errors) == ([], [])
+
+
+@pytest.mark.requirement("panel-add", "source-asked")
+async def test_each_server_of_a_snippet_stays_with_what_was_typed_until_it_is_added_or_dismissed(
+    chromium: Browser, home: Path
+) -> None:
+    entry = {"command": SAMPLE[0], "args": SAMPLE[1:], "env": {"PYTHONPATH": str(Path.cwd()), "PLACE": "<PLACE>"}}
+    async with scene(home, Odd(home, "odd"), token_store="file") as made:
+        page = await made.open(chromium, "add")
+        what = page.get_by_label("A snippet from any AI tool")
+        await what.fill(json.dumps({"mcpServers": {"one": entry, "two": entry, "three": entry}}))
+        await page.get_by_role("button", name="Show what would run").click()
+        one, two, three = (page.get_by_role("region", name=name, exact=True) for name in ("one", "two", "three"))
+        await one.get_by_label("PLACE").fill("Attic", timeout=STARTED_MS)
+        await two.get_by_label("PLACE").fill("Cellar")
+        await page.get_by_role("button", name="Dismiss three").click()
+        await expect(three).to_have_count(0)
+        await page.get_by_role("button", name="Add one").click()
+        added = page.locator("#found .note", has_text="Added one:")
+        await expect(added).to_be_focused(timeout=STARTED_MS)
+        tools = await made.gateway.ask("list", server="one", classes=True)
+        for row in tools:
+            await expect(added).to_contain_text(row["name"])
+        assert {row["class"] for row in tools} == set(await added.locator(".tag").all_inner_texts())
+        await assert_accessible(page, "one added")
+        await expect(one).to_have_count(0)
+        await expect(two.get_by_label("PLACE")).to_have_value("Cellar")
+        await page.get_by_role("button", name="Add two").click()
+        await expect(page.locator("#found .note", has_text="Added two:")).to_be_visible(timeout=STARTED_MS)
+        await expect(added).to_be_visible()
+        assert "${keyring:one.PLACE}" in made.gateway.file.read_text()
+        assert "${keyring:two.PLACE}" in made.gateway.file.read_text()
+        await page.get_by_role("button", name="Show what would run").click()
+        name = one.get_by_label("Name", exact=True)
+        words = "A server named one already exists"
+        await expect(name).to_have_accessible_description(re.compile(words), timeout=STARTED_MS)
         assert (made.elsewhere, made.errors) == ([], [])
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from textwrap import wrap
 from typing import Any, Literal
 
 import click
@@ -42,6 +44,8 @@ from trayapp.wire.control import APPROVALS, LIST, REFRESH
 
 Scope = Literal["global", "project"]
 SCOPES = ("global", "project")
+INDENT = "  "
+NAME_LINES = 4
 EXAMPLE = "multi-mcp add files -- npx -y my-files-server ~/Documents"
 
 
@@ -190,6 +194,7 @@ def _add(
         print_json({"name": name, "scope": scope, "file": str(path), "entry": entry, **tried})
     elif trial is not None:
         (note if trial.tools is None else say_hints)(trial.line(name))
+        say(*trial.name_lines())
 
 
 def runs_unconfined(entry: Mapping[str, Any]) -> bool:
@@ -271,13 +276,14 @@ class Trial:
     """Outcome of a trial.
 
     `tools`: their number, None if the server did not work. `why`: why not. `hint`: what to do. `found`: how many tools
-    need a look.
+    need a look. `names`: of the tools.
     """
 
     tools: int | None
     why: str = ""
     hint: str = ""
     found: int = 0
+    names: tuple[str, ...] = ()
 
     def line(self, name: str) -> str:
         """Return the outcome in one line."""
@@ -285,6 +291,15 @@ class Trial:
             look = f"; {self.found} to look at: multi-mcp approve {name}" if self.found else ""
             return one_line(f"{name}: {count(self.tools, 'tool')}{look}")
         return one_line(f"{name} does not work yet: {self.why}{f'. {self.hint}' if self.hint else ''}")
+
+    def name_lines(self) -> list[str]:
+        """Return the names of the tools, wrapped to the terminal's width, in a few lines."""
+        lines = wrap(
+            ", ".join(map(one_line, self.names)), shutil.get_terminal_size().columns - len(INDENT),
+            initial_indent=INDENT, subsequent_indent=INDENT, break_long_words=False, break_on_hyphens=False,
+        )  # fmt: skip
+        left = sum(line.count(",") for line in lines[NAME_LINES - 1 :]) + 1 if len(lines) > NAME_LINES else 0
+        return [*lines[: NAME_LINES - 1], f"{INDENT}... and {left} more"] if left else lines
 
 
 def try_server(name: str, project: Path | None, *, quiet: bool) -> Trial | None:
@@ -306,7 +321,11 @@ def try_server(name: str, project: Path | None, *, quiet: bool) -> Trial | None:
         return None
     except MultiMcpError as error:
         return Trial(None, error.title, error.hint)
-    return Trial(None, "; ".join(notes)) if notes and not rows else Trial(len(rows), found=found)
+    return (
+        Trial(None, "; ".join(notes))
+        if notes and not rows
+        else Trial(len(rows), found=found, names=tuple(row["name"] for row in rows))
+    )
 
 
 # --- remove

@@ -280,7 +280,8 @@ def report(error: MultiMcpError, *, as_json: bool) -> int:
     title, hint = one_line(error.title), one_line(error.hint)
     if as_json:
         with suppress(OSError):  # stdout itself may be the cause
-            print_json({"error": {"title": title, "hint": hint, "code": error.code}})
+            field = {"field": error.field} if error.field else {}
+            print_json({"error": {"title": title, "hint": hint, "code": error.code, **field}})
     head = click.style("Error:", fg="red", bold=True) if has_colors(sys.stderr, os.environ) else "Error:"
     note(f"{head} {without_code(title)}", *([hint] if hint else []), styled=True)
     return int(error.exit_code)

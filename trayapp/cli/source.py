@@ -43,6 +43,7 @@ from trayapp.sources.source import LARGEST, Source, UnclearSourceError, Variable
 LARGEST_DOWNLOAD = 512 << 20  # bytes
 _PLACES = ("env", "headers")
 NAMED = 6  # tools of one class
+VALUE = "arg."  # before a value's name: its field in the panel's form
 _EACH_SESSION = "in the folder of each session, one process for each (scope: session)"
 _ANY_ADDRESS = "https://asked.invalid/"  # stands for a value that the user has not given yet
 Add = Callable[[str, dict[str, Any]], None]  # name and entry
@@ -283,7 +284,7 @@ def _add_one(proposal: Proposal, answers: Answers, add: Add) -> None:
     name = answers.called or source.name
     fault = name_fault(name)
     if fault:
-        raise UsageError(fault, "Name it: --as NAME")
+        raise UsageError(fault, "Name it: --as NAME", field="name")
     tell = note if answers.as_json else say
     _show(name, proposal, tell)
     source = _with_given(source, answers.values)
@@ -296,7 +297,8 @@ def _add_one(proposal: Proposal, answers: Answers, add: Add) -> None:
     missing = [one for one in wants if one.required and not (answers.values.get(one.name) or one.default)]
     if missing and not at_terminal():
         names = ", ".join(one.name for one in missing)
-        raise UsageError(f"{name} needs {names}", f"Pass each value: --set {missing[0].name}=...")
+        hint = f"Pass each value: --set {missing[0].name}=..."
+        raise UsageError(f"{name} needs {names}", hint, field=VALUE + missing[0].name)
     if not answers.yes and not agreed("Add it? It will be started once to list its tools."):
         tell(f"Not added: {one_line(name)}")
         return
@@ -309,7 +311,8 @@ def _add_one(proposal: Proposal, answers: Answers, add: Add) -> None:
         )
     entry = _filled(name, source, answers)
     if isinstance(url := entry.get("url"), str) and (fault := url_fault(url)):
-        raise UsageError(f"The url of {name} {fault}", "Give another one")
+        of_url = next((VALUE + one.name for one in source.wants if one.keys == ("url",)), "")
+        raise UsageError(f"The url of {name} {fault}", "Give another one", field=of_url)
     if isinstance(url, str) and (told := exposure(url)) and told not in proposal.warning:
         note(one_line(f"{name}: {told}"))
     if proposal.bundle is None:
@@ -385,7 +388,7 @@ def _filled(name: str, source: Source, answers: Answers) -> dict[str, Any]:
     """
     given = answers.values
     values = {
-        variable: variable.checked(own_part(source, variable, given[variable.name]))
+        variable: _checked(source, variable, given[variable.name])
         if variable.name in given
         else own_part(source, variable, _asked(variable))
         for variable in asked_of(source)
@@ -398,6 +401,15 @@ def _filled(name: str, source: Source, answers: Answers) -> dict[str, Any]:
         variable = shared.get(place.name, place)
         entry = with_value(entry, place, kept.get(variable, values[variable]))
     return entry
+
+
+def _checked(source: Source, variable: Variable, text: str) -> str:
+    """Return a given value as the server gets it. Raises UsageError that names its field in a form."""
+    try:
+        return variable.checked(own_part(source, variable, text))
+    except UsageError as error:
+        error.field = VALUE + variable.name
+        raise
 
 
 def asked_of(source: Source) -> list[Variable]:

@@ -129,7 +129,8 @@ def add_server(text: str, name: str, entry: Mapping[str, Any], file: str = FILE)
     """Add a server after the others. Raises UsageError if the name is taken."""
     editor = Editor(text, file)
     if name in _servers(editor):
-        raise UsageError(f"A server named {shown(name)} already exists", f"Remove it first: multi-mcp remove {name}")
+        hint = f"Choose another name, or remove it first: multi-mcp remove {name}"
+        raise UsageError(f"A server named {shown(name)} already exists", hint, field="name")
     holder = next((slot for slot in editor.top() if is_servers_key(slot.path[0])), None)
     if holder is None:
         editor.insert_top({"servers": {name: dict(entry)}}, depth=2)

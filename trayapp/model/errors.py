@@ -33,17 +33,18 @@ FIND_ONE = 'Find one with the tool mcp: {"search":"what it should do"}'
 
 class MultiMcpError(Exception):
     """Base of our errors: `title` says what happened, and `hint` what to do, in one line each. `code` is a stable
-    snake_case name for the kind of error, for JSON output and for tests.
+    snake_case name for the kind of error, for JSON output and for tests. `field`: the field of a form that it is about.
     """
 
     code = "failed"
     exit_code = ExitCode.FAILED
     model_hint: str | None = None  # shown to a model instead of `hint`: what to ask its user
 
-    def __init__(self, title: str, hint: str = "") -> None:
+    def __init__(self, title: str, hint: str = "", field: str = "") -> None:
         super().__init__(title)
         self.title = title
         self.hint = hint
+        self.field = field
 
     def __str__(self) -> str:
         return f"{self.title}. {self.hint}" if self.hint else self.title

@@ -28,7 +28,8 @@ class ActionResult:
 
     `server`: the server whose page shows more. `proposals`: the servers that can be added, for their forms. `clients`:
     the AI tools that can be connected, if none is connected yet. `ask`: the call that the person must confirm. `again`:
-    the form that confirms it.
+    the form that confirms it. `field`: the form's field that the words are about. `tools`: names of tools by class.
+    `instead`: the id of the part of the page that the answer replaces, "" for the usual one.
     """
 
     title: str
@@ -42,6 +43,9 @@ class ActionResult:
     clients: tuple[dict[str, Any], ...] = ()
     ask: dict[str, Any] | None = None
     again: dict[str, str] | None = None
+    field: str = ""
+    tools: dict[str, list[str]] | None = None
+    instead: str = ""
 
 
 class Form:

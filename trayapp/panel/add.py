@@ -12,12 +12,13 @@ from typing import Any
 
 import anyio.to_thread
 
-from trayapp.model.errors import MultiMcpError
+from trayapp.model.errors import MultiMcpError, UsageError
 from trayapp.model.text import count
 from trayapp.panel.actions import Action, ActionResult, Form
 from trayapp.panel.host import PanelHost
 from trayapp.panel.pages import Context, Page
 from trayapp.service.verb_process import run_verb
+from trayapp.wire.control import LIST, SNAPSHOT
 
 LOOK_S = 45.0
 ADD_S = 150.0  # the first start of a server may include its download
@@ -43,7 +44,8 @@ async def add_page(page: Page) -> Context:
 async def find_servers(host: PanelHost, what: str) -> ActionResult:
     """Return the servers that a text names, with everything that would run."""
     done = await _run_add(host, {"what": what}, "--dry-run")
-    found = tuple(done["servers"])
+    known = await _server_names(host)
+    found = tuple({**one, "taken": one["name"] in known, "is_way": done["ways"]} for one in done["servers"])
     if len(found) == 1:
         return ActionResult("", proposals=found)
     several = (
@@ -58,22 +60,39 @@ async def look(host: PanelHost, form: Form) -> ActionResult:
 
 
 async def add(host: PanelHost, form: Form) -> ActionResult:
-    """Add the server that the page showed, with the values from its form."""
+    """Add the server that the page showed, with the values from its form.
+
+    The answer takes the place of its proposal, or of all proposals if they were ways to run the same server.
+    """
+    pick, name = int(form.text("pick")[:4]), form.get("name").strip()
+    if name in await _server_names(host):  # before its secrets are kept
+        raise UsageError(f"A server named {name} already exists", "Choose another name", field="name")
     asked = {
-        "what": form.text("what"), "pick": int(form.text("pick")[:4]), "seen": form.text("seen"),
-        "name": form.get("name").strip(), "values": form.below("arg."),
+        "what": form.text("what"), "pick": pick, "seen": form.text("seen"), "name": name,
+        "values": form.below("arg."),
     }  # fmt: skip
     done = await _run_add(host, asked)
-    name = str(done["name"])
+    name, instead = str(done["name"]), "proposals" if form.get("is_way") else f"proposal-{pick}"
     if done.get("error"):
-        return ActionResult(f"Added {name}; it does not work yet", str(done["error"]), wrong=True, server=name)
-    tools = f": {count(done['tools'], 'tool')}" if done.get("tools") is not None else ""
+        return ActionResult(
+            f"Added {name}; it does not work yet", str(done["error"]), wrong=True, server=name, instead=instead
+        )
+    tools: dict[str, list[str]] = {}
+    for row in await host.ask(LIST, {"server": name, "classes": True}):
+        if not row["stale"]:
+            tools.setdefault(row["class"], []).append(row["name"])
+    number = f": {count(done['tools'], 'tool')}" if done.get("tools") is not None else ""
     found = await anyio.to_thread.run_sync(partial(run_verb, ["connect"], host.environ, LOOK_S))
     clients = found.get("clients", []) if isinstance(found, dict) else []
     if any(one["state"] in ("connected", "drifted") for one in clients):
         clients = []  # the user knows how to connect them
     readable = tuple(one for one in clients if one["state"] != "unreadable")
-    return ActionResult(f"Added {name}{tools}", server=name, clients=readable)
+    return ActionResult(f"Added {name}{number}", server=name, clients=readable, tools=tools, instead=instead)
+
+
+async def _server_names(host: PanelHost) -> set[str]:
+    """Return the names that a new server cannot have."""
+    return {one["name"] for one in (await host.ask(SNAPSHOT, {}))["servers"]}
 
 
 async def _run_add(host: PanelHost, form: dict[str, Any], *more: str) -> Any:

@@ -181,9 +181,10 @@ class Panel:
             said = await action(self._host, Form(values))
         except (MultiMcpError, RpcError) as error:
             said = error_result(error)
-        await reply.html(
-            render("said.html", said=said), more=[(b"hx-trigger", b"panel-changed")] if said.changed else []
-        )
+        more = [(b"hx-trigger", b"panel-changed")] if said.changed else []
+        if said.instead:
+            more += [(b"hx-retarget", f"#{said.instead}".encode()), (b"hx-reswap", b"outerHTML")]
+        await reply.html(render("said.html", said=said), more=more)
 
     async def _send_events(self, query: dict[str, str], receive: Any, reply: PanelResponse) -> None:
         """Tell the page when to reload, until the client disconnects. `query`: `seen`, the news that the page contains,
@@ -289,7 +290,7 @@ MORE_PAGES = {"add": add_page, "setup": setup_page, "help": help_page}
 def error_result(error: MultiMcpError | RpcError) -> ActionResult:
     """Return an error in words for people."""
     if isinstance(error, MultiMcpError):
-        return ActionResult(redacted(error.title), redacted(error.hint), wrong=True)
+        return ActionResult(redacted(error.title), redacted(error.hint), wrong=True, field=error.field)
     hint = error.data.get("hint", "") if isinstance(error.data, dict) else ""
     return ActionResult(redacted(error.message), redacted(str(hint)), wrong=True)
 

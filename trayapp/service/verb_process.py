@@ -43,5 +43,5 @@ def run_verb(argv: Sequence[str], environ: Mapping[str, str], timeout_s: float, 
         return answer
     failure = answer.get("error") if isinstance(answer, dict) else None
     if isinstance(failure, dict) and failure.get("title"):
-        raise MultiMcpError(str(failure["title"]), str(failure.get("hint", "")))
+        raise MultiMcpError(str(failure["title"]), str(failure.get("hint", "")), str(failure.get("field", "")))
     raise MultiMcpError(f"It failed (exit code {done.returncode})", f"Try it on a terminal: {name}")

@@ -113,6 +113,28 @@ document.addEventListener("click", (event) => {
   document.getElementById("said").replaceChildren();
   if (from) from.focus();
 });
+// A message about one value stands beside its field, which gets the focus, until the form is sent again.
+document.addEventListener("htmx:afterSwap", ({ target }) => {
+  const note = target instanceof Element && target.querySelector("[data-field]");
+  const form = note && note.closest("form");
+  const field = form && form.elements.namedItem(note.dataset.field);
+  if (!field) return;
+  note.id = `${field.id}-fault`;
+  field.setAttribute("aria-invalid", "true");
+  field.setAttribute("aria-describedby", note.id);
+  field.closest("label").after(note);
+  field.focus();
+});
+document.addEventListener("htmx:beforeRequest", ({ target }) => {
+  for (const field of target.querySelectorAll("[aria-invalid]")) {
+    document.getElementById(field.getAttribute("aria-describedby")).remove();
+    field.removeAttribute("aria-invalid");
+    field.removeAttribute("aria-describedby");
+  }
+});
+document.addEventListener("click", (event) => {
+  if (event.target.closest("[data-dismiss]")) event.target.closest("section").remove();
+});
 // The tab's title also shows the number of calls that wait for an answer.
 document.addEventListener("htmx:sseMessage", (event) => {
   if (event.target.id !== "waiting") return;
