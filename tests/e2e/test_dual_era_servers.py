@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,13 @@ def quick() -> Iterator[list[str]]:
 
 
 @pytest.fixture(scope="module")
+def listening_of() -> Iterator[Callable[[str], str]]:
+    """Return the address of an SDK's server. Sessions over HTTP share nothing but the process, so tests share it, too."""
+    with ExitStack() as stack:
+        yield cache(lambda sdk: stack.enter_context(listening(argv_of(sdk, "http", REFERENCE))))
+
+
+@pytest.fixture(scope="module")
 def expected_of() -> dict[tuple[str, str], Expected]:
     """Return the outcomes of direct clients by SDK and transport, so that they are collected once."""
     return {}
@@ -69,18 +77,12 @@ async def _expected(direct: Way, calls: tuple[str, ...]) -> Expected:
     return found
 
 
-@contextmanager
-def server_of(sdk: str, transport: str, quick: list[str]) -> Iterator[dict[str, Any]]:
-    """Yield an entry of servers.yaml."""
-    argv = [*(quick if transport == "stdio" else REFERENCE), f"--{transport}"]
-    if sdk == "typescript":
-        require_file(MODULES / "@modelcontextprotocol" / "server" / "package.json", REMEDY)
-        argv = [node(), str(Path(__file__).parent / "era_server.mjs"), str(MODULES), transport]
-    if transport == "stdio":
-        yield {"command": argv, "cwd": str(ROOT)}
-    else:
-        with listening(argv) as url:
-            yield {"url": url, "type": "http"}
+def argv_of(sdk: str, transport: str, python: list[str]) -> list[str]:
+    """Return the command line of an SDK's server; `python` is the start of that of Python's."""
+    if sdk == "python":
+        return [*python, f"--{transport}"]
+    require_file(MODULES / "@modelcontextprotocol" / "server" / "package.json", REMEDY)
+    return [node(), str(Path(__file__).parent / "era_server.mjs"), str(MODULES), transport]
 
 
 class Way:
@@ -155,6 +157,7 @@ async def _roots(context: Any) -> types.ListRootsResult:
 async def test_whoever_came_first_a_client_of_the_other_era_gets_what_it_gets_direct(
     gateway: Gateway,
     quick: list[str],
+    listening_of: Callable[[str], str],
     expected_of: dict[tuple[str, str], Expected],
     sdk: str,
     transport: str,
@@ -163,24 +166,26 @@ async def test_whoever_came_first_a_client_of_the_other_era_gets_what_it_gets_di
 ) -> None:
     """The first one has used the server, and is idle or gone; then come the other era's, then its own again."""
     second, calls = MODERN if first == OLDER else OLDER, CALLS[sdk]
-    with server_of(sdk, transport, quick) as entry:
-        gateway.write({"s": entry}, http={"port": 0})
-        gateway.start()
-        await gateway.known()
-        direct = Way(gateway, entry, "", {})
-        by_shim = Way(gateway, {"command": [*own_command(), "stdio"]}, "s_", {})
-        by_http = Way(gateway, {"url": url_of(gateway)}, "s_", headers_of(gateway))
-        if (sdk, transport) not in expected_of:
-            expected_of[sdk, transport] = await _expected(direct, calls)
-        expected = expected_of[sdk, transport]
-        async with AsyncExitStack() as idle:
-            async with AsyncExitStack() as stack:
-                found = await by_shim.outcomes("python", first, calls, stack if gone else idle)
-                assert found == expected["python", first]
-            for mode in (second, first):
-                for client, way in (("python", by_http), ("typescript", by_shim)):
-                    async with AsyncExitStack() as stack:
-                        assert await way.outcomes(client, mode, calls, stack) == expected[client, mode]
+    entry: dict[str, Any] = {"command": argv_of(sdk, transport, quick), "cwd": str(ROOT)}
+    if transport == "http":
+        entry = {"url": listening_of(sdk), "type": "http"}
+    gateway.write({"s": entry}, http={"port": 0})
+    gateway.start()
+    await gateway.known()
+    direct = Way(gateway, entry, "", {})
+    by_shim = Way(gateway, {"command": [*own_command(), "stdio"]}, "s_", {})
+    by_http = Way(gateway, {"url": url_of(gateway)}, "s_", headers_of(gateway))
+    if (sdk, transport) not in expected_of:
+        expected_of[sdk, transport] = await _expected(direct, calls)
+    expected = expected_of[sdk, transport]
+    async with AsyncExitStack() as idle:
+        async with AsyncExitStack() as stack:
+            found = await by_shim.outcomes("python", first, calls, stack if gone else idle)
+            assert found == expected["python", first]
+        for mode in (second, first):
+            for client, way in (("python", by_http), ("typescript", by_shim)):
+                async with AsyncExitStack() as stack:
+                    assert await way.outcomes(client, mode, calls, stack) == expected[client, mode]
 
 
 @pytest.mark.parametrize("revision", [OLDER_REVISION, MODERN])
