@@ -1,6 +1,7 @@
-"""A parent that has loaded the command line and forks for each run of it: the imports are most of what a run costs.
+"""A parent that has loaded a program and forks for each run of it: the imports are most of what a run costs.
 
-`python forks.py NAME` listens on the abstract socket NAME; tests/cli/start.py hands it a run. It ends with its stdin.
+`python forks.py NAME MODULE` listens on the abstract socket NAME; tests/cli/start.py hands it a run of MODULE's `main`.
+It ends with its stdin.
 Never here: what a run is asked for.
 """
 
@@ -17,18 +18,20 @@ import socket
 import sys
 import threading
 import time
-from typing import IO
-
-import trayapp.cli
-from trayapp import __main__ as program
+from typing import IO, Any
 
 STREAMS = (("stdin", "r", "strict"), ("stdout", "w", "strict"), ("stderr", "w", "backslashreplace"))
 
 
 def main() -> None:
     """Fork a child for everyone who asks, until stdin ends."""
-    for module in pkgutil.iter_modules(trayapp.cli.__path__):
-        importlib.import_module(f"trayapp.cli.{module.name}")
+    program = importlib.import_module(sys.argv[2])
+    importlib.import_module("anyio._backends._asyncio")  # else the first event loop of each run would load it
+    if program.__package__ == "trayapp":
+        import trayapp.cli
+
+        for module in pkgutil.iter_modules(trayapp.cli.__path__):
+            importlib.import_module(f"trayapp.cli.{module.name}")
     gc.freeze()  # what all children share stays shared
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for a child
     with socket.socket(socket.AF_UNIX) as listener:
@@ -39,11 +42,11 @@ def main() -> None:
             asking = listener.accept()[0]
             if os.fork() == 0:
                 listener.close()
-                _run(asking)
+                _run(asking, program)
             asking.close()
 
 
-def _run(asking: socket.socket) -> None:
+def _run(asking: socket.socket, program: Any) -> None:
     """Run the program with the streams, arguments, environment and folder of whoever asks. They hear the exit code."""
     data, ends, _, _ = socket.recv_fds(asking, 1 << 16, 3)
     while len(data) < 4 + int.from_bytes(data[:4], "big"):

@@ -54,18 +54,19 @@ def environment(home: Path, **more: str) -> dict[str, str]:
 
 
 @cache
-def quick_program() -> list[str]:
-    """Return the command of a program that begins and ends as PROGRAM does, in a fork of one that has its imports.
+def quick_program(module: str = "trayapp.__main__") -> list[str]:
+    """Return the command of a program that begins and ends as that module does, in a fork of one that has its imports.
 
-    They take most of a run's time. Elsewhere than on Linux it is PROGRAM itself. Not for tests of what is imported, of
-    the interpreter's own variables, or of signals: whoever is started here only waits for the fork.
+    They take most of a run's time. Elsewhere than on Linux it is the program itself. Not for tests of what is imported,
+    of the interpreter's own variables, or of signals: whoever is started here only waits for the fork.
     """
     if sys.platform != "linux":
-        return PROGRAM
-    name = f"multi-mcp-tests-{os.getpid()}"
+        return PROGRAM if module == "trayapp.__main__" else [sys.executable, "-m", module]
+    name = f"multi-mcp-tests-{os.getpid()}-{module}"
     kept = {key: value for key, value in os.environ.items() if not key.startswith("MULTI_MCP_")}  # no home's process
     env = kept | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    parent = subprocess.Popen([sys.executable, FORKS, name], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    command, pipe = [sys.executable, FORKS, name, module], subprocess.PIPE
+    parent = subprocess.Popen(command, env=env, stdin=pipe, stdout=pipe)
     atexit.register(parent.communicate)  # the end of its stdin is its own
     assert parent.stdout is not None
     assert parent.stdout.readline()

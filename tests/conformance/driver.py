@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -130,7 +130,7 @@ async def everything_by_name(client: Client) -> None:
 
 
 async def calls_of_the_scenario(client: Client) -> None:
-    for wanted in CONTEXT["toolCalls"]:
+    for wanted in context()["toolCalls"]:
         await client.call(wanted["name"], wanted["arguments"])
 
 
@@ -161,7 +161,12 @@ WORK: dict[str, Callable[[Client], Awaitable[None]]] = {
     "sep-2322-client-request-state": carry_on,
     "json-schema-2020-12-preservation": send_back_a_schema,
 }
-CONTEXT: Message = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}"))
+
+
+def context() -> Message:
+    """Return what the suite says about the scenario."""
+    found: Message = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
+    return found
 
 
 # -- the gateway and its user ----------------------------------------------------------------------------------------
@@ -180,7 +185,8 @@ async def control(method: str, **params: Any) -> Any:
 async def configure(server: str, address: str) -> None:
     """Add the scenario's server, as anybody who may use the gateway can."""
     entry: Message = {"name": server, "url": address, "type": "http"}
-    entry |= {key: CONTEXT[key] for key in ("client_id", "client_secret") if key in CONTEXT}
+    known = context()
+    entry |= {key: known[key] for key in ("client_id", "client_secret") if key in known}
     await manage("POST", "", entry)
 
 
@@ -226,7 +232,7 @@ async def until_it_works(client: Client, work: Callable[[Client], Awaitable[None
         await sign_in(client.server)
 
 
-async def main(address: str, *, cold: bool) -> None:
+async def run(address: str, *, cold: bool) -> None:
     """Run one scenario."""
     scenario, revision = os.environ["MCP_CONFORMANCE_SCENARIO"], os.environ["MCP_CONFORMANCE_PROTOCOL_VERSION"]
     server = f"s{os.getpid()}"  # short: tools' names have their full length
@@ -254,18 +260,17 @@ async def carry_out(scenario: str, revision: str, server: str, address: str | No
             tasks.cancel_scope.cancel()
 
 
-def run() -> NoReturn:
-    """End at once, whatever is still going on."""
-    code = 1
+def main() -> int:
+    """Run the client. Return 1 if the scenario failed."""
     try:
-        anyio.run(partial(main, sys.argv[-1], cold=sys.argv[1] == "--cold"))
-        code = 0
+        anyio.run(partial(run, sys.argv[-1], cold=sys.argv[1] == "--cold"))
     except BaseException:  # noqa: BLE001 (the boundary of this process, which says what it was)
         traceback.print_exc()
-    finally:
-        sys.stderr.flush()
-        os._exit(code)
+        return 1
+    return 0
 
 
 if __name__ == "__main__":
-    run()
+    code = main()
+    sys.stderr.flush()
+    os._exit(code)  # at once, whatever is still going on

@@ -7,8 +7,8 @@ ports out again, and a server at an address where somebody signed in before is a
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +16,7 @@ from typing import NamedTuple
 import pytest
 
 from devtools.places import NPM_SUITE, ROOT
+from tests.cli.running import quick_program
 from tests.conformance.auth_client import DOCUMENT
 from tests.e2e.gateway import Gateway, gateway_in
 from tests.servers import REMEDY
@@ -26,7 +27,7 @@ pytestmark = [pytest.mark.requirement("auth-conformance"), pytest.mark.timeout(1
 SCENARIO_MS = 90_000
 SUITE_S = 170.0
 NO_BUS = "unix:path=/nowhere"  # sign-ins live in memory
-CLIENT = f'"{sys.executable}" -m tests.conformance.auth_client'
+CLIENT = "tests.conformance.auth_client"
 
 SUITE = (
     "metadata-default metadata-var1 metadata-var2 metadata-var3 basic-cimd scope-from-www-authenticate "
@@ -66,7 +67,8 @@ def site(home: Path) -> Iterator[Gateway]:
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: f"{run.version}-{run.which[1]}")
 def test_the_auth_scenarios_of_the_official_suite_pass(site: Gateway, run: Run, tmp_path: Path) -> None:
     suite = require_file(NPM_SUITE / "node_modules" / f"conformance-{run.version}" / "dist" / "index.js", REMEDY)
-    argv = [node(), str(suite), "client", "--command", f"{CLIENT} {','.join(run.expected.split())}", *run.which]
+    client = shlex.join([*quick_program(CLIENT), ",".join(run.expected.split())])
+    argv = [node(), str(suite), "client", "--command", client, *run.which]
     argv += ["--timeout", str(SCENARIO_MS), "--output-dir", str(tmp_path)]
     ran = subprocess.run(argv, env=site.env, cwd=ROOT, capture_output=True, encoding="utf-8", timeout=SUITE_S)
     judged = {name: verdict(name, tmp_path) for name in run.expected.split()}

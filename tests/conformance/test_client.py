@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+from tests.cli.running import quick_program
 from tests.conformance.suite import PASSED, WHOLE_RUN_S, Key, Run, run_client
 from tests.e2e.cell import MODERN
 from tests.e2e.gateway import gateway_in
 
-DRIVER = [sys.executable, "-m", "tests.conformance.driver"]
+DRIVER = "tests.conformance.driver"
 DOCUMENT = "https://conformance-test.local/client-metadata.json"  # the suite's sign-in services know that address
 
 FROM_COLD = ["http-standard-headers", "http-custom-headers", "http-invalid-tool-headers", "request-metadata"]
@@ -33,7 +33,9 @@ def required(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Run]:
         with gateway_in(tmp_path_factory.mktemp("home"), forked=True) as gateway:
             gateway.write({}, http={"enabled": True, "port": 0, "token": False}, client_metadata_url=DOCUMENT)
             gateway.start()
-            return run_client(tmp_path_factory.mktemp("run"), DRIVER, gateway.env, "--requirements", revision)
+            return run_client(
+                tmp_path_factory.mktemp("run"), quick_program(DRIVER), gateway.env, "--requirements", revision
+            )
 
     return run
 
@@ -72,6 +74,6 @@ def test_a_server_that_was_known_before_any_client_passes_the_scenarios_of_the_n
         gateway.start()
         for scenario in FROM_COLD:
             selection = ["--scenario", scenario, "--spec-version", MODERN]
-            cold = run_client(tmp_path / scenario, [*DRIVER, "--cold"], gateway.env, *selection)
+            cold = run_client(tmp_path / scenario, [*quick_program(DRIVER), "--cold"], gateway.env, *selection)
             assert cold.wrong() == {}
             assert passed(cold) == [key for key in passed(required(MODERN)) if key[0] == scenario] != []

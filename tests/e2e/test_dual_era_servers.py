@@ -57,7 +57,7 @@ def quick() -> Iterator[list[str]]:
 
 @pytest.fixture(scope="module")
 def listening_of() -> Iterator[Callable[[str], str]]:
-    """Return the address of an SDK's server. Sessions over HTTP share nothing but the process, so tests share it, too."""
+    """Return the address of an SDK's server: sessions over HTTP share nothing but the process."""
     with ExitStack() as stack:
         yield cache(lambda sdk: stack.enter_context(listening(argv_of(sdk, "http", REFERENCE))))
 
