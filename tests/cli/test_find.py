@@ -52,6 +52,18 @@ def use(person: Person, server: FakeRegistry) -> None:
     person.env["MULTI_MCP_PASSPHRASE"] = "of the tests"
 
 
+@pytest.mark.requirement("registry-find")
+def test_of_too_many_names_the_exact_one_comes_first_and_that_some_are_missing_is_said(person: Person) -> None:
+    with registry(*(entry(f"a.a/wiki-{number}") for number in range(20)), entry("zz.acme/wiki")) as server:
+        use(person, server)
+        server.page_most = 1
+        said = json.loads(person.says("find", "--json", "wiki").stdout)
+        told = person.says("find", "wiki").stderr
+    cut = "Only the first 10 names with wiki were read, and all whose last part begins with it"
+    assert (said["servers"][0]["name"], said["found"], said["cut"], said["problem"]) == ("zz.acme/wiki", 21, cut, None)
+    assert f"{cut}: give more of the name" in told
+
+
 @pytest.mark.requirement("registry-find", "registry-status")
 def test_what_is_found_is_listed_with_its_status(person: Person) -> None:
     old = entry("io.github.a/wiki-old", status="deprecated", why="Use com.acme/wiki-mcp\x1b[2J")

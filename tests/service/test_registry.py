@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,16 +14,19 @@ import pytest
 
 from tests.fixtures.registry import FakeRegistry, entry, registry
 from trayapp.model.errors import MultiMcpError
-from trayapp.service.registry import FRESH_S, KEPT_S, LARGEST, ServerRegistry
+from trayapp.service import web
+from trayapp.service.registry import FRESH_S, KEPT_S, LARGEST, PAGES_MOST, SEARCH_S, ServerRegistry
 
 
 class Clock:
-    """Says when it is."""
+    """Says when it is, each time so many seconds later."""
 
-    def __init__(self) -> None:
+    def __init__(self, step: float = 0.0) -> None:
         self.time = 1_800_000_000.0
+        self.step = step
 
     def __call__(self) -> float:
+        self.time += self.step
         return self.time
 
 
@@ -42,8 +47,78 @@ def test_all_pages_are_read_and_the_best_comes_first(tmp_path: Path) -> None:
         assert found.entries[0].name == "com.example/files"
         assert [query.get("cursor") for query in queries(server)] == [None, "at-100", "at-200"]
         assert {query["version"] for query in queries(server)} == {"latest"}
+        assert found.cut == ""
+
+
+@pytest.mark.requirement("registry-find")
+def test_an_exact_match_behind_too_many_others_is_found_and_what_was_not_read_is_said(tmp_path: Path) -> None:
+    many = [entry(f"io.github.someone{number}/my-wiki") for number in range(25)]
+    named_so = [entry(f"io.github.someone{number}/wiki-{number}") for number in range(15)]
+    rows = [
+        *many,
+        *named_so,
+        entry("zz.acme/wiki"),
+        entry("zz.acme/wiki-mcp"),
+        entry("zz.old/wiki", status="deprecated"),
+    ]
+    with registry(*rows) as server:
         server.page_most = 1
-        assert len(ServerRegistry(server.address, tmp_path / "other").find("files").entries) == 10  # pages end
+        found = named(server, tmp_path).find("Wiki")
+        assert [one.name for one in found.entries[:2]] == ["zz.acme/wiki", "io.github.someone0/my-wiki"]
+        assert len(found.entries) == PAGES_MOST + 18
+        assert found.cut == "Only the first 10 names with wiki were read, and all whose last part begins with it"
+        asked = len(server.asked)
+        assert named(server, tmp_path).find("wiki").cut == found.cut  # a kept answer says so, too
+        assert len(server.asked) == asked
+        server.rows = [*rows[:-3], *rows, *rows]
+        assert named(server, tmp_path / "more").find("wiki").cut == "Only the first 10 names with wiki were read"
+        whole = named(server, tmp_path / "whole").find("ZZ.acme/wiki")
+        assert (whole.entries[0].name, whole.cut) == ("zz.acme/wiki", "")
+
+
+@pytest.mark.requirement("registry-find")
+def test_a_whole_name_is_asked_for_by_itself_behind_too_many_others(tmp_path: Path) -> None:
+    with registry(*(entry(f"a.a/wiki-{number}") for number in range(11)), entry("a.a/wiki")) as server:
+        server.page_most = 1
+        found = named(server, tmp_path).find("a.a/wiki")
+        assert (found.entries[0].name, found.cut) == ("a.a/wiki", "Only the first 10 names with a.a/wiki were read")
+
+
+@pytest.mark.requirement("registry-find")
+def test_a_slow_registry_is_not_asked_for_page_after_page(tmp_path: Path) -> None:
+    clock = Clock(SEARCH_S * 0.6)
+    with registry(*(entry(f"a.a/x-{number}") for number in range(5))) as server:
+        server.page_most = 1
+        found = named(server, tmp_path, clock).find("x")
+    assert found.cut == "Only the first 2 names with x were read"
+
+
+@pytest.mark.requirement("registry-cached")
+@pytest.mark.parametrize(
+    ("sends", "why"),
+    [(b"", "It does not answer within 0.1 s"), (b"x", "It ends the connection without a valid answer")],
+)
+def test_a_registry_that_stays_silent_is_told_in_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sends: bytes, why: str
+) -> None:
+    monkeypatch.setattr(web, "STEP_S", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
+        answered = pool.submit(_accepted, listener, sends)
+        silent = ServerRegistry(f"http://127.0.0.1:{listener.getsockname()[1]}", tmp_path)
+        with pytest.raises(MultiMcpError, match=rf"Cannot ask the registry .*: {why}") as caught:
+            silent.find("x")
+        assert "Try again later" in caught.value.hint
+        answered.result().close()
+
+
+def _accepted(listener: socket.socket, sends: bytes) -> socket.socket:
+    """Accept a connection, and answer with these bytes and the end of the connection, or with nothing."""
+    connection, _ = listener.accept()
+    if sends:
+        connection.recv(4096)
+        connection.sendall(sends)
+        connection.close()
+    return connection
 
 
 @pytest.mark.requirement("registry-find")

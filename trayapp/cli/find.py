@@ -43,7 +43,8 @@ def find_verb(words: tuple[str, ...], limit: int, as_json: bool) -> None:
             }
             for one in shown
         ]  # fmt: skip
-        print_json({"servers": rows, "found": len(found.entries), "old_s": found.old_s, "problem": found.why or None})
+        whole = {"found": len(found.entries), "cut": found.cut or None}
+        print_json({"servers": rows} | whole | {"old_s": found.old_s, "problem": found.why or None})
         return
     note_old(found)
     if not shown:
@@ -62,6 +63,8 @@ def find_verb(words: tuple[str, ...], limit: int, as_json: bool) -> None:
     note(one_line(f"To add one: multi-mcp add {shown[0].name if len(shown) == 1 else 'NAME'}"))
     if len(found.entries) > limit:
         note(f"{count(len(found.entries) - limit, 'more server')}: give more words, or --limit")
+    if found.cut:
+        note(one_line(f"{found.cut}: give more of the name"))
 
 
 def note_old(answer: RegistryAnswer) -> None:

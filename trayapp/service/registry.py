@@ -12,7 +12,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote, urlencode, urlsplit
@@ -27,7 +27,9 @@ Status = Literal["active", "deprecated", "deleted"]
 FRESH_S = 3600.0  # an answer of the last hour is not requested again
 KEPT_S = 7 * 86_400.0  # a younger answer is updated with later changes; an older one is requested again completely
 PAGE = 100  # entries; the registry's own maximum
-PAGES_MOST = 10  # for one word; a search with more results needs another word
+PAGES_MOST = 10  # for one word
+LAST_PARTS_MOST = 40  # pages for names whose part after the slash begins with the word, if PAGES_MOST were not all
+SEARCH_S = 20.0  # after this time no further page of a search is requested
 WORDS_MOST = 4
 LARGEST = 8 << 20  # bytes of a page; a page of 100 entries has about 200,000
 ENTRY_LARGEST = 100_000  # characters of one entry
@@ -58,11 +60,29 @@ class RegistryEntry:
 
 @dataclass(frozen=True, slots=True)
 class RegistryAnswer:
-    """An answer of the registry. If it is from the cache because of an error: `old_s` its age, `why` the error."""
+    """An answer of the registry. If it is from the cache because of an error: `old_s` its age, `why` the error.
+
+    `cut`: which matches were not read; "" if it has them all.
+    """
 
     entries: tuple[RegistryEntry, ...]
     old_s: float | None = None
     why: str = ""
+    cut: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A cached answer: its time, its rows, and whether the registry has further ones."""
+
+    at: float
+    rows: list[Any]
+    cut: bool
+
+
+def _answer(word: str, kept: _Kept) -> RegistryAnswer:
+    cut = f"Only the first {len(kept.rows):,} names with {word} were read" if kept.cut else ""
+    return RegistryAnswer(tuple(_entries(kept.rows)), cut=cut)
 
 
 class ServerRegistry:
@@ -76,7 +96,13 @@ class ServerRegistry:
     def find(self, text: str) -> RegistryAnswer:
         """Return the entries that match the words, best first: found by name, ranked by all their text."""
         words = list(dict.fromkeys(text.lower().split()))[:WORDS_MOST]
-        answers = [self._search(word) for word in words]
+        answers = [self._search(word, PAGES_MOST) for word in words]
+        cuts = []
+        for word, answer in zip(words, tuple(answers), strict=True):
+            if answer.cut:
+                exact = self._exact(word)
+                answers.append(exact)
+                cuts.append(answer.cut if exact.cut else f"{answer.cut}, and all whose last part begins with it")
         found = {entry.name: entry for answer in answers for entry in answer.entries}
         ranked = sorted(found.values(), key=lambda entry: _rank(entry, words))
         oldest = max(
@@ -84,7 +110,16 @@ class ServerRegistry:
             key=lambda answer: answer.old_s or 0.0,
             default=RegistryAnswer(()),
         )
-        return RegistryAnswer(tuple(ranked), oldest.old_s, oldest.why)
+        return RegistryAnswer(tuple(ranked), oldest.old_s, oldest.why, "; ".join(cuts))
+
+    def _exact(self, word: str) -> RegistryAnswer:
+        """Return the entries that a search with too many results may have missed although the word names them."""
+        whole = "/" in word
+        try:
+            answer = self.entry(word) if whole else self._search(f"/{word}", LAST_PARTS_MOST)
+        except MultiMcpError:  # the registry has no such entry, or it stopped answering
+            return RegistryAnswer((), cut=word)
+        return replace(answer, cut=word) if whole else answer
 
     def entry(self, name: str, version: str = "") -> RegistryAnswer:
         """Return the entry of that name in the given version, by default the latest."""
@@ -103,33 +138,39 @@ class ServerRegistry:
         self._keep(key, [raw])
         return answer
 
-    def _search(self, word: str) -> RegistryAnswer:
+    def _search(self, word: str, most: int) -> RegistryAnswer:
+        """Return the entries with the word in their names, from at most so many pages."""
         key = f"/v0.1/servers?{urlencode({'search': word, 'version': 'latest', 'limit': PAGE})}"
         kept = self._kept(key)
-        if kept is not None and self._now() - kept[0] < FRESH_S:
-            return RegistryAnswer(tuple(_entries(kept[1])))
+        if kept is not None and self._now() - kept.at < FRESH_S:
+            return _answer(word, kept)
         since = ""  # time of the last change among the kept rows, by the registry's clock
-        if kept is not None and self._now() - kept[0] < KEPT_S:
-            times = [_official(row).get("updatedAt") for row in kept[1] if isinstance(row, dict)]
+        if kept is not None and self._now() - kept.at < KEPT_S:
+            times = [_official(row).get("updatedAt") for row in kept.rows if isinstance(row, dict)]
             valid = [time for time in times if isinstance(time, str) and re.fullmatch(r"[0-9T:.Z+-]{10,40}", time)]
             since = max(valid, default="")
         try:
             if kept is not None and since:
-                changed = self._pages(f"{key}&{urlencode({'updated_since': since})}")
-                rows = list({str(_server(row).get("name")): row for row in [*kept[1], *changed]}.values())
+                changed, more = self._pages(f"{key}&{urlencode({'updated_since': since})}", most)
+                rows = list({str(_server(row).get("name")): row for row in [*kept.rows, *changed]}.values())
+                cut = kept.cut or more
             else:
-                rows = self._pages(key)
+                rows, cut = self._pages(key, most)
         except WebError as error:
-            return self._kept_answer(key, error)
-        self._keep(key, rows)
-        return RegistryAnswer(tuple(_entries(rows)))
+            return self._kept_answer(key, error, word)
+        self._keep(key, rows, cut)
+        return _answer(word, _Kept(self._now(), rows, cut))
 
-    def _pages(self, path: str) -> list[Any]:
-        """Return the rows of all pages. A repeated cursor ends them. Raises WebError."""
+    def _pages(self, path: str, most: int) -> tuple[list[Any], bool]:
+        """Return the rows of the pages, and True if there are further ones. A repeated cursor ends them.
+
+        Raises WebError.
+        """
         rows: list[Any] = []
         seen = {""}
         cursor = ""
-        for _ in range(PAGES_MOST):
+        until = self._now() + SEARCH_S
+        for _ in range(most):
             page = read_json(self._address + path + (f"&{urlencode({'cursor': cursor})}" if cursor else ""), LARGEST)
             listed = page.get("servers", 7) if isinstance(page, dict) else 7
             if not isinstance(listed, list | None):
@@ -138,12 +179,14 @@ class ServerRegistry:
             metadata = page.get("metadata")
             following = metadata.get("nextCursor") if isinstance(metadata, dict) else None
             if not isinstance(following, str) or following in seen or len(following) > CURSOR_LONGEST:
-                break
+                return rows, False
             cursor = following
             seen.add(cursor)
-        return rows
+            if self._now() > until:
+                break
+        return rows, True
 
-    def _kept_answer(self, key: str, error: WebError) -> RegistryAnswer:
+    def _kept_answer(self, key: str, error: WebError, word: str = "") -> RegistryAnswer:
         kept = self._kept(key)
         host = urlsplit(self._address).netloc
         if kept is None:
@@ -151,24 +194,27 @@ class ServerRegistry:
                 f"Cannot ask the registry {host}: {one_line(error.title)[:200]}",
                 "Try again later, or paste the server's own snippet: multi-mcp add WHAT",
             ) from None
-        return RegistryAnswer(tuple(_entries(kept[1])), max(0.0, self._now() - kept[0]), one_line(error.title)[:200])
+        return replace(_answer(word, kept), old_s=max(0.0, self._now() - kept.at), why=one_line(error.title)[:200])
 
     # --- cached answers
 
     def _file(self, key: str) -> Path:
         return self._folder / f"{hashlib.sha256((self._address + key).encode()).hexdigest()[:32]}.json"
 
-    def _kept(self, key: str) -> tuple[float, list[Any]] | None:
+    def _kept(self, key: str) -> _Kept | None:
         try:
             raw = read_bytes(self._file(key), LARGEST * 2)
             found = json.loads(raw) if raw and len(raw) <= LARGEST * 2 else None
         except (StorageError, ValueError, RecursionError):
             return None
         at, rows = (found.get("at"), found.get("rows")) if isinstance(found, dict) else (None, None)
-        return (float(at), rows) if isinstance(at, int | float) and isinstance(rows, list) else None
+        if not isinstance(found, dict) or not isinstance(at, int | float) or not isinstance(rows, list):
+            return None
+        return _Kept(float(at), rows, found.get("cut") is True)
 
-    def _keep(self, key: str, rows: list[Any]) -> None:
-        data = json.dumps({"at": self._now(), "rows": [row for row in rows if _is_small(row)]}).encode()
+    def _keep(self, key: str, rows: list[Any], cut: bool = False) -> None:
+        kept = {"at": self._now(), "rows": [row for row in rows if _is_small(row)], "cut": cut}
+        data = json.dumps(kept).encode()
         with suppress(OSError, StorageError):  # without a usable cached answer, it is requested again
             make_folder(self._folder)
             replace_file(self._file(key), data)
@@ -177,18 +223,19 @@ class ServerRegistry:
                 path.unlink(missing_ok=True)
 
 
-def _rank(entry: RegistryEntry, words: list[str]) -> tuple[int, int, int, int, str]:
+def _rank(entry: RegistryEntry, words: list[str]) -> tuple[int, bool, int, int, int, str]:
     """Return the sort key of an entry.
 
-    By status, active first. Then by the number of words found in its text, as whole words in name or title, and in the
-    name after the slash. Last by name.
+    By status, active first. Then an entry whose name, or its part after the slash, is exactly the words. Then by the
+    number of words found in its text, as whole words in name or title, and in the name after the slash. Last by name.
     """
     own = entry.name.partition("/")[2].lower()
     text = f"{entry.name} {entry.title} {entry.description}".lower()
     parts = set(re.split(r"[^a-z0-9]+", f"{own} {entry.title.lower()}"))
+    exact = [entry.name.lower()] == words or [part for part in re.split(r"[^a-z0-9]+", own) if part] == words
     return (
-        _ORDER.index(entry.status), -sum(word in text for word in words), -sum(word in parts for word in words),
-        -sum(word in own for word in words), entry.name,
+        _ORDER.index(entry.status), not exact, -sum(word in text for word in words),
+        -sum(word in parts for word in words), -sum(word in own for word in words), entry.name,
     )  # fmt: skip
 
 

@@ -66,8 +66,12 @@ def _answer(address: str, accept: str) -> Iterator[HTTPResponse]:
     except WebError:
         raise
     except (OSError, HTTPException) as error:
-        reason = getattr(error, "reason", None)
-        raise WebError(str(getattr(reason, "strerror", None) or reason or type(error).__name__)) from None
+        reason = getattr(error, "reason", None) or error
+        if isinstance(reason, TimeoutError):
+            raise WebError(f"It does not answer within {STEP_S:g} s") from None
+        if isinstance(reason, HTTPException):
+            raise WebError("It ends the connection without a valid answer") from None
+        raise WebError(str(getattr(reason, "strerror", None) or reason or type(reason).__name__)) from None
 
 
 def _pieces(answer: HTTPResponse, largest: int, limit_s: float) -> Iterator[bytes]:
