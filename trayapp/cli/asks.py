@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -36,9 +35,8 @@ def asks_verb(watch: bool, as_json: bool) -> None:
         else:
             say(*lines(found["asks"]), *always_lines(found["always"]))
         return
-    polls = sys.platform != "win32" and sys.stdout is not None
     with gateway(timeout=None) as client:
-        _watch(client.watch(await_input if polls else lambda source: None), as_json)
+        _watch(client.watch(await_input), as_json)
     raise NoGatewayError("The gateway ended")
 
 

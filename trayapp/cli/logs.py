@@ -7,8 +7,6 @@ OSError.
 from __future__ import annotations
 
 import os
-import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -119,10 +117,7 @@ def followed(log: LogFile, wait: Callable[[], None]) -> Iterator[list[str]]:
 
 def pause() -> None:
     """Wait FOLLOW_S seconds. Raises BrokenPipeError as soon as the reader of stdout is gone (not on Windows)."""
-    if sys.platform == "win32" or sys.stdout is None:
-        time.sleep(FOLLOW_S)
-    else:
-        await_input(None, FOLLOW_S)
+    await_input(None, FOLLOW_S)
 
 
 class LogFile:

@@ -15,6 +15,7 @@ import os
 import re
 import select
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TextIO
@@ -164,10 +165,14 @@ def waiting(text: str, quiet: bool = False) -> Iterator[None]:
 
 
 def await_input(source: int | None, seconds: float | None = None) -> None:
-    """Wait until the descriptor `source` is readable, for at most `seconds`. Not for Windows.
+    """Wait until the descriptor `source` is readable, for at most `seconds`.
 
-    Raises BrokenPipeError as soon as the reader of stdout is gone.
+    Raises BrokenPipeError as soon as the reader of stdout is gone. On Windows and without stdout, which cannot be
+    watched, only wait `seconds`.
     """
+    if sys.platform == "win32" or sys.stdout is None:
+        time.sleep(seconds or 0.0)
+        return
     poll, printed = select.poll(), sys.stdout.fileno()
     poll.register(printed, 0)  # no events requested: a closed reader is always reported
     if source is not None:

@@ -68,8 +68,7 @@ def status_verb(watch: bool, tokens: bool, as_json: bool) -> None:
             say_import_hint()
         return
     with gateway(timeout=None) as client:
-        polls = sys.platform != "win32" and sys.stdout is not None
-        watched(client.watch(await_input if polls else lambda source: None), as_json)
+        watched(client.watch(await_input), as_json)
     raise NoGatewayError("The gateway ended")
 
 
