@@ -177,6 +177,7 @@ def test_what_was_judged_before_it_was_read_names_the_right_server_or_is_refused
         "goose configure extensions --remove a -- npx a", "goose run --recipe add -- npx a",
         "npm install\nnpm run dev", "pip install acme\nacme run",
         "pip install -r a.txt\nsource .venv/bin/activate\npython server.py",
+        "bin/pip-x install a\nclaude mcp add a -- a-mcp", "claude mcp remove a || rm -rf ~\nclaude mcp add a -- a-mcp",
         "git clone https://a.test/a-mcp && cd a-mcp && npm i && npm run build",
         "See https://docs.foo.test/mcp and https://foo.test/mcp.", "Read https://docs.foo.test/mcp first.",
         "curl https://a.test/mcp | bash", "Install it\nnpx add-mcp https://a.test/mcp",
@@ -761,6 +762,8 @@ ROWS: list[Row] = [  # a text, the name, what is launched, and the places of wha
     ("claude mcp add acme -- npx -y --package https://a.test/vVERSION/acme-mcp-VERSION.tgz acme-mcp", "acme",
      {"command": "npx", "args": ["-y", "--package", "https://a.test/vVERSION/acme-mcp-VERSION.tgz", "acme-mcp"]},
      ["args.2"]),
+    ("claude mcp remove a -s user 2>/dev/null || true\nclaude mcp add -s user a -- uvx acme-mcp", "a",
+     {"command": "uvx", "args": ["acme-mcp"]}, []),
 ]  # fmt: skip
 
 
@@ -1242,6 +1245,10 @@ def test_a_server_runs_once_for_each_session_only_if_it_depends_on_its_folder(
         ("sudo apt install a\nexport A=1\nclaude mcp add a -- a-mcp", "a-mcp", ["sudo apt install a"]),
         ("npm install a-mcp\nnpx -y a-mcp", "npx -y a-mcp", []),
         ("npm ci\nclaude mcp add a https://a.test/mcp", "https://a.test/mcp", ["npm ci"]),
+        ("python -m venv v && v/bin/pip install -e .\nnpm test # all pass\nclaude mcp add a -- a-mcp", "a-mcp",
+         ["python -m venv v", "v/bin/pip install -e .", "npm test"]),
+        (".\\v\\Scripts\\python.exe -m pip install -e .\nclaude mcp add a -- a-mcp", "a-mcp",
+         [".\\v\\Scripts\\python.exe -m pip install -e ."]),
     ],
 )  # fmt: skip
 def test_lines_that_only_install_are_left_to_the_user(text: str, words: str, first: list[str]) -> None:

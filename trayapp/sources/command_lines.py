@@ -88,6 +88,7 @@ _WINDOWS_PROGRAM = re.compile(r"[A-Za-z]:[\\/](?:(?!\.(?:exe|cmd|bat)\s).)*\.(?:
 _BUILT = re.compile(r"(?:[\w.-]+/)*(?:bin|release|debug|build|dist)/[\w.-]+")  # a program below the present folder
 _CHECKS = re.compile(  # beside a line that adds
     r"(?:npx (?:-y )?)?[@\w./~-]+ mcp (?:list|ls|get|remove|log(?:in|out)|auth|test|enable|status|tools)\b[\w -]*"
+    r"(?:2> ?/dev/null ?)?(?:\|\| true)?"
     r"|(?:which|where|command -v) [\w.-]+|\S.* --(?:help|version)|(?:claude|codex|gemini|qwen) (?:doctor|update)"
     r"|/mcp|claude|codex|gemini|qwen|copilot|opencode"
     r"|(?:(?:claude|gemini|qwen|copilot) (?:-p|--print|--prompt)|codex exec) .+"
@@ -95,7 +96,8 @@ _CHECKS = re.compile(  # beside a line that adds
 # Lines that install, fetch or build something, and do nothing else: people run them before the one that counts.
 _PREPARES = re.compile(
     r"""(?x) (?:sudo\s+)? (?:
-      (?: (?:(?:python[\d.]*|py)\ -m\ )? pip[\d.]*\ (?:--?[\w-]+\ )*install | (?:python[\d.]*|py)\ -m\ venv
+      (?: (?:[\w./\\~-]*[/\\])? (?:(?:python[\d.]*|py)(?:\.exe)?\ -m\ )? pip[\d.]*(?:\.exe)?\ (?:--?[\w-]+\ )*install
+        | (?:python[\d.]*|py)\ -m\ venv | (?:npm|pnpm|yarn|bun)\ (?:run\ )?test | pytest | (?:cargo|go|make)\ test
         | pipx\ (?:install|ensurepath|upgrade) | uv\ (?:sync|venv|lock|add|tool\ install|pip\ install|python\ install)
         | (?:npm|pnpm|yarn|bun)\ (?:--?[\w-]+\ )*(?:ci|i|install|add|global\ add|link|(?:run\ )?build(?:[:-][\w:-]+)?)
         | (?:npx|uvx|bunx)\ (?:-y\ |--yes\ )?playwright\ install | (?:conda|mamba)\ (?:env\ )?(?:create|install)
