@@ -8,6 +8,7 @@ import anyio
 
 from trayapp.backends.clock import Clock
 
+# What servers announce is collected before that: backends/maintenance.
 BROADCAST_DELAY_S = 0.02  # changes within this time are broadcast together: one list_changed, one snapshot
 BROADCAST_REST = 10  # relative to the last broadcast's duration: broadcasts then take at most a tenth of the time
 

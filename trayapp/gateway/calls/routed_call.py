@@ -1,4 +1,7 @@
-"""Route one request of a client to a backend, and its answer back with the client's request id."""
+"""Route one request of a client to a backend, and its answer back with the client's request id.
+
+A call that is lost with its server is sent again or explained here.
+"""
 
 from __future__ import annotations
 

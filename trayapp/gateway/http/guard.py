@@ -1,7 +1,8 @@
 """Access control for HTTP, before anything of a request is read (PRODUCT 14).
 
 A page in the user's browser can send requests to 127.0.0.1. Host and Origin tell its requests apart (DNS rebinding).
-The token keeps out other users and programs.
+The token keeps out other users and programs. server.py limits a request that never ends, streams.py a client that
+does not read.
 """
 
 from __future__ import annotations
