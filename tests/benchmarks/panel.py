@@ -54,13 +54,14 @@ CLIENTS = ("claude-code", "codex", "cursor")
 PAGES = {"Overview": "", "Tools": "tools", "Activity": "activity", "AI tools": "clients", "Health": "health"}
 FILTERS = {"words": "words=invoice", "a tool": "tool=create_invoice", "failures": "failed=yes", "no call": "words=zzz"}
 SEARCHES = {"one letter": "q=s", "two words": "q=create+invoice", "nothing": "q=zzzz"}
-# Milliseconds from the request until the first byte and the first paint, and the page's bytes. A redirect counts.
+# Milliseconds from the request until the first byte and the first paint, and the page's bytes. A redirect and the
+# connection count.
 PAINTED = """() => new Promise(done => new PerformanceObserver((list, one) => {
   const painted = list.getEntriesByName("first-contentful-paint")[0];
   if (!painted) return;  // a background alone
   one.disconnect();
   const asked = performance.getEntriesByType("navigation")[0];
-  const began = asked.redirectStart || asked.requestStart;
+  const began = asked.redirectStart || asked.fetchStart;
   done([asked.responseStart - began, painted.startTime - began, asked.encodedBodySize]);
 }).observe({type: "paint", buffered: true}))"""
 # Milliseconds until the page has what it asked for.
@@ -354,7 +355,7 @@ def root(page: Page) -> str:
 
 
 def floor(browser: Browser, wait_s: float) -> Sequence[float]:
-    """Return what the browser takes by itself for a page of one heading behind a redirect, as PAINTED has it.
+    """Return what the browser takes by itself for a page of one heading, as PAINTED has it.
 
     `wait_s`: how long its tab is open before.
     """
@@ -362,7 +363,7 @@ def floor(browser: Browser, wait_s: float) -> Sequence[float]:
         context = browser.new_context()
         page = context.new_page()
         time.sleep(wait_s)
-        page.goto(f"{address}enter")
+        page.goto(address)
         took: Sequence[float] = page.evaluate(PAINTED)
         context.close()
         return took
@@ -376,13 +377,7 @@ def served(body: bytes) -> Iterator[str]:
         """It."""
 
         def do_GET(self) -> None:
-            """Send it, or the way to it as the panel's link does."""
-            if self.path == "/enter":
-                self.send_response(303)
-                self.send_header("Location", "/")
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-                return
+            """Send it."""
             self.send_response(200)
             self.send_header("Content-Type", "text/html")
             self.send_header("Content-Length", str(len(body)))

@@ -66,10 +66,9 @@ class Scene:
     async def signed_in(self) -> tuple[str, str]:
         """Return a cookie's header and the token for changes."""
         async with httpx2.AsyncClient(verify=NO_CERTIFICATES) as http:
-            came = await http.get(await self.link())
-            assert came.status_code == 303
-            cookie = came.headers["set-cookie"].partition(";")[0]
-            page = await http.get(f"{self.root}/panel/", headers={"Cookie": cookie})
+            page = await http.get(await self.link())
+        assert page.status_code == 200
+        cookie = page.headers["set-cookie"].partition(";")[0]
         return cookie, page.text.partition('name="panel-token" content="')[2].partition('"')[0]
 
     async def open(self, browser: Browser, path: str = "", **more: Any) -> Page:

@@ -240,6 +240,21 @@ async def test_names_and_descriptions_of_a_megabyte_of_html_break_nothing(chromi
         assert (made.elsewhere, made.errors) == ([], [])
 
 
+@pytest.mark.requirement("panel-sign-in")
+async def test_a_link_is_answered_with_the_first_page_which_can_be_loaded_again(chromium: Browser, home: Path) -> None:
+    async with scene(home, Odd(home, "odd")) as made:
+        context = await chromium.new_context()
+        made.contexts.append(context)
+        page, asked = await context.new_page(), list[str]()
+        page.on("request", lambda one: asked.append(one.url) if one.is_navigation_request() else None)
+        link = await made.link()
+        await page.goto(link)
+        assert asked == [link]  # a redirect is one more
+        assert (page.url, await page.evaluate("history.length")) == (f"{made.root}/panel/", 2)
+        await page.reload()
+        await expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+
+
 @pytest.mark.requirement("panel-guarded")
 async def test_no_other_page_shows_the_panel_in_a_frame(chromium: Browser, home: Path) -> None:
     async with scene(home, Odd(home, "odd")) as made:

@@ -76,7 +76,7 @@ def test_the_link_alone_is_printed_and_opens_the_panel_once(gateway: Gateway) ->
     assert (done.returncode, done.stderr) == (0, "")
     browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
     with browser.open(done.stdout.strip()) as answer:
-        assert (urlsplit(answer.url).path, "<h1>Overview</h1>" in answer.read().decode()) == ("/panel/", True)
+        assert "<h1>Overview</h1>" in answer.read().decode()
     with pytest.raises(urllib.error.HTTPError, match="401"):
         urllib.request.urlopen(done.stdout.strip())
 

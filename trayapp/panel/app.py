@@ -133,9 +133,13 @@ class Panel:
         if cookie is None:
             await reply.html(render("signin.html", used=bool(code)), 401)
             return
-        value = f"{name_of(scope)}={cookie}; Path={ROOT}; HttpOnly; SameSite=Strict".encode()
-        page = f"{ROOT}/add?{urlencode({'what': what})}#found" if what else f"{ROOT}/"
-        await reply.send(b"", 303, "", [(b"location", page.encode()), (b"set-cookie", value), NO_STORE])
+        value = f"{name_of(scope)}={cookie}; Path={ROOT}; HttpOnly; SameSite=Strict"
+        reply.more = [(b"set-cookie", value.encode())]
+        if what:
+            page = f"{ROOT}/add?{urlencode({'what': what})}#found"
+            await reply.send(b"", 303, "", [(b"location", page.encode()), NO_STORE])
+        else:  # the page itself: a redirect would be one more request of the browser. Its script corrects the address
+            await self._send_page("", {}, cookie, False, reply)
 
     async def _send_page(
         self, path: str, query: dict[str, str], cookie: str, is_news: bool, reply: PanelResponse
@@ -229,12 +233,13 @@ class Panel:
 
 
 class PanelResponse:
-    """One HTTP response. `ended`: it takes no page any more."""
+    """One HTTP response. `more`: further headers. `ended`: it takes no page any more."""
 
     def __init__(self, scope: Any, send: Any) -> None:
         self._head = scope["method"] == "HEAD"
         self._send = send
         self._begun = False
+        self.more: Sequence[Line] = ()
         self.ended = False
 
     async def html(self, text: str, status: int = 200, more: Sequence[Line] = ()) -> None:
@@ -265,7 +270,7 @@ class PanelResponse:
 
     async def _start(self, status: int, headers: Sequence[Line]) -> None:
         self._begun = True
-        await self._send({"type": "http.response.start", "status": status, "headers": [*HEADERS, *headers]})
+        await self._send({"type": "http.response.start", "status": status, "headers": [*HEADERS, *self.more, *headers]})
 
     async def _send_body(self, body: bytes, *, more: bool) -> None:
         self.ended = self.ended or not more

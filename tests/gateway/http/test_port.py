@@ -17,6 +17,7 @@ import pytest
 
 from tests.gateway.http.place import TOKEN, Place, place, until
 from tests.patience import stretched
+from trayapp.gateway.http import server
 from trayapp.gateway.http.port import TOKEN_NAME, ClientTokens, PanelRequests, bind
 from trayapp.model.config import HttpSettings
 from trayapp.wire.control import PANEL
@@ -295,6 +296,25 @@ async def test_a_link_that_is_asked_for_while_the_port_opens_leads_to_the_open_p
 
         link = (await PanelRequests(gateway, settle).handlers[PANEL]({}))["url"]
         assert link.startswith(f"http://127.0.0.1:{port_of(at)}/panel/enter?code=")
+
+
+async def test_the_server_is_loaded_with_the_link_and_not_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = anyio.Event()
+
+    async def serve(*_: Any, **__: Any) -> None:
+        loaded.set()
+        await anyio.sleep_forever()
+
+    monkeypatch.setattr(server, "serve", serve)
+    async with place(tmp_path) as at:
+        at.made.gateway.http_url = at.urls[-1]
+        await anyio.wait_all_tasks_blocked()
+        assert not loaded.is_set()
+        await PanelRequests(at.made.gateway, at.port.settle).handlers[PANEL]({})
+        with anyio.fail_after(stretched(10.0)):
+            await loaded.wait()
 
 
 def is_open(port: int) -> bool:

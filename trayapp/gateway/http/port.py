@@ -87,6 +87,7 @@ class HttpPort:
         self._url: str | None = None
         self._settled = anyio.Event()  # the port is as wanted, or cannot be
         self._settled.set()
+        self._expected = anyio.Event()  # a client is about to connect, or has connected
 
     def follow(self, settings: HttpSettings) -> None:
         """Open, move or close the port if the settings have changed."""
@@ -97,7 +98,11 @@ class HttpPort:
             self._news.set()
 
     async def settle(self) -> None:
-        """Wait until the port is open, moved or closed as the settings ask, or until it is known to be impossible."""
+        """Wait until the port is open, moved or closed as the settings ask, or until it is known to be impossible.
+
+        Those who ask are about to connect, so the server is loaded now.
+        """
+        self._expected.set()
         while not self._settled.is_set():
             await self._settled.wait()
 
@@ -137,13 +142,25 @@ class HttpPort:
                 log.warning("%s. %s", self._gateway.http_problem.message, self._gateway.http_problem.hint)
             self._tell(f"http://{HOST}:{bound.port}/mcp", settled)
             try:
-                await anyio.wait_readable(bound.sock)
+                await self._expect_client(bound.sock)
                 server = await anyio.to_thread.run_sync(import_module, "trayapp.gateway.http.server")
                 access = server.Access(token if settings.token else "", self._owner_token(), place)
                 await server.serve(self._gateway, self._file, bound.sock, access, panel=self._panel)
             finally:
                 self._tokens.release()
                 self._gateway.http_problem = None
+
+    async def _expect_client(self, sock: socket.socket) -> None:
+        """Wait until a client connects, or is about to."""
+
+        async def connect() -> None:
+            await anyio.wait_readable(sock)
+            self._expected.set()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(connect)
+            await self._expected.wait()
+            tasks.cancel_scope.cancel()
 
 
 def taken_port(bound: BoundPort, wanted: int, place: str) -> Problem:
