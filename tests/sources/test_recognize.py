@@ -762,6 +762,10 @@ ROWS: list[Row] = [  # a text, the name, what is launched, and the places of wha
     ("claude mcp add acme -- npx -y --package https://a.test/vVERSION/acme-mcp-VERSION.tgz acme-mcp", "acme",
      {"command": "npx", "args": ["-y", "--package", "https://a.test/vVERSION/acme-mcp-VERSION.tgz", "acme-mcp"]},
      ["args.2"]),
+    ("extensions:\n  a:\n    type: streamable_http\n    uri: http://10.0.0.1/mcp\n  developer: { type: builtin }", "a",
+     {"url": "http://10.0.0.1/mcp"}, []),
+    ('{"a": {"url": "https://a.test/mcp", "oauth": {"clientId": "x-1", "clientSecret": "${EXAMPLE_SECRET}"}}}', "a",
+     {"url": "https://a.test/mcp"}, []),
     ("claude mcp remove a -s user 2>/dev/null || true\nclaude mcp add -s user a -- uvx acme-mcp", "a",
      {"command": "uvx", "args": ["acme-mcp"]}, []),
 ]  # fmt: skip

@@ -38,7 +38,7 @@ _TYPES = {"http": "http", "streamable-http": "http", "streamable_http": "http", 
 TRANSPORTS = frozenset(_TYPES)  # for a server at a URL
 _REMOTE = frozenset((*_TYPES, "remote"))
 _LOCAL = frozenset(("stdio", "local"))
-_NO_SERVER = ("builtin", "platform", "frontend", "inline_python")  # extensions that are built into Goose
+NO_SERVER = ("builtin", "platform", "frontend", "inline_python")  # extensions that are built into Goose
 # read elsewhere, or useful only in the client
 _QUIET = frozenset(
     ("name", "description", "source", "gallery", "version", "bundled", "env_vars", "display_name", "icon")
@@ -80,7 +80,7 @@ def convert(client: Client, raw: Any, context: Context) -> ConvertedEntry | None
     """
     if not isinstance(raw, Mapping):
         raise ValueError("it is not a mapping")
-    if raw.get("type") in _NO_SERVER:
+    if raw.get("type") in NO_SERVER:
         return None
     raw = _of_its_type({str(key): value for key, value in flat(raw).items()})  # a YAML key may be a number
     try:

@@ -13,6 +13,7 @@ from typing import Any
 
 from trayapp.clients import jsonc, toml_file, yaml_file
 from trayapp.clients.conversion import (
+    NO_SERVER,
     TRANSPORTS,
     convert,
     inputs_of,
@@ -534,6 +535,7 @@ def _held(document: Mapping[str, Any], levels: int) -> Iterator[tuple[str, Mappi
                 for name, raw in inside.items()
                 if not (raw is None or (isinstance(raw, str) and _NO_KEY.fullmatch(str(name))))
                 and not (isinstance(raw, Mapping) and raw.get("command") in ("...", "\u2026"))
+                and not (isinstance(raw, Mapping) and raw.get("type") in NO_SERVER)
                 and not (isinstance(raw, Mapping) and all(_NO_KEY.fullmatch(str(one)) or one in elided for one in raw))
             }
             if inside and all(_is_server(raw) for raw in inside.values()):

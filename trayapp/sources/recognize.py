@@ -162,18 +162,17 @@ def recognize(
             raise _program_error(text) or inner from None
         if not found:
             raise _program_error(text) or error from None
-    names = [name_for(one.entry) if _NO_NAME(one.name) and _has_program(one) else one.name for one in found]
+    elsewhere = {"command", "package", "url"}  # in whose place the author has written something
+    names = [
+        name_for(one.entry) if _NO_NAME(one.name) and not elsewhere & {want.name for want in one.wants} else one.name
+        for one in found
+    ]
     names = [short_name(name) if is_registry_name(name) else _NOT_IN_NAME.sub("-", name) for name in names]
     found = [with_folder(with_home(_with_localhost(one), home), exists) for one in found]
     return [
         replace(one, name=name, wants=with_paths_of_others(one, home, windows=windows, exists=exists))
         for one, name in zip(found, names, strict=True)
     ]
-
-
-def _has_program(source: Source) -> bool:
-    """Return True for a source whose author has written what is launched, not something in place of it."""
-    return all(want.name not in ("command", "package", "url") for want in source.wants)
 
 
 def _with_localhost(source: Source) -> Source:

@@ -700,6 +700,8 @@ _FLAGS = re.compile(r"-y|--yes|-it?|--rm|--stdio|--quiet|-q|--|--(?:allow|deny|n
 
 def _names_itself(name: str, text: str) -> bool:
     """Return True for a value that only says what belongs there: `API_KEY: TOKEN`, `ACCESS_TOKEN: cloud-token`."""
+    if _FOLDER.fullmatch(text):
+        return False  # a variable
     upper = name.upper().replace("-", "_")
     secret = _NOUN.search(upper) is not None
     if secret and (
