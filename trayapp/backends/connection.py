@@ -1,6 +1,7 @@
 """The life of one connection to a server: started once for all who wait, watched, and closed when idle.
 
-Its failures affect no other server; what becomes of the calls that it held is decided in gateway/calls/routed_call. Every change of state goes through model/lifecycle.
+Its failures affect no other server. Every change of state goes through model/lifecycle. What becomes of a call that
+is lost with it is decided in gateway/calls/routed_call.
 """
 
 from __future__ import annotations
