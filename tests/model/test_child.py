@@ -29,7 +29,7 @@ def test_every_pair_has_its_row_or_raises(state: ChildState, event: ChildEvent) 
     if (state, event) in NEXT:
         assert next_child_state(state, event) is NEXT[state, event]
     else:
-        with pytest.raises(TransitionError, match=f"Event {event} does not exist in state {state}"):
+        with pytest.raises(TransitionError, match=f"Event {event} is not allowed in state {state}"):
             next_child_state(state, event)
 
 

@@ -46,7 +46,7 @@ class Records(Protocol):
 
 
 class ChunkedRecords:
-    """Records stored in Entries."""
+    """Records over Entries: a text that is too long for one entry is stored in parts, with a manifest."""
 
     def __init__(self, entries: Entries) -> None:
         self._entries = entries

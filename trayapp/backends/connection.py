@@ -92,7 +92,7 @@ class Connection:
         self.error: ServerError | None = None
         self.live: Live | None = None
         self.in_flight = 0
-        self.tasks: dict[str, float] = {}  # unfinished ones by their ids -> by the clock, when the server may forget it
+        self.tasks: dict[str, float] = {}  # id of an unfinished task -> by the clock, when the server may forget it
         self.open_calls: dict[Call, None] = {}  # sessions' calls in flight, in the order in which they began
         self.announced: dict[str, set[Call]] = {}  # list_changed -> calls in flight at that time; the reader clears it
         self.own_requests = 0  # calls in flight from the command line or the gateway itself

@@ -176,7 +176,10 @@ def preview_source(what: str, *, as_json: bool, here: bool = True) -> None:
 
 
 def read_form(text: str) -> tuple[str, Answers]:
-    """Return the text and the answers in a JSON form. Values are never command-line arguments. Raises UsageError."""
+    """Return the source text and the answers in a form of the panel, in JSON. Raises UsageError.
+
+    It arrives on stdin: other processes can read command-line arguments, which would expose its secrets.
+    """
     try:
         form = json.loads(text)
         values = {str(name): str(value) for name, value in form.get("values", {}).items()}

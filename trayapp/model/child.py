@@ -74,7 +74,7 @@ def next_child_state(state: ChildState, event: ChildEvent) -> ChildState:
     try:
         return NEXT[state, event]
     except KeyError:
-        raise TransitionError(f"Event {event} does not exist in state {state}") from None
+        raise TransitionError(f"Event {event} is not allowed in state {state}") from None
 
 
 # A code without a row, or a signal, is a crash. 7 has no row: that process found another gateway running.

@@ -78,7 +78,7 @@ def next_state(state: State, event: Event) -> State:
     try:
         return NEXT[state, event]
     except KeyError:
-        raise TransitionError(f"Event {event} does not exist in state {state}") from None
+        raise TransitionError(f"Event {event} is not allowed in state {state}") from None
 
 
 RECONNECT_FIRST_S = 30.0

@@ -52,7 +52,7 @@ def facts_of(here: Address, there: Address) -> SocketFacts | None:
 
 
 def question(here: Address, there: Address) -> bytes:
-    """Return the message that asks for one socket."""
+    """Return the netlink message that asks the kernel about one socket."""
     addresses = b"".join(socket.inet_aton(host).ljust(16, b"\0") for host, _ in (here, there))
     body = (
         QUESTION.pack(socket.AF_INET, socket.IPPROTO_TCP, 0, 0, ANY_STATE)

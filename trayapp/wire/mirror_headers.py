@@ -1,7 +1,7 @@
 """HTTP headers that repeat parts of a request (MCP 2026-07-28, transports).
 
-These are its method, its name, and the arguments that a tool's input schema marks with `x-mcp-header`. Both the
-clients' side and the servers' side use this module.
+They repeat the method, the name of what is requested (`NAMED_BY`), and the arguments that a tool's input schema marks
+with `x-mcp-header`. Both the clients' side and the servers' side use this module.
 """
 
 from __future__ import annotations

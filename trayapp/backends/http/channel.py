@@ -432,7 +432,7 @@ async def http_client(launch: HttpLaunch, signer: RequestSigner | None) -> Async
 
 
 def signs_of_life() -> list[tuple[int, int, int]]:
-    """Return the socket options, of those this system knows, that make the kernel end a connection to a lost peer."""
+    """Return the socket options that make the kernel end a connection to a lost peer, if this system supports them."""
     tcp, ms = socket.IPPROTO_TCP, 1000
     wanted = [
         ("TCP_KEEPIDLE", SILENT_S),

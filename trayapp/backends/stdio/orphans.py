@@ -41,7 +41,7 @@ class ProcessTracker(Protocol):
         """Record that a server process was spawned with those variables."""
 
     def finish(self, pid: int) -> None:
-        """End what a stopped server left behind, then forget it. Blocks for seconds if anything was left."""
+        """End the processes that a stopped server left running, then forget it. Blocks for seconds if there are any."""
 
     def close(self) -> None:
         """Release everything at a clean end of the gateway, when all servers are stopped."""

@@ -52,7 +52,7 @@ def raw_words(server: str, tool: Mapping[str, Any]) -> list[str]:
 
 
 def keywords_of(server: str, tool: str, synonyms: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return the words that settings give to a tool: those of each key that is its name or a pattern like `pg/*`."""
+    """Return the words that `settings.synonyms` gives a tool, from each key that is its name or a matching pattern."""
     found: dict[str, None] = {}
     for key, words in synonyms.items():
         of, slash, pattern = key.rpartition("/")

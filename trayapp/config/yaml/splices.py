@@ -368,7 +368,7 @@ class Editor:
         if at is None and slot.parent.flow:
             self._note(slot.key.end, slot.key.end, ":" + new)
         elif at is None or slot.value.anchor is not None:
-            self.refuse(slot.key.line, f"{_last(slot.path)} has a value that cannot be filled in")
+            self.refuse(slot.key.line, f"{_last(slot.path)} has an empty value that cannot be replaced")
         else:
             said = slot.value.end > slot.value.start
             self._note(at, slot.value.end if said else at, new)

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 BATCH_MOST = 10_000  # queries in one request
 HITS_MOST = 1_000
 UNUSED_S = 30 * 86_400.0  # a tool not called for this long is named in the token counts
-PROJECT_WAIT_S = 5.0  # for a project's servers to list their tools: nearly all make it; one that hangs takes 30
+PROJECT_WAIT_S = 5.0  # for a project's servers to list their tools: nearly all do in time; one that hangs takes 30 s
 
 Asked = dict[str, Any]
 Note = Callable[[str], None]  # sends the user a line before the answer

@@ -51,9 +51,9 @@ def no_projects(folder: Path, user: Config) -> ProjectFinding:
 
 
 def look_with(trust: TrustStore, home: Path) -> Look:
-    """Return the Look of a real gateway. The bytes that are hashed for trust are those that are parsed.
+    """Return a Look that reads a folder's project file. The bytes hashed for trust are the bytes that are parsed.
 
-    A trusted file is laid over `user` again if the file, the approvals or `user` has changed.
+    The result for a trusted file is reused until the file, the approvals or `user` changes.
     """
     laid: dict[Path, tuple[object, tuple[Path, ...], Config, ProjectFinding]] = {}
 
