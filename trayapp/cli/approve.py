@@ -1,6 +1,6 @@
-"""The user's decisions about what servers changed or hide, and what projects start: `approve`, `inspect` and `trust`.
+"""Let the user decide on changed or suspicious tools and on projects' servers: `approve`, `inspect` and `trust`.
 
-Of a project's file, exactly the shown content is approved.
+The approval of a project file is valid for exactly the content that was shown.
 """
 
 from __future__ import annotations

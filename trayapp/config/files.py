@@ -182,7 +182,7 @@ def read_bytes(path: Path, limit: int) -> bytes | None:
     """Return at most `limit` + 1 bytes of a file, or None if it does not exist. Raises StorageError."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            raise StorageError(f"{path} is not a file", "Move it out of the way")
+            raise StorageError(f"{path} is not a file", "Move or rename it")
         with path.open("rb") as file:
             return file.read(limit + 1)
     except FileNotFoundError:

@@ -108,11 +108,13 @@ def filter_program(
     trace: bool = False,
     namespaces: bool = False,
 ) -> bytes:
-    """Return the filter for an architecture. `unix`: Unix sockets may be made.
+    """Return the filter for an architecture.
 
-    `tell`: the gateway decides on files' attributes and on threads, and hears of refused Unix sockets; without it, they
-    are refused. `trace`: every file that is opened or changed is reported, too. `namespaces`: the program sees no files
-    and processes but its own.
+    - `unix`: Unix sockets are allowed.
+    - `tell`: the gateway decides on calls that change files' attributes or threads, and is told of refused Unix sockets.
+      Without it, the filter refuses all of them.
+    - `trace`: calls that open or change a file are also reported.
+    - `namespaces`: the program sees only its own files and processes, so that calls on these are not checked.
     """
     at = list(ARCHITECTURES).index(name)
     refuse = ERROR | errno.EPERM

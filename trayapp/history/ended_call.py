@@ -41,7 +41,7 @@ class Caller(NamedTuple):
 
 
 def ends_of(frame: bytes) -> bytes:
-    """Return what is held of a large answer until its row is made."""
+    """Return the head and the tail of a large answer: all that is kept of it until it is recorded."""
     return frame[:HEAD_BYTES] + frame[-TAIL_BYTES:]
 
 

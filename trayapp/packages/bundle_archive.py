@@ -150,7 +150,7 @@ def _checked(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
         if keys[-1] in seen and not (entry.is_dir() and seen[keys[-1]]):
             raise _bad(f"{name!r} stands in it twice")
         if any(seen.get(key) is False for key in keys[:-1]):
-            raise _bad(f"{name!r} lies below a file")
+            raise _bad(f"{name!r} is inside a path that is also a file")
         seen |= dict.fromkeys(keys[:-1], True) | {keys[-1]: entry.is_dir()}
     return entries
 

@@ -877,7 +877,7 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
         refuse_verb([entry["command"], *entry["args"]])
         entry = with_passed(entry)
         kind += note
-    left_out = ("timeout",) if given.named("--timeout") else ()  # each client has another unit
+    left_out = ("timeout",) if given.named("--timeout") else ()  # its unit differs from client to client
     empty = [("env", name) for name, value in env.items() if not value and name not in own]
     wants = tuple(replace(one, stays=not one.required and one.keys in empty) for one in wanted(entry))
     return [Source(name or name_for(entry), entry, kind, wants, left_out)]

@@ -75,7 +75,7 @@ _NO_NAME = re.compile(r"<[^<>]+>|\{[^{}]+\}").fullmatch  # the author's `<name>`
 _COMMENTS = re.compile(r"\A(?:[ \t]*(?:#|//)[^\n]*(?:\n\s*|\Z))+")
 _IS_COMMENTED = re.compile(r"[^\n]*(?:(?:\n[ \t]*#[^\n]*)+|(?:\n[ \t]*\*(?:[ \t][^\n]*)?)+)").fullmatch
 _LAUNCHES = re.compile(r"""["'\s{](?:command|cmd|url|uri|serverUrl|httpUrl)["']?\s*:""")
-# A heading, a row of a table, an item of a list, a word with a capital letter, a word of another script.
+# How a line of prose begins: as a heading, a table row or a list item, with a capital letter or in another script.
 _SENTENCE = re.compile(
     r"(?:#{2,6}\s|[>|<]|\*\*|!?\[[^\]]+\]\(|[-=*_]{3,}$|[*+\u2022]\s|(?:-|\d+[.)])\s+(?:[A-Z*`\[]|[^\x00-\x7f])"
     r"|[A-Z][A-Za-z'\u2019-]*(?:[ ,.:;!?(]|$)|(?![A-Za-z_][\w.-]*:\s)[^\"'=]*[^\x00-\x7f][^\"'=]*$|`[^`]*`.*[^`]$"

@@ -308,7 +308,7 @@ def start_of(entry: Entry) -> Entry:
 
 
 def given_names(source: Source) -> set[str]:
-    """Return the names of the variables and headers that a source gives its server."""
+    """Return the names, in lower case, of the variables and headers that a source gives its server."""
     return {str(name).lower() for place in ("env", "headers") for name in source.entry.get(place) or {}}
 
 

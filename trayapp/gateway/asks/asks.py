@@ -203,7 +203,7 @@ class Asks:
         self._services = services
         self._open: dict[str, OpenAsk] = {}  # oldest first
         self._over: OrderedDict[str, str] = OrderedDict()
-        self._rounds: OrderedDict[str, tuple[str, float]] = OrderedDict()  # hash and time limit of each
+        self._rounds: OrderedDict[str, tuple[str, float]] = OrderedDict()  # allowed call -> its hash and deadline
         self._grants: WeakKeyDictionary[Any, set[tuple[str, str, str]]] = WeakKeyDictionary()
         self._watchers = 0
 

@@ -205,7 +205,7 @@ class Servers:
         return self.view_with(key).name_of(key) or key
 
     def forget_catalogs(self) -> None:
-        """Build every view's catalog again when it is next asked for."""
+        """Drop the catalog of every view. Each is built again when it is next requested."""
         for view in self._every_view():
             view.forget()
 

@@ -121,7 +121,7 @@ class VariantProbes:
         return [key for name in servers if (key := self._probe_for(name, kind)) is not None]
 
     def begin(self, servers: Iterable[str], kind: ClientKind) -> None:
-        """Begin to read these servers' lists for that kind of client, before one of them waits for the lists."""
+        """Begin to read these servers' lists for that kind of client, before a client of that kind waits for them."""
         for key in self.unread(servers, kind):
             self._left_s(key)
 
