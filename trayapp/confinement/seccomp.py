@@ -111,7 +111,7 @@ def filter_program(
     """Return the filter for an architecture.
 
     - `unix`: Unix sockets are allowed.
-    - `tell`: the gateway decides on calls that change files' attributes or threads, and is told of refused Unix sockets.
+    - `tell`: the gateway decides on calls that change file attributes or threads, and is told of refused Unix sockets.
       Without it, the filter refuses all of them.
     - `trace`: calls that open or change a file are also reported.
     - `namespaces`: the program sees only its own files and processes, so that calls on these are not checked.
