@@ -1,6 +1,6 @@
 """Real AI tools in a home of their own: their own `mcp list` sees the entry that connect wrote.
 
-Claude Code and Gemini CLI start the shim for it and say that it answers; others only list. None needs an account.
+Some start the shim for it and say that it answers; others only list. None needs an account.
 Never here: what connect writes (tests/clients).
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -211,22 +210,51 @@ def test_a_tool_of_node_sees_the_entry(person: Person, tmp_path: Path, client: s
     assert client != "qwen-code" or line.endswith("Connected"), said
 
 
-# All were tried and saw the entry (Codex 0.169.0: its command and "enabled"; OpenCode: "connected"; Copilot CLI:
-# "multi-mcp (local)"; Droid: "multi-mcp  stdio"; Amp: "multi-mcp  command"). They are 404, 350, 190, 294 and 97 MB: too
-# much for every run.
-LARGE = {
-    "codex": (".codex", "codex"), "opencode": (".config/opencode", "opencode"), "copilot-cli": (".copilot", "copilot"),
-    "droid": (".factory", "droid"), "amp": (".config/amp", "amp"),
+# Programs of Linux on x64, each in a package of its own: their file, as a person may have written it (the tool itself
+# adds what is missing of this), the package, the program, and what `mcp list` says of the entry. `connected`: they
+# started the shim and listed its tools. The others start nothing for it, and so prove where they read which form.
+# Tried by hand alone: Factory Droid (`multi-mcp  stdio`), which is 294 MB for such a line. Crush is not in npm: its
+# package there downloads it.
+PROGRAMS = {
+    "kilo": (
+        ".config/kilo/kilo.jsonc", '{\n\t// mine\n\t"$schema": "https://app.kilo.ai/config.json",\n'
+        '\t"permission": { "bash": "ask" }, /* asked */\n}\n',
+        "@kilocode/cli", "kilo", "connected",
+    ),
+    "opencode": (
+        ".config/opencode/opencode.jsonc", '{ "$schema": "https://opencode.ai/config.json" } // mine',
+        "opencode", "opencode", "connected",
+    ),
+    "codex": (".codex/config.toml", '# mine\nmodel = "x" # this one\n', "@openai/codex", "codex", "enabled"),
+    "copilot-cli": (
+        ".copilot/mcp-config.json", '{"mcpServers": {\n}}\n', "@github/copilot", "copilot", "(local)"
+    ),
+    "amp": (
+        ".config/amp/settings.json", '{\n  // mine\n  "amp.notifications.enabled": false\n}', "@ampcode/cli", "amp",
+        shim_command()[0],
+    ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("client", LARGE)
-def test_a_tool_that_is_installed_sees_the_entry(person: Person, tmp_path: Path, client: str) -> None:
-    folder, program = LARGE[client]
-    found = shutil.which(program)
-    if found is None:
-        pytest.skip(f"{program} is not on the PATH; it is too large to be installed for the tests")
-    (tmp_path / folder).mkdir(parents=True)
+# they ask for models, updates and accounts at their start
+ALONE = {
+    "HTTPS_PROXY": "http://127.0.0.1:9", "KILO_TELEMETRY_LEVEL": "off",
+    **{f"{tool}_DISABLE_{what}": "1" for tool in ("KILO", "OPENCODE") for what in ("MODELS_FETCH", "AUTOUPDATE")},
+}  # fmt: skip
+
+
+@pytest.mark.requirement("client-real")
+@pytest.mark.parametrize("client", PROGRAMS)
+def test_a_tool_sees_the_entry_until_it_is_taken_back(person: Person, tmp_path: Path, client: str) -> None:
+    name, before, package, program, sees = PROGRAMS[client]
+    argv = native(package, program)
+    file = tmp_path / name
+    file.parent.mkdir(parents=True)
+    file.write_text(before, encoding="utf-8")
     person.connect(client)
-    (line,) = [line for line in person.lists([found]).splitlines() if "multi-mcp" in line]
-    assert client != "codex" or (shim_command()[0] in line and " enabled " in line)
+    person.env |= ALONE
+    said = person.lists(argv)
+    (line,) = [line for line in said.splitlines() if "multi-mcp" in line.split()]
+    assert sees in line, said
+    done = run_cli(person.home, "disconnect", client, env=person.env)
+    assert (done.returncode, file.read_text(encoding="utf-8")) == (0, before), done.stderr
