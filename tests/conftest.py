@@ -35,11 +35,8 @@ TESTS = Path(__file__).parent
 YOUNG = 20_000  # objects before the garbage collector looks: as often as usual, it took 4 % of these processes' time
 SHORT_TMP = "/tmp" if os.name == "posix" else None
 
-# How long an example takes says how busy the machine is, not whether the code is right. Each run has other examples:
-# half of the usual number find as much in two runs.
-hypothesis_settings.register_profile(
-    "any-machine", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
-)
+# How long an example takes says how busy the machine is, not whether the code is right.
+hypothesis_settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 hypothesis_settings.load_profile("any-machine")
 
 

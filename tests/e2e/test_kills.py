@@ -19,7 +19,7 @@ from tests.e2e.cell import MODERN
 from tests.e2e.client import RawClient
 from tests.e2e.gateway import END_S, Gateway
 from tests.e2e.test_one_name import noted
-from tests.e2e.test_questions import FIXTURES, OLDER, Person, people, served
+from tests.e2e.test_questions import FIXTURES, OLDER, QUESTIONS, Person, people, served
 from tests.faults import world
 from tests.fixtures.odd import until
 from tests.patience import stretched
@@ -29,10 +29,8 @@ from trayapp.wire.control import STOP
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("bridge-who"), pytest.mark.timeout(300)]
 
 WAYS = [("shim", OLDER), ("shim", MODERN), ("http", MODERN), ("http", OLDER), ("sse", OLDER)]
-# Three sessions of each way, so that some shims are killed and some are left. Many more at once: test_questions.
-SESSIONS, QUESTIONS = 15, 10
 VICTIMS_REPLIES = 3  # of a client that is killed: its next question is open then
-BEGUN = 30  # calls that have their answer when somebody dies
+BEGUN = 60  # calls that have their answer when somebody dies
 # Of each way and each of two servers, so 26 a way; every other time the gateway dies, else the server.
 ROUNDS = 13 if world.LONG else 2
 LOOK_AGAIN_S = 0.1
@@ -102,7 +100,7 @@ async def test_after_a_kill_each_call_has_one_answer_or_one_error_and_no_answer_
 
 async def _killed_while_asked(gateway: Gateway, notes: Path, kill: Kill, stack: ExitStack) -> None:
     try:
-        async with people(gateway, WAYS, SESSIONS) as everybody, anyio.create_task_group() as tasks:
+        async with people(gateway, WAYS) as everybody, anyio.create_task_group() as tasks:
             for person in _victims(everybody) if kill is kill_clients else ():
                 person.replies = VICTIMS_REPLIES
             async with anyio.create_task_group() as calls:

@@ -15,12 +15,11 @@ import pytest
 from tests.e2e.cell import META, MODERN, capabilities
 from tests.e2e.client import RawClient, task_group
 from tests.e2e.gateway import Gateway
-from tests.faults.world import LONG
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("many-sessions"), pytest.mark.timeout(300)]
 
 SESSIONS = 50
-CALLS = 10_000 if LONG else 4_000
+CALLS = 10_000
 SEED = 20_260_728
 AT_ONCE = 8  # of one session
 # Progress and results are told apart by the protocol, on a connection that all share; log lines and questions of an

@@ -19,12 +19,11 @@ from tests.e2e.client import Conversation, RpcFailure, task_group
 from tests.e2e.gateway import Gateway
 from tests.e2e.http_client import http_client
 from tests.e2e.test_sdk_clients import headers_of, url_of
-from tests.faults.world import LONG
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("bridge-who"), pytest.mark.timeout(300)]
 
 SESSIONS = 24
-QUESTIONS = 20 if LONG else 12  # of each session, at once
+QUESTIONS = 20  # of each session, at once
 OLDER = "2025-11-25"
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 
