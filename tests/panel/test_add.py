@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, expect
 
-from tests.fixtures.odd import Odd
+from tests.fixtures.odd import Odd, until
 from tests.fixtures.registry import entry, registry
 from tests.packages.bundles import launched, make_bundle, manifest
 from tests.panel.scene import EVIL, assert_accessible, scene
@@ -167,6 +167,47 @@ async def test_each_server_of_a_snippet_stays_with_what_was_typed_until_it_is_ad
         words = "A server named one already exists"
         await expect(name).to_have_accessible_description(re.compile(words), timeout=STARTED_MS)
         assert (made.elsewhere, made.errors) == ([], [])
+
+
+@pytest.mark.requirement("panel-add", "secret-command", "pin-person")
+async def test_a_command_for_a_secret_is_shown_whole_and_approved_after_add_and_on_its_page(
+    chromium: Browser, home: Path
+) -> None:
+    command = f"echo {'far ' * 90}Teal"
+    env = {"PYTHONPATH": str(Path.cwd()), "PLACE": f"${{cmd:{command}}}"}
+    async with scene(home, Odd(home, "odd")) as made:
+        page = await made.open(chromium, "add")
+        await page.get_by_label("A snippet from any AI tool").fill(snippet(env=env))
+        await page.get_by_role("button", name="Show what would run").click()
+        await expect(page.get_by_label("What would run: sample")).to_contain_text(
+            f"runs for a secret: {command}", timeout=STARTED_MS
+        )
+        await page.get_by_role("button", name="Add sample").click()
+        shown = page.get_by_label("Commands of sample")
+        await expect(shown).to_have_text(command, timeout=STARTED_MS)
+        await assert_accessible(page, "added")
+        approvals = await made.open(chromium, "approvals")
+        await expect(approvals.get_by_label("Commands of sample")).to_have_text(command)
+        await assert_accessible(approvals, "approvals")
+        assert made.gateway.server("sample")["state"] == "failed"
+        await page.get_by_role("button", name="Approve the command of sample").click()
+        await expect(page.locator("#found")).to_contain_text("Approved", timeout=STARTED_MS)
+        await expect(page.locator("#found")).to_contain_text("clock")
+        await expect(shown).to_have_count(0)
+        await expect(approvals.get_by_text("Nothing needs your approval")).to_be_visible()
+        made.gateway.save(made.gateway.file.read_text().replace("Teal", "Jade"))
+        await approvals.reload()
+        await expect(approvals.get_by_label("Commands of sample")).to_have_text(command.replace("Teal", "Jade"))
+        made.gateway.save(made.gateway.file.read_text().replace("Jade", "Opal"))
+        await until(lambda: "Opal" in str(made.gateway.control("commands")))
+        await approvals.route(f"{made.root}/panel/approvals", lambda route: route.abort())  # as it was shown
+        approve = approvals.get_by_role("button", name="Approve the command of sample")
+        await approve.evaluate("(one, vals) => one.setAttribute('hx-vals', vals)", json.dumps(
+            {"server": "sample", "commands": [command.replace("Teal", "Jade")]}
+        ))  # fmt: skip
+        await approve.click()
+        await expect(approvals.get_by_role("status")).to_contain_text("The commands changed in the meantime")
+        assert made.errors == []
 
 
 @pytest.mark.requirement("panel-add", "registry-find", "registry-status")

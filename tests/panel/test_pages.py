@@ -122,7 +122,8 @@ async def test_only_a_tool_that_is_on_can_be_disabled_on_approvals(
 ) -> None:
     row = {"server": "shop", "tool": tool, "hash": "ab", "difference": ["+ <b>"], "findings": [], "held": True}
     known = [{"server": "shop", "name": tool, "switch": switch}] if switch else []
-    answers = {control.APPROVALS: {"rows": [row]}, control.ASKS: {"asks": []}, control.LIST: known}
+    nothing: dict[str, Any] = {control.ASKS: {"asks": []}, control.COMMANDS: {"rows": []}}
+    answers = {control.APPROVALS: {"rows": [row]}, control.LIST: known, **nothing}
     text = render(page="approvals", **await approvals(Page(host(tmp_path, answers), "", {})))
     assert ("Approve " + tool in text, "Disable " + tool in text) == (True, switch == "on")
     assert ("It is switched off" in text) is (switch == "off")

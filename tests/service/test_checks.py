@@ -187,6 +187,7 @@ def test_what_a_server_lacks_is_told_by_name_and_without_values(world: CheckCont
   path: {command: /nowhere/x}
   plain: {command: ./bin/data, cwd: "~"}
   kept: {command: tool, env: {A: "${keyring:github}"}}
+  printed: {command: tool, env: {A: "${cmd:op read op://vault/x}"}}
   web: {url: "https://example.com/${NO_URL}"}
 """,
     )
@@ -200,6 +201,7 @@ def test_what_a_server_lacks_is_told_by_name_and_without_values(world: CheckCont
         ("server.command", "problem", "path: there is no program /nowhere/x"),
         ("server.command", "problem", "plain: there is no program ./bin/data"),
         ("server.variables", "note", "kept: the secret github in the keyring was not checked"),
+        ("server.variables", "note", "printed: the command of a secret was not run: `op read op://vault/x`"),
         ("server.variables", "problem", "web: Variable NO_URL is not set"),
     ]
     assert SECRET not in str(findings)

@@ -18,7 +18,7 @@ import click
 
 from trayapp.cli.edit import own_config, own_store, own_trust, tell_gateway
 from trayapp.cli.options import ask, examples, json_option
-from trayapp.cli.output import Table, escape_unprintable, is_terminal, print_json, print_table, require_person, say
+from trayapp.cli.output import Table, is_terminal, print_json, print_table, require_person, say
 from trayapp.cli.shown_server import (
     environment_lines,
     gets,
@@ -34,7 +34,7 @@ from trayapp.config.layers.project import PROJECT_FILES, ProjectFile, project_fi
 from trayapp.config.problems import UnparsableError
 from trayapp.model.config import Config, ServerConfig
 from trayapp.model.errors import MultiMcpError, UsageError, problem_json
-from trayapp.model.text import clean, count, one_line, width
+from trayapp.model.text import clean, count, escape_unprintable, one_line, width
 from trayapp.wire.control import APPROVALS, APPROVE, INSPECT, RECONNECT
 
 INSPECT_TIMEOUT_S = 120.0  # enough to inspect thousands of tools
@@ -114,13 +114,7 @@ def _unapproved_commands(server: str) -> dict[str, list[str]]:
         config = own_config(own_store())
     except MultiMcpError:
         return {}  # problems of servers.yaml are reported elsewhere
-    store = own_trust()
-    found = {
-        name: [command for command in secret_commands(entry) if not store.is_approved(command)]
-        for name, entry in config.servers.items()
-        if server in ("", name)
-    }
-    return {name: commands for name, commands in found.items() if commands}
+    return own_trust().unapproved(entry for name, entry in config.servers.items() if server in ("", name))
 
 
 def _settle_commands(commands: Mapping[str, list[str]], *, agreed: bool, as_json: bool) -> bool:

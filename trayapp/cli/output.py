@@ -198,12 +198,6 @@ def safe_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def escape_unprintable(text: str) -> str:
-    """Return a whole text in one line, with escapes for characters that a terminal would not print."""
-    escapes = {"\x7f": "\\u007f"}  # JSON has no escape for it
-    return "".join(one if one.isprintable() else escapes.get(one) or json.dumps(one)[1:-1] for one in text)
-
-
 def json_text(value: Any, indent: int | None = 2) -> str:
     """Return readable JSON that is safe on a terminal: invisible characters are escaped."""
     return _UNSAFE_JSON.sub(

@@ -9,11 +9,11 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
-from trayapp.cli.output import escape_unprintable
 from trayapp.config.interpolate import keyring_names, secret_commands, variable_names
 from trayapp.inspection.hidden import folded
 from trayapp.model.config import STARTS_AT_ONCE, ServerConfig
 from trayapp.model.redact import REDACTED, redacted
+from trayapp.model.text import escape_unprintable
 
 # variables that decide which code a program loads, or from where
 _LOADS_CODE = re.compile(

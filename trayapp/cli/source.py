@@ -18,7 +18,7 @@ from typing import Any
 import click
 
 from trayapp.cli.find import note_old, own_registry
-from trayapp.cli.output import agreed, at_terminal, escape_unprintable, is_terminal, note, print_json, say, waiting
+from trayapp.cli.output import agreed, at_terminal, is_terminal, note, print_json, say, waiting
 from trayapp.cli.secret import PASSPHRASE, keep_all, keeps_secrets
 from trayapp.cli.shown_server import decisive_lines
 from trayapp.clients.files import Machine, shown_path
@@ -30,7 +30,7 @@ from trayapp.config.read.entry import name_fault, read_one
 from trayapp.config.urls import exposure, unsafe_url, unsafe_url_hint, url_fault
 from trayapp.model.errors import MultiMcpError, StorageError, UsageError
 from trayapp.model.redact import redacted
-from trayapp.model.text import count, one_line
+from trayapp.model.text import count, escape_unprintable, one_line
 from trayapp.packages.bundle_archive import BadBundleError, BundleArchive, is_bundle, read_archive, sha256_of, unpack
 from trayapp.packages.lock_file import LockedPackage, LockFile
 from trayapp.service.secrets import secret_names

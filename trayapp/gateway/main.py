@@ -306,11 +306,13 @@ class GatewayHost:
         return AccountRequests(gateway.services, gateway.sign_ins, self._environ, self._secrets)
 
     def _make_control(self, link: Link) -> Control:
+        from trayapp.gateway.control.secret_commands import SecretCommandRequests
         from trayapp.gateway.control.server import Control  # loaded on first use: no AI tool needs it
         from trayapp.gateway.http.port import PanelRequests
 
         panel = PanelRequests(self._gateway, self._http_port.settle)
-        others = {**self._account_requests.handlers, **panel.handlers}
+        commands = SecretCommandRequests(self._gateway, self._trust)
+        others = {**self._account_requests.handlers, **panel.handlers, **commands.handlers}
         return Control(self._gateway, others, link, self._reload)
 
     def _panel_host(self) -> PanelHost:

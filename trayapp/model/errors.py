@@ -110,7 +110,8 @@ class CommandNotApprovedError(ConfigError):
     model_hint = "Ask the user to review the command in servers.yaml and to approve it"
 
     def __init__(self, command: str) -> None:
-        super().__init__(f"The command of a secret is not approved: {command}", "Review it with: multi-mcp approve")
+        hint = "Review it on the panel's page Approvals, or with: multi-mcp approve"
+        super().__init__(f"The command of a secret is not approved: {command}", hint)
 
 
 class KeyringUnavailableError(MultiMcpError):

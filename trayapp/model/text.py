@@ -6,6 +6,7 @@ Everything that a server, a file or a client says passes through here before a t
 from __future__ import annotations
 
 import codecs
+import json
 import re
 import unicodedata
 
@@ -32,6 +33,12 @@ _LETTERS = late(
 )  # texts of these alone, which are the usual case, have nothing to remove
 ELLIPSIS = "..."
 _NARROW, _WIDE = frozenset(" fijlrtI.,:;'|!()[]/-"), frozenset("mw@%")
+
+
+def escape_unprintable(text: str) -> str:
+    """Return a whole text in one line, with escapes for characters that nobody would see."""
+    escapes = {"\x7f": "\\u007f"}  # JSON has no escape for it
+    return "".join(one if one.isprintable() else escapes.get(one) or json.dumps(one)[1:-1] for one in text)
 
 
 def clean(text: str) -> str:

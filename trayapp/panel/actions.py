@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -29,7 +29,8 @@ class ActionResult:
     `server`: the server whose page shows more. `proposals`: the servers that can be added, for their forms. `clients`:
     the AI tools that can be connected, if none is connected yet. `ask`: the call that the person must confirm. `again`:
     the form that confirms it. `field`: the form's field that the words are about. `tools`: names of tools by class.
-    `instead`: the id of the part of the page that the answer replaces, "" for the usual one.
+    `instead`: the id of the part of the page that the answer replaces, "" for the usual one. `commands`: those of a
+    server's secrets that wait for approval.
     """
 
     title: str
@@ -46,6 +47,7 @@ class ActionResult:
     field: str = ""
     tools: dict[str, list[str]] | None = None
     instead: str = ""
+    commands: dict[str, Any] | None = None
 
 
 class Form:
@@ -172,6 +174,27 @@ async def approve(host: PanelHost, form: Form) -> ActionResult:
     )
 
 
+async def approve_commands(host: PanelHost, form: Form) -> ActionResult:
+    """Approve the commands of a server's secrets that the page showed, and start the server."""
+    server, commands = form.text("server"), form.all("commands")
+    done = await host.ask(control.APPROVE_COMMANDS, {"server": server, "commands": commands})
+    if done["missed"]:
+        return ActionResult("The commands changed in the meantime", "Review them on the page Approvals", wrong=True)
+    started = _servers_result(await host.ask(control.REFRESH, {"server": server}), "Approved; it works:")
+    if started.wrong:
+        return replace(started, title=f"Approved; it does not work yet: {started.title}", server=server)
+    return replace(started, server=server, tools=await tools_of(host, server))
+
+
+async def tools_of(host: PanelHost, server: str) -> dict[str, list[str]]:
+    """Return the names of a server's tools by class."""
+    found: dict[str, list[str]] = {}
+    for row in await host.ask(control.LIST, {"server": server, "classes": True}):
+        if not row["stale"]:
+            found.setdefault(row["class"], []).append(row["name"])
+    return found
+
+
 async def answer(host: PanelHost, form: Form) -> ActionResult:
     """Allow or deny a waiting call, or answer a server's question."""
     given = form.text("answer")
@@ -251,6 +274,7 @@ ACTIONS: dict[str, Action] = {
     "do/sign-in": sign_in,
     "do/sign-out": sign_out,
     "do/approve": approve,
+    "do/approve-commands": approve_commands,
     "do/answer": answer,
     "do/call": call,
     "do/connect": connect,

@@ -14,11 +14,11 @@ import anyio.to_thread
 
 from trayapp.model.errors import MultiMcpError, UsageError
 from trayapp.model.text import count
-from trayapp.panel.actions import Action, ActionResult, Form
+from trayapp.panel.actions import Action, ActionResult, Form, tools_of
 from trayapp.panel.host import PanelHost
 from trayapp.panel.pages import Context, Page
 from trayapp.service.verb_process import run_verb
-from trayapp.wire.control import LIST, SNAPSHOT
+from trayapp.wire.control import COMMANDS, SNAPSHOT
 
 LOOK_S = 45.0
 ADD_S = 150.0  # the first start of a server may include its download
@@ -73,14 +73,15 @@ async def add(host: PanelHost, form: Form) -> ActionResult:
     }  # fmt: skip
     done = await _run_add(host, asked)
     name, instead = str(done["name"]), "proposals" if form.get("is_way") else f"proposal-{pick}"
+    if waiting := (await host.ask(COMMANDS, {"server": name}))["rows"]:
+        them = "its command" if len(waiting[0]["commands"]) == 1 else "its commands"
+        title = f"Added {name}; it starts once you approve {them}"
+        return ActionResult(title, instead=instead, commands=waiting[0])
     if done.get("error"):
         return ActionResult(
             f"Added {name}; it does not work yet", str(done["error"]), wrong=True, server=name, instead=instead
         )
-    tools: dict[str, list[str]] = {}
-    for row in await host.ask(LIST, {"server": name, "classes": True}):
-        if not row["stale"]:
-            tools.setdefault(row["class"], []).append(row["name"])
+    tools = await tools_of(host, name)
     number = f": {count(done['tools'], 'tool')}" if done.get("tools") is not None else ""
     found = await anyio.to_thread.run_sync(partial(run_verb, ["connect"], host.environ, LOOK_S))
     clients = found.get("clients", []) if isinstance(found, dict) else []

@@ -422,13 +422,17 @@ def is_repeatable(call: Context | None) -> bool:
 
 
 async def approvals(page: Page) -> Context:
-    """Show changed or suspicious tools, and the waiting calls."""
+    """Show changed or suspicious tools, commands for secrets that nobody approved, and the waiting calls."""
     rows = (await page.host.ask(control.APPROVALS, {}))["rows"]
     tools = await with_classes(page.host, [(row["server"], row["tool"]) for row in rows]) if rows else []
     switches = {(one["server"], one["name"]): one.get("switch") for one in tools}
     for row in rows:
         row["switch"] = switches.get((row["server"], row["tool"]))  # None: no tool, so it has no switch
-    return {"template": "approvals.html", "title": "Approvals", "rows": rows, "asks": await asks(page.host)}
+    commands = (await page.host.ask(control.COMMANDS, {}))["rows"]
+    return {
+        "template": "approvals.html", "title": "Approvals", "rows": rows, "commands": commands,
+        "asks": await asks(page.host),
+    }  # fmt: skip
 
 
 async def clients(page: Page) -> Context:

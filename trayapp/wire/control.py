@@ -48,6 +48,8 @@ APPROVALS = "approvals"  # {server?, tool?} -> {"rows": [see gateway/control/app
 # {tools: [{server, tool, hash}], keep?: true} -> {"approved": [{server, tool}], "missed": [the same]}; `keep`: the
 # definition approved before stays in use until the tool changes again
 APPROVE = "approve"
+COMMANDS = "commands"  # {server?} -> {"rows": [{server, commands, shown}]}: those for secrets that wait for approval
+APPROVE_COMMANDS = "approve_commands"  # {server, commands: [command]} -> {"approved", "missed": [command]}
 INSPECT = "inspect"  # {server?} -> {"rows": [{server, tool, code, severity, where, evidence, held}], "tools"}
 # {words?, server?, tool?, client?, failed?, since_s?, after?, before?, limit?} -> {"rows": [...], "enabled", "problem"}
 HISTORY = "history"

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.model.test_status import SNAPSHOTS
 from tests.tray.states import CALL_ASK, CLIENTS, FILE, asking, items, lines, problem, running, server, snapshot
 from trayapp.model.child import ChildState
+from trayapp.model.errors import CommandNotApprovedError
 from trayapp.model.lifecycle import State
 from trayapp.model.status import CallsToday, KeyringState, SignInStatus, Snapshot
 from trayapp.tray.state import texts
@@ -248,6 +249,10 @@ ROWS: list[tuple[str, TrayState, IconKind, str, list[str]]] = [
     ("hints-name-no-commands-above-the-entries-that-do-it",
      running(server("db", FAILED, 3, "It ended", "Is it installed? See: multi-mcp logs db")), K.DEGRADED,
      "multi-mcp: 0 of 1 server ready, 3 tools\ndb: It ended", ["! db failed: It ended > (Is it installed?)"]),
+    ("a-command-of-a-secret-is-approved-in-the-panel",
+     running(server("db", FAILED, 3, "It ended", CommandNotApprovedError("`op read x`").hint)), K.DEGRADED,
+     "multi-mcp: 0 of 1 server ready, 3 tools\ndb: It ended",
+     ["! db failed: It ended > (Review it on the panel's page Approvals)"]),
     ("hints-keep-what-no-entry-does",
      running(server("db", FAILED, 3, "It ended", "Store it with: multi-mcp secret set db"),
              server("web", FAILED, 3, "It ended", "Check its url in servers.yaml, then: multi-mcp reconnect web")),

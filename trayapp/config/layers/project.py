@@ -23,7 +23,7 @@ from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 from trayapp.config.files import FILE_MODE, locked, read_bytes, write_atomic
-from trayapp.config.interpolate import expand
+from trayapp.config.interpolate import expand, secret_commands
 from trayapp.config.problems import InvalidValueError, UnparsableError
 from trayapp.config.programs import script_of
 from trayapp.config.read.command import is_relative
@@ -31,6 +31,7 @@ from trayapp.config.read.fields import field_of
 from trayapp.config.read.parse import read_top, server_pairs
 from trayapp.config.read.text import MAX_BYTES, decode, without_comments
 from trayapp.config.yaml.nodes import Mapping, Node, Pair, Scalar, Sequence, follow, pairs
+from trayapp.model.config import ServerConfig
 from trayapp.model.errors import Problem, StorageError
 from trayapp.model.late import late
 
@@ -304,6 +305,14 @@ class TrustStore:
         except StorageError as error:
             log.warning("No command is approved: %s", error)
             return False
+
+    def unapproved(self, servers: Iterable[ServerConfig]) -> dict[str, list[str]]:
+        """Return the commands for secrets that the user has not approved, by server. Blocks."""
+        found: dict[str, list[str]] = {}
+        for server in servers:
+            if commands := [one for one in secret_commands(server) if not self.is_approved(one)]:
+                found[server.name] = commands
+        return found
 
     def approve_commands(self, commands: Iterable[str]) -> None:
         """Approve exactly these commands. Blocks. Raises StorageError."""

@@ -18,7 +18,9 @@ from trayapp.config.programs import WHY, found_elsewhere, is_browser
 from trayapp.config.read.parse import parse
 from trayapp.config.store import ConfigStore, with_sample
 from trayapp.model.config import Config, ServerConfig
-from trayapp.model.errors import ConfigError, MissingVariableError, StorageError
+from trayapp.model.errors import COMMAND, ConfigError, MissingVariableError, StorageError
+from trayapp.model.redact import redacted
+from trayapp.model.text import one_line
 from trayapp.service.checks.check import CheckContext, CheckResult
 from trayapp.service.command_line import sample_command
 
@@ -157,9 +159,10 @@ def _launch(server: ServerConfig, context: CheckContext) -> Iterable[CheckResult
         yield CheckResult("server.variables", "problem", error.title, error.hint)
         return
     for name in kept:
-        yield CheckResult(
-            "server.variables", "note", f"{server.name}: the secret {name} in the keyring was not checked"
-        )
+        secret = f"the secret {name} in the keyring was not checked"
+        if name.startswith(COMMAND):
+            secret = f"the command of a secret was not run: `{one_line(redacted(name.removeprefix(COMMAND)))}`"
+        yield CheckResult("server.variables", "note", f"{server.name}: {secret}")
     if ready.command is not None:
         yield from _program_of(server, ready, context)
         if server.scope == "shared" and is_browser((ready.command, *ready.args)):
