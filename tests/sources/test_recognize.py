@@ -88,7 +88,8 @@ def test_what_was_judged_before_it_was_read_names_the_right_server_or_is_refused
         "export TOKEN=abc", "npx 'unclosed", "export TOKEN=$(id)\nnpx foo", "uvx --from . foo",
         "cd /x\nnpx foo", "TOOLS=a\n# b: c\nuvx foo",
         "npx @modelcontextprotocol/inspector npx -y foo", "npx @acme/inspector --port 9000", "npx foo-mcp --version",
-        "docker run --rm -p 8080:8080 acme/foo-mcp", "uvx foo-mcp --transport streamable-http --port 8080",
+        "docker run --rm -p 8080:8080 acme/foo", "docker run -d acme/foo-mcp",
+        "uvx foo-mcp --transport streamable-http --port 8080",
         "python3 scripts/setup-foo.py", "npx @acme/config add foo ~/x.json", "uvx foo-mcp dashboard",
         "npx --package=foo-mcp -- foo-sign-mcp configure",
         "npx -y foo-mcp init", "npx -y @acme/foo foo install", "npx foo-mcp oauth-setup", "npx foo --init=~/x",
@@ -1439,6 +1440,48 @@ def test_a_container_that_reads_no_input_and_opens_a_port_is_refused(args: str) 
     with pytest.raises(UnclearSourceError, match="opens a port") as caught:
         recognize(json.dumps({"mcpServers": {"a": {"command": "docker", "args": args.split()}}}), HOME)
     assert caught.value.hint == "Start it, and add its address instead"
+
+
+@pytest.mark.requirement("source-recognized")
+@pytest.mark.parametrize(
+    ("given", "run", "says"),
+    [
+        ("--rm acme/a-mcp", "run -i --rm acme/a-mcp", ["-i added: without it the container reads nothing"]),
+        ("-p 80:80 acme/a-mcp", "run -i -p 80:80 acme/a-mcp", ["-i added", "add its address instead"]),
+        ("-i -p 80:80 acme/a-mcp", "run -i -p 80:80 acme/a-mcp", ["add its address instead"]),
+        ("-i acme/a-mcp -p 80", "run -i acme/a-mcp -p 80", []),
+    ],
+)
+def test_a_line_that_runs_a_container_reads_its_input_and_says_what_else_it_may_be(
+    given: str, run: str, says: list[str]
+) -> None:
+    (one,) = recognize(f"docker run {given}", HOME)
+    assert one.entry["args"] == run.split()
+    assert [part in one.kind for part in says] == [True] * len(says)
+    assert says or one.kind == "a command line"
+
+
+@pytest.mark.requirement("source-asked")
+def test_a_value_that_differs_from_one_way_to_start_a_server_to_the_next_is_asked_for() -> None:
+    (one,) = recognize("A_DEPLOYMENT=remote B=1 uvx a-mcp\nA_DEPLOYMENT=local B=1 uvx a-mcp", HOME)
+    (want,) = one.wants
+    assert (want.name, want.choices, want.secret) == ("A_DEPLOYMENT", ("remote", "local"), False)
+    assert with_value(one.entry, want, "local")["env"] == {"A_DEPLOYMENT": "local", "B": "1"}
+    assert want.description == "one of remote, local"
+
+
+@pytest.mark.requirement("source-refused")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A=one B=1 uvx a-mcp\nA=two B=2 uvx a-mcp",
+        "A_URL=https://a.test uvx a-mcp\nA_URL=https://b.test uvx a-mcp",
+        "A_TOKEN=sk-live-1234abcd uvx a-mcp\nA_TOKEN=sk-live-5678efgh uvx a-mcp",
+    ],
+)
+def test_ways_to_start_a_server_that_differ_in_more_than_a_word_are_refused(text: str) -> None:
+    with pytest.raises(UnclearSourceError):
+        recognize(text, HOME)
 
 
 @pytest.mark.requirement("source-recognized")

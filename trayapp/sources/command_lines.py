@@ -20,8 +20,10 @@ from trayapp.model.redact import redacted
 from trayapp.sources.documents import (
     DETACHED,
     HTTP,
+    MAY_SPEAK_HTTP,
     PUBLISHES,
     VALUED_BEFORE,
+    WITHOUT_INPUT,
     read_document,
     reads_input,
     refuse_developers_script,
@@ -675,11 +677,16 @@ def _runs(words: Sequence[str], line: str) -> Source:
         raise UnclearSourceError(f"{words[-1]} prints a text and ends", "Paste the command that starts the server")
     if program in ("docker", "podman") and words[1:2] == ["run"]:
         words = _without_terminal(words)
-    if (options := container_options(words)) is not None and not reads_input(options):
-        raise UnclearSourceError(
-            "This container does not read its input, so it is not a stdio server",
-            "Add -i behind run, or start it and add its address",
-        )
+    note = ""
+    if (options := container_options(words)) is not None:
+        if not reads_input(options):
+            if words[1] != "run" or re.search("(?i)mcp|stdio", line) is None:
+                raise UnclearSourceError(
+                    "This container does not read its input, so it is not a stdio server",
+                    "Add -i behind run, or start it and add its address",
+                )
+            words, note = [*words[:2], "-i", *words[2:]], WITHOUT_INPUT
+        note += MAY_SPEAK_HTTP if any(map(PUBLISHES.fullmatch, options)) else ""
     speaks = any(
         word.lower() in HTTP or _HTTP_OPTION.fullmatch(word) or (before == "--transport" and word.startswith("http"))
         for before, word in pairwise(words)
@@ -742,7 +749,7 @@ def _runs(words: Sequence[str], line: str) -> Source:
     if script := next(filter(developers.match, words), ""):
         raise UnclearSourceError(f"{script} is a developer's script, not a server", "Paste the command of the server")
     entry: Entry = with_passed({"command": words[0], "args": words[1:]} | ({"env": env} if env else {}))
-    return Source(name_for(entry), entry, "a command line", wanted(entry))
+    return Source(name_for(entry), entry, f"a command line{note}", wanted(entry))
 
 
 def _refuse_bare(words: Sequence[str]) -> None:

@@ -348,6 +348,8 @@ def with_input(entry: dict[str, Any]) -> tuple[dict[str, Any], str]:
 
 
 READS_INPUT = ", with -i {}: a stdio server reads its input"
+WITHOUT_INPUT = ", with -i added: without it the container reads nothing"
+MAY_SPEAK_HTTP = ", and with a port: if that is an HTTP server's, start it and add its address instead"
 
 
 def without_terminal(options: Sequence[str]) -> list[str]:

@@ -240,7 +240,7 @@ def _in_parts(text: str, home: Path, *, windows: bool) -> list[Source]:
         read,
         key=lambda found: (
             sum(len(one.wants) + len(one.entry.get("env", {})) for one in found),
-            found[0].kind != "a command line",
+            not found[0].kind.startswith("a command line"),
         ),
         default=[],
     )

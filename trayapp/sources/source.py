@@ -321,11 +321,16 @@ def with_variants(source: Source, variants: Sequence[Source]) -> Source:
     ]
     sets = given if len({one.kind for one in variants}) == 1 else list(filter(None, given))
     needed = set.intersection(*sets) if sets else set()
+    offered: dict[Keys, tuple[str, ...]] = {}
     for keys in needed:
         holding = [one for one, own in zip(variants, given, strict=True) if keys in own]
-        values = {str(one.entry[str(keys[0])][keys[1]]) for one in holding}
-        if len(values) > 1 and not all(keys in {want.keys for want in one.wants} for one in holding):
+        asking = [keys in {want.keys for want in one.wants} for one in holding]
+        values = tuple(dict.fromkeys(str(one.entry[str(keys[0])][keys[1]]) for one in holding))
+        if len(values) > 1 and not any(asking):
+            offered[keys] = values
+        elif len(values) > 1 and not all(asking):
             return source  # ways with settings of their own, which do not mix
+    source = replace(source, wants=(*source.wants, *_choices(source, offered)))
     entry = source.entry
     wants = list(source.wants)
     for one in variants:
@@ -338,6 +343,21 @@ def with_variants(source: Source, variants: Sequence[Source]) -> Source:
     return replace(source, entry=entry, wants=tuple(own))
 
 
+def _choices(source: Source, offered: Mapping[Keys, tuple[str, ...]]) -> Iterator[Variable]:
+    """Yield the variable for which each way to start a server has a plain word of its own. Raises UnclearSourceError
+    if the ways differ in more.
+    """
+    for keys, values in offered.items():
+        told = [f"{keys[1]}={value}" for value in values]
+        if len(offered) > 1 or not all(map(_CHOICE.fullmatch, values)) or redacted(" ".join(told)) != " ".join(told):
+            named = ", ".join(str(keys[1]) for keys in offered)
+            title = f"This shows several ways to run {source.name}, each with its own values ({named})"
+            raise UnclearSourceError(title, "Paste one")
+        own = str(source.entry[str(keys[0])][keys[1]])
+        yield Variable(str(keys[1]), keys, own, f"one of {', '.join(values)}", choices=values)
+
+
+_CHOICE = re.compile(r"[A-Za-z][\w-]*|\d{1,5}")
 _PAIRS = ("env", "headers")
 
 
