@@ -426,7 +426,8 @@ REQUIREMENTS: dict[str, str] = {
     "source-classes": "Tools that a source names are shown by class (read, write, destroy) before the yes.",
     "link-registered": "The packages register multi-mcp: links and .mcpb files with the desktop; both open the panel.",
     "link-opened": "An install link opens the page with all that would run, or says the command; nothing starts by it.",
-    "lock-forms": "Command lines of npx, uvx, pipx and docker are read for their package, others start as written.",
+    "lock-forms": "Command lines of npx, uvx, pipx and docker are read for their package, with their options.",
+    "lock-said": "What runs a package that is not locked is said before the yes, in status, doctor and outdated.",
     # History and the panel
     "history-kept": "Every call is kept with its client, tool, outcome, duration and sizes, and found by filters.",
     "history-bounded": "The history is one file of the user's alone, bounded in age and size; the oldest calls go.",

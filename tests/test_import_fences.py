@@ -42,7 +42,8 @@ ROOMS: dict[str, set[str]] = {
         "packages",
         "service.logging",
     },
-    "service": {"model", "config", "wire", "confinement"},  # doctor tells what this kernel can do
+    # doctor tells what this kernel can do, and which packages are not locked
+    "service": {"model", "config", "wire", "confinement", "packages"},
     "clients": {"model", "config", "wire", "service"},
     "sources": {"model", "config", "clients"},
     "tray": {"model", "config", "wire", "service", "clients"},

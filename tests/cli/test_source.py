@@ -223,6 +223,22 @@ def test_an_address_in_ones_own_network_may_be_unencrypted_and_that_is_said_befo
         assert person.says("add", "c", "--url", url).returncode == 2
 
 
+@pytest.mark.requirement("lock-said")
+def test_a_package_that_is_not_locked_is_said_before_the_yes(person: Person) -> None:
+    told = "Not locked: bunx takes what is newest at each start. To hold one release, write: npx -y PACKAGE"
+    text = json.dumps({"mcpServers": {"a": {"command": "bunx", "args": ["@acme/wiki-mcp"]}}})
+    assert f"  {told}" in person.says("add", text).stdout.splitlines()
+    (shown,) = json.loads(person.says("add", text, "--dry-run", "--json").stdout)["servers"]
+    assert shown["warning"] == told
+    refused = json.dumps({"mcpServers": {"a": {"command": "npx", "args": ["-y", "--unheard-of", "@acme/wiki-mcp"]}}})
+    (shown,) = json.loads(person.says("add", refused, "--dry-run", "--json").stdout)["servers"]
+    assert shown["warning"].startswith("Does not start: npx with its option --unheard-of cannot be locked. To hold one")
+    assert told in person.says("add", "b", "--", "bunx", "@acme/wiki-mcp").stderr
+    locked = json.dumps({"mcpServers": {"a": {"command": "npx", "args": ["-y", "@acme/wiki-mcp"]}}})
+    (shown,) = json.loads(person.says("add", locked, "--dry-run", "--json").stdout)["servers"]
+    assert shown["warning"] == ""
+
+
 @pytest.mark.requirement("source-secrets")
 def test_the_name_of_a_kept_secret_has_no_brackets(person: Person) -> None:
     person.servers.write_text("settings: {token_store: file}\nservers: {}\n", encoding="utf-8")

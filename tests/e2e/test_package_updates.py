@@ -214,10 +214,8 @@ async def test_a_gateway_that_ends_leaves_no_package_tool_behind(gateway: Gatewa
     await until(lambda: not [pid for pid in below if alive(pid)])
 
 
-@pytest.mark.requirement("lock-forms")
-async def test_a_command_line_that_is_not_understood_starts_as_written_and_is_reported_once(
-    gateway: Gateway, tmp_path: Path
-) -> None:
+@pytest.mark.requirement("lock-said")
+async def test_a_package_of_an_address_starts_as_written_and_that_is_said(gateway: Gateway, tmp_path: Path) -> None:
     server = tmp_path / "server.py"
     server.write_text(PYTHON % tools(one="One.") + "main()\n", "utf-8")
     uvx = tmp_path / "uvx"
@@ -228,9 +226,11 @@ async def test_a_command_line_that_is_not_understood_starts_as_written_and_is_re
     gateway.start()
     await gateway.known()
     assert [row["name"] for row in verb(gateway, "list", "demo")] == ["one"]
-    assert verb(gateway, "outdated")["unlocked"] == ["demo"]
-    assert run_cli(gateway.home, "reconnect", "demo", env=gateway.env).returncode == 0
-    text = (gateway.home / "logs" / "gateway.log").read_text("utf-8")
-    assert text.count("demo is not locked") == 1
+    why, hint = (
+        "uvx runs a folder or an address, which may change at any start",
+        "To hold one release, write: uvx PACKAGE",
+    )
+    assert verb(gateway, "outdated")["unlocked"] == [{"server": "demo", "why": why, "hint": hint}]
+    assert verb(gateway, "status")["servers"][0]["not_locked"] == f"Not locked: {why}. {hint}"
     assert not (gateway.home / "servers.lock").exists()
     assert shutil.which("uvx", path=str(tmp_path))

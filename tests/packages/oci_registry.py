@@ -56,7 +56,7 @@ def kept(image):
     path = os.path.join(state, name.replace("/", "_"))
     return name, tag or "latest", open(path).read() if os.path.exists(path) else None
 
-words = sys.argv[1:]
+words = sys.argv[2:] if sys.argv[1] == "container" else sys.argv[1:]
 if words[0] == "pull":
     name, tag, _ = kept(words[-1])
     pull(name, tag)

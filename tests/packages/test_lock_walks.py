@@ -29,7 +29,22 @@ from trayapp.packages.tools import ToolError, Tools
 SEEDS = {"npm": (1, 20, 33), "pypi": (5, 6, 9, 14, 22, 24, 33), "oci": (3, 8, 15, 18, 23, 49, 57, 73)}
 STATES = {"npm": 20, "pypi": 68, "oci": 58}  # of each walk; 1,000 in all
 WALKS = [(kind, STATES[kind], seed) for kind, seeds in SEEDS.items() for seed in seeds]
-LINES = {"npm": ("npx", "-y", "demo"), "pypi": ("uvx", "demo"), "oci": ("docker", "run", "-i", "--rm", "demo")}
+LINES = {  # forms that mean the same; each start draws one
+    "npm": (
+        "npx -y demo", "npx demo", "npx -y --quiet demo", "npx --loglevel=error -y demo",
+        "npx -q --prefer-offline demo", "npx -y -- demo", "npx -p demo demo", "npm exec -y demo",
+        "npm --silent x demo --", "npm exec --package=demo -- demo",
+    ),
+    "pypi": (
+        "uvx demo", "uvx -q --refresh demo", "uvx --isolated --no-cache demo", "uvx --from demo demo",
+        "uv tool run demo", "uv --quiet tool run --color never demo", "pipx run --no-cache demo",
+        "pipx run --spec demo demo",
+    ),
+    "oci": (
+        "docker run -i --rm demo", "docker container run -i demo", "docker run -ieA=b -v/a:/b --rm demo",
+        "docker run demo", "docker run --name x --restart no demo",
+    ),
+}  # fmt: skip
 VERSIONS = 6  # older ones are published again, with other content
 SLOW = stretched(90.0)
 
@@ -50,10 +65,12 @@ class Machine:
 
     def __post_init__(self) -> None:
         self.locks = Locks(LockFile(self.root / "servers.lock"), self.root / "store")
+        self.forms = random.Random(self.kind)
 
     @property
     def line(self) -> tuple[str, ...]:
-        return LINES[self.kind]
+        """Return the command line in one of its forms."""
+        return tuple(self.forms.choice(LINES[self.kind]).split())
 
     def publish(self, version: str, text: str) -> None:
         """Add a version that prints a text, or put other content in its place. An image has one tag, which moves."""

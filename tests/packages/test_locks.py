@@ -8,7 +8,7 @@ import pytest
 
 from trayapp.model.errors import ConnectFailedError
 from trayapp.packages.lock_file import LockFile, UnreadableLockError
-from trayapp.packages.locks import Locks, read_package
+from trayapp.packages.locks import Locks, not_locked, read_package
 from trayapp.packages.tools import Tools
 
 
@@ -35,6 +35,28 @@ from trayapp.packages.tools import Tools
         (r"C:\\node\\npx.cmd -y demo", "npm:demo"),
         ("cmd /c npx -y demo", "npm:demo"),
         ("~/.local/bin/uvx demo", "pypi:demo"),
+        ("npx -y --quiet demo --verbose", "npm:demo"),
+        ("npx -y --silent @acme/wiki-mcp@1.2.3", "npm:@acme/wiki-mcp@1.2.3"),
+        ("npx --loglevel=error -y demo", "npm:demo"),
+        ("npx --loglevel error -q -s -d --no-audit --prefer-offline demo", "npm:demo"),
+        ("npx -y -- demo", "npm:demo"),
+        ("npx --yes=true demo", "npm:demo"),
+        ("npx -p demo -p part demo", "npm:demo|part"),
+        ("npx --reg https://u:secret@h/ demo", "npm:demo|--reg=https://[redacted]@h/"),
+        ("npx --@a:registry=https://h/ --cache /c demo", "npm:demo|--@a:registry=https://h/|--cache=/c"),
+        ("npm exec -y demo", "npm:demo"),
+        ("npm exec demo --silent -- --port 3", "npm:demo"),
+        ("npm --silent x demo", "npm:demo"),
+        ("uvx -q --refresh --isolated --no-cache -U --color never demo", "pypi:demo"),
+        ("uvx -qp3.12 -w extra demo", "pypi:demo|extra|3.12"),
+        ("uvx -i https://h/s --prerelease=allow demo", "pypi:demo|--index-url=https://h/s|--prerelease=allow"),
+        ("uvx --offline demo", "pypi:demo|--offline"),
+        ("uv --quiet tool run --no-progress demo", "pypi:demo"),
+        ("pipx run --no-cache -i https://h/s demo", "pypi:demo|--index-url=https://h/s"),
+        ("docker container run -i demo", "oci:demo"),
+        ("docker --context away run -ieA=b -v/a:/b -p 1:1 --restart no demo:1 -x", "oci:demo:1"),
+        ("docker run --platform linux/amd64 demo", "oci:demo|--platform=linux/amd64"),
+        ("podman container run --replace --tz local demo", "oci:demo"),
     ],
 )
 @pytest.mark.requirement("lock-forms")
@@ -47,9 +69,10 @@ def test_a_command_line_names_its_package(line: str, spec: str) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "node server.js", "npx", "npx -c demo", "npx ./demo", "npx github:a/b", "uvx --from git+https://h/a demo",
-        "uvx ./demo", "uvx --offline demo", "uvx", "docker compose up", "docker run -i", "uv run demo",
-        "docker run -i demo@sha256:00", "/opt/my-npx demo",
+        "node server.js", "npx", "npx ./demo", "npx github:a/b", "npx --no-install demo", "npm run exec",
+        "uvx --from git+https://h/a demo", "uvx ./demo", "uvx --with-editable . demo", "uvx", "uv tool install demo",
+        "docker compose up", "docker run -i", "uv run demo", "docker run -i demo@sha256:00", "/opt/my-npx demo",
+        "npx -y <package>", "docker run ${IMAGE}",
     ],
 )  # fmt: skip
 @pytest.mark.requirement("lock-forms")
@@ -57,6 +80,73 @@ def test_other_command_lines_start_as_written(line: str, tmp_path: Path) -> None
     kept = Locks(LockFile(tmp_path / "servers.lock"), tmp_path / "store")
     assert kept.argv("s", tuple(line.split()), Tools({}), scripts=True) == tuple(line.split())
     assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("npx -c demo", "npx with its option -c"),
+        ("npx --unheard-of demo", "npx with its option --unheard-of"),
+        ("npx --yes true demo", "npx with a value of --yes"),
+        ("npx --cache near demo", "npx with that value of --cache"),
+        ("npx demo@npm:other@1", "npx with that name of a package"),
+        ("npm exec demo --port 3", "npm with its option --port"),
+        ("npm --prefix /p exec demo", "npm with its option --prefix"),
+        ("uvx --with-requirements r.txt demo", "uvx with its option --with-requirements"),
+        ("pipx run --pip-args=--pre demo", "pipx with its option --pip-args"),
+        ("docker run --unheard-of demo", "docker with its option --unheard-of"),
+        ("podman run Demo", "podman with that name of an image"),
+    ],
+)
+@pytest.mark.requirement("lock-only")
+def test_a_runner_whose_release_cannot_be_read_does_not_start_and_says_what_to_write(
+    line: str, what: str, tmp_path: Path
+) -> None:
+    kept = Locks(LockFile(tmp_path / "servers.lock"), tmp_path / "store")
+    with pytest.raises(ConnectFailedError) as raised:
+        kept.argv("s", tuple(line.split()), Tools({}), scripts=True)
+    assert raised.value.title == f"Cannot start s: {what} cannot be locked"
+    assert raised.value.hint.startswith("To hold one release, write: ")
+    assert raised.value.hint.endswith(". Or: lock: false")
+
+
+@pytest.mark.parametrize(
+    ("line", "why", "hint"),
+    [
+        ("npx github:a/b", "npx runs a folder or an address, which may change at any start", "npx -y PACKAGE"),
+        ("npx --no demo", "npx runs the copy that is installed here (--no), which may change at any start", "npx -y"),
+        ("uvx --from git+https://h/a demo", "uvx runs a folder or an address, which may", "uvx PACKAGE"),
+        ("bunx demo", "bunx takes what is newest at each start", "npx -y PACKAGE"),
+        ("/home/a/.bun/bin/bunx --bun demo", "bunx takes", "npx -y PACKAGE"),
+        ("bun x demo", "bun takes", "npx -y PACKAGE"),
+        ("pnpm --silent dlx demo", "pnpm takes", "npx -y PACKAGE"),
+        ("yarn dlx demo", "yarn takes", "npx -y PACKAGE"),
+        ("deno run -A npm:demo", "deno takes", "npx -y PACKAGE"),
+        ("uv run --with mcp mcp run server.py", "uv takes", "uvx --from PACKAGE PROGRAM"),
+        ("dnx demo", "dnx takes", "dnx PACKAGE@VERSION"),
+        ("sh -c npx\xa0demo", "sh starts npx, which takes", "without sh"),
+        ("env A=b uvx demo", "env starts uvx, which takes", "without env"),
+    ],
+)
+@pytest.mark.requirement("lock-said")
+def test_what_runs_a_package_that_is_not_locked_says_so_and_what_to_write(line: str, why: str, hint: str) -> None:
+    told = not_locked(tuple(word.replace("\xa0", " ") for word in line.split(" ")))
+    assert told is not None
+    assert told.why.startswith(why)
+    assert hint in told.hint
+    assert told.starts
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "node server.js", "npx -y demo", "uvx demo", "docker run demo", "uv run server.py", "deno run main.ts",
+        "bun run x", "pnpm start", "dnx demo@1.2", "docker run demo@sha256:" + "0" * 64, "python -m npx",
+    ],
+)  # fmt: skip
+@pytest.mark.requirement("lock-said")
+def test_what_is_locked_or_runs_no_package_by_name_says_nothing(line: str) -> None:
+    assert not_locked(tuple(line.split())) is None
 
 
 @pytest.mark.requirement("lock-only")

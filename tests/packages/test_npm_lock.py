@@ -13,7 +13,7 @@ import pytest
 from tests.packages.loopback import running
 from tests.packages.npm_registry import NpmRegistry
 from trayapp.model.errors import ConnectFailedError
-from trayapp.packages.lock_file import LockFile
+from trayapp.packages.lock_file import LockFile, PackageError
 from trayapp.packages.locks import Locks, read_package
 from trayapp.packages.tools import Tools
 
@@ -153,6 +153,57 @@ def test_a_release_is_offered_once_it_is_old_enough(world: World) -> None:
     assert world.start() == "old enough"
     assert [kept.version for kept in world.locks.file.find("s", "npm:demo")] == ["1.1.0", "1.0.0"]
     assert request.newest(Tools(world.env), now - 3 * day, newer) is None
+
+
+@pytest.mark.requirement("lock-only", "lock-forms")
+@pytest.mark.parametrize(
+    "line",
+    [
+        "npx -y --quiet demo", "npx --loglevel=error -y demo", "npm exec -y demo", "npx -y -- demo", "npm x demo",
+        "npx -y -p demo -p part demo", "npx --ignore-scripts demo",
+    ],
+)  # fmt: skip
+def test_every_written_form_starts_what_was_locked(world: World, line: str) -> None:
+    words = tuple(line.split())
+    assert world.start(words) == "one"
+    world.registry.publish("demo", "2.0.0", "two")
+    assert world.start(words) == "one"
+    world.forget_files()
+    assert world.start(words) == "one"
+
+
+@pytest.mark.requirement("lock-forms")
+def test_a_program_of_the_second_of_two_packages_is_started_as_locked(world: World) -> None:
+    line = ("npx", "-y", "-p", "demo", "-p", "part@^1", "part")
+    assert world.start(line) == "part 1"
+    world.registry.publish("part", "1.1.0", "part 2")
+    assert world.start(line) == "part 1"
+
+
+@pytest.mark.requirement("lock-forms")
+def test_a_registry_that_the_command_line_names_is_asked_for_the_lock(world: World) -> None:
+    with running(NpmRegistry()) as other:
+        other.publish("demo", "3.0.0", "three")
+        line = ("npx", "-y", "--registry", other.url, "demo")
+        assert world.start(line) == "three"
+        other.publish("demo", "4.0.0", "four")
+        world.forget_files()
+        assert world.start(line) == "three"
+    assert world.start() == "one"
+
+
+@pytest.mark.requirement("lock-update")
+def test_an_update_stays_within_the_range_of_the_command_line(world: World) -> None:
+    line = ("npx", "-y", "demo@<2")
+    assert world.start(line) == "one"
+    request = read_package(line)
+    assert request is not None
+    world.registry.publish("demo", "1.5.0", "one and a half")
+    world.registry.publish("demo", "2.0.0", "two")
+    with pytest.raises(PackageError, match=r"demo@2\.0\.0 is not in the range of the command, <2") as raised:
+        request.resolve(Tools(world.env), time.time(), "2.0.0")
+    assert raised.value.hint == "Write demo@2.0.0 there: multi-mcp edit"
+    assert request.resolve(Tools(world.env), time.time(), "1.5.0").version == "1.5.0"
 
 
 @pytest.mark.requirement("lock-only")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,8 +13,8 @@ import pytest
 from tests.packages.loopback import running
 from tests.packages.pypi_registry import PypiRegistry
 from trayapp.model.errors import ConnectFailedError
-from trayapp.packages.lock_file import LockFile
-from trayapp.packages.locks import Locks
+from trayapp.packages.lock_file import LockFile, PackageError
+from trayapp.packages.locks import Locks, read_package
 from trayapp.packages.tools import Tools
 
 LINE = ("uvx", "demo", "word")
@@ -34,9 +35,9 @@ class World:
     def publish(self, version: str, text: str) -> None:
         self.registry.publish("demo", version, PRINTS.format(text=text))
 
-    def start(self, **env: str) -> str:
-        """Return what the server prints that is started for the command line."""
-        argv = self.locks.argv("s", LINE, Tools(self.env | env), scripts=True)
+    def start(self, line: tuple[str, ...] = LINE, **env: str) -> str:
+        """Return what the server prints that is started for a command line."""
+        argv = self.locks.argv("s", line, Tools(self.env | env), scripts=True)
         return subprocess.run(argv, env=self.env, check=True, capture_output=True, text=True).stdout.strip()
 
     def forget_files(self) -> None:
@@ -83,3 +84,44 @@ def test_a_withdrawn_release_that_is_not_here_is_an_error(world: World) -> None:
     world.registry.online = False
     with pytest.raises(ConnectFailedError, match="cannot be reached"):
         world.start()
+
+
+@pytest.mark.requirement("lock-only", "lock-forms")
+@pytest.mark.parametrize(
+    "line",
+    [
+        "uvx -q --refresh --no-cache --isolated demo", "uv --quiet tool run demo", "pipx run --no-cache demo",
+        "uvx --prerelease=allow --no-config demo", "uvx --no-python-downloads --python-preference system demo",
+    ],
+)  # fmt: skip
+def test_every_written_form_starts_what_was_locked(world: World, line: str) -> None:
+    words = tuple(line.split())
+    assert world.start(words) == "one"
+    world.publish("2.0", "two")
+    assert world.start(words) == "one"
+    world.forget_files()
+    assert world.start(words) == "one"
+
+
+@pytest.mark.requirement("lock-forms")
+def test_an_index_that_the_command_line_names_is_asked_for_the_lock(world: World) -> None:
+    with running(PypiRegistry()) as other:
+        other.publish("demo", "3.0", PRINTS.format(text="three"))
+        line = ("uvx", "--default-index", f"{other.url}/simple", "demo")
+        assert world.start(line) == "three"
+        other.publish("demo", "4.0", PRINTS.format(text="four"))
+        world.forget_files()
+        assert world.start(line) == "three"
+    assert world.start() == "one word"
+
+
+@pytest.mark.requirement("lock-update")
+def test_an_update_stays_within_the_limits_of_the_command_line(world: World) -> None:
+    request = read_package(("uvx", "demo<2"))
+    assert request is not None
+    world.publish("1.5", "one and a half")
+    world.publish("2.0", "two")
+    with pytest.raises(PackageError, match=r"demo 2\.0 is not within the command's limits, <2") as raised:
+        request.resolve(Tools(world.env), time.time(), "2.0")
+    assert raised.value.hint == "Write demo==2.0 there: multi-mcp edit"
+    assert request.resolve(Tools(world.env), time.time(), "1.5").version == "1.5"

@@ -609,6 +609,18 @@ def test_a_browser_that_all_sessions_share_is_noted(world: CheckContext) -> None
     assert told(list(servers.launches(world))) == [("server.launch", "ok")]
 
 
+@pytest.mark.requirement("lock-said")
+def test_a_package_that_is_not_locked_is_noted(world: CheckContext) -> None:
+    program(world, "bunx")
+    write_servers(world, "servers: {a: {command: bunx demo}}")
+    (found,) = servers.launches(world)
+    assert (found.code, found.state) == ("server.lock", "note")
+    assert found.message == "a: not locked: bunx takes what is newest at each start"
+    assert found.remedy == "To hold one release, write: npx -y PACKAGE"
+    write_servers(world, "servers: {a: {command: bunx demo, lock: false}}")
+    assert told(list(servers.launches(world))) == [("server.launch", "ok")]
+
+
 @pytest.mark.requirement("confine-or-not")
 def test_a_server_that_cannot_be_confined_is_a_problem_with_its_reason(
     world: CheckContext, monkeypatch: pytest.MonkeyPatch

@@ -20,7 +20,7 @@ from trayapp.model.errors import MultiMcpError, UsageError
 from trayapp.model.offer import Offer
 from trayapp.model.status import ConfinementStatus
 from trayapp.packages.lock_file import LockedPackage, PackageRequest
-from trayapp.packages.locks import Locks, read_package, runs_package
+from trayapp.packages.locks import Locks, NotLocked, not_locked, read_package
 from trayapp.packages.tools import Tools
 from trayapp.wire.messages import METHOD_NOT_FOUND, Call, Params, RpcError
 
@@ -129,9 +129,16 @@ class PackageUpdates:
         found = (versions[0] for name, _, versions in self._locks().file.all() if name == server.name)
         return next((one for one in found if one.kind == "mcpb" and one.folder_name in (server.cwd or "")), None)
 
-    def may_change(self, server: ServerConfig) -> bool:
-        """Return True if a server runs a package that its next start may replace."""
-        return server.command is not None and runs_package((server.command, *server.args))
+    def not_locked(self, server: ServerConfig) -> NotLocked | None:
+        """Return why a server runs a package that its next start may replace; None if it runs none, or a locked one."""
+        if server.command is None:
+            return None
+        argv = (server.command, *server.args)
+        if read_package(argv) is None:
+            return not_locked(argv)
+        if server.lock:
+            return NotLocked("it was not started yet", "Its first start locks it")
+        return NotLocked("its entry says lock: false", "To hold what its next start takes, remove that")
 
     async def newest(self, server: ServerConfig, package: Package) -> str | None:
         """Return the newest version that is old enough to be offered. Raises PackageError, ToolError."""

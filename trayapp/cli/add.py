@@ -21,7 +21,7 @@ from trayapp.cli.hints import list_command
 from trayapp.cli.options import DISCOVERY_TIMEOUT_S, ask, examples, json_option, of_project
 from trayapp.cli.output import at_terminal, note, print_json, say, say_hints, waiting
 from trayapp.cli.secret import keep_all, keeps_secrets, may_keep
-from trayapp.cli.shown_server import decisive_lines
+from trayapp.cli.shown_server import decisive_lines, unlocked
 from trayapp.cli.source import Answers, add_source, preview_source, read_form
 from trayapp.clients import project_file
 from trayapp.clients.conversion import with_own_browser
@@ -135,8 +135,7 @@ def add_verb(
         command = (str(Path(command[0]).absolute()), *command[1:])
     more: dict[str, Any] = ({"account": account} if account else {}) | ({"confine": True} if confine else {})
     entry = _entry(name, command, url, _pairs(env, "=", "--env"), _pairs(header, ":", "--header"), more)
-    if told := exposure(url or ""):
-        note(one_line(told))
+    note(*map(one_line, filter(None, (exposure(url or ""), unlocked(entry)))))
     _add(scope, hide, as_json, confine, name, entry)
 
 

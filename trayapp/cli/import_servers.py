@@ -21,7 +21,7 @@ from trayapp.cli.edit import own_store, own_trust, tell_gateway
 from trayapp.cli.options import FLOW, examples, json_option
 from trayapp.cli.output import Table, agreed, is_terminal, note, print_json, print_table, say, say_hints
 from trayapp.cli.secret import keep_all, keeps_secrets, may_keep
-from trayapp.cli.shown_server import command_lines
+from trayapp.cli.shown_server import command_lines, unlocked
 from trayapp.clients import project_file
 from trayapp.clients.connect import find_client
 from trayapp.clients.context import decline_offer, own_context
@@ -321,8 +321,7 @@ def _remarks(offer: ImportOffer) -> Iterator[str]:
         yield f"keeps its sandbox as confine; to see what else it needs: multi-mcp confine {shlex.quote(offer.name)}"
     elif any(entry[KEPT + key] for key in sandbox):
         yield f"LESS SAFE: loses its sandbox ({', '.join(sandbox)}), which is kept in its entry and not applied"
-    if told := exposure(str(entry.get("url", ""))):
-        yield told
+    yield from filter(None, (exposure(str(entry.get("url", ""))), unlocked(entry)))
     server = as_server(offer.name, entry)
     yield from (f"{line} (it asks you first)" for line in (command_lines(server) if server else ()))
     allowed = [key for key in offer.found.left_out if key in PERMISSIONS]

@@ -7,9 +7,11 @@ import re
 import shlex
 import unicodedata
 from collections.abc import Iterator, Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
 from trayapp.config.interpolate import keyring_names, secret_commands, variable_names
+from trayapp.config.read.entry import read_one
 from trayapp.inspection.hidden import folded
 from trayapp.model.config import STARTS_AT_ONCE, ServerConfig
 from trayapp.model.redact import REDACTED, redacted
@@ -153,6 +155,15 @@ def spelling_lines(server: ServerConfig) -> Iterator[str]:
 
 def _latin(word: str) -> str:
     return folded(unicodedata.normalize("NFKC", word))
+
+
+def unlocked(entry: Mapping[str, Any]) -> str:
+    """Return the sentence that an entry's package is not locked, "" if it is or if it runs none."""
+    from trayapp.packages.locks import not_locked  # 10 ms, for those that add servers
+
+    server, _ = read_one("server", dict(entry))
+    told = not_locked((server.command, *server.args)) if server and server.command and server.lock else None
+    return str(told) if told is not None else ""
 
 
 def blank_lines(server: ServerConfig) -> Iterator[str]:

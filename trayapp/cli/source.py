@@ -20,7 +20,7 @@ import click
 from trayapp.cli.find import note_old, own_registry
 from trayapp.cli.output import agreed, at_terminal, is_terminal, note, print_json, say, waiting
 from trayapp.cli.secret import PASSPHRASE, keep_all, keeps_secrets
-from trayapp.cli.shown_server import decisive_lines
+from trayapp.cli.shown_server import decisive_lines, unlocked
 from trayapp.clients.files import Machine, shown_path
 from trayapp.clients.secrets import Secret, secret_name
 from trayapp.config.files import make_folder
@@ -226,7 +226,7 @@ def _proposal(source: Source, warning: str = "") -> Proposal:
     """Return a proposal to add a source, with a warning of its own beside the registry's."""
     lines, url = _decides(source), source.entry.get("url")
     told = exposure(url) if isinstance(url, str) and not any(one.keys == ("url",) for one in source.wants) else None
-    return Proposal(source, lines, ". ".join(filter(None, (warning, told))))
+    return Proposal(source, lines, ". ".join(filter(None, (warning, told, unlocked(source.entry)))))
 
 
 def _of_registry(text: str) -> list[Proposal]:

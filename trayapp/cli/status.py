@@ -370,6 +370,7 @@ def _notes(server: dict[str, Any]) -> list[str]:
         wait = "waits" if waiting == 1 else "wait"
         notes.append(one_line(f"{count(waiting, 'tool')} {wait} for you: multi-mcp approve {server['name']}"))
     notes += confinement_notes(server)
+    notes += [one_line(server["not_locked"])] if error is None and server.get("not_locked") else []
     if suspicious := server.get("suspicious"):
         read = "reads like an order" if len(suspicious) == 1 else "read like orders"
         notes.append(one_line(f"{count(len(suspicious), 'tool')} {read}: multi-mcp approve {server['name']}"))

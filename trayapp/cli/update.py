@@ -50,8 +50,7 @@ def outdated_verb(as_json: bool) -> None:
         say(one_line(f"{row['server']}: {what}"))
     if not found["rows"]:
         say("No server runs a locked package")
-    if found["unlocked"]:
-        note(one_line(f"Not locked: {', '.join(found['unlocked'])}"))
+    note(*(one_line(f"{one['server']}: not locked: {one['why']}. {one['hint']}") for one in found["unlocked"]))
 
 
 def _outdated(quiet: bool) -> dict[str, Any]:

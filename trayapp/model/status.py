@@ -86,6 +86,7 @@ class ServerStatus:
     suspicious: tuple[str, ...] | None = None  # tools that are served although they read like instructions; None = none
     confinement: ConfinementStatus | None = None  # None: it is not confined
     connections: int | None = None  # processes or HTTP sessions, if there is more than one now
+    not_locked: str | None = None  # why the package that it runs may change at any start, and what to write instead
     unlisted: tuple[str, ...] | None = None  # lists (tools, prompts, ...) that it failed to return and that are unknown
 
     @property
@@ -228,7 +229,18 @@ class NewerSnapshotError(ShapeError):
 
 RARE_OF_GATEWAY = frozenset({"keyring", "keyring_error", "today"})
 RARE = frozenset(
-    {"project", "signed_in", "auth", "approvals", "findings", "suspicious", "unlisted", "confinement", "connections"}
+    {
+        "project",
+        "signed_in",
+        "auth",
+        "approvals",
+        "findings",
+        "suspicious",
+        "unlisted",
+        "confinement",
+        "connections",
+        "not_locked",
+    }
 )
 _COUNTS = tuple(one.name for one in dataclasses.fields(ToolCounts))
 _FIELDS = tuple(one.name for one in dataclasses.fields(ServerStatus))

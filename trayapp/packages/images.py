@@ -10,25 +10,61 @@ from pathlib import Path
 
 import orjson
 
-from trayapp.packages.lock_file import LockedPackage, PackageError
+from trayapp.config.command_options import OptionTable, UncertainError, options
+from trayapp.packages.lock_file import LockedPackage, PackageError, with_options
 from trayapp.packages.tools import ToolError, Tools
 
 _IMAGE = re.compile(r"[a-z0-9][\w./:-]*", re.ASCII)
-_SHORT_SWITCHES = re.compile(r"-[itdqP]+")
-# Options of `docker run` that take no value. After any other one without `=`, the next word is the value.
-_SWITCHES = frozenset((
-    "-i", "--interactive", "-t", "--tty", "-it", "-ti", "--rm", "--init", "--read-only", "--privileged", "-P",
-    "--publish-all", "--no-healthcheck", "--oom-kill-disable", "--sig-proxy", "-d", "--detach", "-q", "--quiet",
-    "--disable-content-trust", "--no-hosts", "--no-hostname", "--replace", "--rmi", "--tls-verify",
-))  # fmt: skip
+# Options that `docker run` and `podman run` document, without and with a value. An option that is not here may take the
+# next word, which would then not be the image.
+_RUN = OptionTable(
+    options("""
+        -d --detach --disable-content-trust --env-host --http-proxy --init -i --interactive --no-healthcheck
+        --no-hostname --no-hosts --oom-kill-disable --passwd --privileged -P --publish-all -q --quiet
+        --read-only --read-only-tmpfs --replace --rm --rmi --sig-proxy --tls-verify -t --tty --unsetenv-all
+        --use-api-socket
+    """),
+    options("""
+        --add-host --annotation --arch -a --attach --authfile --blkio-weight --blkio-weight-device --cap-add
+        --cap-drop --cert-dir --cgroup-conf --cgroup-parent --cgroupns --cgroups --cidfile --conmon-pidfile
+        --cpu-count --cpu-percent --cpu-period --cpu-quota --cpu-rt-period --cpu-rt-runtime --cpu-shares -c
+        --cpus --cpuset-cpus --cpuset-mems --detach-keys --device --device-cgroup-rule --device-read-bps
+        --device-read-iops --device-write-bps --device-write-iops --dns --dns-opt --dns-option --dns-search
+        --domainname --entrypoint -e --env --env-file --env-merge --expose --gidmap --gpus --group-add
+        --group-entry --health-cmd --health-interval --health-log-destination --health-max-log-count
+        --health-max-log-size --health-on-failure --health-retries --health-start-interval --health-start-period
+        --health-startup-cmd --health-startup-interval --health-startup-retries --health-startup-success
+        --health-startup-timeout --health-timeout -h --hostname --hosts-file --hostuser --image-volume
+        --init-path --io-maxbandwidth --io-maxiops --ip --ip6 --ipc --isolation --kernel-memory -l --label
+        --label-file --link --link-local-ip --log-driver --log-opt --mac-address -m --memory
+        --memory-reservation --memory-swap --memory-swappiness --mount --name --net --net-alias --network
+        --network-alias --oom-score-adj --os --passwd-entry --personality --pid --pidfile --pids-limit
+        --platform --pod --pod-id-file --preserve-fd --preserve-fds -p --publish --pull --restart --retry
+        --retry-delay --runtime --sdnotify --seccomp-policy --secret --security-opt --shm-size
+        --shm-size-systemd --stop-signal --stop-timeout --storage-opt --subgidname --subuidname --sysctl
+        --systemd --timeout --tmpfs --tz --uidmap --ulimit --umask --unsetenv -u --user --userns --uts --variant
+        -v --volume --volume-driver --volumes-from -w --workdir
+    """),
+)
+_PULLED = options("--arch --authfile --cert-dir --os --platform --tls-verify --variant")  # of these, for the pull, too
+# Options of docker itself, before `run`: which daemon is asked.
+_DOCKER = OptionTable(
+    options("-D --debug --tls --tlsverify"),
+    options("--config -c --context -H --host -l --log-level --tlscacert --tlscert --tlskey --connection --url"),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class ImageRequest:
-    """A use of `docker run` or `podman run`. `at` is the index of the image in the command line."""
+    """A use of `docker run` or `podman run`. `at` is the index of the image in the command line.
+
+    `client`: the program with the options that say which daemon it asks. `passed`: the options of the pull.
+    """
 
     words: tuple[str, ...]
     at: int
+    client: tuple[str, ...]
+    passed: tuple[str, ...] = ()
 
     @property
     def image(self) -> str:
@@ -36,7 +72,7 @@ class ImageRequest:
 
     @property
     def spec(self) -> str:
-        return f"oci:{self.image}"
+        return with_options(f"oci:{self.image}", self.passed)
 
     @property
     def pinned(self) -> bool:
@@ -45,6 +81,10 @@ class ImageRequest:
     @property
     def has_versions(self) -> bool:
         return False
+
+    @property
+    def runs_scripts(self) -> bool:
+        return True
 
     def resolve(self, tools: Tools, now: float, version: str | None = None) -> LockedPackage:
         if version is not None:
@@ -82,7 +122,7 @@ class ImageRequest:
 
     def _pull(self, tools: Tools) -> None:
         try:
-            tools.run(self.words[0], "pull", "--quiet", self.image)
+            tools.run(*self.client, "pull", "--quiet", *self.passed, self.image)
         except ToolError as error:
             if re.search("Cannot connect to (?:the Docker daemon|Podman)", error.output):
                 raise PackageError(f"{self.words[0]} is not running", "Start it, then try again") from None
@@ -94,7 +134,7 @@ class ImageRequest:
         """Return the image with its digest, or its ID if no registry has it. None if it is not on this machine."""
         try:
             output = tools.run(
-                self.words[0], "image", "inspect", "--format", "{{json .RepoDigests}} {{.Id}}", self.image
+                *self.client, "image", "inspect", "--format", "{{json .RepoDigests}} {{.Id}}", self.image
             )
             listed, _, own = output.strip().rpartition(" ")
             digests = orjson.loads(listed or b"[]") or []
@@ -107,20 +147,30 @@ class ImageRequest:
 
     def _created(self, tools: Tools) -> float:
         try:
-            output = tools.run(self.words[0], "image", "inspect", "--format", "{{.Created}}", self.image).strip()
+            output = tools.run(*self.client, "image", "inspect", "--format", "{{.Created}}", self.image).strip()
             return datetime.fromisoformat(output).timestamp()
         except (ToolError, ValueError):
             return float("inf")
 
 
 def read_docker(argv: tuple[str, ...]) -> ImageRequest | None:
-    """Return the image that a command line of docker or podman runs, or None if it is not named by a tag."""
-    if argv[:2] not in (("docker", "run"), ("podman", "run")):
+    """Return the image that a command line of docker or podman runs, None if it runs none or one by its digest.
+
+    Raises UncertainError.
+    """
+    if argv[:1] not in (("docker",), ("podman",)) or "run" not in argv:
         return None
-    at = 2
-    while at < len(argv) and argv[at].startswith("-"):
-        word = argv[at]
-        at += 1 if word in _SWITCHES or "=" in word or _SHORT_SWITCHES.fullmatch(word) else 2
-    if at >= len(argv) or "@" in argv[at] or not _IMAGE.fullmatch(argv[at]):
+    _, rest = _DOCKER.read(argv[1:])
+    start = len(argv) - len(rest)
+    rest = rest[1:] if rest[:1] == ("container",) else rest
+    if rest[:1] != ("run",):
         return None
-    return ImageRequest(argv, at)
+    found, rest = _RUN.read(rest[1:])
+    if not rest or "@" in rest[0]:
+        return None
+    if not _IMAGE.fullmatch(rest[0]):
+        if re.search("[<{]", rest[0]):  # a variable, or an example that the user has to replace
+            return None
+        raise UncertainError("that name of an image")
+    passed = tuple(f"{name}={value}" if value else name for name, value in found if name in _PULLED)
+    return ImageRequest(argv, len(argv) - len(rest), argv[:start], passed)

@@ -6,7 +6,7 @@ npm, pypi and images implement package requests.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
@@ -16,6 +16,7 @@ import orjson
 from trayapp.config.files import locked as lock_of
 from trayapp.config.files import write_atomic
 from trayapp.model.errors import ConfigError, MultiMcpError
+from trayapp.model.redact import redacted
 
 if TYPE_CHECKING:
     from trayapp.packages.tools import Tools
@@ -83,6 +84,11 @@ def read_locked(content: Any) -> LockedPackage:
     raise UnreadableLockError("servers.lock has an entry that cannot be read", "Restore the file, or remove it")
 
 
+def with_options(package: str, options: Iterable[str]) -> str:
+    """Return a package as written with the options that decide which release it is, without their passwords."""
+    return "|".join((package, *(redacted(option) for option in options)))
+
+
 class PackageRequest(Protocol):
     """A package that a command line asks a package runner for. `spec` is the same for all requests for the same
     package.
@@ -100,8 +106,15 @@ class PackageRequest(Protocol):
     def has_versions(self) -> bool:
         """Return True if a particular version can be requested."""
 
+    @property
+    def runs_scripts(self) -> bool:
+        """Return True unless the command line forbids the package's install scripts."""
+
     def resolve(self, tools: Tools, now: float, version: str | None = None) -> LockedPackage:
-        """Return the version and content that the runner would take now. Raises PackageError, ToolError."""
+        """Return the version and content that the runner would take now.
+
+        Raises PackageError, also for a version that the command line excludes, and ToolError.
+        """
 
     def newest(self, tools: Tools, before: float, locked: LockedPackage) -> str | None:
         """Return the newest version published before a time, or None if none is newer than the locked one.

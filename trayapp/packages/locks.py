@@ -5,18 +5,18 @@ The first start locks what its runner would take then. Functions block; callers 
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import shutil
 import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
+from pathlib import Path, PurePath
 
+from trayapp.config.command_options import UncertainError
 from trayapp.config.files import locked as lock_of
-from trayapp.config.programs import runner_name
+from trayapp.config.programs import is_runner, runner_name
 from trayapp.model.errors import ConnectFailedError
 from trayapp.packages.images import read_docker
 from trayapp.packages.lock_file import LockedPackage, LockFile, PackageError, PackageRequest
@@ -24,16 +24,48 @@ from trayapp.packages.npm import read_npx
 from trayapp.packages.pypi import read_uvx
 from trayapp.packages.tools import LIMIT_S, ToolError, Tools
 
-log = logging.getLogger(__name__)
-
 HELD_S = 2 * LIMIT_S  # another process may be fetching the same package
-RUNS = (("docker", "run"), ("podman", "run"), ("npm", "exec"), ("npm", "x"), ("uv", "tool"), ("pipx", "run"))
-_BY_DIGEST = re.compile(r".+@sha256:[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class NotLocked:
+    """Why a command line is not locked, and what to write instead. Unless it `starts`, a start of it fails."""
+
+    why: str
+    hint: str
+    starts: bool = True
+
+    def __str__(self) -> str:
+        return f"{'Not locked' if self.starts else 'Does not start'}: {self.why}. {self.hint}"
+
+
+_HOLD = "To hold one release, write: {}"
+# Lines of programs that run packages by name and that the lock does not know; then what to write instead.
+_FRESH = (
+    (r"(?:bunx|pnpx|(?:pnpm|yarn)(?: -\S+)* dlx|bun(?: -\S+)* x) ", "npx -y PACKAGE"),
+    (r"deno (?:run|serve|x)\b.* (?:npm|jsr):", "npx -y PACKAGE"),
+    (r"uv (?:.+ )?run (?:.+ )?(?:--with|-w)[ =]", "uvx --from PACKAGE PROGRAM"),
+    (r"go run \S+@latest", "go run MODULE@VERSION"),
+    (r"dnx (?!.*@\d)", "dnx PACKAGE@VERSION"),
+)
+_INSIDE = re.compile(
+    r"(?:^|[\s;&|(/])(npx|uvx|bunx|pnpx|npm exec|pnpm dlx|yarn dlx|uv tool run|pipx run|docker run)\s+\S"
+)
+_WRITTEN = {
+    "npx": "npx -y PACKAGE", "npm": "npx -y PACKAGE", "uvx": "uvx PACKAGE", "uv": "uvx PACKAGE",
+    "pipx": "pipx run PACKAGE", "docker": "docker run -i --rm IMAGE", "podman": "podman run -i --rm IMAGE",
+}  # fmt: skip
 
 
 def read_package(argv: tuple[str, ...]) -> PackageRequest | None:
     """Return the package that a command line asks a package runner for, or None if it cannot be determined."""
-    argv = with_plain_runner(argv)
+    try:
+        return _read(with_plain_runner(argv))
+    except UncertainError:
+        return None
+
+
+def _read(argv: tuple[str, ...]) -> PackageRequest | None:
     return read_npx(argv) or read_uvx(argv) or read_docker(argv)
 
 
@@ -44,11 +76,33 @@ def with_plain_runner(argv: tuple[str, ...]) -> tuple[str, ...]:
     return (runner_name(argv[0]), *argv[1:]) if argv else argv
 
 
-def runs_package(argv: tuple[str, ...]) -> bool:
-    """Return True if a command line runs a package that may change from one start to the next."""
+def not_locked(argv: tuple[str, ...]) -> NotLocked | None:
+    """Return why a command line runs a package that is not locked; None if it is locked, or runs none by name.
+
+    A folder, an address and the programs of _FRESH start as written. Of the runners that the lock knows, a line whose
+    release cannot be read does not start.
+    """
     argv = with_plain_runner(argv)
-    runs = argv[:1] in (("npx",), ("uvx",)) or argv[:2] in RUNS
-    return runs and not any(_BY_DIGEST.fullmatch(word) for word in argv)
+    if not argv:
+        return None
+    runner = argv[0]
+    try:
+        if _read(argv) is not None:
+            return None
+    except UncertainError as error:
+        hold = _HOLD.format(_WRITTEN[runner])
+        if error.is_local:
+            return NotLocked(f"{runner} runs {error}, which may change at any start", hold)
+        return NotLocked(f"{runner} with {error} cannot be locked", f"{hold}. Or: lock: false", starts=False)
+    name, line = PurePath(runner.replace("\\", "/")).stem, " ".join(argv[1:])
+    for pattern, instead in _FRESH:
+        if re.match(pattern, f"{name} {line}"):
+            return NotLocked(f"{name} takes what is newest at each start", _HOLD.format(instead))
+    inner = None if is_runner(argv) else _INSIDE.search(line)
+    if inner is not None:
+        why = f"{name} starts {inner[1]}, which takes what is newest at each start"
+        return NotLocked(why, f"To hold one release, write the command without {name}")
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +116,6 @@ class Locks:
     store: Path
     instead: LockedPackage | None = None
     configured: Callable[[], Collection[str]] | None = None
-    _reported: set[tuple[str, ...]] = field(default_factory=set, compare=False)
 
     def argv(self, server: str, argv: tuple[str, ...], tools: Tools, *, scripts: bool) -> tuple[str, ...]:
         """Return the command line that starts the locked package. Raises ConnectFailedError, UnreadableLockError,
@@ -70,12 +123,12 @@ class Locks:
         """
         request = read_package(argv)
         if request is None:
-            if runs_package(argv) and (server, *argv) not in self._reported:
-                self._reported.add((server, *argv))
-                log.warning("%s is not locked: its command line is not understood. It starts as written", server)
+            told = not_locked(argv)
+            if told is not None and not told.starts:
+                raise ConnectFailedError(server, f"Cannot start {server}: {told.why}", told.hint)
             return argv
         try:
-            one = self.instead or self._locked(server, request, tools)
+            one, scripts = self.instead or self._locked(server, request, tools), scripts and request.runs_scripts
             return request.argv(one, self.fetched(request, one, tools, scripts=scripts), tools.env)
         except (PackageError, ToolError) as error:
             raise ConnectFailedError(server, f"Cannot start {server}: {error.title}", error.hint) from None

@@ -17,8 +17,8 @@ from typing import Any
 import orjson
 
 from trayapp.backends.stdio.npm_versions import Version, is_range, read_version, satisfies
-from trayapp.backends.stdio.npx import NpxRequest, argv_of, cached_version, copy_in, read_request
-from trayapp.packages.lock_file import LockedPackage, PackageError, WithdrawnReleaseError
+from trayapp.backends.stdio.npx import NpxRequest, argv_of, cached_version, copy_in, package_of, read_request
+from trayapp.packages.lock_file import LockedPackage, PackageError, WithdrawnReleaseError, with_options
 from trayapp.packages.tools import NO_NODE, ToolError, Tools
 
 QUIET = ("--no-audit", "--no-fund", "--loglevel=error")
@@ -37,7 +37,8 @@ class NpmRequest:
     @property
     def spec(self) -> str:
         named = self.asked.package + (f"@{self.asked.wanted}" if self.asked.wanted else "")
-        return f"npm:{self.asked.words if self.asked.bin is None else named}"
+        words = self.asked.words if self.asked.bin is None else named
+        return with_options("|".join((f"npm:{words}", *self.asked.beside)), self.asked.passed)
 
     @property
     def pinned(self) -> bool:
@@ -47,30 +48,41 @@ class NpmRequest:
     def has_versions(self) -> bool:
         return True
 
+    @property
+    def runs_scripts(self) -> bool:
+        return "--ignore-scripts" not in self.asked.passed
+
     def resolve(self, tools: Tools, now: float, version: str | None = None) -> LockedPackage:
         cached = cached_version(self.asked, tools.env) if version is None else None
-        package, wanted = self.asked.package, version or cached or self.asked.wanted or "latest"
+        package, asked = self.asked.package, self.asked.wanted
+        wanted = version or cached or asked or "latest"
+        one = read_version(version) if version is not None else None
+        if one is not None and asked is not None and is_range(asked) and not satisfies(one, asked):
+            raise PackageError(
+                f"{package}@{version} is not in the range of the command, {asked}",
+                f"Write {package}@{version} there: multi-mcp edit",
+            )
         with tempfile.TemporaryDirectory(prefix="multi-mcp-") as name:
             folder = Path(name)
-            _write(folder / "package.json", _project(package, wanted))
+            _write(folder / "package.json", self._project(package, wanted))
             try:
                 tools.run(
                     "npm", "install", "--package-lock-only", "--ignore-scripts", "--omit-lockfile-registry-resolved",
-                    "--prefer-offline" if cached else "--prefer-online", *QUIET, cwd=folder,
+                    "--prefer-offline" if cached else "--prefer-online", *QUIET, *self.asked.passed, cwd=folder,
                 )  # fmt: skip
             except ToolError as error:
                 raise _explained(error, package, wanted) from None
             packages = _packages(folder)
-        one = packages.get(f"node_modules/{package}")
-        if not isinstance(one, dict) or not isinstance(one.get("version"), str):
+        found = packages.get(f"node_modules/{package}")
+        if not isinstance(found, dict) or not isinstance(found.get("version"), str):
             raise PackageError(f"npm found no package {package}", "Correct its name")
         content = {place: _kept(place, entry) for place, entry in packages.items() if place}
-        return LockedPackage("npm", package, one["version"], str(one.get("integrity")), content, now)
+        return LockedPackage("npm", package, found["version"], str(found.get("integrity")), content, now)
 
     def newest(self, tools: Tools, before: float, locked: LockedPackage) -> str | None:
         package = self.asked.package
         try:
-            words = ("view", package, "time", "dist-tags", "versions", "--json", *QUIET, *ONE_RETRY)
+            words = ("view", package, "time", "dist-tags", "versions", "--json", *QUIET, *ONE_RETRY, *self.asked.passed)
             answer = orjson.loads(tools.run("npm", *words))
         except ToolError as error:
             raise _explained(error, package, "") from None
@@ -97,15 +109,21 @@ class NpmRequest:
                 best = one, str(text)
         return best[1] if best else None
 
+    def _project(self, package: str, version: str) -> dict[str, Any]:
+        """Return a package.json that needs that version of the package, and what is asked for beside it."""
+        others = dict(one for words in self.asked.beside if (one := package_of(words)) is not None)
+        wanted = {name: asked or "latest" for name, asked in others.items()}
+        return {"private": True, "dependencies": {package: version} | {k: v for k, v in wanted.items() if k != package}}
+
     def is_fetched(self, locked: LockedPackage, folder: Path) -> bool:
         return (folder / COMPLETE).is_file()
 
     def fetch(self, locked: LockedPackage, folder: Path, tools: Tools, *, scripts: bool) -> None:
-        project = _project(locked.package, locked.version)
+        project = self._project(locked.package, locked.version)
         _write(folder / "package.json", project)
         lock = {"lockfileVersion": 3, "requires": True, "packages": {"": project, **locked.content}}
         _write(folder / "package-lock.json", lock)
-        more = () if scripts else ("--ignore-scripts",)
+        more = self.asked.passed if scripts else (*self.asked.passed, "--ignore-scripts")
         try:
             try:
                 tools.run("npm", "ci", "--prefer-offline", *QUIET, *more, cwd=folder)
@@ -119,8 +137,10 @@ class NpmRequest:
         (folder / COMPLETE).touch()
 
     def argv(self, locked: LockedPackage, folder: Path, env: Mapping[str, str]) -> tuple[str, ...]:
-        copy = copy_in(folder, locked.package, hashed=True)
-        found = argv_of(self.asked, copy, env) if copy is not None else None
+        found: tuple[str, ...] | None = None
+        for package in self._project(locked.package, locked.version)["dependencies"]:  # the first that has the program
+            copy = copy_in(folder, package, hashed=True)
+            found = found or (argv_of(self.asked, copy, env) if copy is not None else None)
         if found is None and shutil.which("node", path=env.get("PATH")) is None:
             raise PackageError(*NO_NODE)
         if found is None:
@@ -130,13 +150,12 @@ class NpmRequest:
 
 
 def read_npx(argv: tuple[str, ...]) -> NpmRequest | None:
-    """Return the package that a command line of npx or npm exec asks for, or None for forms that npm alone knows."""
+    """Return the package that a command line of npx or npm exec asks for, None if it asks for none.
+
+    Raises UncertainError.
+    """
     asked = read_request(argv)
     return NpmRequest(asked) if asked is not None else None
-
-
-def _project(package: str, wanted: str) -> dict[str, Any]:
-    return {"private": True, "dependencies": {package: wanted}}
 
 
 def _write(path: Path, value: Any) -> None:

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from trayapp.packages.lock_file import LockedPackage, PackageError, WithdrawnReleaseError
+from trayapp.config.command_options import OptionTable, UncertainError, options
+from trayapp.packages.lock_file import LockedPackage, PackageError, WithdrawnReleaseError, with_options
 from trayapp.packages.tools import ToolError, Tools
 
 COMPLETE = ".complete"  # written last
@@ -25,7 +26,10 @@ _REQUIREMENT = re.compile(rf"({_NAME})(\[[\w,. -]+\])?(?:@([\w.!+-]+)|((?:[=<>!~
 
 @dataclass(frozen=True, slots=True)
 class PypiRequest:
-    """A use of uvx, `uv tool run` or `pipx run`. `limits` are version limits in pip's form."""
+    """A use of uvx, `uv tool run` or `pipx run`. `limits` are version limits in pip's form.
+
+    `passed`: the options that decide which release it is.
+    """
 
     package: str
     extras: str
@@ -34,10 +38,12 @@ class PypiRequest:
     args: tuple[str, ...]
     beside: tuple[str, ...] = ()  # requirements of --with
     python: str | None = None
+    passed: tuple[str, ...] = ()
 
     @property
     def spec(self) -> str:
-        return f"pypi:{'|'.join((self._requirement(), *self.beside, self.python or ''))}".rstrip("|")
+        package = f"pypi:{'|'.join((self._requirement(), *self.beside, self.python or ''))}".rstrip("|")
+        return with_options(package, self.passed)
 
     @property
     def pinned(self) -> bool:
@@ -50,6 +56,10 @@ class PypiRequest:
     def has_versions(self) -> bool:
         return True
 
+    @property
+    def runs_scripts(self) -> bool:
+        return True
+
     def resolve(self, tools: Tools, now: float, version: str | None = None) -> LockedPackage:
         text = self._compiled(tools, version)
         found = re.search(rf"(?im)^{_spelled(self.package)}(?:\[[^\]]*\])?==([^\s\\;]+)((?:\s*\\\s*--hash=\S+)+)", text)
@@ -60,21 +70,29 @@ class PypiRequest:
 
     def newest(self, tools: Tools, before: float, locked: LockedPackage) -> str | None:
         at = datetime.fromtimestamp(before, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        text = self._compiled(tools, None, "--exclude-newer", at)
+        own = any(option.startswith("--exclude-newer") for option in self.passed)  # uv takes one
+        text = self._compiled(tools, None, *(() if own else ("--exclude-newer", at)))
         found = re.search(rf"(?im)^{_spelled(self.package)}(?:\[[^\]]*\])?==([^\s\\;]+)", text)
         return found[1] if found and _key(found[1]) > _key(locked.version) else None
 
     def _compiled(self, tools: Tools, version: str | None, *more: str) -> str:
         with tempfile.TemporaryDirectory(prefix="multi-mcp-") as name:
             wanted = Path(name, "requirements.in")
-            wanted.write_text("\n".join((self._requirement(version), *self.beside)) + "\n", "utf-8")
+            limited = (self._requirement(),) if version else ()  # the version has to be within the limits
+            wanted.write_text("\n".join((self._requirement(version), *limited, *self.beside)) + "\n", "utf-8")
             python = ("--python-version", self.python) if self.python else ()
             try:
                 return tools.run(
                     "uv", "pip", "compile", str(wanted), "--generate-hashes", "--no-header", "--no-annotate",
-                    "--quiet", *WHEELS, *python, *more, cwd=Path(name),
+                    "--quiet", *WHEELS, *python, *more, *self.passed, cwd=Path(name),
                 )  # fmt: skip
             except ToolError as error:
+                name = _spelled(self.package)
+                if version and re.search(rf"(?i)Because you require {name}\S* and {name}", error.output):
+                    raise PackageError(
+                        f"{self.package} {version} is not within the command's limits, {self.limits}",
+                        f"Write {self._requirement(version)} there: multi-mcp edit",
+                    ) from None
                 raise _explained(error, self._requirement(version)) from None
 
     def is_fetched(self, locked: LockedPackage, folder: Path) -> bool:
@@ -85,10 +103,11 @@ class PypiRequest:
         wanted.write_text(str(locked.content), "utf-8")
         python = ("--python", self.python) if self.python else ()
         try:
-            tools.run("uv", "venv", "--quiet", *python, str(folder / "venv"), cwd=folder)
+            common = (option for option in self.passed if option.partition("=")[0] in _GLOBAL)
+            tools.run("uv", "venv", "--quiet", *python, *common, str(folder / "venv"), cwd=folder)
             tools.run(
                 "uv", "pip", "install", "--quiet", "--require-hashes", "--no-deps", *WHEELS, "-r", str(wanted),
-                "--python", str(_programs(folder) / _exe("python")), cwd=folder,
+                "--python", str(_programs(folder) / _exe("python")), *self.passed, cwd=folder,
             )  # fmt: skip
         except ToolError as error:
             shutil.rmtree(folder, ignore_errors=True)
@@ -105,44 +124,93 @@ class PypiRequest:
         return (str(program), *self.args)
 
 
+# Options of `uv tool run` that are understood (uv's CLI reference), and of `pipx run` (pipx's manual). An option that
+# is not here may take the next word, or change what runs. These change nothing about a locked package:
+_QUIET = options("""
+    -q --quiet -v --verbose --no-progress --isolated --refresh -U --upgrade --reinstall -n --no-cache --compile-bytecode
+    --no-env-file --no-build --lfs
+""")
+_QUIET_VALUES = options("""
+    --color --link-mode --refresh-package -P --upgrade-package --reinstall-package
+""")
+# These decide which release is taken and from where, so uv gets them for the lock, too:
+_GLOBAL = options("""
+    --offline --native-tls --system-certs --no-config --managed-python --no-managed-python --no-python-downloads
+    --allow-insecure-host --python-preference --config-file --cache-dir
+""")  # every command of uv takes these
+_PASSED = options("""
+    --offline --native-tls --system-certs --no-config --managed-python --no-managed-python --no-python-downloads
+    --no-index
+""")
+_PASSED_VALUES = options("""
+    --index --default-index -i --index-url --extra-index-url --index-strategy --keyring-provider --allow-insecure-host
+    --python-preference
+    --resolution --prerelease --exclude-newer --torch-backend
+""")
+_LONG = {"-i": "--index-url", "-f": "--find-links"}
+_PASSED_PATHS = options("-f --find-links --config-file --cache-dir")
+_FROM, _WITH, _PYTHON = options("--from --spec"), options("-w --with"), options("-p --python")
+_MISSING = re.compile(r"[{]|^<")  # in a name: a variable, or an example that the user has to replace
+_FOLDERS = options("--with-editable --editable")
+_UVX = OptionTable(
+    _QUIET | _PASSED,
+    _QUIET_VALUES | _PASSED_VALUES | _PASSED_PATHS | _WITH | _PYTHON | options("--from --with-editable"),
+)
+_PIPX = OptionTable(
+    options("-q --quiet -v --verbose --no-cache --editable"), options("--spec --with --python -i --index-url")
+)
+
+
 def read_uvx(argv: tuple[str, ...]) -> PypiRequest | None:
-    """Return the package that a command line of uvx, `uv tool run` or `pipx run` asks for, or None if it is not
-    understood.
+    """Return the package that a command line of uvx, `uv tool run` or `pipx run` asks for, None if it asks for none.
+
+    Raises UncertainError.
     """
     if argv[:1] == ("uvx",):
-        rest = list(argv[1:])
-    elif argv[:3] == ("uv", "tool", "run"):
-        rest = list(argv[3:])
-    elif argv[:2] == ("pipx", "run"):
-        rest = list(argv[2:])
-    else:
-        return None
-    chosen, beside, python = "", list[str](), None
-    while rest and rest[0].startswith("-"):
-        name, equals, value = rest.pop(0).partition("=")
-        if name == "--":
-            break
-        if name in ("-q", "--quiet", "--no-progress"):
-            continue
-        if name not in ("--from", "--spec", "--with", "--python", "-p") or (not equals and not rest):
-            return None
-        value = value if equals else rest.pop(0)
-        if name in ("--from", "--spec"):
-            chosen = value
-        elif name == "--with":
-            beside += [part.strip() for part in value.split(",")]
-        else:
-            python = value
+        return _request(*_UVX.read(argv[1:]))
+    if argv[:2] == ("pipx", "run"):
+        return _request(*_PIPX.read(argv[2:]))
+    if argv[:1] == ("uv",) and "tool" in argv:
+        before, rest = _UVX.read(argv[1:])
+        if rest[:2] == ("tool", "run"):
+            after, rest = _UVX.read(rest[2:])
+            return _request([*before, *after], rest)
+    return None
+
+
+def _request(found: list[tuple[str, str]], rest: tuple[str, ...]) -> PypiRequest | None:
+    for name, value in found:
+        address = "://" in value or Path(value).is_absolute()
+        if name in _FOLDERS:
+            raise UncertainError("a folder or an address", is_local=True)
+        if value.startswith("-") or (name in _PASSED_PATHS and not address):
+            raise UncertainError(f"that value of {name}")
     if not rest:
         return None
-    found = _REQUIREMENT.fullmatch((chosen or rest[0]).replace(" ", ""))
-    if found is None or not all(_REQUIREMENT.fullmatch(one) for one in beside):
-        return None
-    at = found[3]
-    limits = found[4] or ("" if at in (None, "latest") else f"=={at}")
-    return PypiRequest(
-        found[1], found[2] or "", limits, rest[0] if chosen else found[1], tuple(rest[1:]), tuple(beside), python
+    chosen = [value for name, value in found if name in _FROM]
+    beside = [part.strip() for name, value in found if name in _WITH for part in value.split(",")]
+    python = [value for name, value in found if name in _PYTHON]
+    asked = (chosen[-1] if chosen else rest[0]).replace(" ", "")
+    package = _REQUIREMENT.fullmatch(asked)
+    for text in (asked, *beside):
+        if _REQUIREMENT.fullmatch(text) is None:
+            is_local = text.startswith((".", "~")) or "/" in text or "\\" in text
+            what = "a folder or an address" if is_local else "that name of a package"
+            if not is_local and _MISSING.search(text):
+                return None
+            raise UncertainError(what, is_local=is_local)
+    assert package is not None
+    at, limits = package[3], package[4]
+    limits = limits or ("" if at in (None, "latest") else f"=={at}")
+    passed = tuple(
+        f"{_LONG.get(name, name)}={value}" if value else name
+        for name, value in found
+        if name in _PASSED | _PASSED_VALUES | _PASSED_PATHS
     )
+    return PypiRequest(
+        package[1], package[2] or "", limits, rest[0] if chosen else package[1], tuple(rest[1:]), tuple(beside),
+        python[-1] if python else None, passed,
+    )  # fmt: skip
 
 
 def _spelled(package: str) -> str:

@@ -69,7 +69,7 @@ SECRET_LIST = "secret_list"  # -> {"names", "keyring"}
 SECRET_DELETE = "secret_delete"  # {name} -> {"deleted"}
 # {server} -> {"way", "tools"?, "error"?, "read", "written", "refused", "confine", "line"}: runs it once, confined
 CONFINE = "confine"
-# -> {"rows": [{server, kind, package, version, newest, pinned, before, error}], "unlocked": [server]}
+# -> {"rows": [{server, kind, package, version, newest, pinned, before, error}], "unlocked": [{server, why, hint}]}
 OUTDATED = "outdated"
 # {server, to?} -> {server, package, "from", "to": None without another one, "added", "removed": [tool],
 # "changed": {tool: [line]}, "error"}: the server was started once with that version

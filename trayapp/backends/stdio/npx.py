@@ -20,16 +20,18 @@ import stat
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from itertools import chain, islice
+from dataclasses import dataclass, replace
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from trayapp.backends.stdio.npm_versions import Version, is_range, read_version, satisfies
+from trayapp.config.command_options import OptionTable, UncertainError, options
 from trayapp.config.files import write_atomic
 from trayapp.model.errors import StorageError
+from trayapp.model.late import late
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +39,6 @@ TAG_FOR_S = 86_400.0  # npm resolves a tag once a day
 TAGS_FILE = "npx-tags.json"  # {"PACKAGE@TAG": Unix seconds of npm's last decision}; never holds arguments
 TAGS_LARGEST = 256 << 10  # bytes; an entry has about 40
 
-_YES = ("-y", "--yes")
 _NAME = r"[A-Za-z0-9~-][\w.~-]*"
 _WORDS = re.compile(rf"(?P<package>(?:@{_NAME}/)?{_NAME})(?:@(?P<wanted>[^@]+))?", re.ASCII)
 _TAG = re.compile(r"[A-Za-z][\w.~-]*", re.ASCII)
@@ -47,13 +48,20 @@ _tags_change = threading.Lock()  # several servers may start at once, each in it
 
 @dataclass(frozen=True, slots=True)
 class NpxRequest:
-    """A use of npx. `words` is the package as written; `bin` the program named, or None for the package's default."""
+    """A use of npx. `words` is the package as written; `bin` the program named, or None for the package's default.
+
+    `beside`: further packages, as written. `passed`: the options that decide which release it is. `plain`: nothing is
+    written but the package and a yes.
+    """
 
     words: str
     package: str
     wanted: str | None  # after the `@`
     bin: str | None
     args: tuple[str, ...]
+    beside: tuple[str, ...] = ()
+    passed: tuple[str, ...] = ()
+    plain: bool = True
 
     @property
     def tag(self) -> str | None:
@@ -76,8 +84,11 @@ def resolve_npx(
     `env` and `cwd` are the server's. `cache_dir` is our own cache folder; without it no tag is ever resolved. `now` is
     in Unix seconds. Never raises because of the files on disk.
     """
-    request = read_request(argv)
-    if request is None:
+    try:
+        request = read_request(argv)
+    except UncertainError:
+        return None
+    if request is None or not request.plain:
         return None
     home = Path(env["HOME"]) if env.get("HOME") else Path.home()
     settings = user_settings(env, home)
@@ -94,7 +105,7 @@ def resolve_npx(
 
 def cached_version(request: NpxRequest, env: Mapping[str, str]) -> str | None:
     """Return the version that npx would take from its cache without asking npm, None without one."""
-    if request.tag is not None:
+    if request.tag is not None or request.beside or request.passed:
         return None
     home = Path(env["HOME"]) if env.get("HOME") else Path.home()
     npx = npx_folder(user_settings(env, home), env, home)
@@ -105,42 +116,113 @@ def cached_version(request: NpxRequest, env: Mapping[str, str]) -> str | None:
 # -- the command line ------------------------------------------------------------------------------------------------
 
 
+# Options of npx and npm exec that are understood: npm's config (definitions.js), npx-cli.js. An option that is not here
+# may take the next word, or change what runs. These change nothing about a package:
+_QUIET = options("""
+    -y --yes -q --quiet -s --silent --verbose -d -dd -ddd --prefer-offline --progress --no-progress --no-color --audit
+    --no-audit --fund --no-fund --update-notifier --no-update-notifier --timing --unicode --no-unicode
+""")
+_QUIET_VALUES = options("""
+    --loglevel --logs-dir --logs-max --maxsockets --fetch-retries --fetch-retry-factor --fetch-retry-mintimeout
+    --fetch-retry-maxtimeout --fetch-timeout
+""")
+# These decide which release is taken and from where, so npm gets them for the lock, too:
+_PASSED = options("""
+    --prefer-online --offline --force -f --legacy-peer-deps --strict-peer-deps --ignore-scripts --strict-ssl
+    --no-strict-ssl
+""")
+_PASSED_VALUES = options("--registry --reg --before --min-release-age --omit --include --https-proxy --noproxy")
+_PASSED_PATHS = options("--cache --userconfig --globalconfig --cafile")
+_LOCAL_ONLY = options("-n --no --no-yes --no-install")  # npm then installs nothing
+_PACKAGE = options("-p --package")
+_MISSING = late("[<{]")  # in a name: a variable, or an example that the user has to replace
+_PLAIN = options("-y --yes -p --package --")
+_NPX = OptionTable(
+    _QUIET | _PASSED | _LOCAL_ONLY,
+    _QUIET_VALUES | _PASSED_VALUES | _PASSED_PATHS | _PACKAGE,
+    named=r"--@[\w.-]+:registry",
+    joins=False,
+)
+_NPM = replace(_NPX, values=_NPX.values - {"-p"})  # npm's `-p` has another meaning
+
+
 def read_request(argv: tuple[str, ...]) -> NpxRequest | None:
-    """Return the package that an argv asks npx for; None for forms left to npm (other flags, files, git, aliases)."""
+    """Return the package that a command line of npx or npm exec asks for, None if it asks for none.
+
+    Raises UncertainError.
+    """
     if argv[:1] == ("npx",):
-        return _after_flags(list(argv[1:]), ("-p", "--package"))
-    if argv[:2] == ("npm", "exec"):
-        rest = list(argv[2:])
-        # Without `--`, npm takes flags from anywhere in the line. Its `-p` has another meaning.
-        return _after_flags(rest, ("--package",)) if "--" in rest else None
+        found, rest = _NPX.read(argv[1:])
+        before = argv[1 : len(argv) - len(rest)]
+        return _request(before, found, rest, plain="--" not in before or bool(_PACKAGE & {name for name, _ in found}))
+    if argv[:1] == ("npm",):
+        return _read_npm(argv[1:])
     return None
 
 
-def _after_flags(rest: list[str], package_flags: tuple[str, ...]) -> NpxRequest | None:
-    package: str | None = None
-    while rest and rest[0].startswith("-"):
-        flag = rest.pop(0)
-        if flag == "--":
-            return _request(package, rest) if package else None
-        if flag in _YES:
-            continue
-        name, equals, value = flag.partition("=")
-        if package is not None or name not in package_flags or (equals and name == "-p"):
+def _read_npm(words: tuple[str, ...]) -> NpxRequest | None:
+    """Read the words after `npm`. It takes its options from everywhere before a `--`."""
+    end = words.index("--") if "--" in words else len(words)
+    head, rest, found = words[:end], words[:end], list[tuple[str, str]]()
+    names: tuple[str, ...] = ()
+    try:
+        while rest:
+            more, rest = _NPM.read(rest)
+            found, names, rest = [*found, *more], (*names, *rest[:1]), rest[1:]
+    except UncertainError:
+        if "exec" not in head and head[:1] != ("x",):
             return None
-        package = value if equals else rest.pop(0) if rest else ""
-        if not package:
-            return None
-    return _request(package, rest) if package_flags[0] == "-p" else None
+        raise
+    if names[:1] not in (("exec",), ("x",)):
+        return None
+    plain = words[:1] == ("exec",) and end < len(words) and len(names) == 1 and "--package" in dict(found)
+    return _request(head, found, (*names[1:], *words[end + 1 :]), plain=plain)
 
 
-def _request(package: str | None, rest: list[str]) -> NpxRequest | None:
+def _request(
+    before: tuple[str, ...], found: list[tuple[str, str]], rest: tuple[str, ...], *, plain: bool
+) -> NpxRequest | None:
+    """Return the package that options and words ask for. `before`: the words that have the options."""
+    for name, value in found:
+        if name in _LOCAL_ONLY or (name in ("-y", "--yes") and value not in ("", "true")):
+            raise UncertainError(f"the copy that is installed here ({name})", is_local=True)
+        relative = name in _PASSED_PATHS and not value.startswith("~/") and not Path(value).is_absolute()
+        if relative or value.startswith("-") or (name in _NPX.values and not value):
+            raise UncertainError(f"that value of {name}")
+    words_of_options = pairwise((*before, *rest[:1]))
+    follows = next((flag for flag, word in words_of_options if flag[:1] == "-" and word in ("true", "false")), None)
+    if follows is not None:
+        raise UncertainError(f"a value of {follows}")
+    packages = [value for name, value in found if name in _PACKAGE]
     if not rest:
         return None
-    found = _WORDS.fullmatch(package or rest[0])
+    for words in packages or rest[:1]:
+        if package_of(words) is not None:
+            continue
+        if re.match(r"[.~/]|[^@]*[:/]|@[^/]*/[^/]*/", words):
+            raise UncertainError("a folder or an address", is_local=True)
+        if _MISSING.search(words):
+            return None
+        raise UncertainError("that name of a package")
+    words, *beside = packages or rest[:1]
+    package, wanted = package_of(words) or ("", None)
+    kept = _QUIET | _QUIET_VALUES | _PACKAGE
+    passed = tuple(f"{name}={value}" if value else name for name, value in found if name not in kept)
+    plain = (
+        plain and all(word[:1] != "-" or word in _PLAIN or word[:10] == "--package=" for word in before) and not beside
+    )
+    return NpxRequest(
+        words, package, wanted, rest[0] if packages else None, rest[1:], tuple(beside), passed, plain=plain
+    )
+
+
+def package_of(words: str) -> tuple[str, str | None] | None:
+    """Return a package of the registry and what is wanted of it, None if the words name something else."""
+    found = _WORDS.fullmatch(words)
     wanted = found["wanted"] if found else None
     if found is None or not (wanted is None or is_range(wanted) or _TAG.fullmatch(wanted)):
         return None
-    return NpxRequest(found[0], found["package"], wanted, rest[0] if package else None, tuple(rest[1:]))
+    return found["package"], wanted
 
 
 # -- where npm would run something else ------------------------------------------------------------------------------

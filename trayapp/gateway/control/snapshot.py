@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 
 from trayapp import __version__
 from trayapp.backends.connection import Connection
+from trayapp.config.programs import RUNS_PACKAGES
 from trayapp.gateway.calls.errors import shown
 from trayapp.gateway.gateway import Gateway
 from trayapp.gateway.scopes.view import View
@@ -81,7 +83,18 @@ def _server(gateway: Gateway, connections: list[Connection], now: float) -> Serv
         suspicious=view.catalog.switched_on(name, gateway.services.approvals.flagged(server.name)) or None,
         unlisted=unlisted or None,
         confinement=gateway.services.confinements.status(server.name) or _planned_confinement(gateway, server),
+        not_locked=_not_locked((server.command, *server.args)) if server.command is not None and server.lock else None,
     )
+
+
+@lru_cache(maxsize=256)
+def _not_locked(argv: tuple[str, ...]) -> str | None:
+    if not any(RUNS_PACKAGES.search(word) for word in argv):
+        return None
+    from trayapp.packages.locks import not_locked  # loaded for users of packages
+
+    told = not_locked(argv)
+    return str(told) if told is not None else None
 
 
 def _planned_confinement(gateway: Gateway, server: ServerConfig) -> ConfinementStatus | None:

@@ -37,14 +37,15 @@ class UpdateRequests:
 
     async def _list_outdated(self, asked: Asked) -> Any:
         updates = self._gateway.services.pool.updates
-        rows, unlocked = list[Asked](), list[str]()
+        rows, unlocked = list[Asked](), list[Asked]()
         for server in self._gateway.servers.shared.servers.values():
             package = updates.package(server)
             if (bundle := updates.bundle(server)) is not None:
                 rows.append(_row(server, bundle, pinned=True))
                 continue
             if package is None or not package.versions:
-                unlocked += [server.name] if updates.may_change(server) else []
+                told = updates.not_locked(server)
+                unlocked += [{"server": server.name, "why": told.why, "hint": told.hint}] if told is not None else []
                 continue
             row = _row(server, *package.versions, pinned=package.request.pinned)
             try:

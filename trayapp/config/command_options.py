@@ -1,0 +1,74 @@
+"""Read the options before a command line's first plain word, by a table of those that its program documents.
+
+Never here: what an option means. The reader of each program decides that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class UncertainError(ValueError):
+    """Raised if what a command line runs cannot be read from it. The text names what is in the way.
+
+    `is_local`: it runs no release of a registry, but a folder, an address, or what is installed. The text names that.
+    """
+
+    def __init__(self, text: str, *, is_local: bool = False) -> None:
+        super().__init__(text)
+        self.is_local = is_local
+
+
+def options(text: str) -> frozenset[str]:
+    """Return the options that a text lists."""
+    return frozenset(text.split())
+
+
+@dataclass(frozen=True, slots=True)
+class OptionTable:
+    """The options of one program that are understood, without and with a value, each by its name with dashes.
+
+    `named`: a pattern of further names, whose value stands behind `=`. `joins`: short options may stand in one word.
+    """
+
+    switches: frozenset[str]
+    values: frozenset[str]
+    named: str = ""
+    joins: bool = True
+
+    def read(self, words: Sequence[str]) -> tuple[list[tuple[str, str]], tuple[str, ...]]:
+        """Return the options with their values ("" for none), and the words from the first plain one on.
+
+        A `--` ends the options; it is not returned. Raises UncertainError.
+        """
+        rest, found = list(words), list[tuple[str, str]]()
+        while rest and rest[0].startswith("-") and rest[0] != "-":
+            word = rest.pop(0)
+            if word == "--":
+                break
+            name, equals, value = word.partition("=")
+            if name in self.values:
+                if not equals and not rest:
+                    raise UncertainError(f"{name} without a value")
+                found.append((name, value if equals else rest.pop(0)))
+            elif name in self.switches or (self.named and equals and re.fullmatch(self.named, name)):
+                found.append((name, value))
+            elif self.joins and not word.startswith("--"):
+                found += self._read_letters(word, rest)
+            else:
+                raise UncertainError(f"its option {name}")
+        return found, tuple(rest)
+
+    def _read_letters(self, word: str, rest: list[str]) -> list[tuple[str, str]]:
+        """Return the short options in one word: `-it`, `-eNAME`. A value that is not in it is taken from the rest."""
+        found = list[tuple[str, str]]()
+        for at, letter in enumerate(word[1:], 2):
+            name = f"-{letter}"
+            if name in self.values and (word[at:] or rest):
+                return [*found, (name, word[at:].removeprefix("=") or rest.pop(0))]
+            if name not in self.switches:
+                raise UncertainError(f"its option {name}")
+            found.append((name, ""))
+        return found
