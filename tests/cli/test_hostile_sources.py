@@ -264,3 +264,15 @@ def test_what_hides_or_fetches_or_is_several_is_refused(text: str) -> None:
     with pytest.raises(MultiMcpError) as caught:
         proposals(text)
     assert caught.value.hint
+
+
+@pytest.mark.requirement("source-asked")
+def test_the_password_of_a_connection_string_is_not_shown_and_code_is() -> None:
+    def shown(word: str) -> str:
+        server, _ = read_one("a", {"command": "a-mcp", "args": ["--connection", word]})
+        assert server is not None
+        return next(decisive_lines(server))
+
+    assert "x8kq2vb9" not in shown("Server=h;User Id=sa;Password=x8kq2vb9;Encrypt=yes")
+    for code in ("A=1;Password=$(x8kq2vb9)", "rm -rf ~;password=x8kq2vb9", "a=b;x8kq2vb9"):
+        assert "x8kq2vb9" in shown(code)

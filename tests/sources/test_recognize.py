@@ -1484,6 +1484,60 @@ def test_ways_to_start_a_server_that_differ_in_more_than_a_word_are_refused(text
         recognize(text, HOME)
 
 
+@pytest.mark.requirement("source-asked")
+@pytest.mark.parametrize(
+    ("name", "value", "asked"),
+    [
+        ("A_URL", "Acme 365 url", True), ("A_ENDPOINT", "the endpoint", True), ("baseUrl", "API基础URL", True),
+        ("A_EMAIL", "mail of the user", True), ("A_PORT", "any free port", True), ("A_PATH", "Vault path", True),
+        ("A_KEY", "acme密鑰", True), ("A_TOKEN", "ключ", True),
+        ("A_URL", "https://a.test/x y", False), ("A_PATH", "Own Vault", False), ("TRANSPORT", "streamable http", False),
+        ("A_HOSTS", "a b", False), ("A_HOST", "münchen.de", False), ("A_TITLE", "Acme 365 url", False),
+        ("A_EMAIL", "Ann ann@a.test", False), ("A_PASSWORD", "correct horse", False), ("A_PORT", "80 81", False),
+    ],
+)  # fmt: skip
+def test_words_that_no_value_of_that_kind_has_stand_in_place_of_one(name: str, value: str, asked: bool) -> None:
+    (one,) = recognize(json.dumps({"a": {"command": "npx", "args": ["a"], "env": {name: value}}}), HOME)
+    assert [want.placeholder for want in one.wants] == [value] * asked
+    assert one.entry["env"] == {name: value}
+
+
+@pytest.mark.requirement("source-asked")
+def test_a_stand_in_inside_a_json_text_is_asked_for_and_a_key_is_hidden() -> None:
+    text = json.dumps({"apiKey": "你的API密钥", "model": "gpt-5", "size": 3}, ensure_ascii=False)
+    (one,) = recognize(json.dumps({"a": {"command": "a-mcp", "args": [text]}}), HOME)
+    (want,) = one.wants
+    assert (want.name, want.placeholder, want.secret) == ("apiKey", "你的API密钥", True)
+    assert json.loads(with_value(one.entry, want, "k")["args"][0]) == {"apiKey": "k", "model": "gpt-5", "size": 3}
+    (one,) = recognize(json.dumps({"a": {"command": "a-mcp", "args": ['{"apiKey": "k1", "model": "m"}']}}), HOME)
+    assert one.wants == ()
+
+
+@pytest.mark.requirement("source-asked")
+def test_a_connection_string_is_a_secret_and_leaves_the_command_line_of_a_container() -> None:
+    given = "Host=db;Database=x;User ID=me;Password=dbUserPassword;"
+    (one,) = recognize(f'docker run -i -e A_CONN="{given}" -e A_MODE=x acme/a', HOME)
+    assert one.entry["args"] == ["run", "-i", "-e", "A_CONN", "-e", "A_MODE=x", "acme/a"]
+    assert one.entry["env"] == {"A_CONN": given}
+    (want,) = one.wants
+    assert (want.placeholder, want.secret) == ("dbUserPassword", True)
+    (one,) = recognize(f'docker run -i -e A_CONN="{given.replace("dbUserPassword", "x8!kq")}" acme/a', HOME)
+    assert (one.entry["args"], one.wants) == (["run", "-i", "-e", "A_CONN", "acme/a"], ())
+    (one,) = recognize("npx a --database-key YOUR_DATABASE_CONNECTION_STRING --database-name YOUR_NAME", HOME)
+    assert [want.secret for want in one.wants] == [True, False]
+
+
+@pytest.mark.requirement("source-asked")
+@pytest.mark.parametrize("mark", ["${input:apiKey", "$input:apiKey}", "{input:apiKey}", "Bearer ${input:apiKey)"])
+def test_a_reference_to_an_input_that_lacks_a_sign_is_still_asked_for(mark: str) -> None:
+    inputs = [{"type": "promptString", "id": "apiKey", "password": True}]
+    text = json.dumps({"inputs": inputs, "servers": {"a": {"command": "npx", "args": ["a"], "env": {"K": mark}}}})
+    (want,) = recognize(text, HOME)[0].wants
+    assert (want.name, want.keys, want.secret) == ("apiKey", ("env", "K"), True)
+    (one,) = recognize(text.replace("{input:apiKey}", "{input:other}").replace("$", ""), HOME)
+    assert one.entry["env"] != {"K": "${keyring:other}"}
+
+
 @pytest.mark.requirement("source-recognized")
 def test_install_links_of_further_clients_are_read() -> None:
     entry = {"command": "npx", "args": ["-y", "a-mcp"]}

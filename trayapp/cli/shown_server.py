@@ -30,6 +30,7 @@ _LOADS_CODE = re.compile(
 
 # Characters that occur in code but not in secrets. Redaction must not hide code that would run.
 _CODE = re.compile(r"[()`;|&\n]")
+_CONNECTION = re.compile(r"(?:[A-Za-z][\w .]{0,40}=[^;()`|&\n$<>]{0,200};?){2,40}")  # `Host=a;Password=b`: no code
 _REFERENCE = re.compile(r"\$\{(?:keyring:|env:)?[\w.-]+\}")  # not secrets themselves
 _SCHEME = re.compile("(?i)(?:bearer|basic) ")
 _RUNS_CODE = re.compile(r"(?i)-{1,2}(?:e|c|p|r|m|eval|print|exec|command|require|import)|/c")
@@ -50,7 +51,9 @@ def _shown(words: list[str], at: int) -> str:
     """Return a word of a command line, redacted if its option, its name (`KEY=value`) or its form tells a secret."""
     word = escape_unprintable(words[at])
     before = words[at - 1] if at else ""
-    code = _CODE.search(word) or (_RUNS_CODE.fullmatch(before) and re.search(r"[\s'\"]", word))
+    code = (_CODE.search(word) and not _CONNECTION.fullmatch(word)) or (
+        _RUNS_CODE.fullmatch(before) and re.search(r"[\s'\"]", word)
+    )
     if code or _REFERENCE.fullmatch(word):
         return escape_unprintable(shlex.quote(words[at]))
     named = [(f"{before} ", word)] if before.startswith("-") and not re.search("[=:]", before) else []

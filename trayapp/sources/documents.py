@@ -215,7 +215,7 @@ def _keys_called(what: re.Pattern[str], text: str) -> set[str]:
 def _source(
     name: str, raw: Any, client: str, kind: str, inputs: Mapping[str, Any], home: Path, windows: bool
 ) -> Source:
-    raw = _flat(raw)
+    raw = _with_inputs_closed(_flat(raw), inputs)
     passed = [one for one in _passed_on(raw) if is_variable_name(one)]
     if passed:
         raw = {**raw, "env": {**dict.fromkeys(passed, ""), **(raw.get("env") or {})}}
@@ -272,6 +272,21 @@ def _source(
     if "scope" not in raw and not _depends_on_session(entry, wants):
         entry = {key: value for key, value in entry.items() if key != "scope"}
     return Source(name or name_for(entry), entry, kind + note, wants, left_out)
+
+
+def _with_inputs_closed(raw: Any, inputs: Mapping[str, Any]) -> Any:
+    """Return a raw entry with `${input:ID}` for a reference to an input that lacks a sign of its own: `${input:ID`."""
+    if isinstance(raw, str):
+        found = _INPUT_OPEN.search(raw)
+        if found is None or not (found[0].startswith("${") or found[1] in inputs):
+            return raw
+        return f"{raw[: found.start()]}${{input:{found[1]}}}"
+    if isinstance(raw, Mapping):
+        return {key: _with_inputs_closed(value, inputs) for key, value in raw.items()}
+    return [_with_inputs_closed(value, inputs) for value in raw] if isinstance(raw, list) else raw
+
+
+_INPUT_OPEN = re.compile(r"(?:\$\{|\$|\{)input:\s*([\w.-]+)[\"')\]}]*$")
 
 
 def _with_shell_variables(entry: dict[str, Any], windows: bool) -> dict[str, Any]:

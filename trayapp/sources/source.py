@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
@@ -138,7 +139,7 @@ _EXAMPLE = re.compile(
 # "Your", "path", "key" and "here" in Chinese, Japanese and Korean, "your" and "paste" in four languages, and
 # addresses of mail by RFC 2606.
 _EXAMPLE_ELSEWHERE = re.compile(
-    "(?i)你的|您的|路径|密钥|填写|可选|あなたの|(?<!\\w)(?:絶対|フル)?パス(?=[/\\\\])|경로|여기에"
+    "(?i)(?:你|您)(?:自己)?(?:使用)?的|路径|密钥|填写|可选|あなたの|(?<!\\w)(?:絶対|フル)?パス(?=[/\\\\])|경로|여기에"
     r"|(?<![\w])(?:tw[oó]j[ae]?)[_-]\w|(?<![a-z0-9])(?:COLE|SEU|SUA|VOTRE|DEINE?|IHRE?)_[A-Z_]+|(?<![a-z0-9])TU_(?:API|TOKEN|CLAVE|USUARIO)"
     r"|(?<![\w.+-])[\w.+-]+@example\.(?:com|net|org)(?![\w.-])"
     r"|(?<=://)[^/\s:.?#<>{}]*[^\x00-\x7f][^/\s:.?#<>{}]*(?=[:/?#]|$)"  # a word in place of a host
@@ -261,6 +262,14 @@ class Source:
 
 def with_passed(entry: Entry) -> Entry:
     """Return the entry of a container with an empty variable for each `-e NAME`, whose value comes from outside."""
+    own = {
+        pair[1]: pair[2]
+        for word in _options(entry)
+        if (pair := _ASSIGNED.fullmatch(word)) and CONNECTION.search(pair[2])
+    }
+    if own:  # a container's variable that holds a password: as one of the program's, not on its command line
+        args = [name if (name := str(word).partition("=")[0]) in own else word for word in entry["args"]]
+        entry = {**entry, "args": args, "env": {**(entry.get("env") or {}), **own}}
     names = [name for name in _passed(entry) if name not in (entry.get("env") or {})]
     return {**entry, "env": {**(entry.get("env") or {}), **dict.fromkeys(names, "")}} if names else entry
 
@@ -383,13 +392,19 @@ def with_words_apart(entry: Entry) -> Entry:
     return entry
 
 
+_ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+
+
 def _passed(entry: Mapping[str, Any]) -> list[str]:
+    return [name for name in _options(entry) if re.fullmatch(r"[A-Za-z_]\w*", name)]
+
+
+def _options(entry: Mapping[str, Any]) -> list[str]:
+    """Return what a container gets as variables: `NAME=VALUE`, or `NAME` for one passed on."""
     words = [str(entry.get("command") or ""), *map(str, entry.get("args") or [])]
     if PurePosixPath(words[0]).name not in ("docker", "podman") or (image := package_of(words)) not in words:
         return []
-    options = words[: words.index(image)]
-    named = [name for option, name in pairwise(options) if option in ("-e", "--env")]
-    return [name for name in named if re.fullmatch(r"[A-Za-z_]\w*", name)]
+    return [name for option, name in pairwise(words[: words.index(image)]) if option in ("-e", "--env")]
 
 
 def with_value(entry: Entry, variable: Variable, value: str) -> Entry:
@@ -474,6 +489,12 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
         own = re.sub(r"^-{0,2}\w[\w.-]*=", "", text) if keys[0] == "args" else text
         is_mark = stands or (own != "" and _names_itself(name, own))
         marks = [own] if is_mark else placeholders_in(own) or placeholders_in(text)
+        if not marks and keys[0] in ("args", "env") and (inside := list(_inside_json(own))):
+            found.extend(
+                Variable(key, keys, mark, f"in {name}" if name else "", secret=_is_secret(key, f"{key}={mark}", mark))
+                for key, mark in inside
+            )
+            return
         known = _RESERVED_HOST.fullmatch if keys == ("url",) else _EXAMPLE_ADDRESS.search
         for mark in marks or ([example[0]] if (example := known(text)) else []):
             if folder := _FOLDER.fullmatch(mark):  # one value, wherever it occurs
@@ -515,6 +536,18 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
         replace(one, name=f"{one.name} {one.placeholder}") if places.count((one.name, one.keys)) > 1 else one
         for one in found
     )
+
+
+def _inside_json(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the keys and values of a JSON object in a text whose values only say what belongs there."""
+    document: Any = None
+    if text.startswith("{") and len(text) < LONGEST_LINE:
+        with suppress(ValueError, RecursionError):
+            document = json.loads(text)
+    for key, value in document.items() if isinstance(document, dict) else ():
+        said = isinstance(value, str) and value and value in text
+        if said and (_names_itself(key, value) or placeholder_in(value) == value):
+            yield key, value
 
 
 # A sentence that says what belongs in place of it: blanks, small letters, and a word that no list of values has.
@@ -560,6 +593,8 @@ def _shared(found: Sequence[Variable]) -> list[Variable]:
     return [replace(one, name=one.placeholder, description="", shared=True) if one in several else one for one in found]
 
 
+# The password of a connection string: `Host=a;Password=b;`
+CONNECTION = re.compile(r"(?i)(?:^|[;=])\s*(?:password|pwd)\s*=\s*([^;]+)(?=;|$)")
 # A folder below a person's home, as an author has it in an example. The last ones are not persons.
 _HOME = re.compile(
     r"(?i)(?:(?<=^)|(?<=[=,]))(?:/Users/|/home/|[A-Z]:[/\\]+Users[/\\]+)"
@@ -718,6 +753,13 @@ _GIVES_ACCESS = re.compile(
 _FLAGS = re.compile(r"-y|--yes|-it?|--rm|--stdio|--quiet|-q|--|--(?:allow|deny|no|enable|disable|skip)-[\w-]+")
 
 
+# An option or a placeholder for what leads to a database, with its password.
+_CONNECTION_NAME = re.compile(
+    r"(?i)(?<![a-z])(?:conn(?:ection)?[-_ ]?str(?:ing)?|dsn"
+    r"|(?:database|db|postgres(?:ql)?|mysql|mongo(?:db)?)[-_]ur[li])(?![a-z])"
+)
+
+
 def _names_itself(name: str, text: str) -> bool:
     """Return True for a value that only says what belongs there: `API_KEY: TOKEN`, `ACCESS_TOKEN: cloud-token`."""
     if _FOLDER.fullmatch(text):
@@ -732,6 +774,12 @@ def _names_itself(name: str, text: str) -> bool:
         r"(?!bearer |basic |token |bot |op://)[^~/.{$-]\S* .", text, re.I
     ):
         return True  # `get it from acme.com`: no such secret has blanks, as a password may
+    if secret and re.search(r"(?:TOKEN|KEY|SECRET|PASSWORD)$", upper) and re.search(r"[^\x00-\x7f]", text):
+        return True  # in another language; what a service gives out is ASCII
+    if _ADDRESS_NAME.search(upper) and _WORDS_ONLY.fullmatch(text):
+        return True  # `Acme 365 url`: no address has blanks, no host without a dot has other letters
+    if _PLACE_NAME.search(upper) and _NAMES_PLACE.fullmatch(text):
+        return True
     if re.search("PASS|PWD|SECRET", upper) and re.fullmatch(_SECRET_WORD, text, re.IGNORECASE):
         return True
     if re.search("(?:TOKEN|KEY|SECRET)$", upper) and re.fullmatch("(?i)123(?:4(?:56?)?)?|key|token", text):
@@ -757,6 +805,10 @@ def _names_itself(name: str, text: str) -> bool:
     )
 
 
+_ADDRESS_NAME = re.compile("(?:UR[LI]|ENDPOINT|HOSTNAME|EMAIL|(?:^|_)(?:HOST|PORT))$")
+_WORDS_ONLY = re.compile(r"(?=.*[^\W\d_])(?=.*(?:[ ]|[^\x00-\x7f]))[^/\\:@.,;=${}<>|\[\]*-]{2,80}")
+_PLACE_NAME = re.compile("(?:^|_)(?:PATH|DIR(?:ECTORY)?|FOLDER|FILE)$")
+_NAMES_PLACE = re.compile(r"(?i)[a-z][\w ]{0,60} (?:path|dir(?:ectory)?|folder|location|file)")
 _PLAIN_ADDRESS = re.compile(r"https?://[^@\s?]*|[\w-]+(?:\.[\w-]+)+\.(?:com|net|org|io|dev|app|cloud|local)")
 
 
@@ -778,6 +830,7 @@ def _is_secret(option: str, word: str, mark: str) -> bool:
         None
         if option and _is_read_later(option)
         else re.search(r"(?i)(?:token|secret|password|(?<![a-z])key)(?![a-z])|://[^/@\s]*:[^/@\s]+@", mark)
+        or _CONNECTION_NAME.search(f"{option} {mark}")
     )
     return (named is not None and may_be_secret("", mark)) or any(redacted(sample) != sample for sample in samples)
 
@@ -868,6 +921,8 @@ def placeholder_in(text: str) -> str | None:
         return text
     if "://" in text and (named := _ROUND.search(text)):
         return named[0]
+    if (given := CONNECTION.search(text)) and re.fullmatch(_SECRET_WORD, given[1], re.IGNORECASE):
+        return given[1]
     return _example_in(text)
 
 
