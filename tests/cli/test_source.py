@@ -315,6 +315,11 @@ def test_secrets_end_in_the_keyring_whatever_their_names_and_shapes(person: Pers
     kept = {"gh.GH_TOKEN"} if way == "snippet" else {"plain.account", "plain.colour", "plain.region"}
     assert set(person.says("secret", "list").stdout.split()) == kept
     assert all(f"${{keyring:{name}}}" in person.servers.read_text() for name in kept)
+    again = person.says(
+        "add", NAMED, "--yes", *(f"--set={name}={value}" for name, value in PLAIN.items()), "--as=plain"
+    )
+    assert way == "snippet" or (again.returncode, "already exists" in again.stderr) == (2, True)
+    assert way == "snippet" or set(person.says("secret", "list").stdout.split()) == kept  # none is left over
 
 
 @pytest.mark.requirement("source-asked")

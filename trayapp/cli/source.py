@@ -33,7 +33,7 @@ from trayapp.model.redact import redacted
 from trayapp.model.text import count, escape_unprintable, one_line
 from trayapp.packages.bundle_archive import BadBundleError, BundleArchive, is_bundle, read_archive, sha256_of, unpack
 from trayapp.packages.lock_file import LockedPackage, LockFile
-from trayapp.service.secrets import secret_names
+from trayapp.service.secrets import delete_secret, secret_names
 from trayapp.service.web import WebError, read_file
 from trayapp.sources.bundle import BundlePlace, read_bundle, read_manifest
 from trayapp.sources.recognize import is_registry_name, recognize, text_of_link
@@ -312,7 +312,18 @@ def _add_one(proposal: Proposal, answers: Answers, add: Add) -> None:
             f"Install gnome-keyring, KWallet or KeePassXC, or set token_store: file in servers.yaml and {PASSPHRASE}"
             " in the environment of the gateway, or pass --clear",
         )
-    entry = _filled(name, source, answers)
+    entry, kept = _filled(name, source, answers)
+    try:
+        _written(name, entry, proposal, add)
+    except MultiMcpError:
+        for secret in kept:  # of a server that does not exist
+            delete_secret(secret)
+        raise
+
+
+def _written(name: str, entry: dict[str, Any], proposal: Proposal, add: Add) -> None:
+    """Add a server, once its address is known to be one. Raises MultiMcpError."""
+    source = proposal.source
     if isinstance(url := entry.get("url"), str) and (fault := url_fault(url)):
         of_url = next((VALUE + one.name for one in source.wants if one.keys == ("url",)), "")
         raise UsageError(f"The url of {name} {fault}", "Give another one", field=of_url)
@@ -384,8 +395,9 @@ def _show(name: str, proposal: Proposal, tell: Callable[..., None]) -> None:
         tell("  " + one_line(f"leaves out {', '.join(source.left_out)}, which it does not use for this server"))
 
 
-def _filled(name: str, source: Source, answers: Answers) -> dict[str, Any]:
-    """Return the entry with the user's values. Its secrets are kept in the keyring, unless --clear is given.
+def _filled(name: str, source: Source, answers: Answers) -> tuple[dict[str, Any], list[str]]:
+    """Return the entry with the user's values, and the names of its secrets. They are kept in the keyring, unless
+    --clear is given.
 
     Raises MultiMcpError if they cannot be kept, so that no requested secret ends up in a file by accident.
     """
@@ -403,7 +415,7 @@ def _filled(name: str, source: Source, answers: Answers) -> dict[str, Any]:
     for place in reversed(source.wants):  # from the end: a value may become several words
         variable = shared.get(place.name, place)
         entry = with_value(entry, place, kept.get(variable, values[variable]))
-    return entry
+    return entry, [reference.removeprefix("${keyring:").removesuffix("}") for reference in kept.values()]
 
 
 def _checked(source: Source, variable: Variable, text: str) -> str:
