@@ -167,25 +167,22 @@ class Pool:
         await self._settled.wait()
 
     async def _discover(self, name: str) -> None:
+        """Read the lists of the server that has this name now. Read again if it was replaced meanwhile."""
+        asked = None
         try:
             async with self._starting:
-                await self._discover_current(name)
+                while (connection := self.get(name)) is not None and connection is not asked:
+                    asked = connection
+                    try:
+                        await self.refresh(connection, explicit=False)
+                    except ServerBackoffError:
+                        pass  # the failure was logged when it happened; saving servers.yaml does not end the backoff
+                    except ServerError as error:
+                        log.info("Discovery: %s", error)
         finally:
             self.discovering.discard(name)
             if not self.discovering:
                 self._settled.set()
-
-    async def _discover_current(self, name: str) -> None:
-        """Read the lists of the server that has this name now. Read again if it was replaced meanwhile."""
-        asked = None
-        while (connection := self.get(name)) is not None and connection is not asked:
-            asked = connection
-            try:
-                await self.refresh(connection, explicit=False)
-            except ServerBackoffError:
-                pass  # the failure was logged when it happened; saving servers.yaml does not end the backoff
-            except ServerError as error:
-                log.info("Discovery: %s", error)
 
     async def refresh(self, connection: Connection, *, explicit: bool = True) -> None:
         """Read a server's lists now. Close it again if it was not connected before and should not stay connected.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -82,12 +81,12 @@ def best_variant(variants: tuple[Variant, ...], kind: ClientKind) -> Variant | N
 def nearest_variant(variants: tuple[Variant, ...], kind: ClientKind) -> Variant | None:
     """Return the variant that was read for the nearest kind, of the same era if there is any."""
     of_era = [one for one in variants if one.kind.newer == kind.newer] or variants
-    return max(of_era, key=partial(_nearness, kind), default=None)
 
+    def nearness(one: Variant) -> tuple[bool, int]:
+        able = one.kind.able
+        return one.kind.extensions == kind.extensions, len(able & kind.able) - len(able - kind.able)
 
-def _nearness(kind: ClientKind, one: Variant) -> tuple[bool, int]:
-    same = one.kind.extensions == kind.extensions
-    return same, len(one.kind.able & kind.able) - len(one.kind.able - kind.able)
+    return max(of_era, key=nearness, default=None)
 
 
 def with_eras(

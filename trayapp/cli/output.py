@@ -293,11 +293,8 @@ def usage_error(error: click.ClickException) -> UsageError:
     if isinstance(error, click.exceptions.NoArgsIsHelpError) and isinstance(error.ctx.command, click.Group):
         verbs = ", ".join(error.ctx.command.list_commands(error.ctx))
         return UsageError(f"{command} needs one of: {verbs}", f"See: {command} --help")
-    if isinstance(error, click.NoSuchOption) and context and _takes_command(context.command):
+    takes_command = context is not None and any(one.type is click.UNPROCESSED for one in context.command.params)
+    if isinstance(error, click.NoSuchOption) and takes_command:
         quoted = f"Put quotes around another program's command line, or -- before it. See: {command} --help"
         return UsageError(error.format_message().rstrip("."), quoted)
     return UsageError(error.format_message().rstrip("."), f"See: {command} --help")
-
-
-def _takes_command(verb: click.Command) -> bool:
-    return any(one.type is click.UNPROCESSED for one in verb.params)

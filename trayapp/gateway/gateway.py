@@ -159,6 +159,8 @@ class Gateway:
         approvals = Approvals(place, lambda: self.config.settings, lambda server: self.intake.tools_elsewhere(server))
         changes = ChangeFeed(dependencies.clock)
         confinements = Confinements(changes.changed)
+        history = Recorder(self._state_dir(), lambda: self.config.settings.history, CallFacts(listings.get))
+        history.changed = changes.changed
         context = BackendContext(
             clock=dependencies.clock,
             settings=lambda: self.config.settings,
@@ -191,7 +193,7 @@ class Gateway:
             given_names=GivenNames(place),
             changes=changes,
             confinements=confinements,
-            history=self._make_history(),
+            history=history,
             sessions=self.sessions,
             shared_key=own.shared_key,
             spawn=self._spawn,
@@ -211,15 +213,6 @@ class Gateway:
 
     def _state_dir(self) -> Path:
         return self._dependencies.state_dir or self._dependencies.cache_dir.with_name("state")
-
-    def _make_history(self) -> Recorder:
-        recorder = Recorder(
-            self._state_dir(),
-            lambda: self.config.settings.history,
-            CallFacts(lambda server: self.services.listings.get(server)),
-        )
-        recorder.changed = lambda: self.services.changes.changed()
-        return recorder
 
     @cached_property
     def panel_access(self) -> PanelAccess:

@@ -165,7 +165,11 @@ class GatewayHost:
             gateway = self._gateway = Gateway(dependencies, tasks)
             self._tasks = tasks
             tasks.start_soon(fenced, gateway.once_calm, self._environ.complete)
-            await anyio.to_thread.run_sync(close_to_others, self._private_places())
+            # servers.yaml may be linked or shared. If others could write trusted.json, it must not be trusted after it
+            # was made private (TrustStore).
+            paths = self._paths
+            files = [paths.config_file.with_name(name) for name in (APPROVED, SEALED_NAME)]
+            await anyio.to_thread.run_sync(close_to_others, [paths.cache_dir, paths.log_dir, *files])
             tokens = ClientTokens(self._paths.config_file.parent)
             self._http_port = HttpPort(
                 gateway, self._file, tokens, lambda: self._listener.endpoint.token, self._http_changed, self._panel_host
@@ -207,16 +211,6 @@ class GatewayHost:
             await anyio.lowlevel.checkpoint()
             gateway.panel_access.end()  # last: an open page says that the gateway is gone, instead of asking to sign in
             tasks.cancel_scope.cancel()
-
-    def _private_places(self) -> list[Path]:
-        """Return the files and folders that must belong to this user alone. servers.yaml may be linked or shared.
-
-        trusted.json is not among them: if others could write it, it must not be trusted after it was made private
-        (TrustStore).
-        """
-        paths = self._paths
-        names = (APPROVED, SEALED_NAME)
-        return [paths.cache_dir, paths.log_dir, *(paths.config_file.with_name(name) for name in names)]
 
     def _dependencies(self) -> GatewayDependencies:
         return GatewayDependencies(

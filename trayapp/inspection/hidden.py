@@ -27,6 +27,7 @@ _ZERO = (
 )
 _FLAG = late("\U0001f3f4[\U000e0061-\U000e007a\U000e0030-\U000e0039]{1,6}\U000e007f")  # flags of England and others
 _TAGS = late(f"[{_TAG}]+")
+_TAG_LETTERS = {0xE0000 + letter: letter for letter in range(0x20, 0x7F)}
 _BIDI = late("[\u202a-\u202e\u2066-\u2069]")
 _OVERRIDES = late("[\u202d\u202e]")
 _ISOLATES = "\u2066\u2068\u2069"  # programs set them around any inserted value, also in text without other directions
@@ -199,7 +200,7 @@ def bared(text: str) -> str:
 def _bared(text: str) -> str:
     plain = text
     if _ANOTHER_FORM.search(_beyond_ascii(text)) is not None:
-        plain = _TAGS.sub(lambda run: "".join(map(_of_tag, run[0])), text)
+        plain = text.translate(_TAG_LETTERS)
         plain = _INVISIBLE.sub("", _BIDI.sub("", plain))
         plain = _BOXED_LETTERS.sub(lambda letter: chr(_BOXED.get(ord(letter[0]), ord(letter[0]))), plain)
     if plain.isascii():
@@ -207,10 +208,6 @@ def _bared(text: str) -> str:
     plain = unicodedata.normalize("NFKD", plain)
     plain = folded(plain) if is_mostly_ascii(plain) else _WORD.sub(_folded_if_mixed, plain)
     return unicodedata.normalize("NFC", _MARKED.sub("", plain))
-
-
-def _of_tag(letter: str) -> str:
-    return chr(ord(letter) - 0xE0000) if "\U000e0020" <= letter <= "\U000e007e" else letter
 
 
 def _folded_if_mixed(word: re.Match[str]) -> str:

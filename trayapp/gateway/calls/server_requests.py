@@ -164,7 +164,10 @@ class ServerRequests:
             asking = dict.fromkeys(s for s in self._services.sessions if connection.key in s.awaited_servers())
         if len(asking) > 1 or (connection.own_requests and asking):
             raise self._refusal(connection, method, _SEVERAL)
-        session, given_up = next(iter(asking), None), self._sessions_given_up(connection)
+        session = next(iter(asking), None)
+        self._forget_given_up()
+        # Sessions that gave up calls on which the server may still be working. None stands for ended sessions.
+        given_up = {gave_up() for one in self._given_up if one.live is connection.live for gave_up in one.sessions}
         if session is not None and given_up - {session}:
             raise self._refusal(connection, method, _GIVEN_UP)
         if session is None:
@@ -204,13 +207,6 @@ class ServerRequests:
                     return None
                 await first_of(connection.next_end().wait, held.more.wait, partial(self._services.clock.sleep, left))
         return None
-
-    def _sessions_given_up(self, connection: Connection) -> set[ClientSession | None]:
-        """Return the sessions that gave up calls on which the server may still be working. None stands for ended
-        sessions.
-        """
-        self._forget_given_up()
-        return {session() for one in self._given_up if one.live is connection.live for session in one.sessions}
 
     def give_up(self, connection: Connection, live: Live, session: ClientSession) -> None:
         """Note that a session gave up a call before the server answered it. Only older servers may still ask.

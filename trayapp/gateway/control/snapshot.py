@@ -62,6 +62,9 @@ def _server(gateway: Gateway, connections: list[Connection], now: float) -> Serv
         reason = {"title": f"{server.name} {offer.failure}", "hint": hint}
     # The lists that are still unknown although they were requested.
     unlisted = offer.unknown if offer is not None else ("tools",) if connection.error is not None else ()
+    confinement = gateway.services.confinements.status(server.name)
+    if confinement is None and server.command is not None:  # it has not started since its entry confines it
+        confinement = ConfinementStatus("") if confine_of(server.confine, gateway.services.settings().confine) else None
     return ServerStatus(
         name=server.name,
         state=state,
@@ -82,7 +85,7 @@ def _server(gateway: Gateway, connections: list[Connection], now: float) -> Serv
         findings=tuple(dict.fromkeys(found.code for name in approvals for found in held[name])) or None,
         suspicious=view.catalog.switched_on(name, gateway.services.approvals.flagged(server.name)) or None,
         unlisted=unlisted or None,
-        confinement=gateway.services.confinements.status(server.name) or _planned_confinement(gateway, server),
+        confinement=confinement,
         not_locked=_not_locked((server.command, *server.args)) if server.command is not None and server.lock else None,
     )
 
@@ -95,12 +98,6 @@ def _not_locked(argv: tuple[str, ...]) -> str | None:
 
     told = not_locked(argv)
     return str(told) if told is not None else None
-
-
-def _planned_confinement(gateway: Gateway, server: ServerConfig) -> ConfinementStatus | None:
-    """Return the confinement of a server that has not started since its entry confines it; None if it is not to be."""
-    is_planned = server.command is not None and confine_of(server.confine, gateway.services.settings().confine)
-    return ConfinementStatus("") if is_planned else None
 
 
 def _seconds_since(now: float, moment: float | None) -> float | None:

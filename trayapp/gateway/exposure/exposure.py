@@ -127,8 +127,11 @@ class Exposure:
         try:
             return self.lookup.find(asked, server)
         except ToolNotFoundError as error:
-            if server_and_tool := self._find_gone(asked, server):
-                error.title = "{} no longer has {}".format(*server_and_tool)
+            gone: Key | None = None  # a tool that servers.yaml names and its server no longer lists
+            with suppress(ToolNotFoundError, AmbiguousToolError):
+                gone = self._gone_lookup.find(asked, server)
+            if gone is not None:
+                error.title = "{} no longer has {}".format(*gone)
             elif off := self._disabled_server(asked, server):
                 switched_off = ServerDisabledError(off)
                 error.title = f"{error.title}: {switched_off.title}"
@@ -141,12 +144,6 @@ class Exposure:
         if server is not None:
             return server if server in off else None
         return next(iter(server_of(asked, off, self.catalog.config.settings.tool_prefix)), None)
-
-    def _find_gone(self, asked: str, server: str | None) -> Key | None:
-        """Return the matching tool among those that servers.yaml names and their servers no longer list."""
-        with suppress(ToolNotFoundError, AmbiguousToolError):
-            return self._gone_lookup.find(asked, server)
-        return None
 
     @cached_property
     def _gone_lookup(self) -> Lookup:

@@ -90,13 +90,14 @@ class ListResults:
         """
         found = self._results.get((kind, apps))
         if found is None:
-            found = self._results[kind, apps] = self._tools(apps) if kind == "tools" else self._others(kind)
+            if kind != "tools":
+                found = self._others(kind)
+            elif self.seen.mode == "tools":
+                found = self.all_tools_result
+            else:
+                found = self._beside_one_tool(self.seen.app_keys) if apps else self.one_tool_result
+            self._results[kind, apps] = found
         return found
-
-    def _tools(self, apps: bool) -> bytes:
-        if self.seen.mode == "tools":
-            return self.all_tools_result
-        return self._beside_one_tool(self.seen.app_keys) if apps else self.one_tool_result
 
     @property
     def all_tools_result(self) -> bytes:

@@ -216,12 +216,6 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
 
     # -- clicks ----------------------------------------------------------------------------------------------------
 
-    def _activated(self) -> None:
-        _handle(self)
-
-    def _bare_clicked(self) -> None:
-        _handle(self.on_bare_click or self)
-
     def _opened(self) -> None:
         if self.on_open is not None:
             _handle(self.on_open)
@@ -240,7 +234,7 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
                 self._bus,
                 self.name,
                 Menu.SEPARATOR,
-                self._activated,
+                partial(_handle, self),
                 lambda item: _handle(self._handler(item)),
                 self._watcher_is,
                 self._opened,
@@ -275,6 +269,9 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
     def _take(self, kind: Kind | None) -> None:
         if kind == "xembed" and self._xembed is None:
 
+            def bare_clicked() -> None:
+                _handle(self.on_bare_click or self)
+
             def gone() -> None:
                 if self._bus is None:
                     self._end()  # nothing else reports the end of the session
@@ -282,7 +279,7 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
             try:
                 from trayapp.tray.linux import xembed  # opens the display
 
-                made = xembed.DockedIcon(self.name, self._icon, self.title, self._bare_clicked, self._docked_is, gone)
+                made = xembed.DockedIcon(self.name, self._icon, self.title, bare_clicked, self._docked_is, gone)
             except Exception as error:  # noqa: BLE001 (the boundary of a library that can raise anything)
                 log.info(
                     "No X display: %s", repr(error)
