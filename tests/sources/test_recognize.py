@@ -1539,6 +1539,107 @@ def test_a_reference_to_an_input_that_lacks_a_sign_is_still_asked_for(mark: str)
 
 
 @pytest.mark.requirement("source-recognized")
+@pytest.mark.parametrize(
+    ("raw", "entry"),
+    [
+        ({"description": "d", "config": {"url": "https://a.test/sse", "mode": "sse"}}, {"type": "sse"}),
+        ({"transport": "sse", "endpoint": "https://a.test/sse"}, {"type": "sse"}),
+        ({"remote": {"server_url": "https://a.test/sse"}, "command": None}, None),
+        ({"baseUrl": "https://a.test/sse"}, {}),
+        ({"command": None, "url": "https://a.test/sse"}, {}),
+        ({"transport": "http", "http": {"url": "https://a.test/sse"}, "stdio": {"command": "a"}}, {"type": "http"}),
+        ({"auth": {"type": "bearer", "token_env": "A_T"}, "url": "https://a.test/sse"},
+         {"auth": "bearer", "bearer_token_env": "A_T"}),
+        ({"endpoint": "postgres://a.test/sse"}, None),
+        ({"endpoint": "https://a.test/sse", "docs_url": "x", "baseUrl": "https://b.test"}, None),
+    ],
+)  # fmt: skip
+def test_the_one_address_of_an_entry_counts_wherever_its_author_wrote_it(
+    raw: dict[str, Any], entry: dict[str, Any] | None
+) -> None:
+    text = json.dumps({"mcpServers": {"a": raw}})
+    if entry is None:
+        with pytest.raises(UnclearSourceError):
+            recognize(text, HOME)
+        return
+    (one,) = recognize(text, HOME)
+    assert one.entry == {"url": "https://a.test/sse", **entry}
+
+
+@pytest.mark.requirement("source-refused")
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{"api": {"endpoint": "https://a.test/v1"}}', "defines no server"),
+        ('{"servers": {"prod": {"endpoint": "https://a.test/v1"}}}', "neither"),
+        ('{"tools": {"build": {"run": {"command": "make"}}}}', "defines no server"),
+        ('{"exporter": {"type": "http", "endpoint": "https://a.test/v1"}}', "defines no server"),
+        ('{"servers": [{"name": "prod", "endpoint": "https://a.test/v1"}]}', "defines no server"),
+        ('{"mcpServers": {"a": {"type": "websocket", "host": "a"}}}', "a speaks WebSocket"),
+        ("servers:\n  - name: <name>\n    transport: <stdio|http>\n    stdio:\n      command: <command>\n"
+         "    http:\n      url: <url>\n", "template"),
+    ],
+)  # fmt: skip
+def test_what_is_no_entry_or_every_entry_at_once_is_refused(text: str, why: str) -> None:
+    with pytest.raises(UnclearSourceError, match=why):
+        recognize(text, HOME)
+
+
+@pytest.mark.requirement("source-recognized")
+def test_servers_named_after_transports_are_servers() -> None:
+    text = '{"mcp": {"servers": {"stdio": {"command": "a-mcp"}, "http": {"url": "https://a.test/mcp"}}}}'
+    assert [one.name for one in recognize(text, HOME)] == ["stdio", "http"]
+
+
+@pytest.mark.requirement("source-recognized")
+def test_the_lists_of_openhands_are_read_side_by_side() -> None:
+    text = """[mcp]
+sse_servers = ["https://a.test/sse", {url = "https://b.test/sse", api_key = "YOUR_KEY"}]
+shttp_servers = [{url = "https://c.test/mcp"}]
+stdio_servers = [{name = "fetch", command = "uvx", args = ["mcp-server-fetch"]}]
+"""
+    a, b, c, fetch = recognize(text, HOME)
+    assert (a.entry, c.entry) == (
+        {"url": "https://a.test/sse", "type": "sse"}, {"url": "https://c.test/mcp", "type": "http"},
+    )  # fmt: skip
+    assert b.entry["headers"] == {"Authorization": "Bearer YOUR_KEY"}
+    assert ([want.secret for want in b.wants], fetch.name) == ([True], "fetch")
+
+
+@pytest.mark.requirement("source-recognized")
+@pytest.mark.parametrize(
+    ("line", "entry"),
+    [
+        ('a python s.py --description "A lab" --timeout 10000', {"command": "python", "args": ["s.py"]}),
+        ("a npx -y a-mcp --trust -e K=v -s user", {"command": "npx", "args": ["-y", "a-mcp"], "env": {"K": "v"}}),
+        ("a npx a-mcp --port 30 --scope read -t fast",
+         {"command": "npx", "args": ["a-mcp", "--port", "30", "--scope", "read", "-t", "fast"]}),
+        ("a npx -- a-mcp --timeout 1", {"command": "npx", "args": ["a-mcp", "--timeout", "1"]}),
+        ("a docker run -i -e K=v acme/a", {"command": "docker", "args": ["run", "-i", "-e", "K=v", "acme/a"]}),
+        ("a npx mcp-remote https://a.test/mcp --header 'A: b'",
+         {"command": "npx", "args": ["mcp-remote", "https://a.test/mcp", "--header", "A: b"]}),
+        ("a https://a.test/mcp -t http -H 'A: b' --exclude-tools x,y",
+         {"url": "https://a.test/mcp", "headers": {"A": "b"}, "exclude_tools": ["x", "y"]}),
+    ],
+)  # fmt: skip
+def test_gemini_and_qwen_take_their_own_options_wherever_they_are(line: str, entry: dict[str, Any]) -> None:
+    for client in ("gemini", "qwen"):
+        (one,) = recognize(f"{client} mcp add {line}", HOME)
+        assert (one.name, one.entry) == ("a", entry)
+    (one,) = recognize("codex mcp add a -- npx a-mcp --timeout 1", HOME)
+    assert one.entry["args"] == ["a-mcp", "--timeout", "1"]
+
+
+@pytest.mark.requirement("source-recognized")
+def test_a_shells_own_variable_counts_where_a_line_below_uses_it() -> None:
+    (one,) = recognize("REPO=/srv/a\nclaude mcp add a -- node $REPO/dist/index.js", HOME)
+    assert one.entry == {"command": "node", "args": ["/srv/a/dist/index.js"]}
+    for other in ("REPO=/srv/a\nclaude mcp add a -- node /x/index.js", "acme login\nclaude mcp add a -- npx a"):
+        with pytest.raises(UnclearSourceError, match="has other lines"):
+            recognize(other, HOME)
+
+
+@pytest.mark.requirement("source-recognized")
 def test_install_links_of_further_clients_are_read() -> None:
     entry = {"command": "npx", "args": ["-y", "a-mcp"]}
 

@@ -233,7 +233,7 @@ def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
     lines = starting if any(map(is_command_line, starting)) else lines
     packages = {_bare(package_of(line.split())) for line in lines}  # npx and uvx fetch what they run
     needed = [line for line in lines if not ((named := _INSTALLS.fullmatch(line)) and _bare(named[1]) in packages)]
-    lines, before = _preparations_apart(needed or lines)
+    lines, before = _preparations_apart([_as_local(line, lines) for line in needed or lines])
     settings, lines = _settings_apart(lines)
     if before and not all(_is_adder(line) or _is_started(line, before) for line in lines):
         raise _several_lines([*lines, *before], home, windows)
@@ -415,6 +415,14 @@ def _settings_apart(lines: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     if not rest:
         raise UnclearSourceError("This sets variables and starts nothing", "Paste the command that starts the server")
     return settings, rest
+
+
+def _as_local(line: str, lines: Sequence[str]) -> str:
+    """Return `NAME=VALUE` as a shell's own variable if another line refers to it, or else as it is."""
+    name, mark, _ = line.partition("=")
+    used = re.compile(rf"\$(?:{re.escape(name)}(?!\w)|\{{{re.escape(name)}\}})")
+    is_own = bool(mark) and re.fullmatch(r"[A-Za-z_]\w*", name) is not None and _setting(f"${line}") is not None
+    return f"${line}" if is_own and any(used.search(one) for one in lines) else line
 
 
 def _setting(line: str) -> dict[str, str] | None:
@@ -599,6 +607,7 @@ def holds_only_commands(text: str) -> bool:
     lines = map(without_prompt, _NEXT_LINE.sub(" ", text).splitlines())
     return all(
         is_command_line(line)
+        or _setting(f"${line}") is not None
         or _prepares(line)
         or line.startswith("#")
         or _CHECKS.fullmatch(line)
@@ -833,7 +842,7 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
         return [Source(plain[0], one.entry, kind, one.wants, one.left_out)]
     if words[:1] not in (["add"], ["a"]):
         return None
-    given = _AddOptions(words[1:], anywhere=kind != "codex mcp add")
+    given = _AddOptions(words[1:], anywhere=kind != "codex mcp add", passes_unknown=kind in _PASSES_UNKNOWN)
     name = given.named("--name") or (given.plain[0] if given.plain else "")
     rest = given.plain if given.named("--name") else given.plain[1:]
     remote = given.named(*_TRANSPORT) in HTTP
@@ -884,12 +893,16 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
         refuse_verb([entry["command"], *entry["args"]])
         entry = with_passed(entry)
         kind += note
+    for option, key in (("--include-tools", "include_tools"), ("--exclude-tools", "exclude_tools")):
+        tools = [tool for value in given.every(option) for tool in re.split(r"[,\s]+", value) if tool]
+        entry |= {key: tools} if tools else {}
     left_out = ("timeout",) if given.named("--timeout") else ()  # its unit differs from client to client
     empty = [("env", name) for name, value in env.items() if not value and name not in own]
     wants = tuple(replace(one, stays=not one.required and one.keys in empty) for one in wanted(entry))
     return [Source(name or name_for(entry), entry, kind, wants, left_out)]
 
 
+_PASSES_UNKNOWN = frozenset(("gemini mcp add", "qwen mcp add"))
 _BY_COMMA = frozenset(("q mcp add", "kiro-cli mcp add"))  # there, `--args a,b` means two words
 
 
@@ -920,6 +933,12 @@ _VALUED = frozenset((
     "--agent", "--include-tools", "--exclude-tools", "--allowed-tools", "--tools", "--auth",
 ))  # fmt: skip
 _ANYWHERE = frozenset(("-s", "--scope", *_TRANSPORT, *_ENV, *_HEADER))
+# The options of Gemini CLI and Qwen Code, each with the form of its value.
+_KNOWN_VALUES = {
+    ("-s", "--scope"): "user|project|local", _TRANSPORT[:2]: "stdio|sse|http", _ENV: r"[A-Za-z_]\w*=.*",
+    _HEADER: r"[\w-]+\s*:.*", ("--timeout",): r"\d+", ("--description",): r"(?!-).+",
+    ("--include-tools", "--exclude-tools"): r"(?!-).+",
+}  # fmt: skip
 _CLIENT_SECRET = "--client-secret"
 _FLAGS = frozenset(("--force", "--trust", "--verbose", "--disabled", "--enabled"))
 
@@ -928,10 +947,11 @@ class _AddOptions:
     """Options and plain words of a client's `mcp add`; all words after `--` are plain.
 
     `anywhere`: before `--`, the client takes its options also behind the first word of the server's command. So do
-    Claude Code and Gemini CLI, but not Codex.
+    Claude Code and Gemini CLI, but not Codex. `passes_unknown`: the client takes its own options wherever they are
+    before `--`, and gives all others to the server.
     """
 
-    def __init__(self, words: Sequence[str], *, anywhere: bool = True) -> None:
+    def __init__(self, words: Sequence[str], *, anywhere: bool = True, passes_unknown: bool = False) -> None:
         self.plain: list[str] = []
         self._given: dict[str, list[str]] = {}
         words = list(words)
@@ -956,7 +976,10 @@ class _AddOptions:
             elif len(self.plain) == 1 and words and word in ("stdio", *HTTP):  # `add NAME stdio COMMAND`
                 self._given.setdefault("--transport", []).append(word)
             elif len(self.plain) >= 2 or (len(self.plain) == 1 and not word.startswith("-")):
-                if "--" in words:  # the first one ends the client's options, wherever it is
+                if passes_unknown:
+                    own = [word, *takewhile("--".__ne__, words)]
+                    self.plain += [*self._without_known(own), *words[len(own) :]]
+                elif "--" in words:  # the first one ends the client's options, wherever it is
                     at = words.index("--")
                     own = [word, *words[:at]]
                     self.plain += [*(self._without_options(own) if anywhere else own), *words[at + 1 :]]
@@ -990,6 +1013,30 @@ class _AddOptions:
                 plain.append(word)
         for name, value in given:
             self._given.setdefault(name, []).append(value)
+        return plain
+
+    def _without_known(self, words: Sequence[str]) -> list[str]:
+        """Take the client's options, known by their values. Return the server's words.
+
+        What a container or a bridge needs stays with it, as its author meant: `docker run -e`, `mcp-remote --header`.
+        """
+        plain: list[str] = []
+        left = list(words)
+        while left:
+            word = left.pop(0)
+            name, equals, value = word.partition("=")
+            value = value if equals else next(iter(left), "")
+            form = next((form for names, form in _KNOWN_VALUES.items() if name in names), None)
+            inner = (name in _ENV and {"docker", "podman"} & {*words}) or (
+                name in _HEADER and not _is_address(words[0])
+            )
+            if name == "--trust":
+                continue
+            if form is None or inner or not re.fullmatch(form, value):
+                plain.append(word)
+                continue
+            self._given.setdefault(name, []).append(value)
+            del left[: 0 if equals else 1]
         return plain
 
     def _without_options_at_end(self, words: list[str]) -> list[str]:

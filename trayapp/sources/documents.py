@@ -36,6 +36,7 @@ from trayapp.sources.source import (
     RUNNERS,
     SHELLS,
     Source,
+    TemplateError,
     UnclearSourceError,
     Variable,
     container_options,
@@ -126,6 +127,9 @@ def read_document(
         held: Mapping[str, Any] = next(
             (document[key] for key in _HOLDERS if isinstance(document.get(key), Mapping)), {}
         )
+        for name, raw in held.items():
+            if isinstance(raw, Mapping) and _kind(raw, _KINDS) in ("ws", "wss", "websocket"):
+                _refuse_socket(str(name))
         empty = next(
             (f"{name} has neither a command nor a url" for name, raw in held.items() if not _is_server(raw)), ""
         )
@@ -153,6 +157,11 @@ def read_document(
         if len(one.wants) > len(first.wants):
             by_name[one.name] = one
     return list(by_name.values())
+
+
+def _refuse_socket(name: str) -> None:
+    title = f"{name or 'The server'} speaks WebSocket, which is no transport of MCP"
+    raise UnclearSourceError(title, "Look for its http or https address, or for a command that starts it")
 
 
 def refuse_manifest(document: Mapping[str, Any]) -> None:
@@ -219,6 +228,10 @@ def _source(
     passed = [one for one in _passed_on(raw) if is_variable_name(one)]
     if passed:
         raw = {**raw, "env": {**dict.fromkeys(passed, ""), **(raw.get("env") or {})}}
+    auth = raw.get("auth") if isinstance(raw, Mapping) else None
+    token = [auth[key] for key in auth if _TOKEN_ENV.fullmatch(_spelled(key))] if isinstance(auth, Mapping) else []
+    if token:  # the name of a variable
+        raw = {**{key: value for key, value in raw.items() if key != "auth"}, "bearer_token_env": token[0]}
     if isinstance(raw, Mapping) and isinstance(raw.get("command"), str):
         line = raw["command"]
         is_mark = re.fullmatch(r"\s*<[^<>]+>\S*\s*", line) is not None  # the author's `<path of the program>/program`
@@ -263,7 +276,7 @@ def _source(
         refuse_developers_script(words)
         refuse_http(words, entry.get("env") or {})
     if re.match("wss?://", str(entry.get("url"))):
-        raise UnclearSourceError(f"{name or 'The server'} speaks WebSocket", "Add it by its http or https address")
+        _refuse_socket(name)
     if client == "cursor" or not name:  # seconds in some clients, milliseconds in others
         unclear = [key for key in ("request_timeout", "connect_timeout") if key in entry]
         entry = {key: value for key, value in entry.items() if key not in unclear}
@@ -483,24 +496,72 @@ def _with_servers_of_tools(document: dict[str, Any]) -> dict[str, Any]:
     return {"mcpServers": named} if named else document
 
 
-def _flat(raw: Any) -> Any:
+def _flat(raw: Any, *, certain: bool = False) -> Any:
     """Return an entry with keys one level deeper in flat form: `transport: {type, url}`, `options: {cwd, env}`, or in
-    an entry with a name `stdio: {command, args}`.
+    an entry with a name `stdio: {command, args}`. `certain`: it is an entry, even without a name or a transport.
+
+    Raises TemplateError for one that shows several transports, none of which it names.
     """
     if not isinstance(raw, Mapping):
         return raw
-    kinds = {key: str(key).lower() for key in raw if str(key).lower() in {*TRANSPORTS, "stdio"}}
-    if isinstance(raw.get("name"), str) and len(kinds) == 1 and not _LAUNCH & raw.keys():
-        ((key, kind),) = kinds.items()
-        if isinstance(raw[key], Mapping) and _LAUNCH & raw[key].keys():
-            raw = {"type": kind, **{name: value for name, value in raw.items() if name != key}, **raw[key]}
+    raw = {key: value for key, value in raw.items() if value is not None or key not in _LAUNCH}
+    kind = _kind(raw, _KINDS)
+    is_known = certain or isinstance(raw.get("name"), str) or kind in {*TRANSPORTS, "stdio"}
+    holding = _NESTED if certain else _OF_KIND
+    nested = [key for key, value in raw.items() if holding.fullmatch(str(key)) and _launches(value)]
+    if is_known and nested and not _launches(raw):
+        own = [key for key in nested if _spelled(key) == _spelled(kind)] or nested
+        if len(own) > 1:
+            title = (
+                f"{raw.get('name') or 'This'} is a template: it shows several transports ({', '.join(map(str, own))})"
+            )
+            raise TemplateError(title, "Paste it with the one that it uses")
+        named = str(own[0]).lower()
+        inside = {key: value for key, value in raw[own[0]].items() if key != "name" or "name" not in raw}
+        raw = {key: value for key, value in raw.items() if key not in nested} | inside
+        kind = _kind(raw, _KINDS) or (named if named in {*TRANSPORTS, "stdio"} else _kind(raw, ("mode", "protocol")))
+        if not _kind(raw, _KINDS) and kind in {*TRANSPORTS, "stdio"}:
+            raw = {key: value for key, value in raw.items() if key not in ("mode", "protocol")} | {"type": kind}
     inner = {key: raw[key] for key in ("transport", "options") if isinstance(raw.get(key), Mapping)}
     if not set(inner.get("options", ())) <= {"cwd", "env"}:
         del inner["options"]
     flat = {key: value for key, value in raw.items() if key not in inner}
     for deeper in inner.values():
         flat |= deeper
+    if (certain or kind in TRANSPORTS - {"http"}) and not _launches(flat):
+        urls = [key for key, value in flat.items() if _ADDRESS.fullmatch(_spelled(key)) and _is_http(value)]
+        if len(urls) == 1:
+            flat = {"url" if key == urls[0] else key: value for key, value in flat.items()}
     return flat
+
+
+_NESTED = re.compile(
+    r"(?i)config(?:uration)?|remote|local|connection|param(?:eter)?s|stdio|s?http|sse|streamable[-_]?http|deployment"
+    r"|server|launch|run|spec|process|execution"
+)
+_OF_KIND = re.compile(r"(?i)config|stdio|s?http|sse|streamable[-_]?http")
+_KINDS = ("type", "transport", "transportType", "transport_type")
+_ADDRESS = re.compile("(?:mcp|server|https?|sse|base|remote|streamablehttp|endpoint|api)?(?:ur[li]|endpoint|address)")
+
+
+_TOKEN_ENV = re.compile("(?:bearer)?token(?:env|envvar|fromenv)")
+
+
+def _kind(raw: Mapping[str, Any], keys: Sequence[str]) -> str:
+    """Return what the first of these keys with a text says, in lower case."""
+    return next((one.lower() for key in keys if isinstance(one := raw.get(key), str)), "")
+
+
+def _spelled(key: Any) -> str:
+    return re.sub("[-_]", "", str(key).lower())
+
+
+def _launches(raw: Any) -> bool:
+    return isinstance(raw, Mapping) and any(raw.get(key) for key in _LAUNCH)
+
+
+def _is_http(value: Any) -> bool:
+    return isinstance(value, str) and re.match("https?://", value) is not None
 
 
 def _servers(document: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
@@ -539,11 +600,12 @@ def _held(document: Mapping[str, Any], levels: int) -> Iterator[tuple[str, Mappi
     """
     held: set[str] = set()
     for key in (*_HOLDERS, *(key for key in document if _OTHER_HOLDER.fullmatch(str(key)))):
-        if key in held or (held and key not in _HOLDERS):
+        beside = held and not (_OF_TRANSPORT.fullmatch(str(key)) and any(map(_OF_TRANSPORT.fullmatch, held)))
+        if key in held or (beside and key not in _HOLDERS):
             continue
         inside = document.get(key)
         if isinstance(inside, list):
-            inside = _by_name(inside)
+            inside = _by_name(_by_transport(inside, str(key)))
         if isinstance(inside, Mapping):
             # servers that are defined elsewhere: `{}`, `{"...": "as above"}`, `{"enabled": false}`
             elided = ("enabled", "disabled")
@@ -555,6 +617,11 @@ def _held(document: Mapping[str, Any], levels: int) -> Iterator[tuple[str, Mappi
                 and not (isinstance(raw, Mapping) and raw.get("type") in NO_SERVER)
                 and not (isinstance(raw, Mapping) and all(_NO_KEY.fullmatch(str(one)) or one in elided for one in raw))
             }
+            if "mcp" in str(key).lower():
+                inside = {
+                    name: raw if _HOLDS.fullmatch(str(name)) or name in _HOLDERS else _flat(raw, certain=True)
+                    for name, raw in inside.items()
+                }
             if inside and all(_is_server(raw) for raw in inside.values()):
                 held.add(key)
                 yield key, inside
@@ -563,6 +630,25 @@ def _held(document: Mapping[str, Any], levels: int) -> Iterator[tuple[str, Mappi
             for inside in value if isinstance(value, list) else [value]:
                 if isinstance(inside, Mapping) and not _is_server(inside):
                     yield from _held(inside, levels - 1)
+
+
+_HOLDS = re.compile(r"(?i).*[-_]?servers|mcp")
+_OF_TRANSPORT = re.compile("(sse|s?http|stdio)_servers")
+
+
+def _by_transport(listed: list[Any], key: str) -> list[Any]:
+    """Return the servers of OpenHands' `sse_servers` and `shttp_servers`, addresses alone included, as entries."""
+    if (kind := _OF_TRANSPORT.fullmatch(key)) is None or kind[1] == "stdio":
+        return listed
+    entries: list[Any] = []
+    for one in listed:
+        raw = dict(one) if isinstance(one, Mapping) else {"url": one}
+        if not _is_http(raw.get("url")):
+            return listed
+        token = raw.pop("api_key", None)
+        raw |= {"headers": {"Authorization": f"Bearer {token}"}} if token else {}
+        entries.append({"name": name_for(raw), "type": "sse" if kind[1] == "sse" else "http", **raw})
+    return entries
 
 
 def _by_name(listed: Sequence[Any]) -> dict[str, Any] | None:

@@ -41,6 +41,7 @@ from trayapp.sources.source import (
     LARGEST,
     Entry,
     Source,
+    TemplateError,
     UnclearSourceError,
     Variable,
     given_names,
@@ -155,6 +156,8 @@ def recognize(
         raise UnclearSourceError("This has characters that change the order of the shown text", "Type it by hand")
     try:
         found = _recognized(text, home, windows=windows)
+    except TemplateError:
+        raise
     except UnclearSourceError as error:
         try:
             found = _in_parts(text, home, windows=windows)

@@ -173,6 +173,10 @@ class UnclearSourceError(UsageError):
     code = "unclear_source"
 
 
+class TemplateError(UnclearSourceError):
+    """Raised for a text that shows what may be written, such as every transport of a server. No part of it counts."""
+
+
 def refuse_large(length: int) -> None:
     """Raise UnclearSourceError for more text about servers than anybody reads before a yes."""
     if length > LARGEST_SNIPPET:
