@@ -91,17 +91,22 @@ def reconnected(servers: Mapping[str, Outcome]) -> Notice:
     """Return the notice after Reconnect or Reconnect all."""
     if not servers:
         return outcome_notice("Nothing to reconnect", "No server is in use. Each one starts with its next call.")
-    return _summed(servers, "reconnected", "Reconnected", _state)
 
+    def state(outcome: Outcome) -> str:
+        word = str(outcome.get("state", ""))
+        return texts.STATES.get(State(word), word) if word in set(State) else word
 
-def _state(outcome: Outcome) -> str:
-    word = str(outcome.get("state", ""))
-    return texts.STATES.get(State(word), word) if word in set(State) else word
+    return _summed(servers, "reconnected", "Reconnected", state)
 
 
 def refreshed(servers: Mapping[str, Outcome]) -> Notice:
     """Return the notice after Refresh tools."""
-    return _summed(servers, "refreshed", "Refreshed", _change)
+
+    def change(outcome: Outcome) -> str:
+        added, gone, back = (len(outcome.get(key) or ()) for key in ("added", "gone", "back"))
+        return texts.tool_change(added + back, gone) or "no change"
+
+    return _summed(servers, "refreshed", "Refreshed", change)
 
 
 def _summed(servers: Mapping[str, Outcome], done: str, begin: str, words: Callable[[Outcome], str]) -> Notice:
@@ -124,12 +129,6 @@ def _summed(servers: Mapping[str, Outcome], done: str, begin: str, words: Callab
     return outcome_notice(
         title, *texts.bounded([*whys, *changed], SHOWN).split("\n") if whys or changed else [texts.ALL_WELL]
     )
-
-
-def _change(outcome: Outcome) -> str:
-    added, gone = len(outcome.get("added") or ()), len(outcome.get("gone") or ())
-    back = len(outcome.get("back") or ())
-    return texts.tool_change(added + back, gone) or "no change"
 
 
 def switched(server: str, on: bool) -> Notice:
