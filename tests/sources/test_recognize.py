@@ -88,7 +88,7 @@ def test_what_was_judged_before_it_was_read_names_the_right_server_or_is_refused
         "export TOKEN=abc", "npx 'unclosed", "export TOKEN=$(id)\nnpx foo", "uvx --from . foo",
         "cd /x\nnpx foo", "TOOLS=a\n# b: c\nuvx foo",
         "npx @modelcontextprotocol/inspector npx -y foo", "npx @acme/inspector --port 9000", "npx foo-mcp --version",
-        "docker run --rm -p 8080:8080 acme/foo", "docker run -d acme/foo-mcp",
+        "docker run --rm -p 8080:8080 acme/foo", "docker run -d acme/foo-mcp", "docker run --name mcp-db redis",
         "uvx foo-mcp --transport streamable-http --port 8080",
         "python3 scripts/setup-foo.py", "npx @acme/config add foo ~/x.json", "uvx foo-mcp dashboard",
         "npx --package=foo-mcp -- foo-sign-mcp configure",
@@ -1480,7 +1480,7 @@ def test_a_value_that_differs_from_one_way_to_start_a_server_to_the_next_is_aske
     ],
 )
 def test_ways_to_start_a_server_that_differ_in_more_than_a_word_are_refused(text: str) -> None:
-    with pytest.raises(UnclearSourceError):
+    with pytest.raises(UnclearSourceError, match="several ways to run a, each with its own values"):
         recognize(text, HOME)
 
 
@@ -1523,6 +1523,18 @@ def test_a_connection_string_is_a_secret_and_leaves_the_command_line_of_a_contai
     assert (want.placeholder, want.secret) == ("dbUserPassword", True)
     (one,) = recognize(f'docker run -i -e A_CONN="{given.replace("dbUserPassword", "x8!kq")}" acme/a', HOME)
     assert (one.entry["args"], one.wants) == (["run", "-i", "-e", "A_CONN", "acme/a"], ())
+    for given, marks in (
+        ("Driver={ODBC Driver 18};Server=YOUR_SERVER;Pwd=YOUR_PASSWORD;", ["YOUR_SERVER", "YOUR_PASSWORD"]),
+        ("Server=h;Password=YourPassword123;TrustServerCertificate=true", ["YourPassword123"]),
+        ("host=h user=me password=secret dbname=x", ["secret"]),
+    ):
+        (one,) = recognize(json.dumps({"a": {"command": "a-mcp", "env": {"A_CONN": given}}}), HOME)
+        assert [want.placeholder for want in one.wants] == marks
+        assert one.wants[-1].secret
+        (one,) = recognize(json.dumps({"a": {"command": "a-mcp", "args": ["--connection", given]}}), HOME)
+        assert (one.wants[-1].name.split()[0], one.wants[-1].secret) == ("connection", True)
+    (one,) = recognize("npx a --url redis://default:<password>@<host>:6379", HOME)
+    assert [(want.placeholder, want.secret) for want in one.wants] == [("<password>", True), ("<host>", False)]
     (one,) = recognize("npx a --database-key YOUR_DATABASE_CONNECTION_STRING --database-name YOUR_NAME", HOME)
     assert [want.secret for want in one.wants] == [True, False]
 
@@ -1575,6 +1587,7 @@ def test_the_one_address_of_an_entry_counts_wherever_its_author_wrote_it(
         ('{"tools": {"build": {"run": {"command": "make"}}}}', "defines no server"),
         ('{"exporter": {"type": "http", "endpoint": "https://a.test/v1"}}', "defines no server"),
         ('{"servers": [{"name": "prod", "endpoint": "https://a.test/v1"}]}', "defines no server"),
+        ('{"openapi": "3.1.0", "servers": [{"url": "https://a.test/v1"}], "paths": {}}', "describes an API"),
         ('{"mcpServers": {"a": {"type": "websocket", "host": "a"}}}', "a speaks WebSocket"),
         ("servers:\n  - name: <name>\n    transport: <stdio|http>\n    stdio:\n      command: <command>\n"
          "    http:\n      url: <url>\n", "template"),
@@ -1599,6 +1612,8 @@ shttp_servers = [{url = "https://c.test/mcp"}]
 stdio_servers = [{name = "fetch", command = "uvx", args = ["mcp-server-fetch"]}]
 """
     a, b, c, fetch = recognize(text, HOME)
+    (listed,) = recognize("mcp:\n  servers:\n    - name: a\n      params: {command: npx, args: [a-mcp]}\n", HOME)
+    assert listed.entry == {"command": "npx", "args": ["a-mcp"]}
     assert (a.entry, c.entry) == (
         {"url": "https://a.test/sse", "type": "sse"}, {"url": "https://c.test/mcp", "type": "http"},
     )  # fmt: skip

@@ -40,6 +40,7 @@ from trayapp.sources.source import (
     SHELLS,
     Entry,
     Source,
+    TemplateError,
     UnclearSourceError,
     container_options,
     given_names,
@@ -249,7 +250,7 @@ def _of_lines(text: str, lines: list[str], settings: Mapping[str, str], home: Pa
     if len(lines) > 1 and (added := _added(lines, home, windows)):
         return [_with_env(one, settings) for one in added]
     if len(lines) != 1:
-        with suppress(UnclearSourceError):  # the same server, each line with other values
+        try:  # the same server, each line with other values
             several: list[Source] = []
             before: dict[str, str] = {}  # variables that are set for the next line
             for line in lines:
@@ -263,6 +264,10 @@ def _of_lines(text: str, lines: list[str], settings: Mapping[str, str], home: Pa
                 whole = with_variants(max(several, key=lambda one: len(one.wants)), several)
                 if not any(given_names(one) - given_names(whole) for one in several):
                     return [whole]
+        except TemplateError:
+            raise
+        except UnclearSourceError:
+            pass
         raise _several_lines(shown, home, windows)
     if settings and not (is_command_line(lines[0]) or _SERVING.search(lines[0])):
         hint = "If it is one: multi-mcp add NAME -- COMMAND"
@@ -689,7 +694,8 @@ def _runs(words: Sequence[str], line: str) -> Source:
     note = ""
     if (options := container_options(words)) is not None:
         if not reads_input(options):
-            if words[1] != "run" or re.search("(?i)mcp|stdio", line) is None:
+            runs = " ".join(words[len(options) :])  # its image, and what runs in it
+            if words[1] != "run" or re.search("(?i)mcp|stdio", runs) is None:
                 raise UnclearSourceError(
                     "This container does not read its input, so it is not a stdio server",
                     "Add -i behind run, or start it and add its address",

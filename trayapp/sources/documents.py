@@ -165,7 +165,9 @@ def _refuse_socket(name: str) -> None:
 
 
 def refuse_manifest(document: Mapping[str, Any]) -> None:
-    """Raise UnclearSourceError for the manifest of an extension, or for a part of it."""
+    """Raise UnclearSourceError for the manifest of an extension, a part of it, or the description of an API."""
+    if {"openapi", "swagger", "asyncapi"} & document.keys():
+        raise UnclearSourceError("This describes an API, not an MCP server", "Paste the snippet of a client")
     if "manifest_version" in document or "dxt_version" in document:
         title = "This is the manifest of an extension (.mcpb), whose files are not here"
         raise UnclearSourceError(title, "Add the .mcpb file itself")
@@ -593,10 +595,13 @@ def _servers(document: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
         yield from ((str(name), raw, "cursor") for name, raw in document.items())
 
 
-def _held(document: Mapping[str, Any], levels: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _held(
+    document: Mapping[str, Any], levels: int, *, certain: bool = False
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the key and value of each holder of servers, searching up to this many levels.
 
-    In one mapping, a key that holds servers in a known client hides keys that only look as if they did.
+    `certain`: it is below a key with `mcp` in its name, so what has the form of an entry is one. In one mapping, a key
+    that holds servers in a known client hides keys that only look as if they did.
     """
     held: set[str] = set()
     for key in (*_HOLDERS, *(key for key in document if _OTHER_HOLDER.fullmatch(str(key)))):
@@ -617,7 +622,7 @@ def _held(document: Mapping[str, Any], levels: int) -> Iterator[tuple[str, Mappi
                 and not (isinstance(raw, Mapping) and raw.get("type") in NO_SERVER)
                 and not (isinstance(raw, Mapping) and all(_NO_KEY.fullmatch(str(one)) or one in elided for one in raw))
             }
-            if "mcp" in str(key).lower():
+            if certain or "mcp" in str(key).lower():
                 inside = {
                     name: raw if _HOLDS.fullmatch(str(name)) or name in _HOLDERS else _flat(raw, certain=True)
                     for name, raw in inside.items()
@@ -629,7 +634,7 @@ def _held(document: Mapping[str, Any], levels: int) -> Iterator[tuple[str, Mappi
         if levels and key not in held and not _LANGUAGE_SERVERS.fullmatch(str(key)):
             for inside in value if isinstance(value, list) else [value]:
                 if isinstance(inside, Mapping) and not _is_server(inside):
-                    yield from _held(inside, levels - 1)
+                    yield from _held(inside, levels - 1, certain=certain or "mcp" in str(key).lower())
 
 
 _HOLDS = re.compile(r"(?i).*[-_]?servers|mcp")

@@ -68,7 +68,7 @@ _INSIDE = re.compile(
     r"<<[^<>]{1,80}>>|\u2022{3,}|(?:(?<=^)|(?<==)|(?<=Bearer ))\$\([^()]{1,80}\)$"
     r"|<[^\W\d_][^<>]{0,80}>|\b[A-Za-z]{1,12}_\*{3,}"
     r"|\$?\{\{ ?[A-Za-z_][\w-]*(?:[ .][A-Za-z_][\w-]*){0,5} ?\}\}"
-    r"|(?<![^\W_])(?<![${])#?\{[A-Za-z][\w ./-]{0,60}\}(?!\})|\[\[[A-Za-z][\w -]{1,40}\]\]"
+    r"|(?<![^\W_])(?<![${])(?<![Dd]river=)#?\{[A-Za-z][\w ./-]{0,60}\}(?!\})|\[\[[A-Za-z][\w -]{1,40}\]\]"
     r"|\[[A-Za-z]{2,20}(?:[ _-][A-Za-z]{2,20}){1,12}\]|\$?\[[A-Z]{3,20}\]|(?<=[./:=@])\[[a-z]{2,20}\]"
     r"|(?<=/):[a-z][\w-]{0,40}(?=[/?#]|$)"
     r"|\$\{(?:workspace(?:Folder|Root|Dir)?|PWD|(?:[A-Z]+_)?(?:PLUGIN|PROJECT)_(?:ROOT|DIR|DATA)|extensionPath|__dirname)\}"
@@ -174,7 +174,7 @@ class UnclearSourceError(UsageError):
 
 
 class TemplateError(UnclearSourceError):
-    """Raised for a text that shows what may be written, such as every transport of a server. No part of it counts."""
+    """Raised for a text that shows several ways at once, such as every transport of a server. No part of it counts."""
 
 
 def refuse_large(length: int) -> None:
@@ -357,15 +357,15 @@ def with_variants(source: Source, variants: Sequence[Source]) -> Source:
 
 
 def _choices(source: Source, offered: Mapping[Keys, tuple[str, ...]]) -> Iterator[Variable]:
-    """Yield the variable for which each way to start a server has a plain word of its own. Raises UnclearSourceError
-    if the ways differ in more.
+    """Yield the variable for which each way to start a server has a plain word of its own. Raises TemplateError if
+    the ways differ in more.
     """
     for keys, values in offered.items():
         told = [f"{keys[1]}={value}" for value in values]
         if len(offered) > 1 or not all(map(_CHOICE.fullmatch, values)) or redacted(" ".join(told)) != " ".join(told):
             named = ", ".join(str(keys[1]) for keys in offered)
             title = f"This shows several ways to run {source.name}, each with its own values ({named})"
-            raise UnclearSourceError(title, "Paste one")
+            raise TemplateError(title, "Paste one")
         own = str(source.entry[str(keys[0])][keys[1]])
         yield Variable(str(keys[1]), keys, own, f"one of {', '.join(values)}", choices=values)
 
@@ -522,6 +522,8 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
     for at, word in enumerate(entry.get("args") or []):
         before = str(entry["args"][at - 1]) if at else ""
         option = re.match(r"(-{0,2}\w[\w.-]*)=", word) if isinstance(word, str) else None
+        if option and word[0] != "-" and CONNECTION.search(word):
+            option = None  # `Host=a;Password=b` has no name
         valued = before.startswith("-") and "=" not in before and not _FLAGS.fullmatch(before)
         valued = valued and not (program in SHELLS and before.endswith("c"))  # code
         plain = (option[1] if option else before if valued else "").lstrip("-")
@@ -597,8 +599,8 @@ def _shared(found: Sequence[Variable]) -> list[Variable]:
     return [replace(one, name=one.placeholder, description="", shared=True) if one in several else one for one in found]
 
 
-# The password of a connection string: `Host=a;Password=b;`
-CONNECTION = re.compile(r"(?i)(?:^|[;=])\s*(?:password|pwd)\s*=\s*([^;]+)(?=;|$)")
+# The password of a connection string: `Host=a;Password=b;`, `host=a password=b`
+CONNECTION = re.compile(r"(?i)(?:^|[;=\s])(?:password|pwd)\s*=\s*([^;\s]+)(?=[;\s]|$)")
 # A folder below a person's home, as an author has it in an example. The last ones are not persons.
 _HOME = re.compile(
     r"(?i)(?:(?<=^)|(?<=[=,]))(?:/Users/|/home/|[A-Z]:[/\\]+Users[/\\]+)"
@@ -830,9 +832,10 @@ def may_be_secret(name: str, mark: str) -> bool:
 def _is_secret(option: str, word: str, mark: str) -> bool:
     """Return True if a value in place of `mark` among the arguments is a secret, by its option or its surroundings."""
     samples = (f"{option or mark}=plain-value", word.replace(mark, "plain-value"))
+    is_whole = mark in (word, word.partition("=")[2])  # otherwise its own name counts: `--url redis://:<password>@host`
     named = (
         None
-        if option and _is_read_later(option)
+        if option and is_whole and _is_read_later(option)
         else re.search(r"(?i)(?:token|secret|password|(?<![a-z])key)(?![a-z])|://[^/@\s]*:[^/@\s]+@", mark)
         or _CONNECTION_NAME.search(f"{option} {mark}")
     )
@@ -877,6 +880,10 @@ def placeholder_in(text: str) -> str | None:
     if _PLACEHOLDER_PATH.fullmatch(text):
         # the part that a container sees (`HOST:CONTAINER`) stays, and what a folder has for Nix (`FOLDER#PACKAGE`)
         return re.split(r"(?<=..)(?<![;,][A-Za-z]):(?=/)|#", text)[0]
+    if given := CONNECTION.search(text):
+        word = given[1]
+        if re.fullmatch(_SECRET_WORD, word, re.IGNORECASE) or _PLACEHOLDER.fullmatch(word) or _EXAMPLE.search(word):
+            return word
     if (inside := _INSIDE.search(text)) is not None:
         return inside[0]
     for (opening, closing), one_sided in _DAMAGED.items():
@@ -925,8 +932,6 @@ def placeholder_in(text: str) -> str | None:
         return text
     if "://" in text and (named := _ROUND.search(text)):
         return named[0]
-    if (given := CONNECTION.search(text)) and re.fullmatch(_SECRET_WORD, given[1], re.IGNORECASE):
-        return given[1]
     return _example_in(text)
 
 
@@ -936,7 +941,7 @@ def _example_in(text: str) -> str | None:
         return text
     if " " not in text and "://" not in text and _IN_A_ROW.search(text) and redacted(text) == text:
         return text.partition("=")[2] or text  # not what has the form of a secret: it may be the user's own
-    for word in re.split(r"\s+|(?<==)", text):
+    for word in re.split(r"\s+|(?<==)|;(?=[A-Za-z][\w ]*=)", text):
         scheme, mark, rest = word.partition("://")
         if mark and rest.lower().startswith("my-"):
             return word.strip("\"'")
