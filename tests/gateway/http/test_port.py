@@ -317,6 +317,28 @@ async def test_the_server_is_loaded_with_the_link_and_not_before(
             await loaded.wait()
 
 
+async def test_a_port_that_closes_has_no_address_while_its_server_still_ends_its_streams(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = anyio.Event()
+
+    async def serve(*_: Any, **__: Any) -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await ended.wait()
+
+    monkeypatch.setattr(server, "serve", serve)
+    async with place(tmp_path) as at:
+        with socket.create_connection(("127.0.0.1", port_of(at))):
+            await anyio.sleep(0.1)
+            at.port.follow(HttpSettings(enabled=False))
+            await anyio.wait_all_tasks_blocked()
+            assert at.urls[-1] is None
+            ended.set()
+
+
 def is_open(port: int) -> bool:
     """Return True if somebody listens there."""
     with socket.socket() as sock:

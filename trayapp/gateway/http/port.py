@@ -117,6 +117,8 @@ class HttpPort:
                     else:
                         self._tell(None, settled)
                     await self._news.wait()
+                    if self._wanted is None or not self._wanted.enabled:
+                        self._tell(None, settled)  # at once: the server still ends its streams
                     tasks.cancel_scope.cancel()
             finally:
                 if not self._news.is_set():  # it failed, or the gateway ends; a port that moves has a URL all the time
