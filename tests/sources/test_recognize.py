@@ -89,6 +89,9 @@ def test_what_was_judged_before_it_was_read_names_the_right_server_or_is_refused
         "cd /x\nnpx foo", "TOOLS=a\n# b: c\nuvx foo",
         "npx @modelcontextprotocol/inspector npx -y foo", "npx @acme/inspector --port 9000", "npx foo-mcp --version",
         "docker run --rm -p 8080:8080 acme/foo", "docker run -d acme/foo-mcp", "docker run --name mcp-db redis",
+        "docker run -it acme/foo-mcp bash", "docker run --rm --entrypoint /bin/sh acme/foo-mcp",
+        "docker run --rm acme/foo-mcp npm test", "docker run -i acme/foo-mcp pytest",
+        "docker run -i acme/foo-mcp login",
         "uvx foo-mcp --transport streamable-http --port 8080",
         "python3 scripts/setup-foo.py", "npx @acme/config add foo ~/x.json", "uvx foo-mcp dashboard",
         "npx --package=foo-mcp -- foo-sign-mcp configure",
@@ -1450,6 +1453,9 @@ def test_a_container_that_reads_no_input_and_opens_a_port_is_refused(args: str) 
         ("-p 80:80 acme/a-mcp", "run -i -p 80:80 acme/a-mcp", ["-i added", "add its address instead"]),
         ("-i -p 80:80 acme/a-mcp", "run -i -p 80:80 acme/a-mcp", ["add its address instead"]),
         ("-i acme/a-mcp -p 80", "run -i acme/a-mcp -p 80", []),
+        ("-i acme/a-mcp bash -c a-mcp", "run -i acme/a-mcp bash -c a-mcp", []),
+        ("-i --entrypoint sh acme/a-mcp -c a", "run -i --entrypoint sh acme/a-mcp -c a", []),
+        ("-i acme/a-mcp node test.js", "run -i acme/a-mcp node test.js", []),
     ],
 )
 def test_a_line_that_runs_a_container_reads_its_input_and_says_what_else_it_may_be(

@@ -748,7 +748,14 @@ def _runs(words: Sequence[str], line: str) -> Source:
     own_port = any(word.partition("=")[0] == "--port" for word in options)
     if "--listen" in options or (own_port and mentions and not _CONNECTS.search(" ".join(options))):
         raise UnclearSourceError("This server listens on a port", "Start it, and add its address instead")
-    if setup := _setup_verb(behind) or next(filter(_SETUP_OPTION.fullmatch, options), ""):
+    inside = options[1:] if program in ("docker", "podman") and words[1] == "run" else []  # what a container runs
+    shell = next((after for before, after in pairwise(words) if before == "--entrypoint"), "")
+    shell = shell if shell and not inside else "".join(inside[:1]) if len(inside) == 1 else ""
+    if program_of(shell) in SHELLS or (inside and program_of(inside[0]) in _CHECKERS):
+        raise UnclearSourceError(f"This container runs {shell or inside[0]}, not a server", "Paste what starts it")
+    if inside:
+        refuse_developers_script(inside)
+    if setup := _setup_verb(behind or inside) or next(filter(_SETUP_OPTION.fullmatch, options), ""):
         address = redacted(_address_in(behind))
         hint = (
             f"If that is the server, add the address itself: {address}"
