@@ -1514,7 +1514,10 @@ def test_a_stand_in_inside_a_json_text_is_asked_for_and_a_key_is_hidden() -> Non
     (one,) = recognize(json.dumps({"a": {"command": "a-mcp", "args": [text]}}), HOME)
     (want,) = one.wants
     assert (want.name, want.placeholder, want.secret) == ("apiKey", "你的API密钥", True)
+    assert want.description == "in place of 你的API密钥"
     assert json.loads(with_value(one.entry, want, "k")["args"][0]) == {"apiKey": "k", "model": "gpt-5", "size": 3}
+    (one,) = recognize(json.dumps({"a": {"command": "a-mcp", "args": ['{"of": [{"token": "你的令牌"}]}']}}), HOME)
+    assert [(want.name, want.secret) for want in one.wants] == [("token", True)]
     (one,) = recognize(json.dumps({"a": {"command": "a-mcp", "args": ['{"apiKey": "k1", "model": "m"}']}}), HOME)
     assert one.wants == ()
 

@@ -495,7 +495,7 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
         marks = [own] if is_mark else placeholders_in(own) or placeholders_in(text)
         if not marks and keys[0] in ("args", "env") and (inside := list(_inside_json(own))):
             found.extend(
-                Variable(key, keys, mark, f"in {name}" if name else "", secret=_is_secret(key, f"{key}={mark}", mark))
+                Variable(key, keys, mark, f"in place of {mark}", secret=_is_secret(key, f"{key}={mark}", mark))
                 for key, mark in inside
             )
             return
@@ -546,14 +546,17 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
 
 def _inside_json(text: str) -> Iterator[tuple[str, str]]:
     """Yield the keys and values of a JSON object in a text whose values only say what belongs there."""
-    document: Any = None
+    pairs: list[tuple[str, str]] = []
+
+    def keep(found: list[tuple[str, Any]]) -> None:
+        pairs.extend((key, value) for key, value in found if isinstance(value, str) and value)
+
     if text.startswith("{") and len(text) < LONGEST_LINE:
         with suppress(ValueError, RecursionError):
-            document = json.loads(text)
-    for key, value in document.items() if isinstance(document, dict) else ():
-        said = isinstance(value, str) and value and value in text
-        if said and (_names_itself(key, value) or placeholder_in(value) == value):
-            yield key, value
+            json.loads(text, object_pairs_hook=keep)
+            for key, value in pairs:
+                if value in text and (_names_itself(key, value) or placeholder_in(value) == value):
+                    yield key, value
 
 
 # A sentence that says what belongs in place of it: blanks, small letters, and a word that no list of values has.
