@@ -1,4 +1,4 @@
-"""Read the options before a command line's first plain word, by a table of those that its program documents.
+"""Options before the first plain word of a command line, read by a table of the program's documented options.
 
 Never here: what an option means. The reader of each program decides that.
 """
@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 
 class UncertainError(ValueError):
-    """Raised if what a command line runs cannot be read from it. The text names what is in the way.
+    """A command line does not show what it runs. The text names the obstacle.
 
-    `is_local`: it runs no release of a registry, but a folder, an address, or what is installed. The text names that.
+    `is_local`: the command runs a folder, an address or an installed program, which the text names, and no release of a
+    registry.
     """
 
     def __init__(self, text: str, *, is_local: bool = False) -> None:
@@ -22,15 +23,15 @@ class UncertainError(ValueError):
 
 
 def options(text: str) -> frozenset[str]:
-    """Return the options that a text lists."""
+    """Return the options in a blank-separated list."""
     return frozenset(text.split())
 
 
 @dataclass(frozen=True, slots=True)
 class OptionTable:
-    """The options of one program that are understood, without and with a value, each by its name with dashes.
+    """The known options of one program, named with their dashes: `switches` take no value, `values` take one.
 
-    `named`: a pattern of further names, whose value stands behind `=`. `joins`: short options may stand in one word.
+    `named`: a pattern of further options, whose value must follow `=`. `joins`: short options may be joined (`-it`).
     """
 
     switches: frozenset[str]
@@ -39,7 +40,7 @@ class OptionTable:
     joins: bool = True
 
     def read(self, words: Sequence[str]) -> tuple[list[tuple[str, str]], tuple[str, ...]]:
-        """Return the options with their values ("" for none), and the words from the first plain one on.
+        """Return the options with their values ("" for none), and the words from the first plain word on.
 
         A `--` ends the options; it is not returned. Raises UncertainError.
         """
@@ -62,7 +63,7 @@ class OptionTable:
         return found, tuple(rest)
 
     def _read_letters(self, word: str, rest: list[str]) -> list[tuple[str, str]]:
-        """Return the short options in one word: `-it`, `-eNAME`. A value that is not in it is taken from the rest."""
+        """Return the options joined in one word (`-it`, `-eNAME`). A value that the word lacks is taken from `rest`."""
         found = list[tuple[str, str]]()
         for at, letter in enumerate(word[1:], 2):
             name = f"-{letter}"

@@ -29,7 +29,7 @@ SHOWN = 40  # characters of a name in a message
 
 @dataclass(frozen=True, slots=True)
 class RefreshEdit:
-    """A text after a refresh, and the servers that could not be written, with the reason."""
+    """The text after a refresh. `refused`: server that could not be written -> the reason."""
 
     text: str
     refused: dict[str, str]
@@ -49,7 +49,7 @@ def merge_tools(text: str, found: Mapping[str, Mapping[str, ToolSwitch]], file: 
         if len(found) == 1:
             return RefreshEdit(text, {name: str(error) for name in found})
     refused: dict[str, str] = {}
-    for name, tools in found.items():  # one of them makes the whole edit fail: find out which
+    for name, tools in found.items():  # one server makes the whole edit fail: write each alone
         merged = merge_tools(text, {name: tools}, file)
         text, refused = merged.text, refused | merged.refused
     return RefreshEdit(text, refused)

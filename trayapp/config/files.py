@@ -1,10 +1,10 @@
 """Reading, locking and replacing a file as a whole: atomically, through links, with its mode kept, errors for people.
 
-Other programs save these files, too, sometimes in place and slowly. None of their bytes is lost, by means of the
-system where it has them:
+Other programs save these files, too, sometimes in place and slowly. None of their bytes is lost, where the
+system provides the means:
 - Leases: while we hold one, another program's open(2) of the file for writing blocks (fcntl(2), F_SETLEASE). Only Linux
   has them, for a user's own files on most local disks.
-- Exchange: two files change places at once, so that the replaced file stays available to us (Linux, macOS).
+- Exchange: two files swap names atomically, so that the replaced file stays available to us (Linux, macOS).
 - Watch: a descriptor that reports saves without polling (inotify on Linux). `signature` tells if the file changed.
 
 A lock serializes our own changes, across processes and threads. It is in the run folder: the file's own folder may be
@@ -50,9 +50,9 @@ DRAIN_MOST = 16  # reads: twice the kernel's queue; a program that writes there 
 
 
 def take_lease(descriptor: int, *, exclusive: bool = False) -> bool | None:
-    """Take a lease on an open file. Return False if a process has it open for writing, None if leases are unknown here.
+    """Take a lease on an open file. Return False if a process has it open for writing, None if leases are unsupported.
 
-    While an `exclusive` one is held, on a file that nobody else has open, readers block, too.
+    An `exclusive` lease requires that nobody else has the file open. While it is held, readers block, too.
     """
     if sys.platform != "linux":
         return None
@@ -65,7 +65,7 @@ def take_lease(descriptor: int, *, exclusive: bool = False) -> bool | None:
 
 
 def is_lease_awaited(descriptor: int) -> bool:
-    """Return True if a program waits for our lease, or did until the system ended it."""
+    """Return True if a program waits for the end of our lease, or waited until the system ended it."""
     return sys.platform == "linux" and fcntl.fcntl(descriptor, fcntl.F_GETLEASE) != fcntl.F_RDLCK
 
 
@@ -77,7 +77,7 @@ def end_lease(descriptor: int) -> None:
 
 def exchange(one: Path, other: Path) -> bool:
     """Exchange two files of one folder. Return False if the system or the file system cannot. Raises OSError."""
-    import ctypes  # imported late: most programs that read files neither replace nor watch any
+    import ctypes  # imported late: most programs only read files
 
     names = os.fsencode(one), os.fsencode(other)
     try:
@@ -268,7 +268,7 @@ def _mode_of(target: Path) -> int:
 class _HeldFile:
     """A file about to be replaced, held open: only this descriptor shows what other programs still write into it.
 
-    While we hold a lease on it, a program that opens it for writing blocks, and we notice. Nobody writes unnoticed.
+    While we hold a lease on it, a program that opens it for writing blocks, and we notice.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -344,7 +344,7 @@ def _opened(target: Path) -> Iterator[_HeldFile | None]:
 def _replace(old: _HeldFile, fresh: Path, target: Path, still_right: Callable[[], None]) -> None:
     """Put `fresh` in the place of `old`.
 
-    Raises FileChangedError if a program saves the file at this moment. Its file is then in place.
+    Raises FileChangedError if a program saves the file at this moment. That program's file is then in place.
     """
     ours = signature(fresh)
     old.wait_for_writer()
@@ -388,7 +388,7 @@ def _exchange_back(fresh: Path, target: Path, ours: Signature | None) -> None:
 def _put_back(old: _HeldFile, target: Path, ours: Signature | None) -> None:
     """Treat what a program wrote into the replaced file as its save, unless the file was saved again since.
 
-    Used where files cannot be exchanged. Done soon: readers do not find that save until then.
+    Used where files cannot be exchanged. The wait is short: until its end, readers do not see that save.
     """
     old.end_lease()
     latest = time.monotonic() + QUIET_LOOKS * QUIET_S
@@ -406,9 +406,9 @@ def replace_file(path: Path, data: bytes, mode: int = FILE_MODE) -> None:
 
 @contextmanager
 def _temporary(path: Path, data: bytes, mode: int) -> Iterator[Path]:
-    """Write a temporary file beside `path`, to replace it. Whatever has its name at the end is removed.
+    """Write a temporary file beside `path`, to replace it. Whatever has that name at the end is removed.
 
-    Its modification time is set back: it is complete at once, so nobody needs to wait for it.
+    Its modification time is set back by QUIET_S: it is complete, so `wait_until_quiet` does not wait for it.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:

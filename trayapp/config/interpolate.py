@@ -121,8 +121,7 @@ def resolve(server: ServerConfig, environ: Mapping[str, str], keyring: Lookup, h
 
     A variable that only the server's own `env` sets stays in its arguments: the program reads it, and no argument holds
     its secret. Raises MissingVariableError that names every variable without a value, including that of
-    bearer_token_env. Raise ConfigError for an address or text that cannot be used to start or send anything. Errors
-    contain no values.
+    bearer_token_env. Raise ConfigError for an invalid address, command or header. Errors contain no values.
     """
     resolver = _Expander(environ.get, keyring)
 
@@ -171,7 +170,7 @@ def variable_names(server: ServerConfig) -> tuple[tuple[str, ...], tuple[str, ..
         secrets[name] = None
         return "x"
 
-    # A variable without a value expands to its default, and so to what that refers to.
+    # A variable without a value expands to its default, and so also yields the variables in the default.
     resolver = _Expander(variables.setdefault, note)
     lists = (server.args, server.env.values(), server.headers.values())
     texts = [server.command, server.cwd, server.url, server.client_id, server.client_secret]

@@ -1,5 +1,5 @@
-"""Programs other than ours: their environment, where they are installed, which of them run the text of others or
-fetch packages, and which servers drive a browser.
+"""Programs other than ours: their environment, where they are installed, which of them are interpreters or fetch
+packages, and which servers drive a browser.
 
 backends/launch decides what a server's environment has in addition.
 """
@@ -33,7 +33,8 @@ _PYTHON_FOLDERS = ("PYTHONHOME", "VIRTUAL_ENV")
 
 
 def clean_environment(environ: Mapping[str, str], *, frozen: bool, bundle: str = "") -> dict[str, str]:
-    """Return `environ` without the variables of our frozen (PyInstaller) program: others break on our libraries. Pure.
+    """Return `environ` without the variables of our frozen (PyInstaller) program: its libraries break other programs.
+    Pure.
 
     `bundle` is the folder of that program's files. Library paths get back the value from before it started. PYTHONHOME
     and VIRTUAL_ENV are removed only if they name the bundle. For a program that is not frozen, nothing is removed.
@@ -50,7 +51,7 @@ def clean_environment(environ: Mapping[str, str], *, frozen: bool, bundle: str =
 
 
 def own_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return `clean_environment` for this very program."""
+    """Return `environ` without the variables of this program, if it is frozen."""
     bundle = str(getattr(sys, "_MEIPASS", Path(sys.executable).parent))
     return clean_environment(environ, frozen=bool(getattr(sys, "frozen", False)), bundle=bundle)
 
@@ -103,7 +104,7 @@ _INSTALLED = late(r".*[/\\]node_modules[/\\](?:\.bin[/\\])?((?:@[^/\\]+[/\\])?[^
 
 
 def is_browser(words: Iterable[str]) -> bool:
-    """Return True if a command line starts a listed server, by package, image, program or a path inside the package."""
+    """Return True if a command line starts one of BROWSER_SERVERS, named by package, image, program or path."""
     for word in words:
         installed = _INSTALLED.fullmatch(word)
         if installed is not None:
@@ -137,6 +138,6 @@ def is_runner(argv: tuple[str, ...]) -> bool:
 
 
 def own_folder(argv: tuple[str, ...]) -> str:
-    """Return the folder of a runner that is written by its absolute path, "" for every other one."""
+    """Return the folder of the program if it is written as an absolute path, or ""."""
     program = Path(argv[0])
     return str(program.parent) if program.is_absolute() else ""

@@ -113,7 +113,7 @@ class ConfigStore:
     def _settled(self, end: float) -> LoadedFile:
         """Return the file once no program is saving it, soon after `end` at the latest.
 
-        Some editors first move it away. Its folder then changed a moment ago.
+        Some editors first move the file away: a missing file is checked again if its folder has just changed.
         """
         seen = self._quiet(end)
         for _ in range(AWAY_LOOKS):
@@ -145,7 +145,7 @@ class ConfigStore:
 
     def merge_tools(self, found: Mapping[str, Mapping[str, ToolSwitch]]) -> dict[str, str]:
         """Write the result of a refresh (edits.merge_tools). Return the reason for each server not written."""
-        from trayapp.config import edits  # loaded at the first edit, as below: the first list needs none
+        from trayapp.config import edits  # imported at the first edit, here and below: start-up does not need it
 
         refused: dict[str, str] = {}
 

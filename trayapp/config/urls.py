@@ -39,11 +39,11 @@ def has_variable(text: str) -> bool:
 
 
 def unsafe_url(url: str, *, asks: bool = False) -> str | None:
-    """Return the reason against adopting an address with one command, or None.
+    """Return why a command must not add an address, or None if it may.
 
-    Checks as `url_fault`, and that the connection is encrypted (http only for this machine). A user who knows their
-    network can write another address into servers.yaml. `asks`: the user sees its `exposure` before the yes, so an
-    address in their own network may be unencrypted.
+    The address must pass `url_fault` and be encrypted (http only for this machine). Users who know their network can
+    write another address into servers.yaml. `asks`: the user sees its `exposure` before confirming, so an address in
+    their own network may be unencrypted.
     """
     plain = _VALUE.sub("1", url)  # a host in a variable may be any host, a port in a variable counts as a port
     fault = url_fault(plain)
@@ -73,7 +73,7 @@ def exposure(url: str) -> str | None:
 
 
 def unsafe_url_hint(url: str) -> str:
-    """Return what to do about an address that `unsafe_url` has a reason against."""
+    """Return what to do about an address that `unsafe_url` rejects."""
     by_hand = "write it into servers.yaml by hand: multi-mcp edit"
     if not url.lower().startswith("http://"):
         return f"Or {by_hand}"

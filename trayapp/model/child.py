@@ -77,11 +77,11 @@ def next_child_state(state: ChildState, event: ChildEvent) -> ChildState:
         raise TransitionError(f"Event {event} is not allowed in state {state}") from None
 
 
-# A code without a row, or a signal, is a crash. 7 has no row: that process found another gateway running.
+# A code without a row, or a signal, is a crash. So is ALREADY_RUNNING: that process found another gateway.
 EXIT_EVENTS: dict[int, ChildEvent] = {
     ExitCode.OK: ChildEvent.STOPPED,  # after `multi-mcp stop` or SIGTERM
     ExitCode.USAGE: ChildEvent.GAVE_UP,  # program and tray do not match: a half-done update
-    ExitCode.CONFIG_INVALID: ChildEvent.GAVE_UP,  # the next one would read the same file
+    ExitCode.CONFIG_INVALID: ChildEvent.GAVE_UP,  # the next process would read the same file
 }
 
 CRASHES_MOST = 5  # within the window; then we stop trying (PRODUCT 11)
@@ -102,7 +102,8 @@ def recent_crashes(crashes: tuple[float, ...], now: float) -> tuple[float, ...]:
 
 
 def restart_wait_s(crashes: int) -> float | None:
-    """Return the seconds from the newest crash to the next try, or None for no more tries. `crashes`: recent ones."""
+    """Return the seconds from the newest of `crashes` (number in the window) to the next try, or None to stop trying.
+    """
     if crashes >= CRASHES_MOST:
         return None
     return RESTART_WAITS_S[min(crashes, len(RESTART_WAITS_S)) - 1] if crashes else 0.0

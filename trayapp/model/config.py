@@ -62,7 +62,7 @@ class Confine(NamedTuple):
     required: bool = True  # False: `try`
 
     def value(self) -> object:
-        """Return it as plain values, in the shortest form that the reader of servers.yaml accepts."""
+        """Return the limits as plain Python values, in the shortest form that the reader of servers.yaml accepts."""
         if not self.required:
             return TRY
         said: dict[str, object] = {key: list(getattr(self, key)) for key in ("read", "write") if getattr(self, key)}
@@ -77,7 +77,7 @@ Confining = Confine | Literal[False] | None  # None: not set
 
 
 def confine_of(own: Confining, setting: Confining) -> Confine | None:
-    """Return how to confine a stdio server, or None for not at all. The entry's own value overrides the setting."""
+    """Return a stdio server's confinement, or None if unconfined. The entry's `own` value overrides the setting."""
     said = setting if own is None else own
     return said or None
 
@@ -181,7 +181,7 @@ class ServerConfig:
 
 
 def auth_of(server: ServerConfig) -> Auth:
-    """Return how to authenticate to an HTTP server. `auth` in its entry wins. A token there means no sign-in."""
+    """Return how to authenticate to an HTTP server: its `auth`, else bearer if the entry has a token, else oauth."""
     if server.auth is not None:
         return server.auth
     named = server.bearer_token_env is not None or any(name.lower() == "authorization" for name in server.headers)
@@ -202,7 +202,7 @@ def launch_hash(server: ServerConfig) -> str:
     """Return a hex string that identifies the launch settings, as written. A cached catalog is valid only for it.
 
     Variables count by name (`${TOKEN}`), so a rotated secret keeps the catalog. A literal value may be a secret: each
-    value adds only CHECKSUM_BYTES of a digest, too little to find or to confirm one by guessing.
+    value adds only CHECKSUM_BYTES of a digest, too little to find a secret or to confirm a guess.
     """
     said = "".join(f"{name[0]}{_checksum(getattr(server, name))}" for name in LAUNCH_FIELDS)
     return f"{said}@{_checksum(server.account)}" if server.account else said

@@ -33,7 +33,8 @@ FIND_ONE = 'Find one with the tool mcp: {"search":"what it should do"}'
 
 class MultiMcpError(Exception):
     """Base of our errors: `title` says what happened, and `hint` what to do, in one line each. `code` is a stable
-    snake_case name for the kind of error, for JSON output and for tests. `field`: the field of a form that it is about.
+    snake_case name for the kind of error, for JSON output and for tests. `field`: the form field that the error
+    concerns.
     """
 
     code = "failed"
@@ -115,7 +116,7 @@ class CommandNotApprovedError(ConfigError):
 
 
 class KeyringUnavailableError(MultiMcpError):
-    """Secrets can be neither read nor stored now. `state`: their store is locked or missing."""
+    """Secrets can be neither read nor stored now, since their store is locked or missing (`state`)."""
 
     code = "keyring_unavailable"
 
@@ -213,7 +214,7 @@ class SignInWantedError(ServerError):
 
 
 class KeyringLockedError(ServerError):
-    """The server needs a sign-in or secret from the keyring or the encrypted file, and that cannot be opened now."""
+    """The server needs a sign-in or secret from the keyring or the encrypted file, which cannot be opened now."""
 
     code = "keyring_locked"
     model_hint = "Ask the user to unlock it"

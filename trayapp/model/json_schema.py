@@ -1,4 +1,4 @@
-"""What a JSON schema names: the values of a choice, and the place that a reference leads to."""
+"""Queries on a JSON schema: the values it allows, and the target of a local reference."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ DEEPEST = 3  # levels of `anyOf`
 
 
 def choices(schema: Any, levels: int = DEEPEST) -> list[tuple[Any, str]]:
-    """Return the values with their titles for people; an empty list if the schema names none.
+    """Return (value, title) for each value that a schema allows, or [] if it lists none.
 
-    They are an enum, or constants with titles (MCP 2025-11-25, elicitation).
+    The values are an `enum`, or each a `const` with a title in `oneOf` or `anyOf` (MCP 2025-11-25, elicitation).
     """
     if not isinstance(schema, dict) or levels == 0:
         return []
@@ -27,7 +27,7 @@ def choices(schema: Any, levels: int = DEEPEST) -> list[tuple[Any, str]]:
 
 
 def referenced(root: Any, reference: str) -> Any:
-    """Return the part of a schema that a local reference names (`#/$defs/a`, RFC 6901); None if there is none."""
+    """Return the part of `root` that a local reference (`#/$defs/a`, RFC 6901) names, or None if there is none."""
     if reference != "#" and not reference.startswith("#/"):
         return None
     here = root

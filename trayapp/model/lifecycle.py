@@ -28,7 +28,7 @@ class State(StrEnum):
 class Event(StrEnum):
     """Events in the life of a backend."""
 
-    CONNECT = "connect"  # a call, a start or the user needs it
+    CONNECT = "connect"  # a call, the gateway's start or the user needs the backend
     READY = "ready"  # the handshake is done
     FAIL = "fail"  # start, handshake or health check failed
     SIGN_IN_WANTED = "sign_in_wanted"  # the server answered 401

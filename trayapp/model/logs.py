@@ -11,7 +11,7 @@ import re
 GATEWAY_LOG = "gateway.log"
 TRAY_LOG = "tray.log"
 SERVER_LOGS = "servers"  # folder in the log folder, with one file for each server's stderr
-OLDER = ".1"  # suffix of the one older file
+OLDER = ".1"  # suffix of the previous log file, the only older one
 
 STEM_LONGEST = 80  # characters of a server's name in a file name, whose limit is 255 bytes
 _PLAIN = re.compile(r"[a-z0-9_-]{1,80}")

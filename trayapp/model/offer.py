@@ -1,6 +1,4 @@
-"""One server's offer, exactly as received, and its protocol: found out by a connection, stored by the
-cache.
-"""
+"""One server's offer, exactly as received, and its protocol. A connection reads them, the cache stores them."""
 
 from __future__ import annotations
 
@@ -43,7 +41,7 @@ class Offer:
     signed: bool = False  # True if read with the user's sign-in
     older: Mapping[str, tuple[Item, ...]] = field(default_factory=dict)  # list -> items as defined for the older era
     older_instructions: str | None = None  # as defined for the older era; None: the same as for the newer
-    older_capabilities: Item | None = None  # likewise, for these two
+    older_capabilities: Item | None = None  # likewise
 
     @property
     def has_items(self) -> bool:

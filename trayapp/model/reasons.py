@@ -44,7 +44,7 @@ _KINDS = {"Timeout": LATE, "TimeoutError": LATE, "ReadError": CUT, "WriteError":
 
 
 def reason_of(error: BaseException, host: str = "") -> str:
-    """Return the reason in words; never empty. The root cause says more than the library errors around it."""
+    """Return why an address could not be reached, never empty. The root cause says more than the errors around it."""
     causes: list[BaseException] = []  # the error, then its causes, down to the root
     current: BaseException | None = error
     while current is not None and all(current is not cause for cause in causes):

@@ -2,7 +2,7 @@
 
 secret_patterns finds unknown secrets by name or shape. KNOWN holds those that this process was given: values from a
 server's entry (backends/launch decides which), the vault or a sign-in. They are removed in every form in which they may
-be encoded. This is the only state in this package, since a text may leave anywhere.
+be encoded. KNOWN is the only state in this package: every place where text leaves the process needs it.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class KnownSecrets:
     def note(self, values: Iterable[str], *, renewed: bool = False) -> None:
         """Add secrets. Values that could be everyday words are ignored.
 
-        `renewed`: values that are replaced every hour. They are counted separately, so that they never displace lasting
-        ones.
+        `renewed`: values that are replaced often, such as access tokens. They are counted separately, so that they
+        never displace lasting ones.
         """
         kept = self._renewed if renewed else self._lasting
         parts: list[str] = []

@@ -6,8 +6,9 @@ Names: `token=x`, `"api_key": "x"`, `Authorization: x`, `--password x`, in JSON 
 Takes linear time. The pattern of a shape starts at a literal and cannot restart inside what it has read. The text after
 a name is examined up to a fixed length, or read only once.
 
-Decided: if in doubt, redact. Kept are numbers and words where a name often has them (`code: ENOENT`, `state=open`,
-`token_type: bearer`, `max_tokens=5`), references (`${TOKEN}`), and plain prose (`invalid token: expected a comma`).
+Rule: if in doubt, redact. Exceptions are numbers and words after names that often have them (`code: ENOENT`,
+`state=open`, `token_type: bearer`, `max_tokens=5`), references (`${TOKEN}`), and plain prose (`invalid token: expected
+a comma`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from trayapp.model.late import late
 REDACTED = "[redacted]"
 # --- secrets recognized by their own shape: API keys of providers, tokens, credentials in addresses
 
-_START = r"(?:(?<![A-Za-z0-9])|(?<=%[0-9A-Fa-f]{2}))"  # no letter before it, or an escaped one as in %3Dghp_...
+_START = r"(?:(?<![A-Za-z0-9])|(?<=%[0-9A-Fa-f]{2}))"  # not after a letter or digit, except an escape: %3Dghp_...
 
 # Prefixes that identify the key after them. Sources: the providers' own documentation of their key formats.
 _PREFIXED = late(
@@ -95,7 +96,7 @@ QUOTES = ("'", '"', "`")
 TURNS_OF_WORDS = 0.34  # case changes per letter; ConnectionRefused has half of that
 
 _NAME_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
-_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}  # keeps one letter one letter
+_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}  # unlike str.lower, never changes the length
 _STEMS = (
     "token", "secret", "passw", "passphrase", "pwd", "key", "credential", "assertion", "verifier", "otp", "_auth",
     "_pass", "-pass", "_pat", "-pat",
@@ -244,7 +245,7 @@ def _is_harmless(name: _SecretName) -> bool:
 
 
 def _separates(line: str, name: _SecretName, after: re.Match[str]) -> bool:
-    """Return True if a value follows. A blank separates only after a --flag, a comma also in a pair, `>` in XML."""
+    """Return True if a value follows. A blank needs a --flag before it, a comma a --flag or a pair, `>` XML."""
     sep = after["sep"]
     if sep == ">":
         return name.before == "<" and not after["gap"]
@@ -256,7 +257,7 @@ def _separates(line: str, name: _SecretName, after: re.Match[str]) -> bool:
 
 
 def _span(line: str, after: re.Match[str], name: _SecretName) -> _Span:
-    """Return the position of the value, empty if there is none."""
+    """Return the position of the value that follows the name. It is empty if there is no value."""
     start = after.end()
     opening = _OPEN.match(line, start)
     start = opening.end() if opening else start
@@ -282,7 +283,7 @@ def _span(line: str, after: re.Match[str], name: _SecretName) -> _Span:
 
 
 def _without_close(run: str) -> str:
-    """Return a run of letters without punctuation behind it. A brace that it opens itself belongs to it: `${TOKEN}`."""
+    """Return the run without trailing punctuation. A closing brace stays if the run opened it: `${TOKEN}`."""
     value = run.rstrip(",.)]}:")
     return run[: len(value) + 1] if run[len(value) :].startswith("}") and value.count("{") > value.count("}") else value
 
@@ -301,7 +302,7 @@ def _closing(line: str, start: int, depth: int, quote: str) -> int:
 
 
 def _is_secret(line: str, span: _Span, name: _SecretName, after: re.Match[str]) -> bool:
-    """Return True if the value may be a secret. After a weak name it must look random, else unlike a word."""
+    """Return True if the value may be a secret. After a weak name it must look random."""
     value = line[span.start : min(span.end, span.start + WEAK_LONGEST)]
     if value.lower() in _NOTHING or _REFERENCE.fullmatch(value) or line.startswith(REDACTED, span.start):
         return False
@@ -338,7 +339,7 @@ def _prose_value(line: str, word: re.Match[str], name: _SecretName) -> _Span | N
 
 
 def _is_mixed(value: str) -> bool:
-    """Return True for letters with digits: a short key, if the name of a variable ends in KEY."""
+    """Return True if the value mixes letters and digits and so may be a short key."""
     mixed = len(value) >= 6 and any(map(str.isdigit, value)) and any(map(str.isalpha, value))
     return mixed and _CONSTANT.fullmatch(value) is None and not value.startswith(("/", "~", "."))
 

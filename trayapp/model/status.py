@@ -181,7 +181,7 @@ class Snapshot:
     def to_json(self) -> dict[str, Any]:
         """Return the object of `status --json`. A server's RARE keys appear only if they have a value."""
         servers = list[dict[str, Any]]()
-        for server in self.servers:  # asdict of a whole server would copy each text and number, in four times the time
+        for server in self.servers:  # asdict of a whole server copies each value and takes four times as long
             tools, auth, confinement = server.tools, server.auth, server.confinement
             found: dict[str, Any] = {name: getattr(server, name) for name in _FIELDS}
             found["tools"] = {name: getattr(tools, name) for name in _COUNTS}

@@ -36,7 +36,7 @@ _NARROW, _WIDE = frozenset(" fijlrtI.,:;'|!()[]/-"), frozenset("mw@%")
 
 
 def escape_unprintable(text: str) -> str:
-    """Return a whole text in one line, with escapes for characters that nobody would see."""
+    """Return `text` in one line, its unprintable characters escaped as in JSON."""
     escapes = {"\x7f": "\\u007f"}  # JSON has no escape for it
     return "".join(one if one.isprintable() else escapes.get(one) or json.dumps(one)[1:-1] for one in text)
 
@@ -78,7 +78,7 @@ def width(text: str) -> int:
 
 
 def drawn(text: str) -> str:
-    """Repeat each letter in proportion to its width in a proportional font. The unit is half a digit's width."""
+    """Return `text` with each letter repeated by its width in a proportional font, in units of half a digit's width."""
     return "".join(
         letter
         * (1 if letter in _NARROW else 4 if width(letter) == 2 else 3 if letter in _WIDE or letter.isupper() else 2)
@@ -129,7 +129,7 @@ class StderrDecoder:
         self._first = b""
 
     def decode(self, data: bytes, *, final: bool = False) -> str:
-        """Return the complete characters of `data` so far."""
+        """Return the characters that `data` completes. `final`: an incomplete one is replaced."""
         if self._decoder is None:
             self._first += data
             if len(self._first) < 2 and not final:

@@ -34,7 +34,7 @@ HTTP_FIELDS = frozenset(("url", "type", *HTTP_ONLY))
 def lay_over(
     config: Config, imported: tuple[Imported, ...], file: str = OWN, *, exists: Exists = path_exists
 ) -> Config:
-    """Merge `config`, as parsed from `file`, over the layers, per field. The first of two layers with one name wins.
+    """Merge `config`, as parsed from `file`, over the layers, per field. Of two layers with one server, the first wins.
 
     A layer's unusable server is reported for its file and otherwise ignored. It never costs us one of our own servers.
     """
@@ -247,7 +247,7 @@ def preview(user: Config, file: ProjectFile, *, exists: Exists = path_exists) ->
             merged = merged_pair(_without_private(lower), pair, surroundings)
         entry = read_entry(merged, report, surroundings)
         if entry is None:
-            servers.pop(key, None)  # the project names a different server from the user's own entry
+            servers.pop(key, None)  # unusable; under this name the project does not mean the user's server
         else:
             if _has_ask(pair):
                 report.add(pair.key, f"{key}: ask does not count in a project's file", "Set it in servers.yaml")
@@ -304,7 +304,7 @@ def _asking_as(user: ServerConfig | None, server: ServerConfig) -> ServerConfig:
 
 
 def _is_own(user: ServerConfig | None, server: ServerConfig) -> bool:
-    """Return True if it needs its own connection, apart from the user's server.
+    """Return True if the project's server needs a connection of its own, apart from the user's server.
 
     A different lifecycle, idle_timeout or connect_timeout does not justify a second process. They apply to the existing
     one, so the user's values hold. Tools and request_timeout come from the project, for its sessions.

@@ -57,7 +57,7 @@ _MANIFESTS = {  # files in which a program looks up what to run
     "go": ("go.mod",),
 }
 _HERE = frozenset((".", "./", "..", "../"))
-_ONLY_WITH = {  # these run a project's files only with one of these words
+_ONLY_WITH = {  # program -> the words without which it runs none of a project's files
     **dict.fromkeys(("npx", "bunx", "node"), _HERE),
     "docker": frozenset(("compose", "build")),
 }
@@ -280,7 +280,7 @@ class TrustStore:
         try:
             known = self._read()
         except StorageError as error:
-            if str(error) != self._told:  # called often
+            if str(error) != self._told:  # once: this is called often
                 self._told = str(error)
                 log.warning("No project is trusted: %s", error)
             return None
@@ -372,7 +372,7 @@ class TrustStore:
 
 
 def untrusted_problem(file: ProjectFile) -> Problem:
-    """Return a problem that says that a project's file is ignored, and how to change that."""
+    """Return the problem that reports an ignored project's file and how to trust it."""
     folder = str(file.folder)
     quoted = f'"{folder}"' if any(letter.isspace() for letter in folder) else folder
     return Problem(

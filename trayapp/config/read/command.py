@@ -12,7 +12,7 @@ from pathlib import Path, PurePath
 
 Exists = Callable[[str], bool]
 
-# A path of Windows first: `C:\x`, `\\server\x`, `%NAME%\x`, `bin\x`. A shell's backslash escapes no letter.
+# A Windows path at the start: `C:\x`, `\\server\x`, `%NAME%\x`, `bin\x`. In a shell, nobody escapes a letter.
 _WINDOWS_PATH = re.compile(r'"?[A-Za-z]:\\|\\\\|"?[^\s"\'\\]+\\\w')
 _VARIABLE = re.compile(r"\$?\{[^{}\n]*(?:\{[^{}\n]*\}[^{}\n]*)?\}")  # blanks in ${NAME:-a b} do not split
 _DOTTED = re.compile(r"\.{1,2}(?:[/\\:].*)?", re.DOTALL)  # ., .., ./x, ..\x, .:/data
@@ -46,7 +46,7 @@ def path_exists(path: str) -> bool:
 
 
 def split_command(line: str, *, exists: Exists, windows: bool) -> list[str]:
-    """Split `npx -y pkg` into its words. A string that is an existing path is one word (config-30).
+    """Split a command line, such as `npx -y pkg`, into its words. An existing path is one word (config-30).
 
     On Windows, and for paths of Windows form, a backslash is an ordinary character and only `"` quotes. Elsewhere the
     rules of a POSIX shell apply, without its expansions. Raises ValueError for an unclosed quote.
@@ -109,10 +109,10 @@ class _Splitter:
 
 
 def relative_paths(command: str, args: Sequence[str]) -> list[str]:
-    """Return the words that are or contain a relative path, in order. None of the args, if they name the folder in
-    which they are read: `uv --directory /x run main.py`.
+    """Return the words that are or contain a relative path, in order.
 
-    A word may have several parts: --dir=./x, type=bind,src=.,dst=/data.
+    A word may have several parts: --dir=./x, type=bind,src=.,dst=/data. No argument counts if an option names the
+    absolute folder that they are relative to: `uv --directory /x run main.py`.
     """
     program = PurePath(command.replace("\\", "/")).name.lower().removesuffix(".cmd").removesuffix(".exe")
     package = -1  # the index of the package that a runner starts: a package's name may look like a path

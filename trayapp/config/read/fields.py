@@ -29,7 +29,7 @@ from trayapp.model.config import TRY, AskMode, Confine, Confining, ServerConfig,
 
 SERVERS_KEYS = frozenset(("servers", "mcp_servers"))
 
-# A key is a field of the class that holds its value; two keys of a server are other ways to say what a field holds.
+# The keys are the fields of the class that holds the values. `enabled` and `always_on` set `disabled` and `lifecycle`.
 SERVER_KEYS = frozenset(ServerConfig.__dataclass_fields__) - {"name", "line"} | {"enabled", "always_on"}
 SETTING_KEYS = frozenset(Settings.__dataclass_fields__)
 TOOL_KEYS = frozenset(ToolSwitch.__dataclass_fields__)
@@ -78,7 +78,7 @@ def snake(key: str) -> str:
 
 
 def spelled(key: str, known: frozenset[str]) -> Spelling | None:
-    """Return which of the `known` keys is meant, or None."""
+    """Return the one of the `known` keys that `key` spells, or None."""
     name = snake(key)
     name = ALIASES.get(name, name)
     if name in known:
@@ -273,7 +273,7 @@ def size(least: int, most: int) -> Reader:
 
 
 def choice(options: Iterable[str]) -> Reader:
-    """Return a reader of one of `options`. `off` and the like are plain words here; `_` and case do not matter."""
+    """Return a reader of one of `options`. Words such as `off` are not booleans here. Case and `_` do not matter."""
     known = tuple(options)
 
     def read(node: Node) -> str:

@@ -1,6 +1,6 @@
 """Parsing of servers.yaml to a Config. Each problem has its line; one invalid entry affects no other (PRODUCT 4, 15).
 
-Reads and writes no files. The only question about the machine is `exists`.
+Reads and writes no files. Only `exists` looks at the machine.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ EXAMPLE = "Write it as {servers: {name: {command: ...}}}"
 def parse(text: str, file: str, *, exists: Exists = path_exists, windows: bool = os.name == "nt") -> Config:
     """Return the configuration in `text`, which may be empty. `file` names it in problems.
 
-    Raises UnparsableError if the whole is unusable: not YAML, too large, not a mapping, or a duplicate key of the file
-    or of `servers`. Config.problems has everything else: a fatal problem for each omitted server, others for unknown
-    keys and invalid settings.
+    Raises UnparsableError if the whole file is unusable: not YAML, too large, not a mapping, or a duplicate key of the
+    file or of `servers`. Config.problems has everything else: a fatal problem for each omitted server, others for
+    unknown keys and invalid settings.
     """
     report = Report(file)
     top = read_top(text, file)

@@ -24,7 +24,7 @@ def scalar(value: str | int | float | bool | None, *, flow: bool = True, json_li
     if not isinstance(value, str):
         return json.dumps(value)
     pattern = _PLAIN if flow else _PLAIN_BLOCK
-    # Document markers, the value key, dates and sexagesimal numbers: only we read them as text.
+    # Document markers, the value key, dates and sexagesimal numbers: other programs do not read them as text.
     is_special = value in ("=", "y", "n", "Y", "N") or re.match(r"\.\.\.|[0-9]+[-:][0-9]", value)
     if not json_like and pattern.fullmatch(value) and plain_kind(value) == "str" and not is_special:
         return value
