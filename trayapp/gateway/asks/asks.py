@@ -1,11 +1,11 @@
-"""Keep the open asks of one gateway, show them, and take the user's answers: each counts once.
+"""Keep the open asks of one gateway, show them, and take the user's answers: only the first counts.
 
 An ask is open until it is answered, withdrawn with its call, or timed out. It ends with the gateway: a later gateway
 refuses an answer to it. A server's question becomes an ask where its client cannot answer it (MCP elicitation, form and
 URL). No question is answered automatically: without an answer the server gets an error.
 
-Arguments are shown in bounded size, without secrets, with nothing hidden: a character that draws nothing is shown as
-`<U+202E>`, and a long value is cut in the middle and shows its length.
+Arguments are shown without secrets and in bounded size: a long value is cut in the middle and shows its length. An
+invisible character is shown by its code, such as `<U+202E>`.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 VALUE_LONGEST = 400  # characters of one value
 NAME_LONGEST = 80
-ALL_LONGEST = 4_000  # of all values
-MOST = 40  # arguments
+ALL_LONGEST = 4_000  # characters of all values together
+MOST = 40  # arguments that are shown
 READ_LONGEST = 256 * 1024  # characters that are searched for secrets; in a longer value, at both ends
 HEAD_SHARE = 0.65  # of a cut value: the beginning is more informative than the end
 
@@ -52,7 +52,9 @@ _UNDRAWN = frozenset(("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"))  # genera
 
 
 class Shown(NamedTuple):
-    """One argument as shown. `value` is JSON with marks for invisible characters; `length` counts the whole value."""
+    """Argument as the user sees it. `value`: JSON with marks for invisible characters, cut if it is long. `length`: the
+    number of characters of the whole JSON.
+    """
 
     name: str
     value: str
@@ -88,7 +90,10 @@ def marked(text: str) -> str:
 
 
 def cut(text: str, longest: int, length: int | None = None) -> str:
-    """Return at most about `longest` characters. The middle is replaced by the length (`length`: before marking)."""
+    """Return the text. If it is longer than `longest`, its middle is replaced by the number of its characters.
+
+    `length`: that number, if the text has become longer by `marked`.
+    """
     if len(text) <= longest:
         return text
     head = int(longest * HEAD_SHARE)
@@ -101,7 +106,9 @@ def _shown_value(name: str, value: Any, longest: int) -> tuple[str, int]:
 
 
 def _safe(label: str, text: str, longest: int) -> str:
-    """Return `text` in a form that is safe to show. The search for secrets includes `label`: names reveal them."""
+    """Return `text` in a form that is safe to show. The search for secrets includes `label`, the argument's name,
+    which can reveal that the value is one.
+    """
     told = label + text[:READ_LONGEST]
     clean = redacted(told)
     if clean != visible(told):  # contains a secret, possibly with hidden characters inside
@@ -126,7 +133,7 @@ Ending = Literal["allowed", "denied", "expired"]
 ID_BYTES = 3
 OVER_MOST = 200  # closed asks that are remembered, to tell them from unknown ones
 OPEN_MOST = 100  # a client that calls in a loop must not bury the user
-ROUND_S = 600.0  # until a client must return its answers to an allowed call's server
+ROUND_S = 600.0  # time for a client to return its answers to the server of an allowed call
 BEAT_S = 5.0  # between progress notifications: clients give up after 30 or 60 s of silence
 OUTCOMES = {"once": "it was allowed", "session": "it was allowed", "always": "it was allowed", "deny": "it was denied"}
 
@@ -149,13 +156,15 @@ class Question(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class OpenAsk:
-    """One open ask. `ended` is called once, with the content of the answer to a question."""
+    """Open ask. `ended` is called once, unless the ask is withdrawn: with how it ended and, for a question, the content
+    of the answer.
+    """
 
     id: str
     asker: Asker
     server: str
     answers: tuple[str, ...]
-    since: float  # by the wall clock
+    since: float  # Unix time, as `until`
     until: float
     ended: Callable[[Ending, dict[str, Any] | None], None]
     subject: Subject | None = None
@@ -188,7 +197,7 @@ class OpenAsk:
         )
 
     def row(self) -> dict[str, Any]:
-        """Return the ask for command line and panel; a question with its schema."""
+        """Return the ask as JSON for command line and panel: a question with its schema, a call with its hash."""
         row = asdict(self.status)
         row["class"] = row.pop("tool_class")
         return row | (
@@ -235,11 +244,13 @@ class Asks:
         return len(self._open) >= OPEN_MOST
 
     def allows(self, session: Any, subject: Subject) -> bool:
-        """Return True if no ask is needed: allowed for this session or always, or `auto` and nobody is there."""
+        """Return True if the call needs no ask: the user has allowed it for this session or always, or the mode is
+        `auto` and nobody is there.
+        """
         return self.is_granted(session, subject) or (subject.mode == "auto" and not self.someone_is_there)
 
     def is_granted(self, session: Any, subject: Subject) -> bool:
-        """Return True if the user has allowed it for this session or always."""
+        """Return True if the user has allowed calls of that definition for this session or always."""
         if session is not None and _grant(subject) in self._grants.get(session, ()):
             return True
         return self._services.approvals.pins.is_allowed(*_grant(subject))
@@ -247,7 +258,7 @@ class Asks:
     def expect_round(self, call: str, digest: str) -> None:
         """Let the client send an allowed call once more, with its answers to the server (MCP 2026-07-28).
 
-        `call`: identifies that request. `digest`: the hash of the allowed definition.
+        `call`: the key of the client's next request. `digest`: the hash of the allowed definition.
         """
         self._rounds[call] = digest, self._services.clock.now() + ROUND_S
         while len(self._rounds) > OPEN_MOST:
@@ -313,7 +324,7 @@ class Asks:
         if answer not in ask.answers:
             raise UnfitAnswerError(ask_id, answer, ask.answers)
         if ask.question is not None and ask.question.schema is not None and answer == "once":
-            from trayapp.catalog.schema.arguments import problems  # a form has to be answered first
+            from trayapp.catalog.schema.arguments import problems  # loaded by the first answer to a form
 
             wrong = problems(content or {}, ask.question.schema)
             if wrong:
@@ -325,13 +336,13 @@ class Asks:
         elif ask.subject is not None and answer == "session":
             self._grants.setdefault(ask.asker.session, set()).add(_grant(ask.subject))
         self._end(ask, "denied" if answer == "deny" else "allowed", f"{OUTCOMES[answer]} by {by}", content)
-        for other in self if answer in ("session", "always") else ():  # the others that this answer also covers
+        for other in self if answer in ("session", "always") else ():  # other asks that this answer covers
             if other.subject is not None and self.is_granted(other.asker.session, other.subject):
                 self._end(other, "allowed", f"it was allowed by {by}, together with another one")
         return row
 
     def schema_of(self, ask_id: str) -> dict[str, Any] | None:
-        """Return the form of an open question."""
+        """Return the JSON Schema of an open question's form; None if there is none."""
         ask = self._open.get(ask_id)
         return ask.question.schema if ask is not None and ask.question is not None else None
 
@@ -444,13 +455,14 @@ class UserQuestions:
         self._asks = asks
 
     def can_answer(self, method: str) -> bool:
-        """Return True if the user can be asked that question now."""
+        """Return True if the user can be asked a question of that method now."""
         return method == ELICITATION and self._asks.someone_is_there and not self._asks.is_full
 
     async def ask(self, asker: Asker, server: str, params: Params, is_wanted: Callable[[], bool]) -> dict[str, Any]:
-        """Ask the user and return an elicitation's result. `is_wanted`: returns False once its call has ended.
+        """Ask the user and return the result of the elicitation. `is_wanted`: returns False once the question's
+        call has ended.
 
-        Raises RpcError.
+        Raises RpcError if the params are not valid, the call ends, or the user does not answer in time.
         """
         ended: asyncio.Future[tuple[Ending, dict[str, Any] | None]] = asyncio.get_running_loop().create_future()
         question = read_question(params)
@@ -473,7 +485,7 @@ class UserQuestions:
 
 
 def read_question(params: Params) -> Question:
-    """Return an elicitation's params as a question for people. Raises RpcError."""
+    """Return an elicitation's params as a question for people. Raises RpcError if they are not valid."""
     asked = dict(params or {})
     message = shown_text(str(asked.get("message", "")), MESSAGE_LONGEST)
     if asked.get("mode") == "url":

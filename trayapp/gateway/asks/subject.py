@@ -1,4 +1,4 @@
-"""Decide by class and settings whether a call asks the user first. Pure: no clock, no session."""
+"""Decide by tool class and settings whether the user is asked before a call. Pure: no clock, no session."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ READS = ToolClassification("read", "name")  # the class of reading a resource
 
 
 class Subject(NamedTuple):
-    """Tool that a call would use, and that the user is asked about first.
+    """Tool or resource that a call would use, if the user has to be asked first.
 
-    `key`: the shared server's. `hash`: of the definition that an answer is for. `mode`: the setting that asks.
-    `callable`: False if the session may no longer call it.
+    `key`: of the shared server. `hash`: of the definition that the answer is for. `mode`: the setting that requires the
+    ask. `callable`: False if the session may no longer call it.
     """
 
     key: str
@@ -39,8 +39,8 @@ def ask_mode(settings: Settings, server: ServerConfig | None, tool: str) -> AskM
 
 
 def asks_first(mode: AskMode, tool_class: ToolClass, *, listed: bool) -> bool:
-    """Return True if the user is asked before a call. `listed`: the client lists the tool itself, so its AI tool can
-    ask.
+    """Return True if the user is asked before a call. `listed`: the client called the tool by its own name, so it can
+    ask, too.
     """
     match mode:
         case "off":

@@ -13,7 +13,9 @@ from trayapp.wire.revisions import HANDSHAKE_VERSIONS, MODERN_VERSIONS
 
 
 class Purpose(NamedTuple):
-    """A connection's purpose: a server, by its key, and an era or one session. Both None: any client."""
+    """Purpose of a connection to the server with that key. `newer`: the era, if the connection only reads the lists
+    that clients of that era get. Without `newer`, `alone` and `requests`, sessions share it.
+    """
 
     server: str
     newer: bool | None = None
@@ -24,13 +26,13 @@ class Purpose(NamedTuple):
 
     @property
     def is_probe(self) -> bool:
-        """Return True if it reads the lists for another kind of client."""
+        """Return True if the connection only reads the lists that another kind of client gets."""
         return self.newer is not None
 
 
 class ClientCapabilities:
-    """Clients of every connection of one gateway. `sessions`: the live collection of current sessions. `user_is_there`:
-    returns True while the user can be asked outside the clients.
+    """Client capabilities for each connection of one gateway. `sessions`: the live collection of current sessions.
+    `user_is_there`: returns True while the user can be asked outside the clients.
     """
 
     def __init__(
@@ -48,13 +50,14 @@ class ClientCapabilities:
         self._tried_older: dict[str, bool] = {}
 
     def wanted_by(self, session: ClientSession, key: str) -> None:
-        """Record that a session needs that connection, which is about to be made."""
+        """Record which session needs a connection that is about to be made."""
         self._wanted[key] = session
 
     def of_clients(self, key: str) -> dict[str, Any]:
-        """Return the client capabilities to announce on a new connection. One made for no session, as for the first
-        reading of a server's lists, announces everything. A shared connection announces nothing that the server is
-        known to ask for: sessions that can answer have their own connections.
+        """Return the client capabilities to announce on a new connection.
+
+        A connection that no session needs, such as a server's first one, announces everything. A shared connection
+        announces nothing that the server is known to ask for: sessions that can answer have their own connections.
         """
         purpose = self._purpose(key)
         if purpose.kind is not None:
@@ -73,8 +76,10 @@ class ClientCapabilities:
         return {name: able for name, able in together.items() if name not in asks}
 
     def revision_to_try(self, key: str) -> str:
-        """Return the protocol revision to try first, "" for no preference: that of the session that needs the
-        connection. A connection that is made for no session, as a server's first one is, tries the newer era first.
+        """Return the protocol revision to try first on a new connection, "" for no preference.
+
+        It belongs to the era of the session that needs the connection, unless the server is known not to speak it. If
+        no session needs the connection, as with a server's first one, the newer era is tried first.
         """
         purpose = self._purpose(key)
         traits = self._listings.traits(purpose.server)
@@ -92,5 +97,5 @@ class ClientCapabilities:
         return self._tried_older.get(key, False)
 
     def made(self, key: str) -> None:
-        """Forget who needed a connection, once it is made or has failed."""
+        """Forget which session needed a connection, once that is made or has failed."""
         self._wanted.pop(key, None)

@@ -114,7 +114,7 @@ class CommandConsent:
     def is_allowed(self, subject: Subject, allowed: Any, *, here: bool) -> bool:
         """Return True if the call may be sent. `allowed`: the hash of the definition that was just allowed.
 
-        `here`: the caller itself asks the user, who is therefore present. Raises NotAllowedError.
+        `here`: the caller itself asks the user, who is thus present. Raises NotAllowedError if the tool was removed.
         """
         if not subject.callable:
             raise tool_removed_error(subject.server, subject.tool)
@@ -122,7 +122,7 @@ class CommandConsent:
         return granted or subject.hash == allowed
 
     def row(self, subject: Subject) -> dict[str, Any]:
-        """Return the question for the user, for a caller that asks it itself."""
+        """Return the ask as JSON, for a caller that asks the user itself."""
         shown = [one._asdict() for one in self._arguments]
         told = {"class": subject.tool_class, "basis": subject.basis, "hash": subject.hash}
         return {"server": subject.server, "tool": subject.tool, **told, "arguments": shown}
@@ -132,9 +132,9 @@ class CommandConsent:
         return shown_arguments(call_arguments(self._request))
 
     async def wait_for(self, subject: Subject) -> str:
-        """Ask the user elsewhere, and wait. Return the hash of the definition that was allowed.
+        """Open an ask, wait for the user's answer, and return the hash of the allowed definition.
 
-        Raises NotAllowedError.
+        Raises NotAllowedError if the user refuses, does not answer in time, or cannot be asked.
         """
         server, tool = subject.server, subject.tool
         ended: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()

@@ -42,7 +42,7 @@ def _to_rpc(error: MultiMcpError, hint: str) -> RpcError:
 
 
 def model_hint(error: MultiMcpError) -> str:
-    """Return what a model can do: at most, ask its user. It gets no command that undoes a decision of the user's."""
+    """Return the hint for a model. "Ask the user" replaces a command that would undo a decision of the user."""
     hint = error.hint if error.model_hint is None else error.model_hint
     return "Ask the user" if _UNDOING.search(hint) else hint
 
@@ -77,5 +77,5 @@ def explained(error: MultiMcpError, problems: Iterable[Problem]) -> MultiMcpErro
 
 
 def shown(text: str) -> str:
-    """Return the text of an error without secrets: servers quote in it what they received."""
+    """Return the text of an error without secrets: servers quote what they received."""
     return redacted(text)

@@ -25,7 +25,7 @@ class Notifications:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._asked: dict[str, tuple[Live, int]] = {}  # by server: the connection whose level was set, and the level
+        self._asked: dict[str, tuple[Live, int]] = {}  # server -> connection whose level was set, its place in LEVELS
 
     def pass_on(self, connection: Connection, method: str, params: Params, about: Call | None = None) -> None:
         """Pass a notification to the session of the call `about`, if the transport names it.
@@ -66,8 +66,10 @@ class Notifications:
     # -- lists that a server says have changed -------------------------------------------------------------------
 
     def lists_read(self, connection: Connection) -> None:
-        """Pass on a server's notice that a list has changed, even if reading it again shows no difference. Newer
-        clients subscribe to that; older ones get it during their own calls. Others get it only for lists that differ.
+        """Pass on a server's notice that a list has changed, even if the list is the same when it is read again.
+
+        Newer clients get it, since they subscribe to it, and sessions during whose calls it came. Other sessions are
+        notified only of lists that differ.
         """
         announced, connection.announced = connection.announced, {}
         for method, calls in announced.items():
@@ -77,7 +79,7 @@ class Notifications:
                     session.repeat_list(method.split("/")[1])
 
     def tell_servers(self, session: ClientSession, method: str, params: Params) -> None:
-        """Pass a client's notification to the connected servers of its session, except those of an era without it."""
+        """Pass a client's notification to its session's connected servers whose era has that notification."""
         for connection in self._services.pool:
             live = connection.live
             if live is None or not session.has_server(connection.key) or (live.peer.modern and method in OLDER_ONLY):

@@ -1,6 +1,6 @@
 """Route one request of a client to a backend, and its answer back with the client's request id.
 
-A call that is lost with its server is sent again or explained here.
+A call that is lost with its server is sent again, or answered with an error that names the server.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ class RoutedCall:
             self.proof((self.connection.last_used or 0.0) - self.sent_at)
         why, finished = "", True
         try:
-            # in the protocol revision of the client
+            # translate into the client's protocol revision
             modern = self._live is not None and self._live.peer.modern
             own = self._translate(reply, modern) if modern or self.session.client.modern else reply
             finished = own is not None
@@ -217,7 +217,7 @@ class RoutedCall:
         return self.session.subject_of(self.connection, self.request, listed=not self.through_tool)
 
     def _is_round(self, subject: Subject) -> bool:
-        """Return True if the client returns its answers to the server of a call that the user has allowed."""
+        """Return True if the request brings the client's answers to the server of a call that the user has allowed."""
         params = self.request.params or {}
         if "inputResponses" not in params and "requestState" not in params:
             return False
@@ -326,9 +326,7 @@ class RoutedCall:
             self._timer.cancel()
 
     def attach(self, session: AskingSession, request_id: RequestId) -> bool:
-        """Continue for another request of the client. Return False if the answer was already there and went to that
-        request.
-        """
+        """Continue for another request of the client. Return False if the answer has already come, and was sent now."""
         self.session, self.request_id, self.parked = session, request_id, False
         session.open_calls[request_id] = self
         late, self._late = self._late, None
@@ -434,7 +432,7 @@ class IgnoredCall:
 
 
 def was_not_executed(reply: Reply) -> bool:
-    """Return True if the transport reports, by an answer without a frame, that the server never took the request."""
+    """Return True if the answer is the transport's report that the server never took the request."""
     return bool(reply.message.get("error", {}).get("data") == NOT_EXECUTED)
 
 
@@ -444,7 +442,7 @@ def timed_out(connection: Connection, timeout_s: float) -> RpcError:
 
 
 def lost_during_call(connection: Connection, why: str) -> ConnectionLostError:
-    """Return the error of a call whose server went away, or was taken away, before it answered."""
+    """Return the error of a call whose server failed or was stopped before it answered."""
     name, hint = connection.name, "The call was not repeated and may have had effects"
     if connection.server.disabled:
         error = ConnectionLostError(

@@ -48,8 +48,8 @@ PATIENCE_S = 600.0  # a person may take a while to answer; a client that went aw
 STATE_ONLY_PAUSE_S = 0.1  # pause before repeating a call to a server that asks for that without a question
 HELD_S = 50.0  # limit for a question whose session is uncertain; the SDKs' clients give up a call after 60 s
 STUCK_S = 5.0  # the same limit once each call in progress may be waiting for an answer of its own
-UNSTUCK_S = 1.0  # for the call of a refused question to end; if one session is left then, its questions are certain
-STOPS_WITHIN_S = 30.0  # a server that was told to cancel a call and has sent no answer since may still ask
+UNSTUCK_S = 1.0  # for a refused question's call to end; if that leaves one session, the next question is that session's
+STOPS_WITHIN_S = 30.0  # a server that was told to cancel a call, and has not answered since, may still ask
 
 # Why a question is refused: part of the log line and of the server's error
 _NONE = "no client has a call in progress there"
@@ -61,8 +61,8 @@ _GIVEN_UP = "another session just canceled a call there, and the server does not
 
 
 class ServerRequests:
-    """Requests of all servers of one gateway. It is broad because the answer comes from a client, the user, or a later
-    request of a client (2026-07-28), and each can withdraw.
+    """Requests of all servers of one gateway to clients. It is broad because the answer comes from a client, the user,
+    or a later request of a client (2026-07-28), and each can withdraw.
     """
 
     def __init__(
@@ -71,8 +71,8 @@ class ServerRequests:
         self._services = services
         self._purpose = purpose
         self._user = user  # asked instead of a client that cannot answer
-        self._parked: dict[str, RoutedCall] = {}  # by request state: calls whose client was asked in an answer
-        self._questions: dict[RoutedCall, Questions] = {}  # open questions of calls whose clients are asked so
+        self._parked: dict[str, RoutedCall] = {}  # request state -> call whose client has yet to return answers
+        self._questions: dict[RoutedCall, Questions] = {}  # calls of 2026-07-28 clients
         self._given_up: list[_CancelPing] = []  # oldest first
         self._refused: set[tuple[str, str]] = set()  # (server, reason): already in the log
         self._held_questions: WeakKeyDictionary[Connection, _HeldQuestions] = WeakKeyDictionary()
@@ -146,8 +146,8 @@ class ServerRequests:
     ) -> tuple[list[RoutedCall], ClientSession]:
         """Return the session to ask, and its calls there, the best candidate first; no calls while the server starts.
 
-        `owner`: the session that the connection serves alone. `among`: the sessions that it may belong to, None if any.
-        Raises RpcError.
+        `owner`: the session that the connection serves alone. `among`: the sessions that the question may belong to,
+        None if any. Raises RpcError.
         """
         calls = [call for call in connection.open_calls if isinstance(call, RoutedCall)]
         if about is not None:
@@ -160,7 +160,7 @@ class ServerRequests:
         if among is not None:
             calls = [call for call in calls if call.session in among]
         asking: dict[ClientSession | None, None] = dict.fromkeys(call.session for call in calls)
-        if not calls:  # it is being started for requests that wait
+        if not calls:  # the server is being started for requests that wait
             asking = dict.fromkeys(s for s in self._services.sessions if connection.key in s.awaited_servers())
         if len(asking) > 1 or (connection.own_requests and asking):
             raise self._refusal(connection, method, _SEVERAL)
@@ -211,8 +211,8 @@ class ServerRequests:
     def give_up(self, connection: Connection, live: Live, session: ClientSession) -> None:
         """Note that a session gave up a call before the server answered it. Only older servers may still ask.
 
-        A connection for one request at a time ends with it, as a client's own server ends with its client: a server
-        that ignores the cancel would ask the client of the next request.
+        A connection that serves one request at a time is closed: a server that ignored the cancel would ask the client
+        of the next request.
         """
         if live.peer.modern:
             return
@@ -222,7 +222,7 @@ class ServerRequests:
             return
         self._forget_given_up()
         of_live = [one for one in self._given_up if one.live is live]
-        if not of_live or of_live[-1].asked:  # its answer proves nothing about calls sent after the ping
+        if not of_live or of_live[-1].asked:  # the answer to an earlier ping proves nothing about this cancel
             of_live.append(_CancelPing(live, self._note_answer))
             self._given_up.append(of_live[-1])
         last = of_live[-1]
@@ -269,7 +269,7 @@ class ServerRequests:
     ) -> dict[str, Any]:
         """Return the params to add to the request when it is sent again (MCP 2026-07-28, multi round-trip requests).
 
-        `question`: the `input_required` result of the server with that key. Raises RpcError.
+        `question`: the `input_required` result. `key`: of the server that asks. Raises RpcError.
         """
         asked, state = question.get("inputRequests"), question.get("requestState")
         again: dict[str, Any] = {} if state is None else {"requestState": state}
@@ -310,10 +310,10 @@ class ServerRequests:
         if method not in QUESTIONS or not can_answer(session.client.capabilities, method, params):
             if self._user is not None and isinstance(question, dict) and self._only_user_can(session, question):
                 asker = Asker(session.client.name, session.project, session)
-                return await self._user.ask(asker, self._plain_name(key), params, lambda: True)  # or it is cancelled
+                return await self._user.ask(asker, self._plain_name(key), params, lambda: True)  # ends by cancellation
             raise RpcError(INVALID_PARAMS, f"The client cannot answer {method}"[:200])
         if method == ELICITATION and isinstance(params, dict) and params.get("mode") == "url":
-            params = {"elicitationId": secrets.token_hex(8), **params}  # older revisions require each to have an id
+            params = {"elicitationId": secrets.token_hex(8), **params}  # required by older revisions
         return await self.ask(session, method, params or None, about)
 
     # -- parked calls --------------------------------------------------------------------------------------------
@@ -353,14 +353,14 @@ class ServerRequests:
             self._unpark(state)
 
     def cancel(self, session: ClientSession, request_id: RequestId) -> None:
-        """Abandon the parked call whose client cancels its request after the question was sent, and ignores that."""
+        """Abandon the parked call whose client cancels a request that was already answered with a question."""
         for state in [
             s for s, call in self._parked.items() if (call.session, call.request_id) == (session, request_id)
         ]:
             self._unpark(state)
 
     def abandon(self, call: RoutedCall) -> None:
-        """Abandon that parked call: its client has been asked for long, and others wait."""
+        """Abandon a parked call: its client has not returned for long, and other calls wait for the connection."""
         for state in [state for state, parked in self._parked.items() if parked is call]:
             self._unpark(state)
 
@@ -385,7 +385,7 @@ class Questions:
     """Questions of one call's server to a client of 2026-07-28, each sent as an answer to the client's own request.
 
     `park` keeps the call until its client comes back. `asking`: the questions of all calls; a call without open
-    questions leaves it.
+    questions is removed from it.
     """
 
     def __init__(
@@ -428,7 +428,7 @@ class Questions:
         session.peer.respond(request_id, Reply.of_result(result))
 
     def resume(self, session: AskingSession, request_id: RequestId, responses: Any) -> None:
-        """Take the answers of a client that came back, and ask the questions again that it left out."""
+        """Take the answers that a client came back with, and ask the unanswered questions again."""
         given = responses if isinstance(responses, dict) else {}
         for key, answer in given.items():
             if key in self._open and isinstance(answer, dict) and not (future := self._open.pop(key)[2]).done():
@@ -437,7 +437,7 @@ class Questions:
         if goes_on and self._open:
             self._send_questions()
         elif not goes_on:
-            # The call has ended. The answers were for a question of another call of this session.
+            # The call has ended, so the open questions belong to another call of this session.
             for *_, future in self._open.values():
                 if not future.done():
                     future.set_exception(_CallEnded())
@@ -477,7 +477,7 @@ class _HeldQuestions:
             self._count -= 1
 
     def until(self, since: float, calls: int) -> float:
-        """Return until when to hold the question that arrived at `since`, while so many calls are in progress.
+        """Return the time until which to hold the question that arrived at `since`, with `calls` calls in progress.
 
         While there are more calls than questions, some call does not wait for an answer, and ends by itself.
         """
@@ -516,7 +516,7 @@ class _CancelPing:
 
 
 def _eligibility(call: RoutedCall) -> tuple[bool, int]:
-    """Sort calls in the order in which to ask: parked ones last, since their clients may never come back."""
+    """Return the sort key of a call for the order in which to ask: parked ones last; their clients may never return."""
     return call.parked, call.serial
 
 
