@@ -24,13 +24,19 @@ BY = "the panel"
 
 @dataclass(frozen=True, slots=True)
 class ActionResult:
-    """The result of an action, in words. `wrong`: the action failed. `text`: a result. `url`: an address to open.
+    """The result of an action, as the page shows it.
 
-    `server`: the server whose page shows more. `proposals`: the servers that can be added, for their forms. `clients`:
-    the AI tools that can be connected, if none is connected yet. `ask`: the call that the person must confirm. `again`:
-    the form that confirms it. `field`: the form's field that the words are about. `tools`: names of tools by class.
-    `instead`: the id of the part of the page that the answer replaces, "" for the usual one. `commands`: those of a
-    server's secrets that wait for approval.
+    - `wrong`: the action failed.
+    - `text`: long text below the title, such as a tool's answer or a diff.
+    - `url`: an address to open.
+    - `server`: the server whose page shows more.
+    - `proposals`: the servers that can be added, each shown as a form.
+    - `clients`: the AI tools that can be connected, if none is connected yet.
+    - `ask`, `again`: the call that the user must confirm, and the form values that repeat it.
+    - `field`: the form field that the message is about.
+    - `tools`: class -> names of the server's tools.
+    - `instead`: the id of the page element that the result replaces; "": the usual one.
+    - `commands`: the commands of the server's secrets that wait for approval.
     """
 
     title: str
@@ -81,7 +87,7 @@ class Form:
 
 
 def parsed(typed: dict[str, str]) -> dict[str, Any]:
-    """Return a form's values, parsed where they are JSON. If the schema requires text, the gateway uses it."""
+    """Return a form's values, parsed where they are JSON. The gateway also gets the text, for schemas that want it."""
     values: dict[str, Any] = dict(typed)
     for name, text in typed.items():
         with suppress(JsonError):
@@ -214,7 +220,8 @@ async def answer(host: PanelHost, form: Form) -> ActionResult:
 async def call(host: PanelHost, form: Form) -> ActionResult:
     """Call a tool with the values of its form, or with arguments as JSON.
 
-    A click confirms the call of the definition that its page showed. Any other call that asks is shown first.
+    A call that needs the user's consent is returned as `ask`, unless the form's `allowed` is the hash of the tool
+    definition that the user has just allowed.
     """
     raw = form.get("json").strip()
     try:

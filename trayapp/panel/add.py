@@ -65,7 +65,7 @@ async def add(host: PanelHost, form: Form) -> ActionResult:
     The answer takes the place of its proposal, or of all proposals if they were ways to run the same server.
     """
     pick, name = int(form.text("pick")[:4]), form.get("name").strip()
-    if name in await _server_names(host):  # before its secrets are kept
+    if name in await _server_names(host):  # checked before the server's secrets are stored
         raise UsageError(f"A server named {name} already exists", "Choose another name", field="name")
     asked = {
         "what": form.text("what"), "pick": pick, "seen": form.text("seen"), "name": name,

@@ -47,8 +47,8 @@ LARGEST_FORM = 1 << 20
 THROTTLE_S = 0.1  # changes within this time cause one reload of the page
 REST = 4  # multiple of the time that the last page took: frequent changes cost at most a fifth of a core
 KEEP_ALIVE_S = 20.0
-# Allow our own style sheet, scripts and images only; no frames, no other origin. Not Cross-Origin-Opener-Policy:
-# a browser that reads it discards the process that it started for the page, 80 ms later. An opener reads nothing here.
+# Allow our own style sheet, scripts and images only; no frames, no other origin. Cross-Origin-Opener-Policy is absent:
+# it makes a browser discard the process that it started for the page, which costs 80 ms. An opener can read nothing.
 POLICY = "; ".join(
     ("default-src 'none'", f"script-src 'self' {source_of(SCRIPT)}", f"style-src {source_of(STYLE)}",
      "img-src 'self'", "connect-src 'self'",
@@ -64,9 +64,9 @@ HEADERS = (
 NO_STORE = (b"cache-control", b"no-store")
 FRESH = (b"cache-control", b"no-cache")
 FOR_EVER = (b"cache-control", b"max-age=31536000, immutable")  # under an address that changes with the content
-# Pages that exist whatever they show. Their head is sent first: a browser takes 15 ms to leave the page before.
+# Pages that are never "not found". Their head is sent first: a browser takes 15 ms to leave the previous page.
 ALWAYS_THERE = {name for name, _ in NAV}
-NEWS = ("change", "calls", "logs")  # counted like `PanelHost.seen`
+NEWS = ("change", "calls", "logs")  # names of the numbers that `PanelHost.seen` returns
 HTML = "text/html; charset=utf-8"
 
 Line = tuple[bytes, bytes]
@@ -138,7 +138,7 @@ class Panel:
         if what:
             page = f"{ROOT}/add?{urlencode({'what': what})}#found"
             await reply.send(b"", 303, "", [(b"location", page.encode()), NO_STORE])
-        else:  # the page itself: a redirect would be one more request of the browser. Its script corrects the address
+        else:  # the page itself, without a redirect, which costs one more request: its script corrects the address
             await self._send_page("", {}, cookie, False, reply)
 
     async def _send_page(
@@ -154,7 +154,7 @@ class Panel:
             await reply.begin(head)
             head = ""
         context = await page(Page(self._host, unquote(rest), query, is_news))
-        waiting = 0 if is_news else await self._waiting()  # an open page fetches the content alone
+        waiting = 0 if is_news else await self._waiting()  # an open page requests only its content
         text = await anyio.to_thread.run_sync(
             lambda: render(waiting=waiting, is_news=is_news, page=name, seen=seen, **context)
         )
@@ -191,8 +191,9 @@ class Panel:
         await reply.html(render("said.html", said=said), more=more)
 
     async def _send_events(self, query: dict[str, str], receive: Any, reply: PanelResponse) -> None:
-        """Tell the page when to reload, until the client disconnects. `query`: `seen`, the news that the page contains,
-        and `logs` if it shows one.
+        """Send an event for each change that an open page should load, until the browser disconnects.
+
+        `query`: `seen` has the numbers of `PanelHost.seen` when the page was built; `logs` is there if it shows a log.
         """
         host, news = self._host, anyio.Event()
         sources = {"change": host.changes, "calls": host.calls} | ({"logs": host.logs} if "logs" in query else {})
@@ -215,7 +216,7 @@ class Panel:
             with host.watched():
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(watch, tasks)
-                    # The page is there. Those of the other pages are compiled while nobody waits for them.
+                    # The page is shown. Compile the templates of the others now, while nobody waits for them.
                     tasks.start_soon(anyio.to_thread.run_sync, compile_templates)
                     while True:
                         with anyio.move_on_after(0 if names else KEEP_ALIVE_S):
@@ -233,7 +234,7 @@ class Panel:
 
 
 class PanelResponse:
-    """One HTTP response. `more`: further headers. `ended`: it takes no page any more."""
+    """One HTTP response. `more`: further headers. `ended`: True if no page can follow."""
 
     def __init__(self, scope: Any, send: Any) -> None:
         self._head = scope["method"] == "HEAD"

@@ -1,4 +1,4 @@
-"""The gateway as the panel sees it, and who may use the panel: single-use codes, cookies, tokens of changes."""
+"""The gateway as the panel sees it, and who may use the panel: single-use codes, cookies, and tokens for changes."""
 
 from __future__ import annotations
 

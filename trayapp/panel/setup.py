@@ -1,4 +1,4 @@
-"""The page of the first run: servers, then AI tools, and the way back. It is `multi-mcp setup` in the browser.
+"""The setup page: import servers, connect AI tools, or undo both. It is `multi-mcp setup` in the browser.
 
 Each step is a verb (`import`, `connect`, `disconnect`), and happens only after a click.
 """
@@ -72,7 +72,7 @@ async def connect(host: PanelHost, form: Form) -> ActionResult:
 
 
 async def undo(host: PanelHost, form: Form) -> ActionResult:
-    """Put everything back as it was: remove our entries, then return the AI tools' servers to them."""
+    """Undo the setup: remove our entries, then return the AI tools' servers to them. With `dry`, only show that."""
     if form.get("dry") == "yes":
         back = await verb(host, "import", "--undo", "--dry-run")
         lines = [f"{name} is disconnected" for name in await _connected(host)]

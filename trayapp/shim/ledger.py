@@ -78,13 +78,13 @@ class Ledger:
     """The ledger of one session. Ids are kept as their JSON text."""
 
     def __init__(self) -> None:
-        self.open: dict[bytes, bytes | None] = {}  # with the line of a subscription (MCP 2026-07-28), to replay it
+        self.open: dict[bytes, bytes | None] = {}  # open request -> its line if it is a subscription (MCP 2026-07-28)
         self.is_paused = False  # the last start failed because the user paused multi-mcp
         self.is_unresponsive = False  # the gateway was reached but did not answer
         self.own_ids: set[bytes] = set()  # ids of replayed requests and of the ping, whose answers are not the client's
         self._initialize: tuple[bytes, bytes] | None = None  # id, line
         self._initialized: bytes | None = None
-        self._state: dict[str, bytes] = {}  # requests that set session state, by what they set
+        self._state: dict[str, bytes] = {}  # what a request sets (method and uri) -> its line
 
     def record_client_lines(self, lines: bytes) -> None:
         """Record whole lines that went to the gateway."""
@@ -121,7 +121,7 @@ class Ledger:
                 self.open.pop(id_json, None)
 
     def begins_answer(self, head: bytes) -> bool:
-        """Return True if the head of a line to the client is certainly an answer's. Its request is then closed."""
+        """Close the request that a line to the client answers, if the line's head shows that. Return True then."""
         id_json = None if self.own_ids else quick_id(head, (b'"result":', b'"error":'), ())
         if id_json is None:
             return False
@@ -140,7 +140,7 @@ class Ledger:
         return b"".join(kept)
 
     def ping(self) -> bytes:
-        """Return the line of a ping. A client of 2026-07-28 has none, and the gateway answers it with an error."""
+        """Return the line of a ping. MCP 2026-07-28 has no ping: there the gateway's error shows that it is alive."""
         self.own_ids.add(PING_ID)
         return b'{"jsonrpc":"2.0","id":%b,"method":"ping"}\n' % PING_ID
 
@@ -242,7 +242,10 @@ def is_id(value: Any) -> bool:
 
 
 def quick_id(line: bytes, after_head: bytes | tuple[bytes, ...], start: bytes | tuple[bytes, ...]) -> bytes | None:
-    """Return the numeric id of a line in one of the two usual orders of members; None otherwise."""
+    """Return the numeric id of a line with its members in a usual order; None for any other line.
+
+    `after_head`: what follows if the id comes first. `start`: how the line begins if the id comes last.
+    """
     if line.startswith(HEAD):
         end = line.find(b",", ID_AT, ID_MOST)
         if end < 0 or not line.startswith(after_head, end + 1):
@@ -257,7 +260,7 @@ def quick_id(line: bytes, after_head: bytes | tuple[bytes, ...], start: bytes | 
 
 
 def is_number(id_json: bytes) -> bool:
-    """Return True if the id is a whole number in JSON that is written the same way again."""
+    """Return True if the id is a JSON integer of at most ID_DIGITS digits, as every JSON encoder would write it."""
     return id_json.isdigit() and (id_json[0] != ZERO or id_json == b"0") and len(id_json) <= ID_DIGITS
 
 

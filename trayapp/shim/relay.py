@@ -1,6 +1,6 @@
 """The relay between an AI tool's stdin and stdout and the gateway's local socket.
 
-It outlives the gateway; the state that this needs is in `ledger`. Never here: asyncio, json, threads, anything that
+The relay outlives the gateway, with the state in `ledger`. Never here: asyncio, json, threads, anything that
 costs start-up time.
 """
 
@@ -13,7 +13,7 @@ from trayapp.wire.rundir import PIPES, STOPPING, socket_path
 
 CHUNK = 1 << 20  # bytes per read, once a line has turned out to be long
 FIRST_CHUNK = 1 << 16  # bytes per read before that: consecutive buffers of 1 MiB would touch 2 MiB of the heap
-UNJOINED_FROM = 1 << 17  # bytes of a line; joining its parts takes new memory: 1.5 ms of the processor for each MiB
+UNJOINED_FROM = 1 << 17  # bytes of a line; a longer one is passed on in parts: joining them takes 1.5 ms for each MiB
 SWELLS_FROM = 4 << 20  # bytes of a line; from here on, freeing its memory is worth the effort
 GIVE_BACK_MS = 5000  # idle time after such a line, until the memory it freed is given back to the system
 QUIET_MS = 50  # idle time before the ledger is loaded
@@ -21,12 +21,12 @@ EARLY_MOST = 32  # messages that may wait for the ledger
 PIPE_HOLDS = 1 << 16  # bytes, the default size of a pipe
 START_PATIENCE_S = 20.0  # how long a gateway that was just started may take to listen
 START_AGAIN_S = 2.0  # after a failed start, requests are refused for this long without another attempt
-NEXT_TRY_S = 0.5  # between a gateway that exited because it found another one, which may be ending, and the next start
+NEXT_TRY_S = 0.5  # a new gateway found another one and exited: how long to try that one, which may be ending
 AWAIT_OTHERS_S = 0.7  # the tray, if it runs, restarts a crashed gateway; after this long the shim starts one
-DRAIN_S = 0.2  # for what a lost gateway had already sent; its end of file follows at once
+DRAIN_S = 0.2  # wait for the rest of what a lost gateway sent; its end of file follows at once
 REPLAY_PATIENCE_S = 5.0  # a gateway answers a handshake in a millisecond; the shim does not wait for one that hangs
-PING_S = 2.0  # silence after the first request of a connection, until a ping shows if the gateway works on it
-MUTE_S = 12.0  # a gateway answers a ping in milliseconds; one that is silent for this long may not work
+PING_S = 2.0  # silence after the first request of a connection, before a ping tests if the gateway answers at all
+MUTE_S = 12.0  # a gateway answers a ping in milliseconds; one that is silent for this long may hang
 MUTE_TRIES = 2  # silences of that length before the client gets the error; clients wait 30 s or more
 PASSED_BYTES = 64  # room for the file descriptors of two pipes beside a message
 LOOK_MS = 1000  # how often to look for a gateway that was stopped on purpose, while the client sends no requests
@@ -89,9 +89,10 @@ class Shim:
         self._start_again_at = 0.0  # by the monotonic clock
         self._heard = True  # the gateway has sent something on this connection
         self._asked_at = 0.0  # monotonic time of the first request on a connection still silent; else 0
-        self._pinged = False  # first seen on this connection
-        self._mute = 0  # consecutive connections that were silent for MUTE_S
-        self._large = self._swollen = False  # seen so far: an answer larger than a pipe; a line from SWELLS_FROM on
+        self._pinged = False  # a ping was sent on this connection
+        self._mute = 0  # consecutive times that the gateway was silent for MUTE_S
+        # An answer was larger than a pipe; memory of a line of SWELLS_FROM bytes or more was not given back yet.
+        self._large = self._swollen = False
         if sys.platform != "win32":  # the module `windows` has its own way of waiting
             self._poll = select.poll()
 
@@ -111,7 +112,7 @@ class Shim:
         return False
 
     def _started(self, until: float) -> "bool | None":
-        """Start a gateway and connect. Return True if connected, None if it found another, False if it failed."""
+        """Start a gateway and connect. Return True if connected, None if it found another one, False on failure."""
         from trayapp.shim.start import CONNECTED, FOUND_ANOTHER, PAUSED, start
 
         outcome = start(self._connect, self._pause, until)
@@ -205,7 +206,7 @@ class Shim:
         if self._from_gateway and self._large and self._passed_on(data):
             return
         lines = whole_lines(self._from_gateway, data)
-        if lines.endswith(STOPPING):  # answers to the shim's own requests
+        if lines.endswith(STOPPING):  # the gateway's note that it was stopped on purpose
             self._stopped = True
             lines = lines[: -len(STOPPING)]
         if self._ledger is not None and self._ledger.own_ids:
@@ -273,8 +274,10 @@ class Shim:
             write_all(1, ledger.fail_initialize())
 
     def _look_for_mute(self) -> None:
-        """Give up a new connection that does not even answer a ping. A handshake is sent once more on another
-        connection. A call is not: it may have been read, so its connection gets the time of both.
+        """Give up a new connection on which the gateway answers nothing, not even a ping.
+
+        An open handshake is then sent once more on another connection. An open call is not, because the gateway may
+        have read it: its connection gets MUTE_TRIES times as long.
         """
         silent_s = time.monotonic() - self._asked_at
         if silent_s >= PING_S and not self._pinged:
@@ -287,7 +290,7 @@ class Shim:
             return
         ledger, self._asked_at = self._load_ledger(), 0.0
         if not ledger.open:
-            return  # no request is open
+            return
         self._mute += 1
         if self._mute % MUTE_TRIES and ledger.has_open_calls:
             self._asked_at = time.monotonic()
@@ -338,7 +341,7 @@ class Shim:
             self._gateway_sent(data)
         return True
 
-    # -- the only methods that touch the connection and the client; windows overrides them -----------------------
+    # -- the connection, and waiting for it; `windows` has its own versions --------------------------------------
 
     def _connect(self) -> bool:
         import _socket  # half the cost of `socket`

@@ -14,7 +14,7 @@ TYPE_CHECKING = False  # typing costs 5 ms
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-STARTS_WITHIN_S = 0.5  # usually; until then, polling is frequent, at 2 % of a processor
+STARTS_WITHIN_S = 0.5  # usually; until then, the shim polls every OFTEN_S, at 2 % of a processor
 OFTEN_S = 0.002
 SELDOM_S = 0.1
 IS_PAUSED = 4  # exit code of a gateway that must not start: the user paused multi-mcp in the tray

@@ -1,6 +1,6 @@
 """The shim for systems on which pipes cannot be polled: one reader thread per side, over loopback TCP.
 
-The session is the same as in relay, with its own connection.
+Only the connection differs from `relay`.
 """
 
 from __future__ import annotations

@@ -38,9 +38,9 @@ CHANGES_FOLDER = "changes"  # in the cache folder
 LOGS_FOLDER = "logs"  # also there: excerpts of the gateway's log, for servers without their own log
 CHECK_NAME = "check.txt"
 LOG_TAIL = 1 << 20  # bytes at the end of a log that are read
-WARNINGS = 20  # of the gateway about a server, shown above the server's own log
+WARNINGS = 20  # the gateway's latest warnings about a server, shown above the server's own log
 BY = "the tray"  # who answered, for the error that a later answer gets
-VERB_S = 30.0  # to edit one file
+VERB_S = 30.0  # time limit of a verb that edits one file, and of `doctor`
 TAKE_OVER_S = 180.0  # the user may have to unlock the keyring
 OFFER_NAME = "servers-found.txt"  # in the cache folder
 
@@ -66,9 +66,7 @@ class ActionServices:
 
 
 def offered_of(answer: Mapping[str, Any], *, known: bool = False) -> tuple[Offered, ...]:
-    """Return the rows of `multi-mcp import --json` for servers that multi-mcp lacks; with `known`, for those that it
-    has.
-    """
+    """Return the servers in an answer of `multi-mcp import` that multi-mcp lacks or, if `known`, already has."""
     return tuple(
         Offered(row["name"], row["title"], str(row["url"] or shlex.join(row["command"] or ())), len(row["secrets"]))
         for row in answer["servers"]
@@ -148,7 +146,7 @@ class Actions:
     # -- servers -------------------------------------------------------------------------------------------------
 
     def _outcomes(self, method: str, server: str) -> Mapping[str, outcomes.Outcome]:
-        """Send a request about one server, or about all ("")."""
+        """Send a request about one server, or about all (""). Return server -> outcome."""
         answer: Mapping[str, outcomes.Outcome] = self._means.ask(method, {"server": server or None})["servers"]
         return answer
 
@@ -183,7 +181,7 @@ class Actions:
         self._means.open_file(file)
 
     def _approve(self, server: str) -> Notice:
-        """Approve what was shown, and nothing that changed later."""
+        """Approve the changes that were shown, and none that came later."""
         if not self._shown.get(server):
             raise MultiMcpError("The change has not been shown yet", f"Choose {texts.SHOW_CHANGES} first")
         return outcomes.approved(server, self._means.ask(APPROVE, {"tools": self._shown.pop(server)}))
@@ -223,7 +221,7 @@ class Actions:
     def _show_log(self, server: str) -> None:
         """Show the server's own log, after the gateway's warnings about it: a server that hangs writes no reason.
 
-        If it has written nothing (as url servers), show all lines of the gateway's log about it.
+        If the server has no log, as one with a `url`, show all lines of the gateway's log about it.
         """
         file = self._means.paths.log_dir / SERVER_LOGS / log_name(server)
         own, gateway = last_lines(file), last_lines(self._means.paths.log_dir / GATEWAY_LOG)

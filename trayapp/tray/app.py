@@ -159,7 +159,7 @@ class App:
     # -- what comes in -------------------------------------------------------------------------------------------
 
     def saw(self, seen: SupervisorView) -> None:
-        """Take what the supervisor sees. States that are too short to be drawn still cause notifications."""
+        """Store the supervisor's view, and redraw. A state that is too short to be drawn still causes notifications."""
         if self._sources.see(seen):
             self._tell()
         self._redraws.request()
@@ -175,14 +175,12 @@ class App:
             log.warning("The old gateway does not stop: %s", error)
 
     def looked_around(self) -> None:
-        """Read everything again that no snapshot shows, after a click changed it."""
+        """Read again what no snapshot shows, such as the AI tools' files, and redraw."""
         self._sources.look_around()
         self._redraws.request()
 
     def opened(self) -> None:
-        """Read everything again that no snapshot shows while the menu is open, unless that was done less than
-        LOOK_AGAIN_S ago.
-        """
+        """Start `looked_around` when the menu opens, unless the last opening did so less than LOOK_AGAIN_S ago."""
         if self._clock() - self._looked_at >= LOOK_AGAIN_S:
             self._looked_at = self._clock()
             threading.Thread(target=self.looked_around, name="look around", daemon=True).start()

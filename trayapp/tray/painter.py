@@ -23,7 +23,7 @@ class Painter:
     """The only code that draws on the icon.
 
     `picture`: returns what to show for a kind, in a form that the icon accepts.
-    `label`: escapes the letters of a menu's text that this system reads as marks.
+    `label`: escapes the characters of a menu text that have a special meaning on this system.
     """
 
     def __init__(

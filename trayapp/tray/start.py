@@ -201,7 +201,7 @@ def _clients(environ: Mapping[str, str]) -> tuple[ClientState, ...]:
 
 
 def _servers_of_tools(environ: Mapping[str, str], argv: list[str], known: bool = False) -> tuple[Offered, ...] | None:
-    """Return the servers of the AI tools that multi-mcp lacks, or has too (`known`). None if the verb fails."""
+    """Return the AI tools' servers that multi-mcp lacks or, if `known`, also has; None if the verb fails."""
     try:
         return offered_of(run_verb(argv, environ, CLIENTS_S), known=known)
     except MultiMcpError as error:

@@ -26,7 +26,7 @@ def no_offer() -> tuple[Offered, ...]:
 
 
 class StateSources:
-    """Holds the sources of the newest TrayState.
+    """The sources of the TrayState, and what each one last returned.
 
     - `clients`: finds the AI tools. It may block.
     - `offer`: finds servers in the AI tools' files that multi-mcp lacks. It may block.
@@ -72,7 +72,7 @@ class StateSources:
             return None
 
     def see(self, seen: SupervisorView) -> bool:
-        """Take what the supervisor sees. Return True if the state of the gateway's process changed."""
+        """Store the supervisor's view. Return True if the state of the gateway's process changed."""
         with self._lock:
             before, self._seen = self._seen, seen
         return (before.state, before.hangs) != (seen.state, seen.hangs)
@@ -92,7 +92,7 @@ class StateSources:
 
 
 def state_of(seen: SupervisorView) -> TrayState:
-    """Return a TrayState of what the supervisor sees. An unreadable snapshot becomes the state's error."""
+    """Convert the supervisor's view to a TrayState. If its snapshot is unreadable, that is the state's error."""
     state = TrayState(child=seen.state, error=seen.error, hangs=seen.hangs)
     if seen.snapshot is None:
         return state

@@ -75,7 +75,7 @@ def session_address(environ: Mapping[str, str]) -> str:
 
 def close_connection(connection: DBusConnection) -> None:
     """Close a connection that no thread reads or interrupts any more, with the pipe that jeepney itself leaves open."""
-    super(DBusConnection, connection).close()  # not jeepney's own, which may close the pipe, too, some day
+    super(DBusConnection, connection).close()  # not jeepney's own `close`: a later version may close the pipe, too
     os.close(connection._stop_r)
     os.close(connection._stop_w)
 
@@ -178,7 +178,7 @@ class SessionBus:
     # -- listening -------------------------------------------------------------------------------------------------
 
     def listen(self, sender: str, interface: str, member: str, heard: Callable[[Message], None]) -> None:
-        """Call `heard` for each such signal, on the reading thread. Anyone can send one: check the sender."""
+        """Call `heard` for each of these signals, on the reading thread. Any program can send one: check the sender."""
         self._listeners.setdefault((interface, member), []).append(heard)
         self.call(message_bus.AddMatch(MatchRule(type="signal", sender=sender, interface=interface, member=member)))
 

@@ -253,7 +253,7 @@ class MenuNode:
 
 
 class EntryNumbers:
-    """The ids of menu entries: a number for each key, unique and always the same."""
+    """The ids of menu entries: a unique number for each key, the same as long as the key is remembered."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[Key, int] = OrderedDict()
@@ -267,7 +267,7 @@ class EntryNumbers:
         return self._known[key]
 
     def forget(self, shown: int) -> None:
-        """Drop the oldest keys beyond REMEMBERED, but none of those that the `shown` latest lookups were about."""
+        """Drop the keys that were looked up longest ago, all but the latest `shown` + REMEMBERED."""
         while len(self._known) > shown + REMEMBERED:
             self._known.popitem(last=False)
 
@@ -291,7 +291,7 @@ def entries(menu: Iterable[Any], separator: Any) -> tuple[MenuEntry, ...]:
 
 
 def numbered(menu: tuple[MenuEntry, ...], numbers: EntryNumbers) -> tuple[MenuNode, dict[int, MenuEntry]]:
-    """Return the tree below ROOT, and the entries by number."""
+    """Return the tree with its root, whose number is ROOT, and number -> entry."""
     shown: dict[int, MenuEntry] = {}
     root = MenuNode(ROOT, {"children-display": ("s", "submenu")}, _nodes(menu, (), numbers, shown))
     numbers.forget(len(shown))

@@ -29,7 +29,7 @@ class SearchStep(NamedTuple):
     """The next step of the search.
 
     - `way`: the kind of host to use; None: none yet.
-    - `nobody`: True if the user should be told now that nothing shows the icon, if that is so.
+    - `nobody`: True if it is time to tell the user that nothing shows the icon, if nothing does.
     - `wait_s`: the seconds until the next step if nothing happens before; None: no limit.
     """
 
@@ -39,9 +39,9 @@ class SearchStep(NamedTuple):
 
 
 class HostSearch:
-    """Decides by the hosts that exist, and by how long none has existed. It never asks or waits itself.
+    """Chooses the kind of host, by the hosts that exist and by how long none has existed. It does no I/O.
 
-    `now` is the seconds of any clock that only goes forward.
+    `now`: the seconds of a monotonic clock.
     """
 
     def __init__(self, bus: bool, display: bool, now: float, panel_wait_s: float = PANEL_WAIT_S) -> None:
@@ -69,7 +69,7 @@ class HostSearch:
 def may_have_xembed(environ: Mapping[str, str]) -> bool:
     """Return True if it makes sense to look for an XEmbed tray.
 
-    Not under Wayland: panels there support StatusNotifierItem, and the question would start Xwayland.
+    Not under Wayland: panels there support StatusNotifierItem, and looking for XEmbed would start Xwayland.
     """
     return bool(environ.get("DISPLAY")) and not environ.get("WAYLAND_DISPLAY")
 
@@ -91,7 +91,7 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
     """
 
     on_open: Callable[[], None] | None = None  # called when the menu opens; like all handlers, it must return at once
-    on_host: Callable[[], None] | None = None  # called on its own thread once something shows it after all
+    on_host: Callable[[], None] | None = None  # called on its own thread if a host appears after `on_no_host`
     on_bare_click: Callable[[], None] | None = None  # called for a click where the icon has no menu: in an XEmbed tray
 
     def __init__(
@@ -241,7 +241,7 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
             )
 
     def _find_late_bus(self) -> None:
-        """Look for a bus again. If there is one now, show on it what is already shown elsewhere."""
+        """Look for a bus again. If there is one now, show the icon, its title and its menu there, too."""
         self._find_bus(quietly=True)
         shown = None
         while self._sni is not None and shown is not self._icon:  # repeated if the icon changed in the meantime

@@ -27,11 +27,11 @@ PICTURE_PX = 64
 CLICKED = "default"  # the specification's name for a click on the notification itself
 
 # Names of servers that show less than they announce.
-# - LXQt reserves room for as many lines as a text has on a wider notification without a picture. Where it has to break
-#   a line, it cuts off the end of the text; it does not break a long word.
+# - LXQt computes the height of a text for a wider notification without a picture. If it must wrap a line, the end of
+#   the text is therefore cut off. It never breaks a long word.
 # - GNOME Shell shows the first three buttons.
 LXQT, GNOME = "lxqt-notificationd", "gnome-shell"
-LINE_OF_LXQT = 46  # half digits
+LINE_OF_LXQT = 46  # in units of half a digit's width (model/text.drawn)
 BUTTONS_OF_GNOME = 3
 
 OnAction = Callable[[str], object]

@@ -19,8 +19,8 @@ from trayapp.tray.state.view import ask_answers, identity
 class NoticeKind(StrEnum):
     """The kinds of notification, most important first.
 
-    A kind is also the key: a new one replaces the previous one. Events of servers (FAILED, TOOLS) have a key for each
-    server: a new one stands beside the previous one, which nobody may have read.
+    A kind is also the key of its notification, so a new one replaces the previous one. FAILED and TOOLS, which report
+    events, have keys with the servers' names: the previous notification may still be unread.
     """
 
     CRASH_LOOP = "crash-loop"
@@ -82,8 +82,8 @@ class NoticeMemory:
     """The memory between two calls of `due_notices`. The first call gets `NoticeMemory()`.
 
     - `told`: causes that were reported and still hold.
-    - `waiting`: causes not yet reported, and since when they hold.
-    - `tools`: the total and stale tool counts of each server, as last reported.
+    - `waiting`: cause not yet reported -> the time since which it holds.
+    - `tools`: server -> its numbers of all and of stale tools, as last reported.
     - `child`: the process state at the last call.
     - `crashed_at`: when the last crash was seen.
     - `is_down`: True from a crash until the gateway runs again (only then is the crash reported) or is no longer
@@ -124,7 +124,7 @@ def due_notices(state: TrayState, told: NoticeMemory, now: float) -> DueNotices:
     due = {cause[0] for cause, since in fresh.items() if now - since >= DELAYS_S[cause[0]] - EARLY_S}
     tellable = {cause for cause in fresh if cause[0] in due}
     mended = known.live is not None and not known.fatal and any(kind is NoticeKind.FILE for kind, _ in told.told)
-    # What asks for something is shown whole: it replaces a notification that may still be on the screen.
+    # A notification that asks for something lists all its causes: it replaces one that may still be on the screen.
     asked = {cause for cause in held & told.told if cause[0] in ASKING}
     notices = [NOTICES[kind](known, _names(kind, tellable | asked), told) for kind in NoticeKind if kind in due]
     waiting = {cause: since for cause, since in fresh.items() if cause not in tellable}
@@ -149,7 +149,7 @@ def due_notices(state: TrayState, told: NoticeMemory, now: float) -> DueNotices:
     return DueNotices(shown, after, again_s, (*over, *answered))
 
 
-# These ask the user for something. Some desktops keep them on the screen, but the user may have acted elsewhere.
+# These ask the user for something. They are withdrawn once the user has acted elsewhere: some desktops keep them.
 ASKING = (
     NoticeKind.CRASH_LOOP,
     NoticeKind.HANGS,
@@ -162,7 +162,7 @@ PASSING = frozenset({NoticeKind.CRASHED, NoticeKind.TOOLS})  # events are over o
 
 
 def _problem_key(problem: Problem) -> str:
-    """Return a key of this problem. The key of an entry stays if lines are added or removed above it."""
+    """Return a key for a problem. For a problem of one entry, it does not change when the entry moves in its file."""
     return identity(problem if problem.server is None else replace(problem, line=0, column=0))
 
 

@@ -78,7 +78,7 @@ def outcome_notice(title: str, *lines: str, actions: tuple[tuple[str, Action], .
 def failed(action: Action, error: MultiMcpError) -> Notice:
     """Return a notice that says what went wrong and what to do."""
     about = f": {texts.name(action.target)}" if action.target and action.verb not in NAMELESS else ""
-    hint = texts.TRY_AGAIN if isinstance(error, NoGatewayError) else texts.plain(error.hint)  # we start the gateway
+    hint = texts.TRY_AGAIN if isinstance(error, NoGatewayError) else texts.plain(error.hint)  # the tray starts it
     return outcome_notice(f"{FAILURES[action.verb]}{about}", texts.plain(error.title), hint)
 
 
@@ -132,7 +132,7 @@ def _summed(servers: Mapping[str, Outcome], done: str, begin: str, words: Callab
 
 
 def switched(server: str, on: bool) -> Notice:
-    """Return the notice after Enabled."""
+    """Return the notice after Enabled or Switch off."""
     after = "Clients see its tools again." if on else "Clients no longer see its tools."
     return outcome_notice(f"{texts.name(server)} is {'enabled' if on else 'disabled'}", after)
 
@@ -169,7 +169,7 @@ def client(title: str, on: bool, done: Outcome) -> Notice:
 
 
 def taken_over(servers: int, secrets: int) -> Notice:
-    """Return the notice after `Use them`."""
+    """Return the notice after an import of this many servers, with this many secrets left in clear text."""
     lines = [
         "Now connect your AI tools, in the menu.",
         "They still start their own copies: remove those in the menu AI tools.",
@@ -181,7 +181,7 @@ def taken_over(servers: int, secrets: int) -> Notice:
 
 
 def taken_out(servers: Sequence[Offered]) -> Notice:
-    """Return the notice after `Take them out`."""
+    """Return the notice after these servers were removed from the AI tools' files."""
     titles = list(dict.fromkeys(server.title for server in servers))
     title = texts.listed(titles, f" now {'uses' if len(titles) == 1 else 'use'} only multi-mcp")
     return outcome_notice(title, "Restart running AI tools. To undo: multi-mcp import --undo")

@@ -23,7 +23,7 @@ NAME = 28  # characters of a server's name, where other text must fit beside it
 TOOLTIP = 127  # UTF-16 units: Windows has room for 128 including the terminator
 TITLE = 63  # UTF-16 units of a notification's title; BODY: of its text. Both are limits of Windows
 BODY = 255
-BUTTONS = 3  # lines of a notification; more are not shown
+BUTTONS = 3  # buttons of a notification; some desktops show no more
 NAMES_LISTED = 3
 PROBLEM_LINES = 6
 READ = 2000  # characters of an untrusted text that are read: an error may hold a whole page
@@ -380,7 +380,7 @@ def problem_lines(problem: Problem) -> list[str]:
     return [*wrapped(whole, PROBLEM_LINES), *wrapped(problem.hint, PROBLEM_LINES)]
 
 
-# Labels of the entries that lead to the rest. The braces stand for the number of entries in it.
+# Labels of the entries whose submenus hold the rest. The braces stand for `3 more servers`.
 MORE_SIGN_INS = "! Sign in to {}"
 MORE_GRANTS = "! Grant {} more permissions"
 MORE_APPROVALS = "! Approve changed tools of {}"

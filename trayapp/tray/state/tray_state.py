@@ -52,10 +52,10 @@ class Verb(StrEnum):
     DISCONNECT_CLIENT = "disconnect_client"  # a client's name
     COPY_COMMAND = "copy_command"
     SHOW_OFFER = "show_offer"
-    TAKE_OVER = "take_over"  # the offer_key of the servers that were shown: takes over servers of AI tools, unchanged
+    TAKE_OVER = "take_over"  # the offer_key of the shown servers of AI tools: imports them, secrets in clear text
     TAKE_OVER_HIDDEN = "take_over_hidden"  # the same, but moves their secrets into the keyring
     LEAVE_SERVERS = "leave_servers"
-    TAKE_OUT = "take_out"  # the offer_key of the servers that were shown: multi-mcp has them, AI tools start them
+    TAKE_OUT = "take_out"  # the offer_key of the shown servers, which multi-mcp has: removes them from AI tools
     SHOW_LOGS = "show_logs"
     LOG_FOLDER = "log_folder"
     CHECK = "check"  # everything that `multi-mcp doctor` checks
@@ -138,7 +138,7 @@ class ClientState:
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """A server that an AI tool has and multi-mcp lacks. `title`: the tool's; `starts`: its command or address."""
+    """A server in an AI tool's file. `title`: the AI tool's; `starts`: the server's command or address."""
 
     name: str
     title: str
@@ -147,7 +147,7 @@ class Offered:
 
 
 def offer_key(offered: tuple[Offered, ...]) -> str:
-    """Return a key that identifies these servers: a yes covers only the servers that were shown."""
+    """Return a hash of these servers: the user's yes covers only the servers that were shown."""
     return hashlib.sha256(repr(offered).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 

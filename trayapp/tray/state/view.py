@@ -35,7 +35,7 @@ from trayapp.tray.state.tray_state import (
 )
 
 SUMMARY_LINES = 5
-WHY_LINES = 2  # troubles in the summary; the tooltip has room for one
+WHY_LINES = 2  # lines of the summary about why no gateway serves; the tooltip has room for one
 
 # Without a serving gateway, the state of its process decides: icon, headline, and what to do about it.
 WITHOUT_GATEWAY: dict[ChildState, tuple[IconKind, str, str]] = {
@@ -164,7 +164,7 @@ def menu(state: TrayState, known: Assessment, header: str) -> tuple[Entry, ...]:
         pause = Item("pause", texts.PAUSE, Action(Verb.PAUSE), enabled=child in PAUSABLE)
     restart = texts.RESTART_FOREIGN if child is ChildState.ATTACHED else texts.RESTART
     switch = Action(Verb.AUTOSTART_OFF if state.autostart else Verb.AUTOSTART_ON)
-    # With the AI tools whose next call starts the gateway again: their shims keep running.
+    # Quit names the AI tools whose next call starts the gateway again: their shims keep running.
     ending = texts.quit_text(client_titles(state, known, "stdio"))
     return (
         Item("header", header, Action(Verb.SHOW_STATE)),
