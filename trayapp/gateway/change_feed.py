@@ -8,9 +8,9 @@ import anyio
 
 from trayapp.backends.clock import Clock
 
-# What servers announce is collected before that: backends/maintenance.
+# Servers' own announcements are collected earlier, in backends/maintenance.
 BROADCAST_DELAY_S = 0.02  # changes within this time are broadcast together: one list_changed, one snapshot
-BROADCAST_REST = 10  # relative to the last broadcast's duration: broadcasts then take at most a tenth of the time
+BROADCAST_REST = 10  # pause, in durations of the last broadcast: broadcasts take at most a tenth of the time
 
 Listener = Callable[[], None]
 
@@ -37,7 +37,7 @@ class ChangeFeed:
         await self._next.wait()
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Call `listener` after changes, in the order of registration. Return a function that ends it."""
+        """Register `listener`, called after changes in the order of registration. Return a function that removes it."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 

@@ -1,4 +1,4 @@
-"""Define what calls and servers' requests need of a client's session, and the channel to its client."""
+"""Protocols of a client's session, as calls and servers' requests see it, and of the channel to its client."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from trayapp.backends.context import Live
 from trayapp.history.recorder import Recorder
 from trayapp.wire.messages import INVALID_PARAMS, Call, Params, Reply, Request, RequestId, RpcError
 
-OnRequest = Callable[[Request], None]  # answered sooner or later with ClientPeer.respond
+OnRequest = Callable[[Request], None]  # the answer follows through ClientPeer.respond
 OnNotification = Callable[[str, Params], None]
 
 
 class ClientPeer(Protocol):
-    """Channel to one client. `about`: the client's request that a message belongs to, None = none.
+    """Channel to one client. `about`: the id of the client's request that a message belongs to, None if to no request.
 
-    A stream of frames carries everything; over HTTP each request has its own response (MCP transports).
+    The shim carries all messages on one stream; over HTTP each request has its own response (MCP, transports).
     """
 
     async def run(self, on_request: OnRequest, on_notification: OnNotification) -> None:
-        """Pass on every message, without blocking, until the client is gone."""
+        """Pass each message of the client to its callback, which does not block, until the client is gone."""
 
     def respond(self, request_id: RequestId, reply: Reply) -> None:
         """Answer a request of the client. If the client is gone, drop the answer."""
@@ -55,7 +55,7 @@ class Questioner(Protocol):
     async def answers(
         self, session: ClientSession, about: RequestId, question: dict[str, Any], key: str
     ) -> dict[str, Any]:
-        """Return the params to add to the request when it is sent again. Raises RpcError."""
+        """Get the answers to a question. Return the params to add when the request is sent again. Raises RpcError."""
 
     def is_for_user(self, session: ClientSession, question: dict[str, Any]) -> bool:
         """Return True if the client can answer no part of the question, and the user all of it."""
@@ -84,7 +84,7 @@ class ClientSession(Protocol):
 
     @property
     def open_calls(self) -> dict[RequestId, Any]:
-        """Return the calls in progress, by the ids of the client's requests."""
+        """Return the calls in progress: id of the client's request -> call."""
 
     @property
     def history(self) -> Recorder:
@@ -112,7 +112,7 @@ class ClientSession(Protocol):
         """Return True if the session may use the server with that key."""
 
     def uses_another(self, connection: Connection) -> bool:
-        """Return True if its requests go over another connection of that server, which is up."""
+        """Return True if the session's requests go over another connection of the same server, and it is up."""
 
     def is_switched_off(self, key: str, request: Request) -> bool:
         """Return True if the user, or the session's filter, has switched off the tool that a request calls."""
@@ -121,7 +121,7 @@ class ClientSession(Protocol):
         """Return True if a request may be executed twice: a read, or a call of a tool that its server declares safe."""
 
     async def connected_again(self, request_id: RequestId, request: Request, connection: Connection) -> Connection:
-        """Return the connection that a request sent on `connection` would use now, connected. Raises ServerError."""
+        """Return the connection to resend a request on that was sent on `connection`, connected. Raises ServerError."""
 
     def repeat_list(self, kind: str) -> None:
         """Send list_changed for that list, unless a change of it is about to be reported anyway."""

@@ -67,8 +67,8 @@ if TYPE_CHECKING:
     from trayapp.panel.host import PanelAccess
 
 
-# Work that no client waits for begins after the first list, or after this time without a client. A file that is saved
-# before that is to be applied within a second, too.
+# Background work begins after the first list, or after this time if no client lists: a file saved in the meantime must
+# still be applied within a second.
 CALM_AT_LATEST_S = 0.5
 CALLS_TOLD_S = 5.0
 
@@ -95,11 +95,12 @@ class GatewayDependencies:
     approved_dir: Path | None = None  # None: next to the cache
     state_dir: Path | None = None  # None: next to the cache
     lock_file: Path | None = None  # None: packages are not locked
-    calm: anyio.Event = field(default_factory=anyio.Event)  # the first client has its list, or something is started
+    calm: anyio.Event = field(default_factory=anyio.Event)  # set with the first client's list or the first start
 
 
 class Gateway:
-    """Implements backends.connection.Observer on the event loop. Its tasks run in `tasks`.
+    """State of the gateway, and the observer of its backends (backends.connection.Observer). Runs on the event loop;
+    its tasks run in `tasks`.
 
     It is broad because it builds all parts and implements the observer's four methods.
     """
@@ -255,7 +256,7 @@ class Gateway:
         self._spawn(self._prepare)
 
     async def _prepare(self) -> None:
-        """Prepare the tools before a client asks for them, with pauses for other work."""
+        """Prepare the definitions of tools before a client asks for them, with pauses for other work."""
         view = self.servers.view
         known = view.catalog
         for _ in prepare(view.exposure(), view.finder):
@@ -264,13 +265,16 @@ class Gateway:
                 return  # new tools are prepared when a client asks for them: they are few
 
     def _write_switches(self, found: dict[str, dict[str, ToolSwitch]]) -> None:
-        """Write tools of the user's own servers to servers.yaml. Blocks. Raises MultiMcpError."""
+        """Write the tools found at the user's own servers to servers.yaml. `found`: server -> tool -> switch.
+
+        Blocks. Raises MultiMcpError.
+        """
         users = {name: switches for name, switches in found.items() if name in self.config.servers}
         if users:
             self._dependencies.write_switches(users)
 
     def _note_names(self) -> None:
-        """Keep the current names of tools, unless servers are being asked for the first time: names must not depend on
+        """Store the current names of tools, unless servers are being asked for the first time: names must not depend on
         which server answers first.
         """
         if not self.services.pool.discovering and self.servers.note_names():
@@ -301,7 +305,7 @@ class Gateway:
     # -- start ---------------------------------------------------------------------------------------------------
 
     def start_serving(self) -> None:
-        """Accept sessions: start the broadcasts, the writer and the follower of projects, and ask unknown servers."""
+        """Accept sessions: start the gateway's own tasks, and ask servers whose tools are unknown."""
         self.state, services = "running", self.services
         for work in (services.changes.broadcast, services.writer.keep_writing, self.projects.follow, self._tell_calls):
             self._tasks.start_soon(kept_up, work, services.clock.sleep)
@@ -316,7 +320,7 @@ class Gateway:
         services.changes.changed()
 
     async def once_calm(self, work: Callable[[], Awaitable[Any]]) -> None:
-        """Do background work after the first list, so that the first client does not wait for it."""
+        """Run `work` after the first list, so that the first client does not wait for it."""
         with anyio.move_on_after(CALM_AT_LATEST_S):
             await self._dependencies.calm.wait()
         await work()
@@ -367,7 +371,7 @@ class Gateway:
     def new_session(
         self, peer: ClientPeer, options: dict[str, Any], transport: str, *, lasting: bool = True
     ) -> Session:
-        """Return a new session, to be run by `serve`. `lasting`: see Session."""
+        """Return a new session, to be run by `serve`. `lasting`: False if it is a single request."""
         return Session(self.session_dependencies, peer, options, transport, lasting=lasting)
 
     async def serve(self, session: Session) -> None:

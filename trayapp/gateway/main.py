@@ -63,7 +63,7 @@ FOUND_CHECK_S = 5.0  # checked with other regular work; a check costs one system
 SAME_PROBE_S = 60.0  # one network change causes several reports: log only the first
 LAST_WRITES_S = 5.0  # a disk that hangs must not keep the gateway from ending
 SETTLED_S = 3.0  # after the first list: clients that start together then have their lists, too
-YOUNG_OBJECTS = 10_000  # allocations before a garbage collection; Python's 700 come with every hundred calls or so
+YOUNG_OBJECTS = 10_000  # allocations before a garbage collection; Python's 700 are reached every hundred calls or so
 MAKES_ROOM = -1  # not an exit code: the process becomes the program that replaced this one
 
 
@@ -77,11 +77,13 @@ def run_gateway(
     on_ready: Callable[[], None] | None = None,
     is_followed: Callable[[], bool] = bool,
 ) -> int:
-    """Run the gateway until it is told to stop, then release its acquired `lock`. Return the exit code.
+    """Run the gateway until it is told to stop, then release `lock`, which the caller has acquired. Return the exit
+    code, or MAKES_ROOM.
 
-    `linger`: end some minutes after the last session. `sample`: the command of the bundled sample server. `layers`:
-    makes the reader of `settings.imports`. `is_followed`: returns True once the program was replaced. The gateway then
-    ends when it is idle, and MAKES_ROOM is returned.
+    - `linger`: end some minutes after the last session
+    - `sample`: the command of the bundled sample server
+    - `layers`: makes the reader of `settings.imports`
+    - `is_followed`: returns True once the program was replaced; the gateway then ends when it is idle, with MAKES_ROOM
 
     Raises AlreadyRunningError, StorageError.
     """
@@ -114,10 +116,10 @@ def _log_end(cause: BaseException) -> None:
 
 
 class NoLink:
-    """Link for the panel's control requests, whose notes are dropped."""
+    """Link for the panel's control requests. It drops all output."""
 
     def write(self, data: bytes) -> None:
-        """Drop it."""
+        """Drop `data`."""
 
 
 class GatewayHost:
@@ -165,8 +167,8 @@ class GatewayHost:
             gateway = self._gateway = Gateway(dependencies, tasks)
             self._tasks = tasks
             tasks.start_soon(fenced, gateway.once_calm, self._environ.complete)
-            # servers.yaml may be linked or shared. If others could write trusted.json, it must not be trusted after it
-            # was made private (TrustStore).
+            # Two files are left as they are: servers.yaml may be linked or shared, and a trusted.json that others could
+            # write must not become trusted by being made private (TrustStore).
             paths = self._paths
             files = [paths.config_file.with_name(name) for name in (APPROVED, SEALED_NAME)]
             await anyio.to_thread.run_sync(close_to_others, [paths.cache_dir, paths.log_dir, *files])
@@ -177,7 +179,7 @@ class GatewayHost:
             await anyio.to_thread.run_sync(self._file.create)
             await anyio.to_thread.run_sync(gateway.services.given_names.load)
             await self._file.reload()
-            self._stop_on_signals(gateway)  # a process that can connect may also shut the gateway down
+            self._stop_on_signals(gateway)  # before `listen`: whoever can connect may send a signal at once
             self._listener = await listen(self._run, self._accept, __version__)
             gateway.start_serving()
             tasks.start_soon(kept_up, self._http_port.serve, anyio.sleep)
@@ -198,7 +200,7 @@ class GatewayHost:
             log.info("Gateway stopping")
             await accounts.close()
             with anyio.move_on_after(LAST_WRITES_S):
-                gateway.services.writer.wake()  # approvals of tools that have not been searched for orders yet
+                gateway.services.writer.wake()  # saves approvals of tools whose texts have not been inspected yet
                 await gateway.services.writer.written()
                 await gateway.services.history.close()
             self._listener.close()
@@ -230,7 +232,7 @@ class GatewayHost:
         )
 
     async def _secrets(self, names: Sequence[str]) -> Secrets:
-        """Return the source of secrets for entries: the vault and approved commands (a Keyring)."""
+        """Return the secrets of those names, from the vault and approved commands (backends.launch.Keyring)."""
         from trayapp.backends.secret_commands import SecretSources  # loaded with the first entry that needs a secret
 
         sources = SecretSources(self._accounts.vault.secrets, self._trust.is_approved, self._environ)
@@ -254,7 +256,7 @@ class GatewayHost:
             self._tasks.start_soon(fenced, self._gateway.sign_ins.keyring_is_back)
 
     def _take(self, outcome: Outcome) -> None:
-        """Run a new configuration, or show the problem of an unusable one, which changes nothing."""
+        """Apply a new configuration. If it is unusable, only show its problem."""
         if self._gateway.state == "stopping":
             return  # no more servers are started
         if isinstance(outcome, Config):
@@ -397,7 +399,7 @@ class GatewayHost:
         gateway.stop_wanted.set()
 
     async def _end_when_replaced(self) -> None:
-        """End for a gateway of the program that replaced ours. Clients continue with the new one."""
+        """End once the program was replaced and nothing is in progress. Clients continue with the new gateway."""
 
         def has_control_connection() -> bool:
             """Return True if a tray or a command is connected."""
@@ -427,10 +429,10 @@ def _prefer_pidfd() -> None:
 
 
 async def collect_garbage() -> None:
-    """Collect garbage from now on, once clients have their first answers: cli/run_gateway put it off.
+    """Turn on garbage collection, which cli/run_gateway put off until clients have their first answers.
 
-    Objects of the start stay. A first run leaves some MiB of garbage among them. They are looked through once, when
-    clients have settled: the first collection, due at once, would make the first calls wait.
+    The objects of the start are left out, since a collection that is due at once would make the first calls wait. But a
+    first run leaves some MiB of garbage among them. So they are collected once, after SETTLED_S.
     """
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS)
@@ -448,7 +450,7 @@ UPGRADE_QUIET_S = 600.0  # without a call: idle servers are closed by then, and 
 async def await_turn(services: Services, is_followed: Callable[[], bool], is_asked: Callable[[], bool]) -> None:
     """Return once the program has been replaced and nothing is in progress.
 
-    `is_asked`: returns True while a tray or a command is connected. With a tray, the tray hands over.
+    `is_asked`: returns True while a tray or a command is connected. A tray hands over to the new program itself.
     """
     began = services.clock.now()
     while not is_followed() or is_asked() or not is_quiet(services, began):
@@ -456,7 +458,7 @@ async def await_turn(services: Services, is_followed: Callable[[], bool], is_ask
 
 
 def is_quiet(services: Services, since: float) -> bool:
-    """Return True if nothing is in progress or was for UPGRADE_QUIET_S. `since`: when the gateway began."""
+    """Return True if nothing was in progress for UPGRADE_QUIET_S. `since`: the clock's time when the gateway began."""
     used = max((connection.last_used or since for connection in services.pool), default=since)
     return services.clock.now() - used >= UPGRADE_QUIET_S and not is_amid(services)
 

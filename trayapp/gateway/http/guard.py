@@ -36,9 +36,11 @@ MANAGED = "/mcp_servers"  # adding and removing servers, which starts programs
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The tokens that requests must show. `client`: that of AI tools; empty if none is required
-    (`settings.http.token`). `owner`: that of the endpoint file, accepted everywhere. `place`: where a person finds the
-    client's.
+    """Tokens that requests must present.
+
+    - `client`: the token of AI tools; empty if `settings.http.token` requires none
+    - `owner`: the token in the endpoint file, accepted everywhere
+    - `place`: where the user finds the client token, for messages
     """
 
     client: str
@@ -80,7 +82,7 @@ class Guard:
             refusal = 403, "Other users of this machine are not allowed"
         length = values.get("content-length", ["0"])[0]
         if refusal is None and length.isdigit() and int(length[:20]) > MAX_FRAME_BYTES:
-            refusal = 413, "The body is too large"  # a body without a declared length is counted by its route
+            refusal = 413, "The body is too large"  # a body without a declared length is measured where it is read
         return refusal
 
     def _without_token(self, values: Values, scope: Scope) -> tuple[int, str] | None:
@@ -107,9 +109,9 @@ def is_of_panel(path: str) -> bool:
 def unauthorized(message: str, path: str) -> dict[str, Any]:
     """Return the body of a 401 in a form whose message clients show.
 
-    - From the MCP endpoint that is a JSON-RPC error without an id (MCP 2025-11-25, transports).
-    - Clients that know OAuth then look for a sign-in and register, whatever the first answer was. From those paths
-      they show the description of an OAuth error (RFC 6749, 5.2).
+    - The MCP endpoint answers with a JSON-RPC error without an id (MCP 2025-11-25, transports).
+    - After any 401, clients with OAuth look for metadata and try to register. All other paths therefore answer with an
+      OAuth error, whose description these clients show (RFC 6749, 5.2).
     """
     if path.rstrip("/") == "/mcp":
         return {"jsonrpc": "2.0", "id": None, "error": RpcError(INVALID_REQUEST, message).body()}
@@ -123,7 +125,10 @@ def challenge(message: str) -> tuple[bytes, bytes]:
 
 
 def of_another_page(values: Values, own_port: int | None) -> tuple[int, str] | None:
-    """Refuse a request that a foreign page may have sent. With `own_port`, only that server's pages are not foreign."""
+    """Return the status and message that refuse a request of a foreign page; None if it may pass.
+
+    With `own_port`, pages of this machine's other ports are foreign, too.
+    """
     hosts = values.get("host", [])
     if len(hosts) != 1 or not is_own_host(hosts[0]):
         return 403, "This Host is not the gateway's"

@@ -61,7 +61,7 @@ class LegacySse:
 
 
 def is_message(body: bytes) -> bool:
-    """True if the body is one frame."""
+    """True if the body is a JSON object."""
     try:
         return isinstance(loads(body), dict)
     except JsonError:

@@ -20,7 +20,7 @@ from trayapp.wire.jsonio import JsonError, dumps, loads
 
 LARGEST_BODY = 256 * 1024  # one server's entry
 SERVERS = "/mcp_servers"
-METHODS = {"/health": "GET", "/mcp_tools": "GET", SERVERS: "GET, POST", f"{SERVERS}/": "DELETE"}  # by path
+METHODS = {"/health": "GET", "/mcp_tools": "GET", SERVERS: "GET, POST", f"{SERVERS}/": "DELETE"}  # path -> methods
 Answer = tuple[int, Any]  # status, JSON value
 
 

@@ -42,7 +42,7 @@ GONE = {"reason": "the client disconnected"}
 
 class HttpPeer:
     """Client's connection over HTTP (gateway.client.ClientPeer). `standing`: the stream for messages that belong to no
-    request. A client without one does not get them, and cannot be asked.
+    request. Without it, such messages are dropped and the client cannot be asked.
     """
 
     def __init__(self, standing: EventStream | None = None) -> None:
@@ -113,7 +113,7 @@ class HttpPeer:
             self._on_notification(method, params)
         request_id = known.get("requestId") if method == CANCELLED else None
         if is_request_id(request_id) and (stream := self._open.pop(request_id, None)) is not None:
-            stream.be_events()  # the SDK's client does not wait for JSON
+            stream.be_events()  # the SDK's client no longer waits for a JSON answer
             stream.answer(request_id, Reply.of_error(RpcError(REQUEST_CANCELLED, "Request cancelled")))
 
     def answered(self, message: dict[str, Any]) -> None:
@@ -139,13 +139,13 @@ class HttpPeer:
         return frozenset(self._open)
 
     def stream(self, number: int) -> EventStream | None:
-        """Return the stream of that number, unless it has ended."""
+        """Return the stream with that number; None if it has ended."""
         return next(
             (stream for stream in (*self._open.values(), self._standing) if stream and stream.number == number), None
         )
 
     def give_up(self, requests: frozenset[RequestId]) -> None:
-        """Cancel those of these requests that are still open: their client is gone."""
+        """Cancel the given requests, unless they have been answered: their client is gone."""
         for request_id in requests & self.awaited:
             if self._on_notification is not None:
                 self._on_notification(CANCELLED, {"requestId": request_id, **GONE})

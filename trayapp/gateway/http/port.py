@@ -1,7 +1,7 @@
 """The HTTP port, the access tokens of its clients, and links to the panel behind it.
 
-The port is bound when the gateway starts, so that its number is known. The server is loaded for the first client: a
-user without HTTP clients does not pay for it, 30 ms and some MB (DESIGN, decision 2).
+The port is bound when the gateway starts, so that its number is known. The server is loaded for the first client: users
+without HTTP clients save 30 ms and some MB (DESIGN, decision 2).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ PANEL_MODULES = ("trayapp.gateway.http.server", "trayapp.panel.app")  # for the 
 
 
 class BoundPort(NamedTuple):
-    """Listening socket. `taken`: the ports tried before it that others hold, with the user if known."""
+    """Listening socket. `taken`: port in use, tried before this one -> uid of its holder, None if unknown."""
 
     sock: socket.socket
     taken: dict[int, int | None]
@@ -63,8 +63,8 @@ class BoundPort(NamedTuple):
 
 
 class HttpPort:
-    """HTTP port, open or closed by the settings. `changed` gets the URL, None while it is closed. `owner_token`:
-    returns the endpoint file's token.
+    """HTTP port, opened and closed as the settings ask. `changed` is called with its URL, or None once it is closed.
+    `owner_token`: returns the endpoint file's token.
     """
 
     def __init__(
@@ -93,14 +93,14 @@ class HttpPort:
         """Open, move or close the port if the settings have changed."""
         if settings != self._wanted:
             self._wanted = settings
-            self._settled.set()  # those who wait look again
+            self._settled.set()  # waiters check again
             self._settled = anyio.Event()
             self._news.set()
 
     async def settle(self) -> None:
         """Wait until the port is open, moved or closed as the settings ask, or until it is known to be impossible.
 
-        Those who ask are about to connect, so the server is loaded now.
+        The caller is about to connect, so the server is loaded now.
         """
         self._expected.set()
         while not self._settled.is_set():
@@ -268,7 +268,7 @@ def _known(path: Path, port: int) -> str | None:
     try:
         known = path.read_text(encoding="ascii").strip()
         if len(known) >= TOKEN_BYTES and is_for(known, port) and not close_to_others([path]):
-            return known  # others know the token in a linked file or another user's
+            return known  # others could read a token in a linked file, or in another user's
     except (OSError, ValueError):
         pass
     return None

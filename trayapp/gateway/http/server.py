@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from trayapp.panel.host import PanelHost
 
 LINGER_S = 1.0  # after a refusal: closing at once, with bytes unread, would discard the answer
-HEAD_BYTES = 64 * 1024  # received without an end of the head; `guard` has the bounds of a complete one
+HEAD_BYTES = 64 * 1024  # received before the head of a request ends; `guard` limits complete heads
 LAST_ANSWERS_S = 1.0  # at shutdown, for requests in progress to be answered
 LAST_WORDS_S = 0.2  # then, to refuse requests that are still open
 CLOSED = RpcError(CONNECTION_CLOSED, "The gateway closed its HTTP port before the answer")
@@ -125,7 +125,7 @@ def by_path(streamable: Asgi, sse: LegacySse, others: Asgi, panel: Asgi) -> Asgi
 
 
 class HttpConnection(HttpToolsProtocol):
-    """TCP connection. It is closed unless it identifies itself in time as this user's."""
+    """TCP connection. It is closed unless an authorized request of this user arrives in time (PendingConnections)."""
 
     def __init__(self, pending: PendingConnections, *, app_state: dict[str, Any], **more: Any) -> None:
         super().__init__(app_state={**app_state, CONNECTION: self}, **more)
@@ -166,7 +166,7 @@ class HttpConnection(HttpToolsProtocol):
             self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, LONG_HEADERS)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header, without the blanks that the parser leaves at its end (RFC 9110, 5.5)."""
+        """Take a header, without the trailing whitespace that the parser leaves (RFC 9110, 5.5)."""
         super().on_header(name, value.rstrip(b" \t"))
 
     def on_headers_complete(self) -> None:
@@ -210,7 +210,7 @@ async def listen(app: Asgi, sock: socket.socket, last_answers_s: float = LAST_AN
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)
     await server.startup(sockets=[sock])
-    sock.listen(BACKLOG)  # startup has set it to the number accepted in one turn
+    sock.listen(BACKLOG)  # startup has set it to `burst`, the connections accepted in one turn
     try:
         await anyio.sleep_forever()
     finally:

@@ -42,7 +42,7 @@ class ServeClient(Protocol):
 
 
 class HttpSession:
-    """Session in the sense of HTTP. The gateway's own session, that of `peer`, ends sooner while the client is away."""
+    """Session of the transport, by its id. The gateway's session behind `peer` may end sooner if the client is away."""
 
     def __init__(self, store: EventStore) -> None:
         self.id = uuid4().hex
@@ -52,7 +52,7 @@ class HttpSession:
         self.introduction: dict[str, Any] = {}  # the params of its handshake
         self.protocol = ""
         self.requests = 0  # open HTTP requests
-        self.has_listened = False  # messages to the standing stream, while no request was open
+        self.has_listened = False  # the standing stream was open since `requests` was last 0
         self.waking = anyio.Lock()
 
     def stream(self, *, expects: int | None = 1) -> EventStream:
@@ -60,7 +60,7 @@ class HttpSession:
         return EventStream(self._store, self.id, expects=expects)
 
     def kept(self, stream: int, number: int) -> list[bytes]:
-        """Return the stored events of that stream after that event."""
+        """Return the stored events of a stream that follow event `number`. `stream`: its number."""
         return self._store.after(self.id, stream, number)
 
 
@@ -86,7 +86,7 @@ class HttpSessions:
         self._is_crowded = False
 
     def find(self, session_id: str | None) -> HttpSession | None:
-        """Return the session with that id."""
+        """Return the session with that id; None if there is none."""
         return self._sessions.get(session_id) if session_id is not None else None
 
     def begin(self, options: dict[str, Any]) -> HttpSession:
@@ -150,7 +150,7 @@ class HttpSessions:
                 self._idle.move_to_end(session, last=False)  # ends before any session whose client is connected
 
     def _rest(self, session: HttpSession) -> None:
-        """Mark a session as idle; end the oldest if there are too many."""
+        """Mark a session as idle. End the one that has been idle longest if there are too many."""
         self._idle[session] = self._clock.now()
         self._some_idle.set()
         if len(self._idle) > self._idle_most:

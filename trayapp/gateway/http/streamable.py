@@ -56,7 +56,7 @@ from trayapp.wire.revisions import (
 )
 
 SESSION_HEADER = "mcp-session-id"
-AT_ONCE_S = 0.1  # a longer answer should be resumable, and only events are
+AT_ONCE_S = 0.1  # an answer that takes longer should be resumable, and only events are
 LISTED_S = 1.0  # no message precedes a list; the first lists wait for servers that are being asked
 MOST = 1_000  # messages in a batch; each takes some 12 KB while it waits, and half a million fit into one body
 
@@ -71,7 +71,7 @@ NO_EVENT = RpcError(INVALID_REQUEST, "No events are stored after this Last-Event
 
 
 class StreamableHttp:
-    """The MCP endpoint. `stateless`: the application for requests of other revisions."""
+    """The MCP endpoint for revisions with a handshake. `stateless`: the application for all other requests."""
 
     def __init__(self, sessions: HttpSessions, stateless: Asgi) -> None:
         self._sessions = sessions
@@ -201,7 +201,7 @@ class StreamableHttp:
 
 
 def fault_in(message: Any) -> RpcError | None:
-    """Return what is wrong with a JSON value as a client's JSON-RPC message."""
+    """Return the error of a JSON value that is not a valid JSON-RPC message of a client; None if it is valid."""
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         return NO_MESSAGE
     request_id = message.get("id")
@@ -259,7 +259,7 @@ SchemaOf = Callable[[str], Any]  # the input schema of a listed tool; None for a
 
 
 class StatelessHttp:
-    """The MCP endpoint for requests of that revision, and of unknown ones."""
+    """The MCP endpoint for requests without a session: those of 2026-07-28, and of unknown revisions."""
 
     def __init__(self, serve: ServeClient, schema_of: SchemaOf) -> None:
         self._serve = serve
@@ -331,7 +331,7 @@ class StatelessHttp:
 
 
 def is_message(message: Any) -> bool:
-    """True if the value is a request, or a notification: one without an id member."""
+    """True if the value is a valid request, or a valid notification (a message without an id)."""
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0" or not isinstance(message.get("method"), str):
         return False
     return is_request_id(message.get("id", 0)) and isinstance(message.get("params"), dict | None)

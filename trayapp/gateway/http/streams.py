@@ -80,12 +80,12 @@ class EventStream:
         self.ended = False
         self._reply: Reply | None = None  # the only answer, as long as it may be sent as JSON
         self._events = expects != 1  # the answer will not be sent as JSON
-        self._last = 0  # a number higher than that of any event put into `_waiting` so far
+        self._last = 0  # no event put into `_waiting` so far has a higher number
         self._waiting: list[bytes] = []  # for the response that carries it, or the first one that will
         self._is_direct = store is None or expects is not None  # events go straight to `_waiting`
         self._size = 0
         self._news = asyncio.Event()
-        self._carrier: anyio.CancelScope | None = None  # of the response that carries it
+        self._carrier: anyio.CancelScope | None = None  # scope of the response that carries the stream
         self._lost = False  # the client of that response has stopped reading
 
     @property
@@ -135,7 +135,7 @@ class EventStream:
             if len(kept) <= LARGEST_KEPT:
                 self._store.keep(self._owner, self.number, number, kept)
         if self._is_direct:
-            before = self._size  # only a single answer may be that long
+            before = self._size  # without this event: a single long answer does not count against the client
             self._waiting.append(made)
             self._size += len(made)
             self._last = number
@@ -173,8 +173,8 @@ class EventStream:
     async def carry(self, request: HttpRequest, first: bytes = b"", after: int | None = None) -> None:
         """Answer a request with the events until the stream ends, the client leaves, or another response takes over.
 
-        `after`: the number of the last event that the client has got. `first`: bytes before all others; with `after`,
-        behind the events since then.
+        `after`: the number of the last event that the client received. `first`: bytes to send before all events; with
+        `after`, behind the stored ones.
         """
         with anyio.CancelScope() as mine:
             if self._carrier is not None:

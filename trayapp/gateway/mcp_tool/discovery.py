@@ -44,7 +44,7 @@ class ToolSession(Protocol):
         """Return the connection for a request, connected. Raises ServerError."""
 
     def behind(self) -> list[Connection]:
-        """Return the connections that have announced a change of their lists, or may do so now, not read yet."""
+        """Return the connections whose lists have changed, or may be changing, and have not been read again."""
 
     def start(self, request_id: RequestId, work: Callable[[], Awaitable[None]]) -> None:
         """Run `work` as a task that ends when the client cancels that request."""
@@ -78,7 +78,7 @@ class Discovery:
         return texts.list_text(self._seen, server, self.availability(server), asked.offset, asked.limit)
 
     def search_at_once(self, asked: ToolRequest) -> str | None:
-        """Return the answer to a quick search; None for one that would hold up others. Raises MultiMcpError."""
+        """Return the answer to a search, or None if the search would hold up other work. Raises MultiMcpError."""
         finder = self._view.view.finder
         if not finder.answers_at_once(self._seen, regex=asked.regex):
             return None
@@ -150,7 +150,7 @@ class Discovery:
         return name
 
     def must_be_met(self, asked: ToolRequest) -> bool:
-        """Return True if an unknown server has to be asked for its lists first. Raises ServerError."""
+        """Return True if the answer needs the lists of a server that has not been asked yet. Raises ServerError."""
         unknown = self._view.missing()
         if not unknown:
             return False

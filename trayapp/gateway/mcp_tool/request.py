@@ -18,7 +18,7 @@ from trayapp.model.errors import MultiMcpError
 Mode = Literal["tool", "connect", "describe", "result", "search", "server", "status"]
 MODES: tuple[Mode, ...] = ("tool", "connect", "describe", "result", "search", "server")  # the first one given wins
 
-# Fields of each mode, besides the one that names it.
+# Fields allowed in each mode, besides the one that names it.
 WITH: dict[Mode, frozenset[str]] = {
     "tool": frozenset({"args", "server"}),
     "connect": frozenset(),
@@ -118,7 +118,10 @@ def _value(name: str, value: Any) -> Any:
 
 
 def _mode(values: dict[str, Any]) -> Mode:
-    """Return the first mode whose field is not empty; an empty one only if all are."""
+    """Return the first mode whose field is not empty, "status" without fields. Of empty fields only `search` counts.
+
+    Raises WrongFieldsError.
+    """
     for mode in MODES:
         if values.get(mode) and (mode != "server" or "search" not in values):
             return mode
@@ -131,7 +134,7 @@ def _mode(values: dict[str, Any]) -> Mode:
 
 
 def _check_places(mode: Mode, values: Mapping[str, Any]) -> None:
-    """Raise WrongFieldsError for fields that belong to no named mode. Fields of a mode not chosen are ignored."""
+    """Raise WrongFieldsError for fields that belong to no given mode. Fields of modes not chosen are ignored."""
     named = {mode, *(name for name in MODES if values.get(name))}
     fitting = {*MODES, *(field for one in named for field in WITH[one])} if mode != "status" else set()
     if mode == "tool" and "search" not in named:
@@ -152,9 +155,8 @@ def _check_places(mode: Mode, values: Mapping[str, Any]) -> None:
 
 
 def check_inside(args: Mapping[str, Any], schema: Any) -> None:
-    """Raise WrongFieldsError for fields of the one tool inside a call's args.
-
-    A tool may have a parameter of that name, or take any arguments.
+    """Raise WrongFieldsError for fields of the one tool inside a call's args, unless the called tool may take them: it
+    has a parameter of that name, or takes any arguments.
     """
     properties = schema.get("properties") if isinstance(schema, dict) else None
     if not isinstance(properties, dict) or schema.get("additionalProperties") not in (None, False):
@@ -207,7 +209,7 @@ def prepared_call(seen: Exposure, key: Key, args: Any, beside: Mapping[str, Any]
 def fits_plainly(args: Mapping[str, Any], schema: Any) -> bool:
     """Return True if the arguments are certainly valid: only texts, whole numbers and booleans, as in most calls.
 
-    After False, only the full check can tell. It takes ten times as long.
+    False means unknown: only the full check can tell, which takes ten times as long.
     """
     if not isinstance(schema, dict) or schema.get("type") != "object" or not schema.keys() <= PLAIN_AROUND:
         return False
