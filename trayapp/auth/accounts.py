@@ -1,4 +1,4 @@
-"""The accounts by address, and sign-ins in progress.
+"""The user's accounts, by server address, and sign-ins in progress.
 
 An account's sign-in is read from the vault once, and renewed before its token expires. All requests share one renewal,
 and it never opens a browser. Without a renewable grant there is no token, and the user is asked to sign in.
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-RENEW_PAUSE_S = 5.0  # after a failed renewal: until then it is not repeated
-FRESH_S = 10.0  # if the server refuses a token this new, another one would not help
-STORE_WAIT_S = 5.0  # for the keyring, before a renewed token is used: it is already safe in memory
-LAST_MOMENT_S = 5.0  # for a renewal in flight when the gateway ends: its new token must not get lost
+RENEW_PAUSE_S = 5.0  # after a failed renewal, before the next attempt
+FRESH_S = 10.0  # a refused token younger than this is not renewed: another would not help
+STORE_WAIT_S = 5.0  # for the keyring to store a renewed token; then it is used and stored later
+LAST_MOMENT_S = 5.0  # for a renewal in flight when the gateway ends, so that its new token is not lost
 RENEW_LIMIT_S = 40.0  # for one renewal, no matter what the sign-in service does
 
 
@@ -70,9 +70,9 @@ class _Renewal:
 
 
 class Account:
-    """The sign-in at `url` (canonical). `name` distinguishes several at one address; most have none.
+    """The sign-in at `url` (canonical). `name` distinguishes several accounts at one address; it is usually "".
 
-    The class is broad because tokens, client registration and the wait for a person end together.
+    The class is broad because a token, its client registration and its renewal have one lifetime.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Account:
         self.unread: KeyringUnavailableError | None = None  # why a sign-in that may be stored could not be read
         self._loading = anyio.Lock()
         self._renewal: _Renewal | None = None
-        self._refused: str | None = None  # the token that the server no longer accepted and that could not be replaced
+        self._refused: str | None = None  # the Authorization value that was refused and could not be renewed
         self._failed: tuple[float, SignInError] | None = None  # when and why the last renewal failed
 
     # -- for requests --------------------------------------------------------------------------------------------
@@ -165,13 +165,16 @@ class Account:
     # -- the grant -----------------------------------------------------------------------------------------------
 
     async def grant(self, *, asked: bool = False) -> Grant | None:
-        """Return the grant if it has a token. None if the user is not signed in, or if the keyring cannot be read."""
+        """Return the grant, or None if the user is not signed in or the keyring cannot be read.
+
+        `asked` as in `Vault.read`.
+        """
         await self._load(asked)
         grant = self._grant
         return grant if grant is not None and grant.access_token and self._fits(grant) else None
 
     def proving(self, grant: Grant) -> Grant:
-        """Return the grant with its client secret. That of a user's own client comes from servers.yaml."""
+        """Return the grant with the client secret to send. For the user's own client, servers.yaml names it."""
         named, client = self.settings, grant.client
         own = client.kind == "given" and named is not None and client.id == named.id
         return replace(grant, client=replace(client, secret=named.secret)) if own and named else grant
@@ -195,7 +198,7 @@ class Account:
 
     @property
     def status(self) -> SignInStatus | None:
-        """Return the state to show, or None if it was not read yet or cannot be read."""
+        """Return the state to show, or None if it was not read yet or the keyring is locked."""
         if not self._loaded and (self.unread is None or self.is_locked):
             return None
         from trayapp.model.status import SignInStatus  # loaded with its first use
@@ -208,7 +211,7 @@ class Account:
 
     @property
     def is_locked(self) -> bool:
-        """True if there may be a stored sign-in that cannot be read now. Without a keyring there is none."""
+        """True if the sign-in could not be read because the keyring is locked."""
         return self.unread is not None and self.unread.state == "locked"
 
     def _fits(self, grant: Grant) -> bool:
@@ -229,7 +232,7 @@ class Account:
             try:
                 text = await self._vault.read(self._key, asked=asked)
             except KeyringUnavailableError as error:
-                level = logging.DEBUG if self.unread else logging.INFO  # each request gets here
+                level = logging.DEBUG if self.unread else logging.INFO  # every request tries again
                 self.unread = error
                 log.log(level, "Cannot read the sign-in: %s", error.title)
                 return
@@ -251,7 +254,7 @@ class Account:
     # -- renewal -------------------------------------------------------------------------------------------------
 
     async def _renewed(self, grant: Grant) -> None:
-        """Renew `grant`, together with all others who request that. Raises SignInError."""
+        """Renew `grant`, in one renewal for all callers, unless it was replaced. Raises SignInError."""
         if self._failed is not None and self._is_within(self._failed[0], RENEW_PAUSE_S):
             raise self._failed[1].with_traceback(None)
         if self._grant is not grant:
@@ -314,7 +317,7 @@ class Login(Protocol):
 
 
 async def sdk_login() -> Login:
-    """Import the login module and, with it, the SDK. Called at the first sign-in: no list may wait for the SDK."""
+    """Import the login module and the SDK at the first sign-in or renewal, so that no list waits for them."""
 
     def load() -> Login:
         from trayapp.auth import login
@@ -326,7 +329,7 @@ async def sdk_login() -> Login:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The address that the user signs in to. `server`: its name, for people."""
+    """An address to sign in to. `server` is the server's name, for messages; `callback_port` 0 is a random one."""
 
     server: str
     url: str
@@ -355,7 +358,7 @@ class SignIn:
         self._callback: Callback | None = None
 
     async def shown(self) -> str:
-        """Wait for the address to open. Raises SignInError."""
+        """Wait for the address that the user should open, and return it. Raises SignInError."""
         await self.ready.wait()
         if self.error is not None:
             raise self.error.with_traceback(None)
@@ -390,7 +393,7 @@ class SignIn:
         return await self._callback.answer()
 
     def open(self, callback: Callback) -> None:
-        """Connect the listener for answers."""
+        """Set the listener that receives the answer."""
         self._callback, self.redirect_uri = callback, callback.redirect_uri
 
     def end(self, error: SignInError | None) -> None:
@@ -424,7 +427,7 @@ class Accounts:
         self.signed_in: Callable[[AccountKey], None] = lambda key: None  # called after every sign-in
 
     def of(self, url: str, name: str = "") -> Account:
-        """Return the account; all servers and sessions with its address and name share it."""
+        """Return the account that all servers and sessions with this address and name share."""
         key = account_key(url, name)
         if key not in self._accounts:
             self._accounts[key] = Account(*key, self.vault, self._tasks, self._now, self._renew, self._changed)
@@ -515,7 +518,7 @@ class Accounts:
         return outcome
 
     async def _run_flow(self, sign_in: SignIn, callback: Callback) -> SignInError | None:
-        """Run the OAuth flow. Return its error: a task group would wrap it."""
+        """Run the OAuth flow. Return its error or None: if raised, a task group would wrap the error."""
         target = sign_in.target
         account = self.of(*target.key)
         try:

@@ -1,7 +1,7 @@
 """The redirect URI of a sign-in: a listener on a random port of 127.0.0.1 that takes one answer and closes.
 
-An answer is valid if its state is ours (RFC 6749 10.12) and its issuer is the expected one (RFC 9207). The page that
-it gets says what happened and what to do. It loads nothing else.
+An answer is valid if its state is ours (RFC 6749 10.12) and its issuer is the expected one (RFC 9207). The
+browser gets a page that says what happened and what to do. The page loads nothing else.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import anyio.abc
 from trayapp.auth.grant import AuthorizationResponse, SignInError
 
 Outcome = Literal["success", "denied", "error", "unknown"]
-DETAIL_MAX = 240  # characters of the error
+DETAIL_MAX = 240  # characters of an error that the page shows
 _MARKS: dict[Outcome, str] = {
     "success": '<path d="M20 33.5l8.5 8.5L45 25"/>',
     "denied": '<path d="M20 32h24"/>',
@@ -85,7 +85,7 @@ class Expected:
 
 
 class Callback:
-    """The listener of one sign-in. `server`: its name, for the page."""
+    """The listener of one sign-in. `server` is the server's name, for the page."""
 
     def __init__(self, server: str, port: int) -> None:
         self.redirect_uri = f"http://{HOST}:{port}{PATH}"
@@ -115,7 +115,7 @@ class Callback:
     def paste(self, address: str) -> None:
         """Accept the address that a browser on another machine was sent to, with the answer in it.
 
-        Raises SignInError for an invalid one; the sign-in keeps waiting.
+        Raises SignInError for an invalid address. The sign-in keeps waiting.
         """
         text = address.strip().partition("#")[0]
         query = text.partition("?")[2] or text
@@ -141,7 +141,7 @@ class Callback:
     # -- judging -------------------------------------------------------------------------------------------------
 
     def _judge(self, query: str) -> bool | None:
-        """Return None if a query is not our answer, True if it is valid and holds a code; otherwise False."""
+        """Take an answer. Return True if it holds a code, False if it is an error, None if it is of another sign-in."""
         parameters = {name: values[0] for name, values in parse_qs(query, keep_blank_values=True).items()}
         expected = self._expected
         state = parameters.get("state", "")
@@ -232,7 +232,7 @@ async def listening(server: str, port: int = 0) -> AsyncIterator[Callback]:
 
 
 async def _head(stream: anyio.abc.SocketStream) -> bytes | None:
-    """Return a request up to its empty line, or None if none arrives."""
+    """Return the head of a request, or None if it is too slow or too large."""
     data = b""
     with anyio.move_on_after(READ_S):
         while b"\r\n\r\n" not in data:
@@ -259,7 +259,7 @@ async def _send(stream: anyio.abc.SocketStream, status: int, body: bytes) -> Non
 
 @dataclass(frozen=True, slots=True)
 class CallbackPage:
-    """The content of the page. `server`: its name in servers.yaml; `detail`: the error, from any source."""
+    """The content of the page. `server` is the name in servers.yaml. `detail` is the error, not yet escaped."""
 
     outcome: Outcome
     server: str
@@ -267,7 +267,7 @@ class CallbackPage:
 
 
 def html(page: CallbackPage) -> bytes:
-    """Return the page as sent. Its texts are escaped, whatever they contain."""
+    """Return the page as UTF-8 HTML. All texts are escaped."""
     texts: dict[Outcome, tuple[str, str]] = {
         "success": (
             f"Signed in to {page.server}",
@@ -301,5 +301,5 @@ def html(page: CallbackPage) -> bytes:
 
 
 def _server(page: CallbackPage) -> str:
-    """Return the server's name quoted for a shell. An answer to no known sign-in has no server."""
+    """Return the server's name quoted for a shell, or SERVER if the answer belongs to no sign-in."""
     return "SERVER" if page.outcome == "unknown" else shlex.quote(page.server)

@@ -1,4 +1,4 @@
-"""Values of a sign-in: its request, its answer, and its grant, also as the text in the vault, with valid addresses.
+"""The values of a sign-in: request, answer, and grant with its text for the vault; addresses in canonical form.
 
 Pure: times are passed in. The flow itself is in login, the listener in callback.
 """
@@ -16,15 +16,15 @@ from trayapp.model.errors import ExitCode, MultiMcpError
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 LEFT_ALONE = "/?%:@!$&'()*+,;=~-._"  # characters of an address that need no escape, or are already escaped
-KEY_HEX = 32  # of a SHA-256 over the address: no two addresses share a record
-RENEW_AHEAD_S = 60.0  # before expiry: the most that a request and two wrong clocks should take
-RENEW_AHEAD_PART = 0.2  # share of a lifetime so short that a minute would be most of it
+KEY_HEX = 32  # hex digits of an address's SHA-256 in the name of its record
+RENEW_AHEAD_S = 60.0  # before expiry, for a slow request and clocks that differ
+RENEW_AHEAD_PART = 0.2  # share of the lifetime, if that is less than a minute
 FORM = 1  # version of the text format
 LONGEST_LIFE_S = 10 * 365 * 86_400.0
 LAST_MOMENT = 253_402_300_799.0  # the end of the year 9999
-LONGEST_NUMBER = 30  # characters
-ClientKind = Literal["registered", "given", "document"]  # by RFC 7591, by the user, by a document's URL
-EXPIRES_S = 300.0  # from showing the address; after that, the person is assumed to be gone
+LONGEST_NUMBER = 30  # characters of a number sent as a string
+ClientKind = Literal["registered", "given", "document"]  # by us (RFC 7591), by the user, by a metadata document
+EXPIRES_S = 300.0  # for a whole sign-in; after that, the user is assumed to be gone
 
 
 class AccountKey(NamedTuple):
@@ -91,7 +91,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class SignInRequest:
-    """A request to sign in. `before`: the last grant there; `wanted`: scopes that a refused request required."""
+    """A request to sign in. `before` is the account's last grant, `wanted` the scopes that a refused request needed."""
 
     url: str
     redirect_uri: str
@@ -159,7 +159,7 @@ def from_text(text: str | None, url: str) -> Grant | None:
 
 
 def lifetime(value: Any) -> float | None:
-    """Return the seconds of an `expires_in` as written by real services, or None if it says nothing useful.
+    """Return an `expires_in` in seconds, also from a numeric string, or None if it is unusable.
 
     A negative value, or one beyond ten years, means a token without expiry: it is used until it is refused.
     """

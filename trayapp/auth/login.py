@@ -1,4 +1,4 @@
-"""The OAuth flows: the SDK's provider, with the checks and the error texts for people that it lacks.
+"""The OAuth flows: the SDK's provider, with the checks and readable error texts that it lacks.
 
 The only importer of mcp.client.auth. Its exceptions and those of httpx2 end here. No text of a service that could
 repeat a secret leaves this module. Sources: RFC 6749, 7009, 7591, 8414, 8707, 9207, 9728; MCP authorization.
@@ -46,13 +46,13 @@ from trayapp.model.redact import redacted
 WORDS_MAX = 200  # characters of foreign text
 LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
 ANSWER_MOST = 1 << 20  # bytes, decoded; real ones have a few KB
-_OF_THE_WAY = frozenset({"content-encoding", "content-length", "transfer-encoding"})  # headers of the raw body
+_OF_THE_WAY = frozenset({"content-encoding", "content-length", "transfer-encoding"})  # headers of the encoded body
 WELL_KNOWN = ("/.well-known/oauth-authorization-server", "/.well-known/openid-configuration")
 NO_REGISTRATION = "Register multi-mcp there yourself, then set client_id and client_secret in the server's entry"
 # The SDK's log texts quote service responses at every level. Ours say what happened without that.
 logging.getLogger("mcp.client.auth").setLevel(logging.CRITICAL + 1)
 REQUEST_S = 15.0  # for one request to a sign-in service
-REVOKE_S = 5.0  # a courtesy: signing out does not depend on it
+REVOKE_S = 5.0  # for a revocation; signing out does not depend on it
 CLIENT_NAME = "multi-mcp"
 LOST = frozenset(("invalid_grant", "invalid_client", "unauthorized_client", "unsupported_grant_type", "invalid_scope",
                   "invalid_target"))  # fmt: skip  # RFC 6749 5.2, RFC 8707 2: asking again has the same result
@@ -89,7 +89,7 @@ async def authorize(request: SignInRequest, ask: UserAgent, now: Callable[[], fl
 
 
 async def renew(grant: Grant, now: Callable[[], float]) -> Grant:
-    """Return new tokens for the old ones, from the service that issued those.
+    """Return `grant` with new tokens, from the service that issued the old ones.
 
     Raises GrantLostError if the grant has ended, SignInError if the renewal failed for now.
     """
@@ -335,9 +335,10 @@ async def _sent(client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.R
 
 
 async def _challenged(client: httpx2.AsyncClient, request: SignInRequest) -> tuple[httpx2.Request, httpx2.Response]:
-    """Return a request that the server refuses, and its refusal, which lists the scopes that we want.
+    """Send a probe. Return it with a 401 for the SDK that names the server's metadata URL and the scopes to request.
 
-    Raises HTTPError. The metadata of a server that refuses nothing, or only some tools, is read from well-known URLs.
+    If the server refuses nothing, the 401 names no metadata URL: the SDK then tries the well-known ones. Raises
+    HTTPError.
     """
     headers = {**request.headers, **ACCEPT}
     headers = {name: value for name, value in headers.items() if name.lower() != "authorization"}
@@ -433,7 +434,7 @@ def explained(error: Exception, last: list[httpx2.Response], url: str) -> SignIn
         return SignInError(f"The sign-in service at {host} does not register new clients ({why})", NO_REGISTRATION)
     if status >= 400 and last[0].request.method == "POST":
         return SignInError(f"The sign-in service at {host} refused ({kind or f'HTTP {status}'})", "Try again")
-    if isinstance(error, OAuthFlowError) and not isinstance(error, OAuthTokenError):  # that one quotes the response
+    if isinstance(error, OAuthFlowError) and not isinstance(error, OAuthTokenError):  # the latter quotes the response
         return SignInError(
             redacted(" ".join(str(error).split()))[:WORDS_MAX],
             "Report this to the makers of the server, or check its url",
@@ -469,7 +470,7 @@ def json_object(response: httpx2.Response) -> dict[str, Any]:
 
 
 def is_safe(url: str) -> bool:
-    """Return True if codes and tokens may be sent there: encrypted, or to this machine only."""
+    """Return True if codes and tokens may be sent to `url`: over https, or to this machine."""
     parts = urlsplit(url)
     return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOCAL_HOSTS)
 
@@ -481,7 +482,7 @@ def require_safe(url: str) -> None:
 
 
 def require_outside(url: str, server: str) -> None:
-    """Raise SignInError if a remote server sends us to this machine, its link or its cloud's metadata (SSRF)."""
+    """Raise SignInError if a remote server names an address of this machine, its network or its cloud (SSRF)."""
     if is_inside(url) and not is_inside(server):
         raise SignInError(f"The server redirects to {shown_host(url)}, an address of this machine or its network",
                           "Report this to the makers of the server, or do not use it")  # fmt: skip

@@ -38,7 +38,7 @@ logging.getLogger("keyring.backend").setLevel(logging.CRITICAL)
 
 
 class KeyringEntries:
-    """Entries in the keyring. Each text has its own service: Windows confuses two users of one service."""
+    """Entries in the keyring. Each has its own service name: Windows confuses two users of one service."""
 
     def __init__(self, service: str) -> None:
         self._service = service
@@ -47,7 +47,7 @@ class KeyringEntries:
     def get(self, name: str) -> str | None:
         """Return the text, or None."""
         if _collection_locked() is None:
-            return None  # the backend would ask the user to create one just to read from it
+            return None  # the backend would ask the user to create a collection just to read from it
         text: str | None = self._ask("get_password", f"{self._service}:{name}", USER)
         return text
 
@@ -98,12 +98,12 @@ def _collection_locked() -> bool | None:
 
 
 def _backend() -> Any:
-    """Return the backend that fits now.
+    """Return the usable backend of this moment.
 
     keyring chooses once and caches the candidates. Both are reset while there is no usable choice, because the Secret
     Service may start after us.
     """
-    if sys.platform != "darwin":  # it would run ldconfig, gcc and ld (fifteen processes) to find the libraries of macOS
+    if sys.platform != "darwin":  # importing it runs ldconfig, gcc and ld (15 processes) to find the libraries of macOS
         sys.modules.setdefault("keyring.backends.macOS.api", None)  # type: ignore[arg-type]
     import keyring
     import keyring.backend

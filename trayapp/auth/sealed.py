@@ -23,7 +23,7 @@ KEY_ENTRY = "sealed-file-key"  # in the keyring, if there is no passphrase
 KEY_BYTES = 32
 SALT_BYTES = 16
 NONCE_BYTES = 12  # as GCM defines; a new one for each write
-SCRYPT_N, SCRYPT_R, SCRYPT_P = 1 << 15, 8, 1  # 32 MB and 0.1 s: once per start for us, once per guess for anybody else
+SCRYPT_N, SCRYPT_R, SCRYPT_P = 1 << 15, 8, 1  # 32 MB and 0.1 s: once per start for us, once per guess for an attacker
 SCRYPT_MEMORY = 64 * 1024 * 1024
 
 SET_PASSPHRASE = f"Set {PASSPHRASE} in the environment of the gateway, or install a keyring to hold the file's key"
@@ -109,7 +109,7 @@ class SealedFile:
             raise self._refused(f"cannot be written: {error.strerror}") from None
 
     def _cipher(self, salt: bytes) -> tuple[Any, type[Exception]]:
-        """Return AES-GCM with the file's key, and the exception that it raises for a wrong one."""
+        """Return AES-GCM with the file's key, and the exception that it raises for a wrong key."""
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -129,7 +129,7 @@ class SealedFile:
         return AESGCM(self._keys[salt]), InvalidTag
 
     def _key_entry(self, new: str | None = None) -> str | None:
-        """Return the keyring's entry for the key, or None. `new`: store this one. Raises KeyringUnavailableError."""
+        """Return the key in the keyring, or None. `new`: a key to store first. Raises KeyringUnavailableError."""
         if self._keyring is None:
             raise KeyringUnavailableError("The encrypted file has no key", SET_PASSPHRASE, "missing")
         try:

@@ -61,7 +61,7 @@ def service_of(environ: Mapping[str, str]) -> str:
 def with_vault(
     store: Store, config_file: Path, environ: Mapping[str, str], work: Callable[[Vault], Awaitable[Value]]
 ) -> Value:
-    """Return the result of `work` with the vault. Blocks. Raises KeyringUnavailableError if anything is not stored."""
+    """Return the result of `work` with the vault. Blocks. Raises KeyringUnavailableError if its last access failed."""
 
     async def run() -> Value:
         vault = Vault(place_for(store, config_file, environ))
@@ -83,7 +83,7 @@ def set_secret(store: Store, config_file: Path, environ: Mapping[str, str], name
 
 
 def secret_names(store: Store, config_file: Path, environ: Mapping[str, str]) -> list[str]:
-    """Return all names. Raises KeyringUnavailableError."""
+    """Return the names of all secrets, sorted. Raises KeyringUnavailableError."""
     return with_vault(store, config_file, environ, lambda vault: vault.secret_names())
 
 
@@ -94,5 +94,5 @@ def delete_secret(store: Store, config_file: Path, environ: Mapping[str, str], n
 
 
 def _names(config_file: Path) -> Path:
-    """Return a path to lock for the list of all names, since a keyring has no file to lock."""
+    """Return the path whose lock guards the stored list of names: a keyring has no file to lock."""
     return config_file.with_name(NAMES)

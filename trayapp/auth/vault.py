@@ -57,7 +57,7 @@ class RecordPlace(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """Values of named secrets, and the reason if the vault could not be read."""
+    """Values of named secrets. `refused` is the error if some could not be read."""
 
     values: Mapping[str, str] = field(default_factory=dict, repr=False)
     refused: KeyringUnavailableError | None = None
@@ -176,7 +176,7 @@ class Vault:
     async def look(self, *, asked: bool = False) -> None:
         """Check that the storage opens. `asked` as in `read`. Raises KeyringUnavailableError.
 
-        Who asks for just this gets the dialog again, also if it was closed a moment ago.
+        With `asked`, the dialog is shown again even if the user has just closed it.
         """
         self._closed_at = -math.inf
         await self._do(lambda records: records.read(NAMES), asked)
@@ -190,7 +190,7 @@ class Vault:
     # -- named secrets -------------------------------------------------------------------------------------------
 
     async def secrets(self, names: Iterable[str]) -> Secrets:
-        """Return the values of those that exist."""
+        """Return the values of the secrets that exist, with the error if some could not be read."""
         found: dict[str, str] = {}
         refused: KeyringUnavailableError | None = None
         for name in dict.fromkeys(names):
@@ -294,7 +294,10 @@ class _Worker:
         self._stuck: Future[object] | None = None  # a call that exceeded its deadline
 
     async def run(self, job: Callable[[], Value], deadline_s: float) -> Value:
-        """Return the answer, or raise its exception. Raises KeyringUnavailableError if it takes too long."""
+        """Run `job` in the thread, and return its result or raise its exception.
+
+        Raises KeyringUnavailableError after `deadline_s`, or while an earlier job hangs.
+        """
         if self._stuck is not None and not self._stuck.done():
             raise _no_answer()
         if self._thread is None:
@@ -334,7 +337,7 @@ def _no_answer() -> KeyringUnavailableError:
 
 
 def _relisted(text: str | None, changes: Mapping[str, bool]) -> list[str]:
-    """Return the stored list of names, sorted, with these added (True) or removed (False)."""
+    """Return the names in the stored list `text`, sorted, with `changes` added (True) or removed (False)."""
     try:
         read = json.loads(text or "[]")
     except ValueError:
