@@ -32,7 +32,7 @@ class AccountRequests:
         self._sign_ins = sign_ins
         self._environ = environ
         self._keyring = keyring
-        self._last: dict[AccountKey, SignIn] = {}  # by account, since `login_wait` may still ask for its outcome
+        self._last: dict[AccountKey, SignIn] = {}  # account -> its last sign-in, kept for `login_wait`
 
     @property
     def handlers(self) -> dict[str, Handler]:
@@ -75,7 +75,7 @@ class AccountRequests:
         return await self._outcome(connection.key)
 
     async def _outcome(self, name: str) -> dict[str, Any]:
-        """Connect the server with the current sign-in and return the result."""
+        """Connect the server with the current sign-in. Return `{"auth", "state", "error"}`."""
         connection = self._services.pool.find(name)
         error = None
         try:
@@ -117,7 +117,7 @@ class AccountRequests:
         return self._services.pool.find(text_of(params, "server", "the request"))
 
     async def _target(self, connection: Connection) -> Target:
-        """Return where to sign in for a connection. Raises UsageError, MultiMcpError."""
+        """Return where to sign in for a connection. Raises UsageError if its server has none, MultiMcpError."""
         server, name = connection.server, connection.name
         if server.url is None:
             raise UsageError(f"Cannot sign in to {name}: it runs on this machine", "See: multi-mcp status")
@@ -134,7 +134,7 @@ class AccountRequests:
     # -- the keyring ---------------------------------------------------------------------------------------------
 
     async def _check_keyring(self, params: dict[str, Any]) -> Any:
-        """Return True if the vault opens. With `unlock` the user gets the keyring's own dialog."""
+        """Return the vault's state as `{"keyring", "error"}`. With `unlock` the user gets the keyring's own dialog."""
         if params.get("unlock") is True:
             await self._unlock()
         else:

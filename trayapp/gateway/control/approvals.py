@@ -48,7 +48,7 @@ class ApprovalRequests:
         return {"rows": [waiting_json(one) for one in found]}
 
     async def _approve(self, asked: Asked) -> Any:
-        """Approve definitions by the hashes with which they were shown. `keep`: keep the earlier ones instead."""
+        """Approve definitions by the hashes that the user was shown. `keep`: keep the earlier definitions instead."""
         approvals = self._gateway.services.approvals
         decide = approvals.decline if asked.get("keep") is True else approvals.approve
         tools = asked.get("tools")
@@ -75,13 +75,13 @@ class ApprovalRequests:
                 tools += is_tool(tool)
                 both = {
                     found.code: found for found in (*held.get(tool, ()), *findings)
-                }.values()  # for the names of the other servers, too
+                }.values()  # only `held` has findings from comparing names across servers
                 rows += [{"server": name, "tool": tool, **found._asdict(), "held": tool in held} for found in both]
                 await anyio.lowlevel.checkpoint()  # clients are served first
         return {"rows": rows, "tools": tools}
 
     async def _judge_all(self) -> None:
-        """Judge offers that no list request has needed yet, orders included."""
+        """Judge the offers that no list request has needed yet, and search them for orders."""
         for name in self._gateway.servers.shared.servers:
             if (offer := self._gateway.services.listings.get(name)) is not None:
                 _ = self._gateway.services.served_tools.of(name, offer).tools
@@ -112,7 +112,7 @@ def waiting_json(one: PendingApproval) -> dict[str, Any]:
 
 
 ALLOWING: tuple[Answer, ...] = ("once", "session", "always")
-BY_LONGEST = 40  # characters of the name of who answered
+BY_LONGEST = 40  # characters of the answering program's name
 
 
 class AskRequests:

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 BATCH_MOST = 10_000  # queries in one request
 HITS_MOST = 1_000
 UNUSED_S = 30 * 86_400.0  # a tool not called for this long is named in the token counts
-PROJECT_WAIT_S = 5.0  # for a project's servers to list their tools: nearly all do in time; one that hangs takes 30 s
+PROJECT_WAIT_S = 5.0  # for a project's servers to list their tools; a start that hangs would take 30 s
 
 Asked = dict[str, Any]
 Note = Callable[[str], None]  # sends the user a line before the answer
@@ -64,7 +64,7 @@ def no_note(line: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class CatalogCaller:
-    """Visit a project for the duration of one request."""
+    """Visitor of a project, for the duration of one request."""
 
     cwd: str
 
@@ -75,7 +75,7 @@ class CatalogRequests:
     def __init__(self, gateway: Gateway, note: Note = no_note) -> None:
         self._gateway = gateway
         self._note = note
-        self._counted: tuple[Exposure | None, dict[str, Any]] = None, {}  # the panel asks again and again
+        self._counted: tuple[Exposure | None, dict[str, Any]] = None, {}  # kept, since the panel asks again and again
         self.handlers: dict[str, Callable[[Asked], Awaitable[Any]]] = {
             control.LIST: self._list,
             control.OFFER: self._offer,
@@ -89,10 +89,9 @@ class CatalogRequests:
 
     @asynccontextmanager
     async def _session_view(self, asked: Asked, *, complete: bool = True) -> AsyncIterator[SessionView]:
-        """Return the session view of the user's own sessions, or of the named project's. Raises MultiMcpError,
-        RpcError.
+        """Yield the session view in the folder `project`, or without one, that of sessions outside any project.
 
-        `complete`: wait up to PROJECT_WAIT_S for the project's own servers.
+        Raises MultiMcpError, RpcError. `complete`: wait up to PROJECT_WAIT_S for the project's own servers.
         """
         if asked.get("project") is None:
             yield self._gateway.session_dependencies.views.of(self._gateway.servers.view)
@@ -296,7 +295,7 @@ class CatalogRequests:
             return {"server": key[0], "tool": key[1], "result": shown}
 
     async def _prompt(self, asked: Asked) -> Any:
-        """Get a prompt, with its arguments from one line or from words."""
+        """Get a prompt. `words`: its arguments, as one line or as a list of words."""
         name, words = text_of(asked, "prompt", "prompt"), asked.get("words")
         if not isinstance(words, str | list):
             raise RpcError(INVALID_PARAMS, "words must be a line or a list of words")
@@ -323,7 +322,7 @@ class CatalogRequests:
         return await _answered(connection, method, params, seen_by.timeout_s(connection))
 
     async def _find_key(self, seen_by: SessionView, asked: str, server: str | None) -> Key:
-        """Return the key of the tool. Unknown servers are asked for it. Raises MultiMcpError."""
+        """Return the key of a tool; if it is not found, ask servers whose tools are unknown. Raises MultiMcpError."""
         if seen_by.exposure.find_read(asked, server) is not None:
             return seen_by.exposure.find_callable(asked, server)
         try:
@@ -382,17 +381,18 @@ def split_line(line: str) -> tuple[list[str], dict[str, str]]:
 
 
 def split_words(words: Iterable[str]) -> tuple[list[str], dict[str, str]]:
-    """Return the same for words that a shell has already split: quotes are literal."""
+    """Return the same as `split_line` for words that a shell has already split: quotes are literal."""
     words = list(words)
     named = {found[1]: found[2] for word in words if (found := _NAMED.fullmatch(word))}
     return [word for word in words if not _NAMED.fullmatch(word)], named
 
 
 def prompt_arguments(declared: Any, positional: Sequence[str], named: Mapping[str, str]) -> dict[str, str]:
-    """Return the arguments of prompts/get; `declared` as the prompt lists them.
+    """Return the arguments for prompts/get. `declared`: those that the prompt lists.
 
-    Named ones count first, declared or not. Positional ones fill the other declared arguments in their order; the last
-    of these gets all remaining words. Raises UsageError if one is missing or there are too many.
+    Named ones are taken first, declared or not. Positional ones fill the other declared arguments in order; the last of
+    these gets all remaining words. Raises UsageError if a required argument is missing, or if no declared one is
+    left for positional words.
     """
     items = [item for item in declared if isinstance(item, dict)] if isinstance(declared, list | tuple) else []
     names = [name for item in items if isinstance(name := item.get("name"), str)]
@@ -419,9 +419,12 @@ def tool_rows(
 ) -> list[dict[str, Any]]:
     """Return `{"server", "name", "exposed_name", "enabled", "stale", "withheld", "description"}` for each tool.
 
-    `server`: only this server's tools. `only`: only these tools. `classes`: with `"class"`, `"ask"`: True if the user
-    is asked before a call through `mcp`, `"switch"`: what servers.yaml says, and `"held"`: True if it waits for
-    approval.
+    `server`: only this server's tools. `only`: only these tools. `classes`: add to each tool that its server lists:
+
+    - `class`: its tool class
+    - `ask`: True if the user is asked before a call through `mcp`
+    - `switch`: its setting in servers.yaml
+    - `held`: True if it waits for approval
     """
     rows = list[dict[str, Any]]()
     for key, tool in known.tools.items():
@@ -456,7 +459,7 @@ def tool_rows(
 
 
 def offer_rows(offer: Offer | None) -> dict[str, Any]:
-    """Return `{"version", "prompts", "resources", "templates"}` of a server, each item by name and description."""
+    """Return `{"version", "prompts", "resources", "templates"}`, with a `{"name", "description"}` for each item."""
     if offer is None:
         return {"version": "", "prompts": [], "resources": [], "templates": []}
     info = offer.server_info or {}
@@ -521,9 +524,10 @@ def costs(lists: ListResults) -> dict[str, Any]:
 
 
 def unused(found: dict[str, Any], since: float, called: Container[tuple[str, str]]) -> dict[str, Any]:
-    """Return the tools among these costs that nobody called, the largest first.
+    """Return `{"since", "tools", "tokens"}`: the tools that nobody called, the largest first.
 
-    `since`: Unix time from which on `called` is known; 0 means that no call was kept, and then nothing can be said.
+    `found`: the result of `costs`. `since`: Unix time from which on `called` is known; 0 if no call was kept, and then
+    no tool is returned.
     """
     rows = [
         {"server": server["name"], **tool}

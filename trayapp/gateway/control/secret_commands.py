@@ -1,4 +1,4 @@
-"""Answer control requests about the commands that print servers' secrets: which wait for approval, and approve them."""
+"""Answer control requests about the commands that print servers' secrets: list and approve those that wait."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Asked = dict[str, Any]
 
 
 class SecretCommandRequests:
-    """Requests about the commands of one gateway's servers. `trust`: the commands that the user approved."""
+    """Requests about the secret commands of one gateway's servers. `trust`: the commands that the user approved."""
 
     def __init__(self, gateway: Gateway, trust: TrustStore) -> None:
         self._gateway = gateway
@@ -48,7 +48,7 @@ class SecretCommandRequests:
         return {"approved": approved, "missed": [one for one in commands if one not in waiting]}
 
     def _unapproved(self, server: str | None) -> dict[str, list[str]]:
-        """Return the commands that wait, by server. `server`: only of that one. Blocks."""
+        """Return the commands that wait for approval, by server. `server`: only this server's. Blocks."""
         servers = dict(self._gateway.servers.shared.servers)
         return self._trust.unapproved(
             one for name, one in servers.items() if not one.disabled and server in (None, name)

@@ -163,7 +163,7 @@ class Control:
                 c for c in self._gateway.services.pool if self._gateway.servers.own.shared_key(c.key) == connection.key
             ]:
                 if own is not connection:
-                    await own.close()  # each session starts its own again with its next call
+                    await own.close()  # the next call of its session starts it again
             await self._gateway.services.pool.reconnect(connection)
             return {"state": connection.state.value}
 
@@ -177,11 +177,10 @@ class Control:
         *,
         asleep: bool = True,
     ) -> dict[str, Any]:
-        """Run `work` for the named server, or for all enabled ones at the same time, each with its own error.
+        """Run `work` for the named server, or for all enabled ones at the same time.
 
-        Raises ServerNotFoundError, RpcError.
-
-        `asleep`: include idle servers that are closed.
+        Return `{"servers": {NAME: {"state", "error", ...}}}`. Raises ServerNotFoundError, RpcError. `nothing`: the
+        outcome of a `work` that failed. `asleep`: include servers that were closed because they were idle.
         """
         pool, results, at_once = self._gateway.services.pool, dict[str, Any](), anyio.CapacityLimiter(AT_ONCE)
 

@@ -60,10 +60,10 @@ def _server(gateway: Gateway, connections: list[Connection], now: float) -> Serv
     elif offer is not None and offer.failure:  # reachable, but some of its lists are missing
         hint = f"Ask it again with: multi-mcp refresh {server.name}"
         reason = {"title": f"{server.name} {offer.failure}", "hint": hint}
-    # The lists that are still unknown although they were requested.
+    # The lists that are unknown although they were requested.
     unlisted = offer.unknown if offer is not None else ("tools",) if connection.error is not None else ()
     confinement = gateway.services.confinements.status(server.name)
-    if confinement is None and server.command is not None:  # it has not started since its entry confines it
+    if confinement is None and server.command is not None:  # not started since its entry changed
         confinement = ConfinementStatus("") if confine_of(server.confine, gateway.services.settings().confine) else None
     return ServerStatus(
         name=server.name,

@@ -25,7 +25,7 @@ Asked = dict[str, Any]
 
 
 class UpdateRequests:
-    """Handlers of these requests, for one gateway."""
+    """Update requests of one gateway."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
