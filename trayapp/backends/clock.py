@@ -25,10 +25,10 @@ class Clock(Protocol):
         """Return Unix seconds."""
 
     async def sleep(self, seconds: float) -> None:
-        """Return once `now` has advanced by `seconds`."""
+        """Wait until `now` has advanced by `seconds`."""
 
     async def beat(self, period_s: float, within_s: float = 0.0) -> None:
-        """Return at the next beat of the period, or at the last beat within `within_s` if that is later."""
+        """Wait for the next multiple of `period_s`, or for the last one within `within_s` seconds if that is later."""
 
 
 def beat_after(now: float, period_s: float, within_s: float = 0.0) -> float:
@@ -37,7 +37,7 @@ def beat_after(now: float, period_s: float, within_s: float = 0.0) -> float:
 
 
 async def next_beat(period_s: float, within_s: float = 0.0) -> None:
-    """Return at the beat that `Clock.beat` describes, measured by the event loop's clock."""
+    """Wait for the beat that `Clock.beat` describes, by the event loop's clock."""
     loop, beat = asyncio.get_running_loop(), asyncio.Event()
     timer = loop.call_at(beat_after(loop.time(), period_s, within_s), beat.set)
     try:

@@ -46,8 +46,8 @@ class Confinements:
     ) -> RefusalRecord | None:
         """Return a new record for a start of the server, or None if it should not be confined.
 
-        Refusals are kept until the server's `confine` changes: it may have other connections, or a refusal may have
-        ended it.
+        Earlier refusals are kept while the server's `confine` is unchanged: another of its connections may have met
+        them, or one may have ended the server.
         """
         confine = confine_of(server.confine, settings.confine) if server.command is not None else None
         if confine is None:

@@ -1,7 +1,7 @@
 """The life of one connection to a server: started once for all who wait, watched, and closed when idle.
 
-Its failures affect no other server. Every change of state goes through model/lifecycle. What becomes of a call that
-is lost with it is decided in gateway/calls/routed_call.
+Its failures affect no other server. Every change of state goes through model/lifecycle. gateway/calls/routed_call
+decides what happens to calls that are lost with it.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from trayapp.wire.messages import INVALID_REQUEST, Call, Params, RpcError
 log = logging.getLogger(__name__)
 
 
-DOUBT_AGAIN_S = 60.0  # a server that ends by itself again and again is not asked for its lists each time
-NOTICE_S = 0.1  # after a call, the announcement that it changed a list may be on its way as long as this
+DOUBT_AGAIN_S = 60.0  # between readings of the lists of a server that keeps ending by itself
+NOTICE_S = 0.1  # after a call, the time in which the server may announce that it changed a list
 # Why a connection was closed permanently, as in "NAME was stopped during the call: ..."
 ENTRY_CHANGED = "its entry in servers.yaml changed"
 GATEWAY_STOPPED = "the gateway stopped"
@@ -92,33 +92,33 @@ class Connection:
         self.error: ServerError | None = None
         self.live: Live | None = None
         self.in_flight = 0
-        self.tasks: dict[str, float] = {}  # id of an unfinished task -> by the clock, when the server may forget it
+        self.tasks: dict[str, float] = {}  # id of an unfinished task -> clock time when the server may forget it
         self.open_calls: dict[Call, None] = {}  # sessions' calls in flight, in the order in which they began
-        self.announced: dict[str, set[Call]] = {}  # list_changed -> calls in flight at that time; the reader clears it
+        self.announced: dict[str, set[Call]] = {}  # list_changed method -> calls in flight then; its reader clears it
         self.own_requests = 0  # calls in flight from the command line or the gateway itself
         self.calls = 0
-        self.last_used: float | None = None  # by the clock
+        self.last_used: float | None = None  # clock time
         self.wait_asked_s = 0.0  # the wait that the server's last refusal asked for (Retry-After)
-        self.failed_at: float | None = None  # by the clock; set while calls are held back by the failure
+        self.failed_at: float | None = None  # clock time; set while the backoff holds calls back
         self._context = context
         self._observer = observer
         self._tasks = tasks
         self._attempt: _Attempt | None = None
         self._closing = anyio.Event()
         self._finished: anyio.Event | None = None  # set when the running task ends
-        self._maintenance: Maintenance | None = None  # of the current connection
+        self._maintenance: Maintenance | None = None  # of the live connection
         self.retired = ""  # why it was closed permanently; if set, it cannot be started again
         self.used = anyio.Event()  # set by the first call
         self.used_since_connected = False
-        self._has_answered = False  # since it connected: a call, or the reading of its lists
-        self._has_announced = False  # a change of its lists, since the last call began
+        self._has_answered = False  # since it connected, a call has ended or its lists were read
+        self._has_announced = False  # since the last call began, it announced a list change
         self.dropped = anyio.Event()  # set when the connection ends; replaced by the next connection
         self.silent = False  # the last connection was dropped by a probe
         self.adjusted = anyio.Event()  # set when `server` changes; replaced at once
-        self.changes_at_start = False  # its lists changed in the first read; may depend on client capabilities
+        self.changes_at_start = False  # it announced a list change before any call: lists may depend on the client
         self.sent_capabilities: Mapping[str, Any] = {}  # the client capabilities sent in the last handshake
         self._was_lost = False  # the server has ended by itself since its lists were read
-        self._doubted_at = -math.inf  # by the clock, when they were last read for that reason
+        self._doubted_at = -math.inf  # clock time when the lists were last read because of _was_lost
         self._next_end: anyio.Event | None = None  # exists while something waits for the end of a call
 
     @property
@@ -174,7 +174,7 @@ class Connection:
             self._next_end = None
 
     def note_task(self, task_id: str, left_s: float) -> None:
-        """Note that the server works on a task for at most so long, 0 = no longer. It prevents idle closing."""
+        """Note that the server works on a task for up to `left_s` more seconds (0 = ended). It prevents idle closing."""
         if left_s > 0:
             self.tasks[task_id] = self._context.clock.now() + left_s
         else:
@@ -187,7 +187,7 @@ class Connection:
         return self.in_flight > 0 or any(until > now for until in self.tasks.values())
 
     def next_end(self) -> anyio.Event:
-        """Return the event that is set when a call ends, successful or not."""
+        """Return an event that is set when the next call ends, successful or not."""
         if self._next_end is None:
             self._next_end = anyio.Event()
         return self._next_end
@@ -290,8 +290,10 @@ class Connection:
 
     @property
     def notice_left_s(self) -> float:
-        """Return how long such an announcement may still be on its way after a call. It often comes after the answer:
-        over HTTP and in the newer era in a stream of its own, and Go's SDK gathers changes for 10 ms.
+        """Return for how many seconds the last call may still cause an announcement of changed lists; 0 or less = none.
+
+        It often comes after the answer: over HTTP and in the newer era it has its own stream, and Go's SDK gathers
+        changes for 10 ms.
         """
         if self.live is None or self.last_used is None or not self.used_since_connected:
             return 0.0
@@ -300,7 +302,7 @@ class Connection:
         return self.last_used + NOTICE_S - self._context.clock.now()
 
     async def catch_up(self) -> None:
-        """Wait until the changes that the server has announced so far, or is about to announce, were read."""
+        """Wait until the changes that the server has announced so far, or is about to announce, have been read."""
         if self._maintenance is not None:
             await self._maintenance.catch_up(self.notice_left_s)
 
@@ -347,7 +349,7 @@ class Connection:
         self.adjusted = anyio.Event()
 
     async def follow_switch(self) -> None:
-        """Disable or enable the server as its settings say. They are read again once it is closed."""
+        """Disable or enable the server as its settings say. They may change while it closes."""
         if self.server.disabled:
             await self.close()
         if self.server.disabled and self.state is State.IDLE:
@@ -409,7 +411,7 @@ class Connection:
         """Set the state after the connection has ended, then release all who wait."""
         self.live = None
         self._attempt = None
-        self._maintenance = None  # it holds all that served the connection: idle servers would take memory
+        self._maintenance = None  # frees what served the connection: idle servers should take no memory
         self.dropped.set()
         if not attempt.done.is_set():
             why = f": {self.retired}" if self.retired else ""
@@ -505,7 +507,7 @@ class Connection:
             starts = self._maintenance is None or not self._maintenance.lists_settled.is_set()
             if starts and not self.used_since_connected:  # a call may change them, too
                 self.changes_at_start = True
-            if self._has_answered:  # what a server announces as it starts is not the doing of the call that started it
+            if self._has_answered:  # a change announced during the start has no call as its cause
                 self.announced.setdefault(method, set()).update(self.open_calls if about is None else {about})
         if self._maintenance is not None:
             self._maintenance.on_notification(method, params)

@@ -87,7 +87,7 @@ class BackendContext:
     environ: Mapping[str, str]
     keyring: Keyring
     open: Open
-    stderr: Callable[[str], Callable[[bytes], None]]  # key of a connection -> where its stderr goes
+    stderr: Callable[[str], Callable[[bytes], None]]  # connection key -> receiver of its stderr
     hint: Callable[[str], str]  # key -> protocol revision of the last connection, "" if none
     wants_offer: Callable[[str], bool]  # key -> True if its lists should be read once connected
     capabilities: Callable[[str], Mapping[str, Any]] = lambda key: {}  # key -> its clients' capabilities
@@ -97,7 +97,7 @@ class BackendContext:
     sign_in: Callable[[HttpLaunch], Awaitable[None]] = _skip  # returns once the user's sign-in was read
     confinements: Confinements = field(default_factory=Confinements)
     locks: Callable[[], Locks | None] = no_locks  # built for the first server that is started
-    inspect_offer: Callable[[str, Offer], Awaitable[None]] = _skip  # key, offer; before observers get it
+    inspect_offer: Callable[[str, Offer], Awaitable[None]] = _skip  # key, offer; called before observers get it
 
 
 class Live(NamedTuple):

@@ -44,7 +44,7 @@ class Peer:
 
     @property
     def changing_lists(self) -> list[str]:
-        """Return the lists whose changes the server says that it announces."""
+        """Return those of tools, prompts and resources whose changes the server announces (`listChanged`)."""
         told = ((kind, self.capabilities.get(kind)) for kind in ("tools", "prompts", "resources"))
         return [kind for kind, able in told if isinstance(able, dict) and able.get("listChanged")]
 
@@ -114,9 +114,9 @@ def _peer_of(probe: asyncio.Future[Peer | None]) -> Peer | None:
 
 
 async def _discover(channel: Channel, capabilities: Mapping[str, Any]) -> Peer | None:
-    """Return the peer by server/discover, or None if it supports no modern revision.
+    """Return the peer that server/discover describes, or None if it shares no modern revision with us.
 
-    Raises RpcError for an unknown method.
+    Raises RpcError for any other error, such as an unknown method.
     """
     protocol = MODERN_VERSIONS[-1]
     for _ in range(2):

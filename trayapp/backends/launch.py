@@ -49,7 +49,7 @@ _WINDOWS_DEFAULTS = (
 )  # fmt: skip
 DEFAULT_VARIABLES = _WINDOWS_DEFAULTS if sys.platform == "win32" else _POSIX_DEFAULTS
 
-NPX_LIMIT_S = 2.0  # it takes 2 ms; on a dead network home it may never end, and npm then decides (npx-36)
+NPX_LIMIT_S = 2.0  # for npm's cache, read in 2 ms; on a dead network home it hangs: npm decides (npx-36)
 
 NPX = ("npx", "npm")  # npm's cache is searched for these names, not for a path to an npx
 
@@ -98,11 +98,11 @@ async def prepare_start(
     record: RefusalRecord | None = None,
     locks: Callable[[], Locks | None] = no_locks,
 ) -> Launch:
-    """Do what `prepare` does once the login shell's PATH is known. Run an npx server without npm if npm has cached it.
+    """Prepare a launch as `prepare` does, with the login shell's PATH. Avoid npm for an npx server that it has cached.
 
-    `now` is in Unix seconds. `record` belongs to the server's confinement, None if it is not confined. With `locks` a
-    package is started as it is locked. Raises as `prepare` does, and ConnectFailedError for a package that cannot be
-    fetched.
+    `now` is in Unix seconds. `record` belongs to the server's confinement, None if it is not confined. With `locks`, a
+    package is started in its locked version. Raises as `prepare` does, and ConnectFailedError for a package that cannot
+    be fetched.
     """
     if isinstance(environ, Environment):
         await environ.settled()
@@ -143,7 +143,7 @@ def _confine_launch(
 
 
 def prepare(server: ServerConfig, environ: Mapping[str, str], secrets: Secrets = NO_SECRETS) -> Launch:
-    """Return the program that `server` starts, or its address, once every check passed that needs no start.
+    """Return the program or the address of `server`, after every check that needs no start.
 
     Raises ConnectFailedError (program or folder missing) or ConfigError (a variable without a value), before anything
     is started or sent.
@@ -196,9 +196,9 @@ def _locate_program(launch: StdioLaunch) -> StdioLaunch:
 
 
 async def _lock_package(launch: StdioLaunch, locks: Locks, *, confined: bool) -> StdioLaunch:
-    """Start the locked package instead of the one that a runner would take now.
+    """Return the launch with the locked package instead of the one that its runner would fetch now.
 
-    Scripts that come with a confined server's package do not run.
+    The install scripts of a confined server's package do not run.
     """
     from trayapp.packages.tools import Tools  # imported when the first server is started from a package
 
@@ -209,7 +209,7 @@ async def _lock_package(launch: StdioLaunch, locks: Locks, *, confined: bool) ->
 
 
 async def _without_npm(launch: StdioLaunch, environ: Mapping[str, str], now: float) -> tuple[str, ...] | None:
-    """Return the command to run instead of npx. Return None if npm should decide, on doubt or on timeout."""
+    """Return the command to run instead of npx, or None if npm should decide: in doubt, or after NPX_LIMIT_S."""
 
     def look() -> tuple[str, ...] | None:
         from trayapp.backends.stdio.npx import resolve_npx  # imported when a server uses npx
@@ -259,7 +259,7 @@ _FLAG = re.compile(r"(--?[A-Za-z][\w-]*)(?:=(.*))?", re.DOTALL)
 
 
 def secrets_in(server: ServerConfig, headers: Mapping[str, str]) -> Iterator[str]:
-    """Yield the secret values of an entry whose variables are replaced; `headers` as they are sent."""
+    """Yield the secret values of an entry with resolved variables, and of its `headers` as sent."""
     yield from (value for name, value in server.env.items() if _is_secret(f"{name}=", value))
     for name, value in headers.items():
         if _is_secret(f"{name}: ", value):
@@ -277,7 +277,7 @@ def secret_variables(server: ServerConfig, environ: Mapping[str, str]) -> Iterat
 
 
 def _is_secret(name: str, value: str) -> bool:
-    """Return True if a value after that name is redacted. The path of a secrets file is not: errors must name it."""
+    """Return True if that value would be redacted. The path of a secrets file is no secret: errors must name it."""
     if not value or (_PATH.fullmatch(value) and not any(map(is_random, re.split(r"[/\\]", value)))):
         return False
     return REDACTED in redacted(name + value)

@@ -47,7 +47,7 @@ _NAMES = ("name", "uri", "uriTemplate")
 async def fetch_offer(
     channel: Channel, peer: Peer, able: Mapping[str, Any], tell: Callable[[Offer], Awaitable[None]]
 ) -> Offer:
-    """Return all lists as sent. A list that could not be read is in `failed`, with the pages that arrived.
+    """Read and return all lists. A list that could not be read is in `failed`; its entry holds the pages that arrived.
 
     `able`: the client capabilities for which the lists are read.
     `tell` gets what was read so far while another list takes longer than its head start.
@@ -85,7 +85,7 @@ def _offer(readings: list[_ListRead], peer: Peer) -> Offer:
 
 
 def _mended(item: Item) -> Item:
-    """Return an entry that no client rejects, for one bad entry would lose all lists. Its names stay the server's."""
+    """Return an entry that no client rejects: one bad entry would cost all lists. Its names stay as sent."""
     mended = well_formed(item)
     names = {key: item[key] for key in _NAMES if isinstance(item.get(key), str)}
     return item if mended is item else {**mended, **names}

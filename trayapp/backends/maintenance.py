@@ -28,10 +28,10 @@ log = logging.getLogger(__name__)
 
 LIST_CHANGED = {f"notifications/{kind}/list_changed" for kind in ("tools", "prompts", "resources", "events")}
 OF_OURS = frozenset({*LIST_CHANGED, ACKNOWLEDGED})  # notifications for the gateway alone
-LISTENS_WITHIN_S = 0.1  # a local server acknowledges the subscription in milliseconds; lists wait no longer for it
-LISTS_AGAIN_S = 2.0  # how long a list or an unknown name waits at most for changes that a server has announced
+LISTENS_WITHIN_S = 0.1  # lists wait this long for the subscription; a local server acknowledges it in milliseconds
+LISTS_AGAIN_S = 2.0  # the longest wait of a list request or an unknown name for announced changes
 REFETCH_DELAY_S = 0.1  # a server that changes many tools announces each change; one fetch covers them all
-REFETCH_MOST_S = 5.0  # that delay doubles up to this for a server that announces a change whenever it is read
+REFETCH_MOST_S = 5.0  # the delay doubles up to this if each reading causes an announcement
 HEALTH_BEAT_S = 5.0  # `health_interval` may be this much shorter, so that all servers are checked at one moment
 HEALTH_TIMEOUT_S = 10.0  # a live server answers a ping in milliseconds; after this long it hangs
 LAST_LISTS_S = 0.5  # after a server ended, time to finish its lists; those that are not complete then fail
@@ -39,7 +39,7 @@ PROBE_JITTER_S = 0.5  # spreads the probes of many connections that one event ca
 
 
 def is_of_tasks(method: str, params: Params) -> bool:
-    """Return True for the acknowledgment of a task subscription. Sessions make those, never a connection."""
+    """Return True for the acknowledgment of a task subscription. Only sessions make these, never a connection."""
     said = (params or {}).get("notifications") if method == ACKNOWLEDGED else None
     return isinstance(said, dict) and "taskIds" in said
 
@@ -103,11 +103,11 @@ class Maintenance:
         self._live = live
         self._context = context
         self._dirty = anyio.Event()
-        self._awaited = anyio.Event()  # somebody waits for the reading that is due
-        self._unread: anyio.Event | None = None  # exists while a change is announced, set once it is read
-        self._reading: anyio.Event | None = None  # the same for the changes that are being read
-        self._is_slow = False  # its reading took longer than lists wait, or does so now: no further list waits
-        self._round: _Round | None = None  # while the lists are read
+        self._awaited = anyio.Event()  # set when a caller waits for the next reading
+        self._unread: anyio.Event | None = None  # exists while an announced change waits to be read; set once read
+        self._reading: anyio.Event | None = None  # the same, for changes that are being read
+        self._is_slow = False  # the last reading exceeded LISTS_AGAIN_S: no list waits for the next
+        self._round: _Round | None = None  # the reading in progress
         self._tasks: anyio.abc.TaskGroup | None = None
         self._reads = False  # a reading of the lists has begun
         self.subscription = Subscription(
@@ -247,8 +247,9 @@ class Maintenance:
         return not self._is_slow and (self._unread is not None or self._reading is not None)
 
     async def catch_up(self, notice_s: float) -> None:
-        """Wait until the changes that the server announces within `notice_s`, or has announced, were read at once, as
-        long as LISTS_AGAIN_S. A server that is slower holds up no further list until it is quick again.
+        """Wait until list changes that the server has announced, or announces within `notice_s` seconds, are read.
+
+        Wait at most LISTS_AGAIN_S for the reading. While a server is slower than that, no list waits for it.
         """
         if not self.is_behind:
             with anyio.move_on_after(notice_s):
@@ -319,10 +320,7 @@ class Maintenance:
         current.ended.set()
 
     async def _refetch(self) -> None:
-        """Read the lists if they are unknown, and again whenever the server says that they changed.
-
-        A list that fails changes nothing.
-        """
+        """Read the lists if they are unknown, and again after each announced change. A failure is only logged."""
         if self._connection.lists_may_differ or self._context.wants_offer(self._connection.key):
             await self._fetch_quietly(soon=True)
         self.lists_settled.set()

@@ -42,9 +42,9 @@ class Pool:
         self._connections: dict[str, Connection] = {}
         self._keepers: dict[str, anyio.CancelScope] = {}
         self._resting: set[anyio.CancelScope] = set()  # keepers that wait for their next attempt
-        self._opened: list[Connection] = []  # refreshes in progress: a server's name once for each of its refreshes
+        self._opened: list[Connection] = []  # opened by refreshes in progress: once for each of them
         self._starting = anyio.CapacityLimiter(AT_ONCE)
-        self.ended_calls = Counter[str]()  # server -> calls of its connections that are gone
+        self.ended_calls = Counter[str]()  # server -> number of calls on its former connections
         self.discovering: set[str] = set()  # servers whose lists are being read for the first time
         self._settled = anyio.Event()
         self._settled.set()
@@ -210,14 +210,14 @@ class Pool:
         await connection.ensure(explicit=True)
 
     async def try_confined(self, connection: Connection, confine: Confine) -> ConfineTrial:
-        """Run a separate, confined process of that server, and end it."""
+        """Run a separate, confined process of that server, end it, and return what it needed."""
         from trayapp.backends.trial import try_confined  # only one command needs it
 
         return await try_confined(connection.server, self._context, confine)
 
     @property
     def updates(self) -> PackageUpdates:
-        """Return updates of packages."""
+        """Return the updates of servers' packages."""
         if self._updates is None:
             from trayapp.backends.trial import PackageUpdates  # only two verbs need it
 

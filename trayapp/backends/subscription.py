@@ -28,7 +28,7 @@ AGAIN_S = 1.0  # after a broken request: a restarted server is back by then
 AGAIN_MOST_S = 60.0  # the wait doubles up to this while the request keeps breaking
 TAKES_WITHIN_S = 10.0  # a server that has not acknowledged the request by then never will
 OVERLAP_S = 0.5  # how long a replaced request stays open over HTTP: its updates may come after the acknowledgment
-OVERLAPS_MOST = 4  # if one of the two requests is still behind the other
+OVERLAPS_MOST = 4  # periods of OVERLAP_S at most, while one of the two requests is behind the other
 
 
 class Listening:
@@ -39,8 +39,8 @@ class Listening:
         self.scope = anyio.CancelScope()
         self.taken = anyio.Event()  # the server acknowledged the request or does not support it
         self.refused: RpcError | None = None
-        self.numbers: set[int] = set()  # of the request, each time it was sent
-        self.updates: Counter[str] = Counter()  # by URI, since the last request of the connection was sent
+        self.numbers: set[int] = set()  # the id of the request each time it was sent
+        self.updates: Counter[str] = Counter()  # delivered, by URI, since the newest request began
         self._answer: asyncio.Future[Reply] | None = None
 
     async def send(self, channel: Channel, params: Params) -> None:
@@ -86,7 +86,7 @@ class Subscription:
         self.settled = anyio.Event()
         self._changed = anyio.Event()
         self._newest = self._asked = Listening()  # the request for what is wanted now; the last one sent
-        self._open: list[Listening] = []  # the last one sent, and the one that it replaces
+        self._open: list[Listening] = []  # the request that is being replaced, if any, and the last one sent
         self._replaced: set[int] = set()  # numbers of replaced requests
         self._first = True  # the server has not acknowledged any request yet
         self._heard = False  # the server acknowledged the current or last request
@@ -199,7 +199,7 @@ class Subscription:
                 pause_s = min(2 * pause_s, AGAIN_MOST_S)
 
     async def _listen_once(self, wanted: dict[str, Any], listening: Listening) -> bool:
-        """Return True if the request broke, False if the server refused it."""
+        """Send the request and wait for its end. Return True if it broke, False if the server refused it."""
         params = self._live.peer.stamped({"notifications": wanted}, {})
         try:
             await listening.send(self._live.channel, params)

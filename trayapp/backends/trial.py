@@ -54,8 +54,8 @@ async def run_once(server: ServerConfig, context: BackendContext) -> Offer:
 class ConfineTrial:
     """The result of a trial. `tools` is None if the server does not work confined; `error` then says why.
 
-    `confine` is the setting of the last run. `read` lists the folders it read from, `written` the files it wrote.
-    With bubblewrap both are empty.
+    `confine` is the setting of the last run, `line` the same for servers.yaml. `read` lists the folders it read from,
+    `written` the files it wrote. With bubblewrap both are empty.
     """
 
     confine: Confine
@@ -147,8 +147,7 @@ class PackageUpdates:
         return await tools.in_thread(lambda: package.request.newest(tools, before, package.versions[0]))
 
     async def choose(self, server: ServerConfig, package: Package, version: str | None) -> LockedPackage | None:
-        """Return the package that an update would lock: an earlier lock, or the registry's release. None: nothing is
-        newer.
+        """Return the package that an update would lock: an earlier one or a release. None if there is nothing newer.
 
         Raises PackageError, ToolError, UsageError.
         """
