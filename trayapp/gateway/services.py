@@ -42,7 +42,7 @@ async def first_of(*waits: Callable[[], Awaitable[object]]) -> None:
 
 
 class Services(NamedTuple):
-    """Services of one gateway. `state` and `settings` return the current ones of gateway and user.
+    """Services of one gateway. `state`, `settings`: return the gateway's current state and the user's settings.
 
     `sessions`: the current sessions, in the order in which they began. `shared_key`: returns the key of the shared
     server behind a per-session one; any other key unchanged.

@@ -1,6 +1,6 @@
-"""Adapt the answer of a call through the one tool to its client: with content types that it knows, and in pages.
+"""Adapt answers of calls through the one tool to the client: with content types that it knows, long text in pages.
 
-An answer that already fits is passed on unchanged. The rest of a cut one is kept for its session.
+An answer that already fits is passed on unchanged. The rest of a cut answer is kept for its session.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ from trayapp.wire.messages import INVALID_PARAMS, METHOD_NOT_FOUND, Reply
 from trayapp.wire.revisions import ALL_PARTS, KNOWN_PARTS
 
 Result = dict[str, Any]
-NO_SUCH_TOOL = (INVALID_PARAMS, METHOD_NOT_FOUND)  # errors by which servers answer a call of a missing tool
+NO_SUCH_TOOL = (INVALID_PARAMS, METHOD_NOT_FOUND)  # codes of servers' errors for unknown tools
 
 # Members that these kinds of parts must have, and their substitutes.
 _WANTED: dict[object, dict[str, str]] = {"text": {"text": ""}, "image": {"data": "", "mimeType": "image/png"}}
 
 
 class ResultFitter:
-    """Fits one answer to its client.
+    """Adapts one answer to its client.
 
-    `limit`: bytes of text, 0 = no limit. `gone`: returns an error if the tool is gone.
+    `limit`: bytes of text, 0 = no limit. `gone`: returns an error if the tool is gone. `reads`: the call was sent as
+    resources/read.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class ResultFitter:
 
 
 def is_task(result: Result) -> bool:
-    """Return True if the answer is a task, for a client that can have tasks: the call's result comes later."""
+    """Return True if the result is a task, as clients with tasks may get: the call's own result comes later."""
     return "content" not in result and any(
         isinstance(found, dict) and isinstance(found.get("taskId"), str) for found in (result, result.get("task"))
     )
@@ -81,7 +82,7 @@ def as_tool_result(read: Result) -> Result:
 
 
 def text_result(text: str) -> Result:
-    """Return a tool's result of one text."""
+    """Return a tool result with one text part."""
     return {"content": [{"type": "text", "text": text}]}
 
 
@@ -145,14 +146,14 @@ def _json(value: Any) -> str:
 LINES_MOST = 2_000  # lines of one page: thousands of short lines cost a model more than their bytes suggest
 NOTE_BYTES = 200  # reserved for the note after a page
 WHOLE_LINES = 0.8  # a page ends at a line's end if that keeps at least this share of it
-KEPT_RESULTS = 8  # of one session
-KEPT_CHARACTERS = 32 << 20  # of one session
+KEPT_RESULTS = 8  # kept per session
+KEPT_CHARACTERS = 32 << 20  # kept per session
 
 T = TypeVar("T")
 
 
 class ResultNotFoundError(MultiMcpError):
-    """Raised when no cut result of this session has that id, or no longer has it."""
+    """Raised when the session has no cut result with that id, or no longer has it."""
 
     code = "result_not_found"
 
@@ -255,7 +256,7 @@ def page_bytes(limit: int, file: Path | None = None) -> int:
 
 
 def note(name: str, start: int, end: int, total: int, file: Path | None = None) -> str:
-    """Return the note after a page."""
+    """Return the note that follows a page: its range, and how to read the rest."""
     if end >= total:
         return f"\n\n[Characters {start}-{end} of {total}: the end]"
     whole = f". All of it: {file}" if file is not None else ""
@@ -289,7 +290,7 @@ def paged(result: dict[str, Any], limit: int, store: CutResults) -> dict[str, An
 
 
 def _says(part: Any, structured: str) -> bool:
-    """Return True if a text is that structure in JSON, with any indentation."""
+    """Return True if a part's text is `structured` as JSON, with any indentation."""
     text = _text_of(part)
     if text is None or not text.lstrip().startswith(structured[:1]):
         return False

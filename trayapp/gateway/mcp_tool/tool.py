@@ -126,7 +126,7 @@ class McpTool:
         self._answer_text(request_id, await self._discovery.search(asked))
 
     async def _meet(self, request_id: RequestId, asked: ToolRequest) -> None:
-        """Ask the server, then answer."""
+        """Read the lists of the unknown server, then answer."""
         if asked.mode == "describe":
             await self._view.find_tool(asked.text, asked.server)
         else:
@@ -142,7 +142,7 @@ class McpTool:
         connection = self._session.connection(server)
         if connection.live is None or not connection.in_flight:
             await self._dependencies.services.pool.reconnect(connection)
-        if not self._dependencies.is_own(connection.key):  # its lists come from the shared connection
+        if not self._dependencies.is_own(connection.key):  # a further connection: its lists come from the first
             await connection.fetch(explicit=True)
         self._answer_text(request_id, texts.list_text(self._seen, server, self._discovery.availability(server)))
 
@@ -204,11 +204,11 @@ class McpTool:
         return Request(request.id, method, params), fit
 
     def _topic(self, key: Key) -> Topic:
-        """Return the subject of a call: a tool, or a resource as a tool, by its server's own name."""
+        """Return the topic of a call: a tool, or a resource that is read as a tool, by the server's own name."""
         return ("resources/read" if key in self._seen.reads else "tools/call"), key[1]
 
     def _find_gone(self, key: Key, asked: str) -> MultiMcpError | None:
-        """Return an error if the server no longer has the tool; used when it refused a call."""
+        """Return an error if the server no longer lists the tool, otherwise None."""
         seen = self._seen
         if key in seen.entries.get(key[0], {}):
             return None

@@ -52,7 +52,7 @@ class WarmUp:
 
 @dataclass(frozen=True)
 class ToolDependencies:
-    """Dependencies of the one tool. `is_own`: True for the key of a connection that runs for one session alone."""
+    """Dependencies of the one tool. `is_own`: returns True for the key of a further connection (ConnectionKeys)."""
 
     services: Services
     is_own: Callable[[str], bool]

@@ -1,4 +1,4 @@
-"""Close our files and folders to other users, checked with every start."""
+"""Close our files and folders to other users, at every start."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from trayapp.model.errors import MultiMcpError, Problem
 log = logging.getLogger(__name__)
 
 WATCH_S = 0.5  # interval of checks if the system reports no changes: a save is applied within 1 s
-LOOK_ANYWAY_S = 15.0  # a check takes a thread, which wakes the gateway three times
+LOOK_ANYWAY_S = 15.0  # interval if it does; each check takes a thread, which wakes the gateway three times
 SAVE_SETTLES_S = 0.05  # editors save in several steps
 SETTLE_LOOKS = 10  # 0.5 s in all: half a file can be valid and lack running servers
 
@@ -127,9 +127,10 @@ class ServersFile:
         self._store.remove_server(name)
 
     def note_tools(self, found: dict[str, dict[str, ToolSwitch]]) -> None:
-        """Write the tools that servers offer, except servers that only other programs' files have.
+        """Write the tools that servers offer. `found`: server -> tool -> switch.
 
-        Such a server's tools are written once the user switches one of them. Blocks. Raises MultiMcpError.
+        Servers that only other programs' files define are left out: their tools are written once the user switches one
+        of them. Blocks. Raises MultiMcpError.
         """
         foreign = self._running().foreign
         own = {name: tools for name, tools in found.items() if name not in foreign}
@@ -174,7 +175,7 @@ class ServersFile:
         return lay_over(config, self._layers().read(self._imports, file), file)
 
     async def _settle(self) -> None:
-        """Wait, for a moment at most, until the save is complete."""
+        """Wait until the save is complete, for SETTLE_LOOKS checks at most."""
         seen, _ = await anyio.to_thread.run_sync(self._look)
         for _ in range(SETTLE_LOOKS):
             await anyio.sleep(SAVE_SETTLES_S)

@@ -1,4 +1,4 @@
-"""Name the connections of servers with more than one: whom each serves, and which one a session uses.
+"""Name the connections of each server, and record whom each one serves and which one a session uses.
 
 For the user all connections of a server are one server. Never here: which one a session should use (sharing).
 """
@@ -18,8 +18,9 @@ from trayapp.gateway.client import ClientInfo
 from trayapp.model.config import ServerConfig
 from trayapp.wire.capabilities import NO_KIND, ClientKind, kind_of
 
-# By whether it is at an address, where a connection costs no process: a server's connections for single requests in
-# progress, after which more requests wait; and all, including those whose clients were asked and may never come back.
+# Limits on a server's connections for single requests. True: a server at an address, where they cost no process.
+# CALLS_MOST: in progress; further requests wait. PARKED_MOST: all of them, including those whose clients were asked and
+# may never come back.
 CALLS_MOST = {False: 4, True: 32}
 PARKED_MOST = {False: 12, True: 64}
 
@@ -36,7 +37,7 @@ class KeyedSession(Hashable, Protocol):
 
     @property
     def capabilities(self) -> dict[str, Any]:
-        """Return the capabilities of its client for servers, and those of the user outside it."""
+        """Return its client's capabilities, with those of a user who answers questions outside the client."""
 
     @property
     def cwd(self) -> Any:
@@ -50,7 +51,7 @@ class _ConnectionKey:
 
 
 class ConnectionKeys:
-    """Keys of one gateway's connections: `NAME` for the one that serves the first session, with a suffix for others."""
+    """Keys of one gateway's connections: `NAME` for a server's first one, `NAME#SUFFIX` for each further one."""
 
     def __init__(self) -> None:
         self._numbers = itertools.count(1)
@@ -95,10 +96,10 @@ class ConnectionKeys:
     def of_call(
         self, session: KeyedSession, server: str, state: Callable[[str], str], *, remote: bool = False
     ) -> str | None:
-        """Return the key of a connection that serves that single request alone; None while there is none.
+        """Return the key of a connection that serves that single request alone; None while none is free.
 
-        `remote`: the server is at an address. `state` returns "free", "parked" (all open calls of that key wait for
-        clients), or "busy".
+        `remote`: the server is at an address. `state`: key -> "free", "parked" (all its open calls wait for clients),
+        or "busy".
         """
         states = self._states_of_calls(server, state)
         for key in states:
@@ -114,7 +115,7 @@ class ConnectionKeys:
         return free
 
     def parked(self, server: str, state: Callable[[str], str], *, remote: bool = False) -> list[str]:
-        """Return the keys of a server's parked connections if a single request waits because of them, else none."""
+        """Return the keys of a server's parked connections if they keep a single request waiting, otherwise []."""
         states = self._states_of_calls(server, state)
         busy = sum(now == "busy" for now in states.values())
         if len(states) < PARKED_MOST[remote] or busy >= CALLS_MOST[remote] or "free" in states.values():
@@ -217,9 +218,9 @@ def era_key(server: str, *, newer: bool) -> str:
 
 
 def folder_of(server: ServerConfig, said: Any) -> str | None:
-    """Return the folder of a per-session server: its entry's, or the session's; the two are joined if the entry's is
-    relative. `said`: the folder in which the session's client runs. A root folder is ignored: it is where the desktop
-    starts programs.
+    """Return the working folder of a per-session server: its `cwd`, or else `said`; a relative `cwd` is below `said`.
+
+    `said`: the folder in which the session's client runs. A root folder is ignored: the desktop starts programs there.
     """
     folder = (
         said if isinstance(said, str) and Path(said).is_absolute() and Path(said) != Path(Path(said).anchor) else None

@@ -22,8 +22,8 @@ from trayapp.wire.memory import give_back_freed_memory
 from trayapp.wire.revisions import MODERN_VERSIONS
 
 # A thread that works beside the event loop holds the interpreter for that long at a time (sys.setswitchinterval). So
-# shorter work costs least on the loop: in threads, 500 definitions of 10 servers took 70 ms of the processor, not 20.
-AT_ONCE_S = 0.005  # processor time: on a busy machine the clock says little
+# shorter work costs least on the loop: 500 definitions of 10 servers took 70 ms of CPU time in threads, 20 ms there.
+AT_ONCE_S = 0.005  # CPU time: on a busy machine, elapsed time says little
 AFTER_LISTS_S = 0.5  # once all lists are known, clients request them: the search for orders must not delay that
 OURSELVES = "multi-mcp"  # no server's tool may imitate one of the gateway's own
 
@@ -36,7 +36,7 @@ class ListIntake:
         self._servers = servers
         self._sign_ins = sign_ins
         self._reading = False
-        self._tool_names: dict[str, tuple[Offer, frozenset[str]]] = {}  # by server, for comparison with the others
+        self._tool_names: dict[str, tuple[Offer, frozenset[str]]] = {}  # server -> its offer, and the names in it
 
     async def inspect_offer(self, key: str, offer: Offer) -> None:
         """Inspect an offer before it is taken: quick checks at once, the rest in a thread."""
@@ -79,7 +79,7 @@ class ListIntake:
         services.changes.changed()
 
     async def read_words(self) -> None:
-        """Search the servers' lists for orders once all of them are known. No client waits for that."""
+        """Search the servers' lists for orders to a model, once all lists are known. No client waits for that."""
         if self._reading:
             return
         self._reading = True
@@ -92,8 +92,8 @@ class ListIntake:
             self._reading = False
 
     async def read_words_now(self) -> bool:
-        """Search all unsearched definitions for orders, in a thread, and free what that took. Return True if there were
-        any.
+        """Search all unsearched definitions for orders, in a thread, and free the memory that took. Return True if any
+        were searched.
         """
         approvals, read = self._services.approvals, False
         for server in approvals.unread_servers():
@@ -107,7 +107,7 @@ class ListIntake:
             read = read or bool(found)
         if read:
             free_memory()
-            give_back_freed_memory()  # 2 MB that lie between what stays
+            give_back_freed_memory()  # 2 MB, between objects that stay
             self._services.changes.changed()
         return read
 
@@ -131,7 +131,7 @@ class ListIntake:
                 yield plain, known[1]
 
     def input_schema(self, key: str, tool: str) -> Any:
-        """Return the input schema of a tool as the server sent it, None if it is unknown."""
+        """Return the input schema of a tool, not repaired for clients; None if it is unknown."""
         shared = self._services.shared_key(key)
         offer = self._services.listings.get(shared)
         found = self._services.served_tools.of(shared, offer).tools.get(tool) if offer is not None else None

@@ -177,15 +177,14 @@ class Projects:
 
 
 class FolderProbes(Generic[T]):
-    """Probes of folders that may hang, in a thread that is abandoned if it does not return: a folder on an unreachable
-    network can block a probe for minutes. Calls may overlap: each folder is probed once at a time. A failed probe gives
-    `nothing`.
+    """Probes of folders, in a thread that is abandoned if it hangs: a folder on an unreachable network can block it for
+    minutes. Calls may overlap, but each folder is probed by one at a time. A probe that raises gives `nothing`.
     """
 
     def __init__(self, nothing: T) -> None:
         self._nothing = nothing
         self.limit_s = LOOK_LIMIT_S
-        self._under_way: dict[Path, anyio.Event] = {}  # set when the thread has been abandoned
+        self._under_way: dict[Path, anyio.Event] = {}  # set when the probe has ended or was abandoned
 
     async def at(self, folders: Collection[Path], look: Callable[[Path], T]) -> dict[Path, T]:
         """Return the result of `look` for each folder. Those that hang are missing."""

@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class ConnectedSession(KeyedSession, ProjectSession, ClientSession, Protocol):
-    """Client session, as connections of servers see it."""
+    """Client session, as Servers sees it."""
 
     def follow(self, view: View) -> None:
         """Show that view to the client from now on."""
@@ -50,7 +50,7 @@ class Servers:
         self.sharing = sharing
         self.user = Config()  # the user's own
         self.shared = self.user  # the user's servers and those of all projects, by key
-        self._whole = self.shared  # including the per-session ones
+        self._whole = self.shared  # including all further connections
         self._asks = False  # True: clients are served, and unknown servers are asked
         self.view = View(services)  # for sessions without a project
         self._views: dict[Path, View] = {}  # for sessions with a project, by its folder
@@ -111,7 +111,10 @@ class Servers:
     def connection_for(
         self, session: ConnectedSession, first: Connection, topic: Topic | None = None, *, alone: bool = False
     ) -> Connection | None:
-        """Return the connection for a session's requests, which need not run yet; None while none is free."""
+        """Return the connection for a session's requests, which need not run yet; None while none is free.
+
+        `alone`: only one that no other session uses.
+        """
         key = self.sharing.key_for(session, first, topic, alone=alone)
         if key is None:
             return None
@@ -157,7 +160,7 @@ class Servers:
             alone = True
 
     def _left_s(self, session: ConnectedSession, connection: Connection, topic: Topic | None, began: float) -> float:
-        """Return how much longer a request that came at `began` waits at most, by the clock."""
+        """Return for how many more seconds a request may wait. `began`: the clock's time when it arrived."""
         wait, waited_s = self.sharing.wait(session, connection, topic), self._services.clock.now() - began
         if wait is None:
             return 0.0
@@ -165,7 +168,7 @@ class Servers:
         return PROVE_S - waited_s if leaves else min(wait.left_s, wait.most_s - waited_s)
 
     async def _up(self, session: ConnectedSession, connection: Connection) -> bool:
-        """Connect. Return False if a connection for an era could not be made. Raises ServerError."""
+        """Connect. Return False if a connection for one era failed: that era is then bridged. Raises ServerError."""
         if connection.state is not State.CONNECTING:
             self.sharing.note_wanted(session, connection)
         try:
@@ -219,7 +222,7 @@ class Servers:
 
 
 def _may_leave(session: ConnectedSession, connection: Connection) -> bool:
-    """Return True if no earlier call of its client has left state on that connection."""
+    """Return True if the session may change to another connection: no call of its own left state on this one."""
     return session.lasting and connection.key not in session.called_servers
 
 

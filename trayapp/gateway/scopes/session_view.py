@@ -81,7 +81,7 @@ class SessionView:
         return self._results().result(kind, apps=apps)
 
     def list_hints(self, kind: str) -> ListHints:
-        """Return the freshness and the `_meta` of that result."""
+        """Return the freshness and the `_meta` of a list's result."""
         return self._results().hints[kind]
 
     def _results(self) -> ListResults:

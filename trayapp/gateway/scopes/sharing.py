@@ -6,9 +6,9 @@ A server has one connection for all sessions unless one of these rules splits it
 - Era: a session never uses a server's other era if the server speaks the session's own. The first session takes the
   server's first connection; a session of the other era gets `NAME#older` or `NAME#newer`. A server of one era is
   bridged.
-- Questions: in the newer era a question is the answer to its own call. In the older one nothing names its call (over
-  HTTP, sometimes the stream does). So a server that has asked (`traits.asks`, kept in the catalog's cache) gets a
-  connection for each session that can answer, `NAME#N`, which announces exactly what its client can do. Sessions
+- Questions: in the newer era a question is the answer to its own call. In the older era a question does not name its
+  call (over HTTP, its stream sometimes does). So a server that has asked (`traits.asks`, kept in the catalog's cache)
+  gets a connection for each session that can answer, `NAME#N`, which announces exactly what its client can do. Sessions
   that can answer nothing share a connection that announces nothing.
 - Legacy SSE: a further connection costs no process. So each session that can answer has its own from its first call
   on, as it would have directly, whether or not the server has asked.
@@ -94,8 +94,8 @@ ALWAYS_QUIET = QuietTopic(TRUSTED)  # where a question names its call
 
 
 class Wait(NamedTuple):
-    """Wait of a request for calls in progress: `left_s` from now, but `most_s` in all. `proves`: its topic and one of
-    theirs have never been answered, so it may be sent elsewhere instead.
+    """Wait of a request for calls in progress: `left_s` from now, but `most_s` in all. `proves`: neither its topic nor
+    that of some other call was ever answered, so it may be sent on another connection instead.
     """
 
     left_s: float
@@ -104,7 +104,7 @@ class Wait(NamedTuple):
 
 
 class Sharing:
-    """Decisions of one gateway. `changed` is set and replaced when a server turns out to ask, or a tool to be quiet."""
+    """Sharing of one gateway. `changed` is set and replaced when a server turns out to ask, or a tool to be quiet."""
 
     def __init__(self, services: Services, keys: ConnectionKeys, capabilities: ClientCapabilities) -> None:
         self._services = services
@@ -163,7 +163,9 @@ class Sharing:
         return self._alone(session, name) if unfit else key
 
     def _key_of_era(self, first: Connection, *, newer: bool) -> str:
-        """Return the key of the connection that serves an era, where the server speaks it."""
+        """Return the key of the connection for an era: the server's first, unless that serves the other era and the
+        server may speak both.
+        """
         name, live = first.key, first.live
         if live is not None and live.peer.modern == newer:
             return name
@@ -174,7 +176,7 @@ class Sharing:
         return self._keys.of_era(name, newer=newer) if in_use or live is not None else name
 
     def _binds_questions(self, connection: Connection, *, newer: bool) -> bool:
-        """Return True if that connection is of the newer era, or will be."""
+        """Return True if that connection is of the newer era, where a question names its call, or will be."""
         if connection.live is not None:
             return connection.live.peer.modern
         traits = self._services.listings.traits(self._keys.shared_key(connection.key))
@@ -207,7 +209,7 @@ class Sharing:
         return self._keys.of_call(session, name, self._state_of, remote=remote)
 
     def make_room(self, first: Connection) -> None:
-        """Abandon a call whose client has not come back with its answers for PARKED_S, the longest parked one, if a
+        """Abandon the call that has waited longest for its client's answers, if that is PARKED_S or more, and if a
         single request has no connection because of such calls.
         """
         pool, remote = self._services.pool, first.server.url is not None
@@ -228,8 +230,8 @@ class Sharing:
     # -- who may join --------------------------------------------------------------------------------------------
 
     def wait(self, session: KeyedSession, connection: Connection, topic: Topic | None) -> Wait | None:
-        """Return how long a request waits for calls in progress on that connection. None: send it now, because it makes
-        it no less certain which session a question belongs to.
+        """Return how long a request waits for calls in progress on that connection. None: it can be sent now, because
+        the session that a question belongs to stays certain.
         """
         live = connection.live
         if topic is None or not connection.open_calls or live is None or live.peer.modern:
@@ -266,7 +268,7 @@ class Sharing:
         return Wait(left_s, most_s, proves) if left_s > 0 or proves else None
 
     def quiet_topic(self, session: KeyedSession, connection: Connection, topic: Topic) -> QuietTopic | None:
-        """Return the record of a topic that sessions like this one share that connection for; None if it may ask."""
+        """Return the record of a topic's answers; None if there is none, or if the session has its own connection."""
         live, name = connection.live, self._keys.shared_key(connection.key)
         if live is None or name in session.apart or self._keys.purpose(connection.key).alone:
             return None
@@ -304,8 +306,8 @@ class Sharing:
         return True
 
     def note_answer(self, connection: Connection, request: Request, seconds: float) -> None:
-        """Record that a request was answered after so long without a question. It counts only if the server has never
-        asked.
+        """Record that a request was answered after `seconds`, without a question. A topic's first answer counts only if
+        the server has never asked.
         """
         name, topic = self._keys.shared_key(connection.key), topic_of(request)
         known = self._quiet.get(name, {}).get(topic)
@@ -328,7 +330,7 @@ class Sharing:
         self._capabilities.wanted_by(session, connection.key)
 
     def forget(self, servers: Mapping[str, Any]) -> None:
-        """Forget what was learned about all other servers."""
+        """Forget what was learned about servers that are not among `servers`."""
         self._quiet = {name: quiet for name, quiet in self._quiet.items() if name in servers}
         self._asking = {name: asking for name, asking in self._asking.items() if name in servers}
         self._sse &= servers.keys()
@@ -347,5 +349,5 @@ def topic_of(request: Request) -> Topic:
 
 
 def _asked_of(capabilities: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the capabilities that allow servers to ask."""
+    """Return the capabilities that let servers ask questions."""
     return {name: able for name, able in capabilities.items() if name in QUESTIONS.values()}

@@ -36,7 +36,7 @@ from trayapp.wire.capabilities import EVERYTHING, NO_KIND, ClientKind, kind_of
 
 log = logging.getLogger(__name__)
 
-AT_ONCE = 2  # processes that are started for this
+AT_ONCE = 2  # processes that run for probes at a time
 LIST_WAITS_S = 5.0  # as long as a client waits for the server's own start; then it gets what any client may see
 REACHED_S = 1.0  # an address that has not answered the handshake by then may be out of reach: no list waits for it
 OLDER = kind_of(EVERYTHING, newer=False)
@@ -53,7 +53,7 @@ class VariantProbes:
         self._servers = servers
         self._once_calm = once_calm
         self._begun: set[str] = set()
-        self._hurried: dict[str, float] = {}  # the time since which a client has been waiting for them
+        self._hurried: dict[str, float] = {}  # key -> the clock's time since which a client waits
         self._done: set[str] = set()  # including failed ones, until the server's lists are read again
         self._at_once = anyio.CapacityLimiter(AT_ONCE)
 
@@ -85,7 +85,7 @@ class VariantProbes:
                 self._services.spawn(self._once_calm, partial(probe, key))
 
     def _probe_for(self, name: str, kind: ClientKind) -> str | None:
-        """Return the key of the connection for reading a server's lists for that kind of client, None for none."""
+        """Return the key of the connection for reading a server's lists for that kind of client; None if not needed."""
         listings, own = self._services.listings, self._servers.own
         if listings.traits(name).speaks(newer=kind.newer) is False:
             kind = kind._replace(newer=not kind.newer)  # the bridge passes the client's capabilities on
@@ -117,7 +117,7 @@ class VariantProbes:
     # -- for a client that lists ---------------------------------------------------------------------------------
 
     def unread(self, servers: Iterable[str], kind: ClientKind) -> list[str]:
-        """Return the keys of the probes that read the lists for that kind of client."""
+        """Return the keys of the probes that have yet to read these servers' lists for that kind of client."""
         return [key for name in servers if (key := self._probe_for(name, kind)) is not None]
 
     def begin(self, servers: Iterable[str], kind: ClientKind) -> None:
@@ -131,7 +131,7 @@ class VariantProbes:
             await first_of(self._services.changes.next, partial(self._services.clock.sleep, left_s))
 
     def _left_s(self, key: str) -> float:
-        """Return how long a list still waits for that probe. Start it if it has not begun."""
+        """Return for how many more seconds a list waits for that probe. Start it if it has not begun."""
         services = self._services
         now = services.clock.now()
         if key not in self._hurried:

@@ -30,12 +30,12 @@ FIRST_LIST_GRACE_S = 0.5  # together with the start and the loading of HTTP, it 
 # A server in one of these states answers no list.
 HOPELESS = frozenset({State.FAILED, State.NEEDS_AUTH, State.KEYRING_LOCKED})
 NO_OPTIONS = SessionOptions()
-KEY_HEX = 8  # of a digest of the project's folder: tells apart servers with one name in two projects
+KEY_HEX = 8  # digits of a digest of the project's folder: tells apart servers of the same name in two projects
 
 
 class View:
-    """Configuration under its plain names. `folder`: the project's, None for sessions without a project. It is broad
-    because it is all that sessions know about servers.
+    """Servers under their plain names, as sessions of one project see them. `folder`: the project's, None for sessions
+    without a project. It is broad because it is all that sessions know about servers.
     """
 
     def __init__(self, services: Services, folder: Path | None = None) -> None:
@@ -102,7 +102,7 @@ class View:
         return self._services.given_names.note(catalog.names, catalog.held, self._plain)
 
     def forget(self) -> None:
-        """Build the catalog again when it is next asked for."""
+        """Drop the catalog. It is built again when it is next needed."""
         self.revision += 1
         self._catalog = None
 
@@ -202,7 +202,7 @@ class FirstListDelay:
     def __init__(self, services: Services, being_asked: AskedServers) -> None:
         self._services = services
         self._being_asked = being_asked
-        self._latest = 0.0  # by the clock: until then, a list may wait
+        self._latest = 0.0  # the clock's time until which a list may wait
 
     def begin(self) -> None:
         """Let lists wait from now on, for FIRST_LIST_GRACE_S at most."""
@@ -210,7 +210,7 @@ class FirstListDelay:
 
     @property
     def may_grow(self) -> bool:
-        """True if a list is worth waiting for: unknown servers have been asked a moment ago."""
+        """True if a list should wait: unknown servers are being asked, and the delay has not ended."""
         return self._services.clock.now() < self._latest and bool(self._being_asked())
 
     async def settled(self) -> None:
@@ -218,7 +218,7 @@ class FirstListDelay:
         await self.answered(self._latest - self._services.clock.now())
 
     async def answered(self, at_most_s: float, *, own: bool = False) -> None:
-        """Wait until no server is being asked. `own`: none of this view alone."""
+        """Wait until no server is being asked, for `at_most_s`. `own`: only servers that run for this view alone."""
 
         async def all_answered() -> None:
             while self._being_asked(own=own):

@@ -191,8 +191,8 @@ class ClientRequests:
         self._give_list(request_id, kind)
 
     def _is_settled(self, kind: str) -> bool:
-        """Return True if the list is the one tool, whatever servers answer. Some clients wait for no list: they send
-        the model's first request without our tools.
+        """Return True if the list holds only the one tool, whatever servers answer, and can be sent at once. Some
+        clients do not wait for lists: they send the model's first request without our tools.
         """
         exposure = self._session.seen.exposure
         if kind != "tools" or self._session.shows_apps or exposure.mode != "search":
@@ -206,7 +206,7 @@ class ClientRequests:
                 await self._read_kind()
                 await self._session.catch_up()
         except anyio.get_cancelled_exc_class():
-            self._dependencies.services.changes.changed()  # it was to be the answer that contains a change
+            self._dependencies.services.changes.changed()  # the answer would have contained them
             raise
         self._give_list(request_id, kind)
 
@@ -262,16 +262,16 @@ class ClientRequests:
     def _route_unknown(self, request: Request) -> None:
         """Pass on a method of an extension, known or not, to the server that it is for."""
         session, params = self._session, request.params
-        settled = request.method in OLDER or request.method in MODERN  # no era has this method for servers
+        settled = request.method in OLDER or request.method in MODERN  # the other era's method: no server gets it
         misspelled = _letters(request.method) in _GATED  # a lenient server would execute it, without the user's consent
         if settled or misspelled or not isinstance(params, dict | None):
             raise unknown_method(request.method)
         session.start(request.id, self._extensions.work_of(request.with_params(params or {})))
 
     def send_to(self, server: str, request: Request, connection: Connection, fit: Finishing | None = None) -> None:
-        """Send a request to a connected server of the session. Its answer may hold handles or addresses.
+        """Send a request to a connected server of the session. Tasks and URIs in the answer are renamed for the client.
 
-        `fit`: fits the answer of a call through the one tool.
+        `fit`: adapts the answer of a call through the one tool.
         """
         seen = self._session.seen.exposure
         finish, eyes = finish_of(seen, server), None
@@ -293,10 +293,10 @@ class ClientRequests:
             self._session.seen.keep_route(called, connection, request.params["name"], finish, quiet)
 
     def send_again(self, called: str | Key, request: Request, fit: Finishing | None = None) -> bool:
-        """Send a call by the route of an earlier one of its tool, as most calls are. Return False if there is none, or
-        the call may have to wait.
+        """Send a call over the route of an earlier call of its tool, as is done for most calls. Return False if there
+        is no route, or if the call may have to wait.
 
-        `called`: the tool's exposed name; its server and own name for a call through the one tool, which has `fit`.
+        `called`: the tool's exposed name, or (server, the tool's own name) for a call through the one tool, with `fit`.
         """
         session = self._session
         route = session.seen.route(called)
@@ -369,7 +369,7 @@ class ClientRequests:
         return await session.seen.find_tool(asked, server, partial(session.pending.waits_for, request_id))
 
     async def _target(self, request: Request) -> Target:
-        """Return the server and params of a request; an unknown name may be among the changes that are still read."""
+        """Return the server and params of a request. If the name is unknown, first read lists that have changed."""
         session = self._session
         try:
             return session.seen.target(request)

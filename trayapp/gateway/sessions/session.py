@@ -51,7 +51,7 @@ LIST_KINDS = (*LISTS.values(), "events")  # kinds whose changes are reported
 NOTIFIED_AS = {
     **{kind: kind for kind in LIST_KINDS},
     "templates": "resources",
-}  # they have no list_changed notification
+}  # templates have no list_changed of their own
 
 NO_HINTS = ListHints()
 _NUMBERS = itertools.count(1)  # distinguishes sessions of one gateway in the history
@@ -74,7 +74,7 @@ class SessionDependencies(NamedTuple):
 
 
 class Session:
-    """Client session. `options`: those in its first line: cwd, expose, servers, profile.
+    """Client session. `options`: cwd, expose, servers, profile, from the shim's first line or the URL's query.
 
     `lasting`: the session is one connection, whose end ends its calls. Otherwise it is a single request of 2026-07-28
     over HTTP. It is broad because calls, the one tool and the snapshot each use a few of its methods, through
@@ -94,7 +94,7 @@ class Session:
         self.peer = peer
         self.client = ClientInfo()
         self.kind = NO_KIND
-        self._is_read = False  # the servers' lists for that kind have been read
+        self._is_read = False  # the servers' lists for `kind` have been read
         self._recognized: dict[str, Any] = {}  # the capabilities that determined `kind`
         self.apart: set[str] = set()  # keys of servers to which it has its own connection
         self.options = session_options(options)
@@ -257,7 +257,7 @@ class Session:
     # -- answers -------------------------------------------------------------------------------------------------
 
     def send_result(self, request_id: RequestId, result: bytes) -> None:
-        """Send a result of the gateway's own, JSON in the form of the client's revision."""
+        """Send one of the gateway's own results: JSON in the form of the client's revision."""
         self.peer.respond(request_id, Reply.of_result_json(result))
 
     def send_cacheable(self, request_id: RequestId, result: bytes, hints: ListHints = NO_HINTS) -> None:
@@ -269,7 +269,7 @@ class Session:
         self.send_result(request_id, result)
 
     def send_answer(self, request_id: RequestId, result: dict[str, Any], method: str) -> None:
-        """Send a result of the gateway's own for a method that servers answer, too."""
+        """Send one of the gateway's own results for a method that servers answer, too."""
         reply = Reply.of_result(result)
         self.peer.respond(request_id, as_modern(reply, method) if self.client.modern else reply)
 
@@ -292,8 +292,8 @@ class Session:
         return unread
 
     def behind(self) -> list[Connection]:
-        """Return the connections of its servers that have announced a change of their lists, not read yet, and those
-        whose announcement may be on its way after a call of its own.
+        """Return the connections of its servers whose lists have changed and have not been read again, and those that
+        may be about to announce a change after a call of this session.
         """
         pool, called = self._dependencies.services.pool, self.called_servers
         noticed = (one for one in pool if one.notice_left_s > 0 and (not self.lasting or one.key in called))
@@ -301,9 +301,9 @@ class Session:
         return [one for one in behind if self.has_server(one.key)]
 
     async def catch_up(self) -> None:
-        """Wait until the changes of lists of `behind` were read, or take too long.
+        """Wait until the changed lists of `behind` have been read, or take too long.
 
-        A client that lists right after a call that changes the list gets the changed one from the server itself, too.
+        A client that lists right after a call gets the list as that call changed it, as from the server itself.
         """
         async with anyio.create_task_group() as tasks:
             for connection in self.behind():
@@ -349,8 +349,8 @@ class Session:
             self._tell_changed(kind)
 
     def note_given(self, kind: str, listing: bytes) -> None:
-        """Record that the client is given that list. It is notified of a change besides, as by the server itself: some
-        clients do more about that than the one request.
+        """Record that the client gets that list. If it has changed, notify the client as well, as the server itself
+        would: some clients then request more than this list.
         """
         if self.lists.given(kind, listing) and self.client.ready:
             self._tell_changed(NOTIFIED_AS[kind])
@@ -440,8 +440,8 @@ class PendingRequests:
         self._servers[request_id] = server
 
     def start(self, request_id: RequestId, work: Callable[[], Awaitable[None]]) -> None:
-        """Start the task of a request. A task that starts the next one of its own request, as the last thing that it
-        does, hands it over: an id in use was refused when the request arrived.
+        """Start the task of a request. As its last step, a task may start another one for the same request, which takes
+        over. A second request with the same id was refused when it arrived.
         """
         assert self.tasks is not None
         self.scopes[request_id] = scope = anyio.CancelScope()

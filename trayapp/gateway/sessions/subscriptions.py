@@ -33,9 +33,9 @@ log = logging.getLogger(__name__)
 
 LISTENABLE = ("tools", "prompts", "resources")
 
-BELOW = ("/", "?", "#")  # what follows a resource's URI in that of a sub-resource
+BELOW = ("/", "?", "#")  # what follows a resource's URI in the URI of a sub-resource
 Place = tuple[str, str]  # the key of a connection, and a resource's URI as its server knows it
-Connected = Callable[[str], Awaitable[Connection]]  # connects the server's connection that the session uses
+Connected = Callable[[str], Awaitable[Connection]]  # server -> the connection that the session uses, connected
 
 
 class Follower(ClientSession, Protocol):
@@ -49,7 +49,7 @@ class Follower(ClientSession, Protocol):
 
 @dataclass(eq=False, slots=True)
 class _Listener:
-    """Listener to updates: the session of an older client, or one listening request."""
+    """Listener to updates: the session of an older client, or one subscriptions/listen request."""
 
     session: Follower
     request_id: RequestId | None = None
@@ -58,7 +58,7 @@ class _Listener:
     waiting: list[tuple[str, dict[str, Any]]] | None = None  # notifications before the acknowledgment; None after it
 
     def places(self) -> dict[Place, str]:
-        """Return the resources that it follows, on the connections that its session uses now."""
+        """Return place -> URI as the client knows it, on the connections that the session uses now."""
         return {(self.session.server_key(server), own): uri for (server, own), uri in self.resources.items()}
 
     def take(self, uri: str) -> list[Place]:
@@ -92,7 +92,7 @@ class Subscriptions:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._listeners: dict[ClientSession, dict[RequestId | None, _Listener]] = {}
-        self._subscribed: dict[Place, Live] = {}  # the connection that has been told, or is about to be
+        self._subscribed: dict[Place, Live] = {}  # connection that is subscribed, or is about to be
         self._restored: WeakKeyDictionary[Connection, float] = WeakKeyDictionary()
         self._locks: WeakValueDictionary[Place, anyio.Lock] = WeakValueDictionary()
 
@@ -168,7 +168,7 @@ class Subscriptions:
     # -- all clients ---------------------------------------------------------------------------------------------
 
     def wanted(self, key: str) -> frozenset[str]:
-        """Return that server's URIs that have a listener."""
+        """Return the URIs that listeners follow on the connection with that key."""
         return frozenset(
             uri for listener in self._all_listeners() for server, uri in listener.places() if server == key
         )
@@ -227,8 +227,8 @@ class Subscriptions:
         self._services.spawn(self._unsubscribe_unused, former)
 
     async def restore(self, connection: Connection) -> None:
-        """Connect a lost server again as long as sessions follow its resources: they wait for its reports, and may make
-        no call. At once, but a server that is lost again soon has to wait.
+        """Reconnect a lost server as long as sessions follow its resources: they may wait for updates without making a
+        call. The first attempt is immediate, unless the server was restored less than RECONNECT_FIRST_S ago.
         """
         key, clock, pause_s = connection.key, self._services.clock, AGAIN_S
         if clock.now() - self._restored.get(connection, -math.inf) < RECONNECT_FIRST_S:
@@ -243,7 +243,7 @@ class Subscriptions:
                 pause_s = min(2 * pause_s, AGAIN_MOST_S)
 
     def follow(self, session: ClientSession, connection: Connection) -> None:
-        """Let the subscriptions of a session follow it to the connection that its requests use."""
+        """Move a session's subscriptions to the connection that its requests use now."""
         for listener in self._listeners.get(session, {}).values():
             places = [place for place in listener.places() if place[0] == connection.key]
             self.renew(connection, [place for place in places if not self._lock(place).locked()])
