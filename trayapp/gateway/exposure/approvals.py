@@ -1,7 +1,7 @@
 """Decide which tools are held back until the user approves them, and in which form they are served meanwhile.
 
-An offer is judged once, by the pins of its server. `settings.approve_changes` decides about changes.
-`settings.suspicious` decides about findings in tools that are new.
+An offer is judged once, by the pins of its server. `settings.approve_changes` applies to changed tools,
+`settings.suspicious` to findings in new ones.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class PendingApproval(NamedTuple):
     hash: str
     reason: str
     changed: bool  # False: it is new and suspicious
-    served: bool  # in its approved form, or `as_now`
+    served: bool  # in its approved form, or as in `as_now`
     as_now: bool  # as the server lists it now, without approval (`notify`, or not held)
     held: bool
     findings: tuple[Finding, ...]
@@ -71,7 +71,7 @@ class Verdict(NamedTuple):
 
 
 class HeldDefinition(NamedTuple):
-    """Reason for which a tool waits for approval, and the definitions before and after."""
+    """Definition of a tool that waits for approval, with the approved one before it (`old`) and its findings."""
 
     old: Item | None
     new: Item
@@ -82,7 +82,7 @@ class HeldDefinition(NamedTuple):
 
 
 class Inspection(NamedTuple):
-    """Definition that was inspected ahead. `findings`: None if it equals its pin."""
+    """Definition that was inspected before its offer is judged. `findings`: None if it equals its pin."""
 
     item: Item
     hash: str
@@ -221,7 +221,7 @@ class Approvals:
             known.known = True
             known.forget_apart(name for name in known.tools if is_apart(name) and name not in items)
             if server in self.unread_servers([server]):
-                self.unread()  # its approvals are written with the orders that are found then
+                self.unread()  # the pins are written later, with the orders that are found
             elif known.dirty:
                 self.pins.unsaved()
         self._looked.pop(server, None)
@@ -238,9 +238,10 @@ class Approvals:
         return verdicts
 
     def split(self, server: str, offer: Offer | None, known_to_older: Mapping[str, Set[str]]) -> None:
-        """Copy the pins that the older era shared with the newer one until now, for what it now defines differently.
-        Otherwise such a definition would count as new, but the change needs the user's approval. `known_to_older`: by
-        list, the names that the older era listed before.
+        """Copy the pins of definitions that both eras shared until now and that now differ in the older era.
+
+        Without its own pin, such a definition would count as new, although the change needs the user's approval.
+        `known_to_older`: list -> the names that the older era listed before.
         """
         if offer is None or (apart := offer.of_older_era) is None:
             return
@@ -265,7 +266,7 @@ class Approvals:
         # Texts other than tools may change from day to day.
         if pin is None or not pin.approved or is_apart(name) or mode == "off":
             return self._judge_new(known, name, item, digest, settings, others)
-        takes = is_tool(name) and still_takes(pin.definition, item)  # no earlier version of a skill can be served
+        takes = is_tool(name) and still_takes(pin.definition, item)  # a skill's earlier version cannot be served
         if pin.declined == digest:
             kept = in_approved_form(pin.definition, item) if takes else item
             return Verdict(kept, None if takes else DECLINED)
@@ -294,13 +295,13 @@ class Approvals:
         findings = findings if alike is None else (alike, *findings)
         kept = (
             approval_store.pinned(item) if findings or not is_apart(name) else "{}"
-        )  # other texts are never compared with the older form
+        )  # texts other than tools are never compared with an earlier form
         pin = Pin(digest, kept, not is_held(findings), findings, unread=looks and not whole, seen=looks)
         known.pin(name, pin)
         return _judge_pinned(known.server, name, item, pin, settings)
 
     def _looks_whole(self, name: str, pin: Pin | None) -> bool:
-        """Return True if a definition is searched for orders before it is served, because they decide whether it is.
+        """Return True if a definition is searched for orders before it is served, because they would hold it back.
         Otherwise they are reported afterwards (`read_words`), so that no client waits.
         """
         if self._settings().suspicious == "hold":
@@ -318,14 +319,14 @@ class Approvals:
     # -- orders, looked for afterwards ---------------------------------------------------------------------------
 
     def unread_servers(self, among: Iterable[str] | None = None) -> list[str]:
-        """Return the servers (`among` these, else all judged ones) that have not been fully searched for orders."""
+        """Return the servers with definitions not yet searched for orders. `among`: None for all judged servers."""
         if self._settings().suspicious == "off":
             return []
         names = list(self._verdicts if among is None else among)
         return [name for name in names if any(pin.unread for pin in self.pins.of(name).tools.values())]
 
     def orders(self, server: str, offer: Offer) -> dict[str, tuple[str, tuple[Finding, ...]]]:
-        """Search for orders in what has not been searched. Return by name the pin's hash and the findings. Blocks."""
+        """Search the definitions not yet searched for orders. Return name -> (hash of its pin, findings). Blocks."""
         tools = dict(self.pins.of(server).tools)
         items = subjects_of(offer)
         unread = {name: (pin.hash, items[name]) for name, pin in tools.items() if pin.unread and name in items}

@@ -150,7 +150,7 @@ class Catalog:
         }
 
     def older_items(self, kind: str, member: str) -> dict[Key, Item]:
-        """Return the items of another list whose definition differs for clients of the older era."""
+        """Return the items of one list other than tools whose definition differs for clients of the older era."""
         found = {name: offer.older.listed(kind) for name, offer in self.offers.items() if offer.older is not None}
         return {(server, str(item.get(member))): item for server, items in found.items() for item in items}
 
@@ -173,7 +173,7 @@ class Catalog:
 
     @cached_property
     def problems(self) -> tuple[Problem, ...]:
-        """Return clashes of names as problems of their servers, none of them fatal."""
+        """Return a problem, not fatal, for each tool that clients see under another name because of a clash."""
         return tuple(
             Problem(
                 "",
@@ -239,7 +239,7 @@ class Catalog:
 
     @cached_property
     def read_tools(self) -> ResourceTools:
-        """Return the resources as callable entries."""
+        """Return the names under which resources are called as tools."""
         chosen = (key for key in self.readable if self.config.servers[key[0]].expose_resources)
         named = ((key[0], str(self.readable[key].get("name") or ""), key[1]) for key in chosen)
         taken = self.names.by_name.keys() | {ONE_TOOL}
@@ -247,7 +247,7 @@ class Catalog:
 
     @cached_property
     def by_template(self) -> dict[str, Key]:
-        """Return the (server, original) of each listed URI template."""
+        """Return the (server, original template) of each listed URI template, by its exposed form."""
         return {self.uris.exposed_template(*key): key for key in self.templates}
 
     @cached_property

@@ -101,7 +101,7 @@ class Exposure:
 
     @cached_property
     def waiting(self) -> tuple[Key, ...]:
-        """Return the tools that wait for the user's approval, of enabled servers."""
+        """Return the tools of enabled servers that wait for the user's approval."""
         return tuple(key for key in self.catalog.waiting if self._passes(*key) and not self.servers[key[0]].disabled)
 
     @cached_property
@@ -211,7 +211,7 @@ class Exposure:
         return any(tool.returns_others for tool in self.tools.values())
 
     def lists(self, key: Key) -> bool:
-        """Return True if clients find that tool in their list of tools."""
+        """Return True if the session's tools/list contains that tool."""
         return key in (self.tools if self.mode == "tools" else self.direct_keys)
 
     # -- resources as tools --------------------------------------------------------------------------------------
@@ -259,7 +259,7 @@ class Exposure:
             return None
 
     def no_prompt(self, asked: str) -> str:
-        """Return the error for a prompt that `find_prompt` did not find, with similar names."""
+        """Return the error message for a prompt that `find_prompt` did not find, with similar names."""
         try:
             self._prompt_lookup.find(asked)
             near: list[str] = []
@@ -293,7 +293,7 @@ class Exposure:
 
     @cached_property
     def capabilities(self) -> dict[str, Item]:
-        """Return the capabilities that the enabled servers announce in the sessions' era, by their names."""
+        """Return the capabilities that each enabled server announces in the sessions' era, by server name."""
         found: dict[str, Item] = {}
         for name, entry in self.servers.items():
             prepared = self.catalog.offers.get(name)

@@ -28,9 +28,9 @@ FORMS = ((True, WORDS_MOST), (True, 4), (True, 2), (False, 4), (False, 3), (Fals
 
 
 def instructions(seen: Exposure) -> str | None:
-    """Return the servers' instructions; with the one tool, a short summary of the servers.
+    """Return the servers' instructions, or in search mode a short summary of the servers; None if there are none.
 
-    The list of a server's tools has the rest. None if there is nothing to say.
+    In search mode, the one tool shows a server's instructions with the list of its tools.
     """
     if seen.mode == "search":
         return summary(seen)
@@ -107,8 +107,8 @@ UNTELLING = frozenset(
 
 
 def common_words(tools: Iterable[Item], known: Iterable[str], most: int) -> list[str]:
-    """Return up to `most` words or word pairs, the most common first, without `known` ones, which are already shown."""
-    from trayapp.catalog.search.words import stem  # 2 ms of a start, which only the one tool needs
+    """Return up to `most` words or word pairs, the most common first, without words of the texts in `known`."""
+    from trayapp.catalog.search.words import stem  # takes 2 ms to load; only the one tool needs it
 
     scores: Counter[str] = Counter()  # stem -> score, in order of appearance
     having: Counter[str] = Counter()

@@ -145,7 +145,7 @@ class ListResults:
         return [known[name].offer for name in enabled if name in known]
 
     def _besides(self, kind: str) -> dict[str, Any]:
-        """Return the other members of the servers' results. Of two servers with the same member, the first counts."""
+        """Return the members of the servers' results besides the list. If servers share a member, the first counts."""
         return unite_members(offer.results.get(kind, {}) for offer in self._offers())
 
     def _more(self, kind: str, taken: str) -> dict[str, Any]:
@@ -190,7 +190,7 @@ class ListResults:
 
 
 def joined(tools: list[bytes], more: dict[str, Any] | None = None) -> bytes:
-    """Return the result of tools/list, from the JSON of each tool. `more`: other members of it."""
+    """Return the result of tools/list as JSON, from the JSON of each tool. `more`: its other members."""
     listing = b'{"tools":[%b]}' % b",".join(tools)
     return b"%b,%b" % (listing[:-1], dumps(more)[1:]) if more else listing
 

@@ -39,8 +39,8 @@ from trayapp.wire.revisions import MODERN_VERSIONS
 
 log = logging.getLogger(__name__)
 
-# A write of servers.yaml takes longer the longer the file is. The next write waits this many times its duration: the
-# first answers of many servers must not be held up by writing. It does not wait while a task waits for it.
+# A long servers.yaml takes long to write. After each write, the writer pauses for this many times its duration, so that
+# the first answers of many servers are not held up. It does not pause while a task waits for a write.
 WRITING_REST = 4
 ONE_WRITE_S = 10.0  # the results of a refresh become one write, unless one of many servers takes longer to answer
 
@@ -142,7 +142,7 @@ def _try_write(failing: str, write: Callable[[], None]) -> None:
 # A server that has just started is asked again if its lists are older than this: `npx -y` may have brought a newer
 # version.
 RECHECK_S = 3600.0
-# By era (newer: True), the kind of client that can do everything.
+# Kind of client that can do everything, by era (newer: True).
 ABLE = {newer: kind_of(EVERYTHING, newer=newer) for newer in (False, True)}
 RETRY_S = 60.0  # for a server that could not list everything: another attempt may hang for just as long
 
@@ -169,7 +169,7 @@ class Listings:
                 del self._asked_for[name]
         loaded = load_all(self._folder, [name for name in config.servers if name not in before])
         self._entries.update(loaded)
-        unmarked = [entry for entry in loaded.values() if entry.sound is None]  # written by another version
+        unmarked = [entry for entry in loaded.values() if entry.sound is None]  # by another version of multi-mcp
         if unmarked:
             self._writer.write([Job(entry, None) for entry in unmarked])
 
@@ -233,7 +233,7 @@ class Listings:
             self._writer.write([Job(noted, None)])
 
     def variants(self, name: str) -> tuple[Variant, ...]:
-        """Return the server's lists, by the kind of client that they were read for."""
+        """Return the variants of the server's lists, one for each kind of client that they were read for."""
         entry = self._find_entry(name)
         return entry.variants if entry is not None else ()
 
@@ -250,7 +250,7 @@ class Listings:
         return {kind: listed(variants, kind, newer=False) for kind in ITEM_KEYS}
 
     def _variants_or_offer(self, name: str) -> tuple[Variant, ...]:
-        """Return the variants. A cache file without any holds the lists for a client with all capabilities."""
+        """Return the server's variants; without any, one made of the offer, for a client that can do everything."""
         entry = self._find_entry(name)
         if entry is None or entry.variants or not entry.offer.protocol:
             return entry.variants if entry is not None else ()
@@ -261,7 +261,7 @@ class Listings:
         return _lacks_variant(self.variants(name), self.kind_at(name, kind))
 
     def variant(self, name: str, kind: ClientKind) -> Variant | None:
-        """Return the view of the server that a client of that kind gets; None if all clients get the same."""
+        """Return the variant for a client of that kind; None if all clients get the same lists."""
         variants = self.variants(name)
         return best_variant(variants, self.kind_at(name, kind)) if len(variants) > 1 else None
 
@@ -295,12 +295,12 @@ class Listings:
         variants: tuple[Variant, ...] = ()
         if self._is_same_version(server.name, offer):
             variants, traits = before[0], self.traits(server.name)
-        else:  # the traits that outlive a new offer are those of the same version of the server
+        else:  # a new version of the server: what was known of the earlier one may no longer be true
             modern = offer.protocol in MODERN_VERSIONS
             traits = ServerTraits(newer=True) if modern else ServerTraits(older=True)
         variants = tuple(one for one in variants if traits.speaks(newer=one.kind.newer) is not False)
         if not offer.failed:
-            # A connection that announces less lists less. So its lists say nothing about those of other kinds.
+            # A connection that announces fewer capabilities may get shorter lists, which say nothing about other kinds.
             near = None if probed or _lacks_variant(variants, kind) else nearest_variant(variants, kind)
             same = near is not None and near.kind.newer == kind.newer and near.kind.extensions == kind.extensions
             of_kind = near.kind if near is not None and same else kind
@@ -321,8 +321,8 @@ class Listings:
         if "tools" in offer.failed:  # a tool that could not be listed is not gone
             found += [name for name, switch in (server.tools or {}).items() if not switch.stale and name not in found]
         switched_only = self._config.settings.write_tools == "switched"
-        # Skip names that the file lacks: it may list only switched tools, and the latest write may not have been read
-        # yet.
+        # A tool that was known before is not new, although servers.yaml may lack it: the file may list only switched
+        # tools, or its latest write has not been read yet.
         names = [str(item["name"]) for item in known.tools if item.get("name")] if known else []
         self.changes[server.name] = tools_change({**dict.fromkeys(names, ToolSwitch()), **(server.tools or {})}, found)
         merged = merge_tools(server.tools, found, server.new_tools == "enabled")
@@ -355,7 +355,7 @@ class Listings:
 
 
 def _lacks_variant(variants: tuple[Variant, ...], kind: ClientKind) -> bool:
-    """Return True if these variants differ within that kind's era, and none was read for it."""
+    """Return True if these variants differ within the era of that kind, and none was read for that kind."""
     of_era = tuple(one for one in variants if one.kind.newer == kind.newer)
     return bool(of_era) and best_variant(of_era, kind) is not None and all(one.kind != kind for one in of_era)
 

@@ -38,7 +38,7 @@ class OtherTools:
         self._any_start = tuple(self._starts)
 
     def may_be_meant(self, name: str) -> bool:
-        """Return True unless no tool here can look like `name`, which is the usual case."""
+        """Return False, quickly, if none of these tools can look like `name`, as is usual."""
         letters = _letters(name)
         look = _squeezed(letters)
         return look in self._looks or look != letters or letters.startswith(self._any_start) or self._addresses(name)
@@ -129,7 +129,7 @@ def _are_siblings(own: frozenset[str], others: frozenset[str]) -> bool:
 _BETWEEN = "-_./: "  # separators between the words of a name
 _WITHOUT_BETWEEN = str.maketrans("", "", _BETWEEN)
 _ALIKE_IN_ASCII = str.maketrans("01i5", "olls", _BETWEEN)
-# The same for bytes, and in lower case: it takes a third of the time
+# The same table for ASCII bytes, also to lower case: it takes a third of the time
 _ASCII_LETTERS = bytes(ord(chr(byte).lower().translate(_ALIKE_IN_ASCII) or "-") for byte in range(128)) + bytes(128)
 
 
@@ -138,7 +138,7 @@ def _loose(name: str) -> str:
 
 
 def _comparable(name: str) -> str:
-    """Return equal texts for names that people and models confuse."""
+    """Return the form in which names that people and models confuse are equal."""
     return name.casefold().translate(_WITHOUT_BETWEEN)
 
 

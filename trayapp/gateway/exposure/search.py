@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     # Loaded by the first search: no list needs it.
     from trayapp.catalog.search.index import Entry, Hit, SearchIndex
 
-ROUNDS_MOST = 3  # more servers may answer meanwhile; the last round misses little
+ROUNDS_MOST = 3  # during an update more servers may answer; after the last one, few are missing
 STEP = 50  # tools to prepare before other work may run
 
-Signature = tuple[ServedOffer, Mapping[Key, str], str]  # a server's entries are made from: offer, names, title
+Signature = tuple[ServedOffer, Mapping[Key, str], str]  # what a server's entries are built from: offer, names, title
 
 
 class ToolSearch:
@@ -75,8 +75,8 @@ class ToolSearch:
     def kept_back(
         self, exposure: Exposure, words: str, hits: Sequence[Hit], *, server: str | None, regex: bool = False
     ) -> tuple[dict[str, int], dict[str, int]]:
-        """Return by server how many matching tools the search left out, because the user disabled them or has yet to
-        approve them. A tool matches if it lacks no more of the words than the best hit.
+        """Return how many matching tools the search left out, by server: those that the user disabled, and those that
+        wait for approval. A tool matches if it lacks no more of the words than the best hit.
         """
         off = {key for key in exposure.switched_off if server in (None, key[0])}
         keys = off.union(key for key in exposure.waiting if server in (None, key[0]))

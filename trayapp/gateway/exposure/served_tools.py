@@ -66,7 +66,7 @@ class ServedTool:
 
 
 class ServedOffer:
-    """Tools of one server by their own names. Of tools with one name the first counts."""
+    """Tools, other items and instructions of one server. If several tools have the same name, the first counts."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class ServedOffer:
         self._sound = sound
 
     def prepare(self) -> None:
-        """Compute ahead what the first list would have to wait for."""
+        """Judge and repair all tools now, so that the first list does not wait for it."""
         for tool in self.tools.values():
             _ = tool.withheld
 
@@ -141,7 +141,7 @@ class ServedOffer:
 
 
 class ServedTools:
-    """Prepared offers of running servers, by their keys. `judge`: decides what to hold back from an offer."""
+    """Prepared offers of servers, by server key. `judge`: decides what to hold back from an offer."""
 
     def __init__(self, judge: Judge | None = None, sound: Sound = lambda _key, _offer: NONE_SOUND) -> None:
         self._judge = judge
@@ -161,5 +161,5 @@ class ServedTools:
         self._offers = {}
 
     def keep(self, keys: frozenset[str]) -> None:
-        """Forget all others: their servers are gone."""
+        """Forget the offers of all other keys: their servers were removed."""
         self._offers = {key: offer for key, offer in self._offers.items() if key in keys}
