@@ -174,7 +174,7 @@ class Connection:
             self._next_end = None
 
     def note_task(self, task_id: str, left_s: float) -> None:
-        """Note that the server works on a task for up to `left_s` more seconds (0 = ended). It prevents idle closing."""
+        """Note that the server works on a task for up to `left_s` seconds more (0: ended). It prevents idle closing."""
         if left_s > 0:
             self.tasks[task_id] = self._context.clock.now() + left_s
         else:

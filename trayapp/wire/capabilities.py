@@ -25,8 +25,8 @@ EVENTS = "io.modelcontextprotocol/events"
 APPS = "io.modelcontextprotocol/ui"
 APP = "text/html;profile=mcp-app"  # the media type of a user interface (SEP-1865)
 
-# Extensions of clients that do not affect what a server lists. The first ones the gateway provides for clients without
-# them; the others are about signing in.
+# Extensions of clients that do not affect what a server lists. The gateway provides the first three for clients
+# without them; the others are about signing in.
 NOT_LISTED_BY = frozenset(
     {
         TASKS,
@@ -37,7 +37,7 @@ NOT_LISTED_BY = frozenset(
     }
 )
 EXTENSIONS = "extensions"
-SETTINGS = {APPS: {"mimeTypes": [APP]}}  # requirements on a client with that extension, if any
+SETTINGS = {APPS: {"mimeTypes": [APP]}}  # extension -> what a client that supports it declares, if anything
 
 # Capabilities declared to a server that has no client yet: everything that any client may be asked for.
 EVERYTHING: Capabilities = {
@@ -49,7 +49,7 @@ EVERYTHING: Capabilities = {
 
 
 def unite_members(all_of_them: Iterable[Capabilities]) -> dict[str, Any]:
-    """Return the union of objects, such as capabilities, members of their members included."""
+    """Return the deep union of objects, such as capabilities."""
     union: dict[str, Any] = {}
     for capabilities in all_of_them:
         union = _merged(union, capabilities)
@@ -97,7 +97,7 @@ def can_answer(capabilities: Capabilities, method: str, params: Any) -> bool:
 
 
 def questions_of(capabilities: Capabilities) -> frozenset[str]:
-    """Return those of the capabilities that allow server requests: sampling, elicitation, roots."""
+    """Return which capabilities for server requests are present: sampling, elicitation, roots."""
     return frozenset(name for name in QUESTIONS.values() if isinstance(capabilities.get(name), Mapping))
 
 
@@ -113,11 +113,11 @@ class ClientKind(NamedTuple):
 
     @property
     def extensions(self) -> frozenset[str]:
-        """Return the names of those extensions that may affect servers' lists."""
+        """Return the names of the extensions in `able`."""
         return frozenset(name for kind, _, name in (one.partition(".") for one in self.able) if kind == EXTENSIONS)
 
     def told(self, known: Collection[str]) -> ClientKind:
-        """Return the kind without all other extensions."""
+        """Return this kind without the extensions that are not in `known`."""
         return self._replace(able=self.able - {f"{EXTENSIONS}.{name}" for name in self.extensions.difference(known)})
 
 
@@ -138,13 +138,13 @@ def kind_of(capabilities: Capabilities, *, newer: bool) -> ClientKind:
 
 
 def listed_by(capabilities: Capabilities) -> frozenset[str]:
-    """Return those extensions of a client or a server that may affect what servers list."""
+    """Return the extensions of a client or a server that may affect what servers list."""
     extensions = capabilities.get(EXTENSIONS)
     return frozenset(extensions) - NOT_LISTED_BY if isinstance(extensions, Mapping) else frozenset()
 
 
 def _requests_as_tasks(capabilities: Capabilities) -> Iterable[tuple[str, str]]:
-    """Yield the server requests that a client can answer with a task, as (sampling, createMessage)."""
+    """Yield the server requests that a client can answer with a task, as in ("sampling", "createMessage")."""
     tasks = capabilities.get("tasks")
     requests = tasks.get("requests") if isinstance(tasks, Mapping) else None
     for method in QUESTIONS:
@@ -155,7 +155,7 @@ def _requests_as_tasks(capabilities: Capabilities) -> Iterable[tuple[str, str]]:
 
 
 def capabilities_of(kind: ClientKind) -> dict[str, Any]:
-    """Return capabilities of that kind, to announce to a server that lists for it."""
+    """Return the capabilities that a client of this kind declares to a server."""
     found: dict[str, Any] = {name: {} for name in kind.able if name in QUESTIONS.values()}
     for name in sorted(kind.able):
         capability, _, member = name.partition(".")
@@ -170,7 +170,7 @@ def capabilities_of(kind: ClientKind) -> dict[str, Any]:
 
 
 def lacks_capabilities(told: Capabilities, wanted: Capabilities) -> bool:
-    """Return True if `wanted` holds more than `told`, the capabilities that a server knows."""
+    """Return True if `wanted` holds more than `told`, the capabilities declared to a server."""
     return unite_members([told, wanted]) != unite_members([told])
 
 
@@ -181,7 +181,7 @@ RELATED_TASK = "io.modelcontextprotocol/related-task"  # MCP 2025-11-25, tasks, 
 # Task methods. A client repeats their `taskId` in the header Mcp-Name (SEP-2663, routing headers).
 TASK_METHODS = frozenset({"tasks/get", "tasks/update", "tasks/cancel"})
 
-# Capabilities outside `extensions` that announce the same: from MCP 2025-11-25, and from the Events sketch.
+# extension -> the capability that announces it, too (MCP 2025-11-25, tasks; the Events sketch)
 _MEMBERS = {TASKS: "tasks", EVENTS: "events"}
 
 

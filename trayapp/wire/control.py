@@ -24,7 +24,7 @@ SNAPSHOT = "snapshot"  # -> the object of `status --json`
 WATCH = "watch"
 BEAT = "beat"  # a notification every `beat_s` seconds, to a watcher that passed `beat_s`
 # {server?, project?, classes?, tools?: [[server, name]]} -> [row of `list --json`]; `project`: as a session in that
-# folder sees it; `tools`: of these alone
+# folder sees it; `tools`: only these
 LIST = "list"
 OFFER = "offer"  # {server, project?} -> {"version", "prompts", "resources", "templates"}: all but the tools
 NOTE = "note"  # {"text"}: a notification before an answer, one line for the user that says what the answer lacks
@@ -71,7 +71,7 @@ SECRET_DELETE = "secret_delete"  # {name} -> {"deleted"}
 CONFINE = "confine"
 # -> {"rows": [{server, kind, package, version, newest, pinned, before, error}], "unlocked": [{server, why, hint}]}
 OUTDATED = "outdated"
-# {server, to?} -> {server, package, "from", "to": None without another one, "added", "removed": [tool],
+# {server, to?} -> {server, package, "from", "to" (None if nothing is newer), "added", "removed": [tool],
 # "changed": {tool: [line]}, "error"}: the server was started once with that version
 UPDATE_TRY = "update_try"
 UPDATE_TAKE = "update_take"  # {server, to} -> {"state", "error"}: what was tried is locked, the server reconnected

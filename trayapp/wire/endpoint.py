@@ -33,7 +33,7 @@ SEND_BYTES = 4 << 20  # lets a large answer leave within a few turns of the even
 GREETING_LIMIT = 64 * 1024  # bytes; many times what a working folder and a few names take
 BACKLOG = 1024  # connections not yet accepted; beyond that, connecting to a Unix socket fails at once
 WRITE_LIMIT = 256 * 1024 * 1024  # unread bytes after which a slow reader's connection is closed
-PIPES_AFTER_S = 0.1  # counted from the first line of a session, whose first answers come before the pipes
+PIPES_AFTER_S = 0.1  # from the first line of a session; its first answers need not wait for pipes
 
 
 def write_endpoint(run: str, endpoint: Endpoint) -> None:
@@ -68,7 +68,7 @@ class Link(asyncio.Protocol):
         self._token = token
         self._pending = pending
         self._transport: asyncio.Transport | None = None
-        self._socket: asyncio.BaseTransport | None = None  # until the shim closes it for the pipes
+        self._socket: asyncio.BaseTransport | None = None  # once pipes are in use, until the shim closes it
         self._pipes: PipeTransport | None = None
         self._descriptor = -1  # for writing several buffers in one call (writev)
         self._dispatcher: FrameDispatcher | None = None
@@ -138,7 +138,7 @@ class Link(asyncio.Protocol):
             self._descriptor = pipes.writer
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Read from the pipes once the shim has closed the socket for them. Else end (asyncio.Protocol)."""
+        """Read from the pipes if the shim closed the socket for them. Otherwise end (asyncio.Protocol)."""
         if self._socket is not None and self._pipes is not None and self._dispatcher is not None:
             self._socket.close()
             self._socket = None
@@ -161,8 +161,8 @@ class Link(asyncio.Protocol):
             log.warning("Closed a connection: not enough memory for its answers")
             transport.abort()  # part of a message may have been sent
             if self._descriptor >= 0:
-                # asyncio keeps a writer that has nothing left to write, and then cannot watch the next socket of that
-                # number.
+                # asyncio keeps a writer that has nothing left to write, and then cannot watch the next socket with
+                # that descriptor.
                 asyncio.get_running_loop().remove_writer(self._descriptor)
             return
         if not self.has_room and transport.get_write_buffer_size() > WRITE_LIMIT:
@@ -263,7 +263,7 @@ class Listener:
 async def listen(run: str, accept: Accept, version: str, token: str = "", tcp: bool = USES_TCP) -> Listener:
     """Bind the local socket and publish the endpoint file. The caller holds the GatewayLock. Raises StorageError.
 
-    `token`: the secret that TCP clients send. An empty one is replaced by a new one.
+    `token`: the secret that TCP clients send. If it is empty, a random one is made.
     """
     token = token or secrets.token_urlsafe(32)
     path = ""
@@ -318,9 +318,9 @@ if sys.platform != "win32":
     import resource
 
 IDENTIFY_S = 10.0  # a client sends its first line, or the head of its first request, within milliseconds
-PLACES_MOST = 1024  # two dozen sessions that each send twenty requests at once open 500
-PART = 8  # one eighth of the process's descriptors
-BURST_PART = 4  # asyncio reads from a connection two turns after accepting it; none must be closed before that
+PLACES_MOST = 1024  # pending; two dozen sessions that each send twenty requests at once open 500
+PART = 8  # pending connections may take one eighth of the process's descriptors
+BURST_PART = 4  # one turn accepts a quarter: asyncio reads two turns later, and none may be closed before
 
 
 class PendingConnections:
@@ -340,7 +340,7 @@ class PendingConnections:
         return len(self._pending)
 
     def add(self, connection: object, end: Callable[[], None]) -> None:
-        """Add a new connection. `end` is called unless it is discarded in time."""
+        """Add a new connection. `end` closes it unless it is discarded in time, or if it must make room."""
         timer = asyncio.get_running_loop().call_later(self._limit_s, self._end, connection)
         self._pending[connection] = end, timer
         if len(self._pending) > self._most:

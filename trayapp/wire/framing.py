@@ -18,7 +18,7 @@ MAX_FRAME_BYTES = 64 * 1024 * 1024  # PRODUCT 15
 # are passed on unparsed, with the id at their head or tail replaced (1 MB: 0.14 ms spliced, 2.9 ms parsed).
 SMALL_FRAME_BYTES = 64 * 1024
 
-CHECKED_FROM = 2 << 20  # bytes; from twice this size, and at each doubling, there must be enough memory to join a frame
+CHECKED_FROM = 2 << 20  # bytes; at each doubling beyond this, check that there is memory to join the frame
 
 _HEAD = b'{"jsonrpc":"2.0","id":'  # how most servers' answers begin
 _SPACE = rb"[ \t\r]{0,8}"

@@ -17,8 +17,8 @@ from trayapp.model.late import late
 MAX_DEPTH = 1024  # orjson's own limit; the slow path must not accept more, nor depend on the caller's stack depth
 
 # orjson reads integers beyond 64 bits as floats. 18 digits always fit; anything longer takes the slow, exact path.
-# Checking every byte for such a number costs half a parse (a regular expression: five times the parse). In 19 digits,
-# every ninth byte hits two and every fourth byte four. These samples are checked first, and usually they suffice.
+# Checking every byte for such a number costs half a parse (a regular expression: five times the parse). Of 19 digits
+# in a row, every ninth byte hits two and every fourth byte four. Checking these samples first usually suffices.
 _SAMPLES = ((4, b"d" * 4), (1, b"d" * 19))
 _DIGITS = bytes(ord("d") if chr(byte).isdecimal() and byte < 128 else ord(" ") for byte in range(256))
 
@@ -124,7 +124,7 @@ def _deep_json(value: Any) -> str:
 _TOKEN = late(rb'"(?:[^"\\]|\\.)*+"|[\[\]{}]')  # strings as a whole: brackets inside them do not count
 _LONE = late("[\ud800-\udfff]")
 ENTRY_DEPTH = 3  # nesting depth of an entry in {"result": {"tools": [entry]}}
-LEVELS_MOST = 100  # of one entry; the limits for a whole message are 128 in serde_json and 200 in pydantic
+LEVELS_MOST = 100  # levels of one entry; the limits for a whole message are 128 in serde_json and 200 in pydantic
 
 
 def salvaged(frame: bytes) -> dict[str, Any] | None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from trayapp.model.errors import AlreadyRunningError, StorageError
 
-NAMED_S = 0.5  # from taking a lock until its process id is in the file, on a busy machine; on a full disk it never is
+NAMED_S = 0.5  # for a new holder to write its process id on a busy machine; on a full disk it never can
 LOOK_S = 0.01
 
 
@@ -59,7 +59,7 @@ class FileLock:
         return None
 
     def is_held(self) -> bool:
-        """Return True if a process holds it now. A lock file that cannot be opened counts as not held."""
+        """Return True if a process holds the lock now. A lock file that cannot be opened counts as not held."""
         return self.holder() is not None
 
     def holder(self) -> int | None:
@@ -74,7 +74,7 @@ class FileLock:
             os.close(descriptor)
 
     def remove(self) -> None:
-        """Release it and delete its file, if the system lets open files be deleted (Windows does not)."""
+        """Release the lock and delete its file, if the system lets open files be deleted (Windows does not)."""
         if self._descriptor is not None and self._is_there(self._descriptor):  # not another process's lock file
             with suppress(OSError):
                 self._path.unlink()

@@ -37,7 +37,7 @@ class SocketFacts(NamedTuple):
 
 
 def facts_of(here: Address, there: Address) -> SocketFacts | None:
-    """Return the facts of the IPv4 socket between two addresses; None without one, or on systems other than Linux.
+    """Return the facts of the IPv4 socket between two addresses; None if there is none, and except on Linux.
 
     It also finds an IPv6 socket that carries IPv4, and a listening one if `there` is ("0.0.0.0", 0).
     """
@@ -72,7 +72,7 @@ def answer_in(message: bytes) -> SocketFacts | None:
 
 
 def port_holder(port: int) -> int | None:
-    """Return the user who listens on that port of 127.0.0.1; None if unknown."""
+    """Return the uid of the user who listens on that port of 127.0.0.1; None if unknown."""
     facts = facts_of(("127.0.0.1", port), ("0.0.0.0", 0))
     return facts.uid if facts is not None else None
 

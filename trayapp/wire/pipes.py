@@ -107,7 +107,7 @@ class PipeTransport(asyncio.Transport):
         return len(self._unsent)
 
     def is_closing(self) -> bool:
-        """Return True once nothing more is sent (asyncio.BaseTransport)."""
+        """Return True once the pipes are closing or closed (asyncio.BaseTransport)."""
         return self._is_closing
 
     def close(self) -> None:

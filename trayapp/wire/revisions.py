@@ -60,7 +60,7 @@ _OTHER_VALUE = re.compile(rb'"structuredContent"\s*:\s*[^{\s]')
 
 
 def has_envelope(params: Any) -> bool:
-    """Return True if a request is one of 2026-07-28, or claims to be."""
+    """Return True if a request has an envelope of 2026-07-28, valid or not."""
     meta = params.get("_meta") if isinstance(params, dict) else None
     return isinstance(meta, dict) and PROTOCOL_VERSION in meta
 
@@ -221,7 +221,7 @@ def error_as_older(reply: Reply) -> Reply:
 
 
 def asks_for_input(reply: Reply) -> bool:
-    """Return True if a 2026-07-28 server's answer is `input_required`. It parses only if that text occurs."""
+    """Return True if a 2026-07-28 server's answer is `input_required`. It is parsed only if that text occurs."""
     if reply.frame and b'"input_required"' not in reply.frame:
         return False
     result = reply.message.get("result")

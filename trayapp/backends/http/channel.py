@@ -1,6 +1,6 @@
 """Channel over HTTP: each outgoing message is a POST; messages in responses and event streams come in as frames.
 
-Here are the order of sending, refusals, and the limits of times and sizes. The exchange of each transport is in
+This module has the order of sending, refusals, and the limits on time and size. The exchange of each transport is in
 `streamable` and `sse`. An error ends its own request; the connection ends with a lost session, a server that cannot be
 reached, or a refused authorization.
 """
@@ -70,7 +70,7 @@ DRAIN_S = 1.0  # how long the other requests of a lost session may take to get t
 REDIRECTS = 3  # within the same origin, as `/mcp` to `/mcp/`
 TAKEN_S = 5.0  # for a server to accept a notification; a healthy one does in milliseconds
 NOTICES_MOST = 1000  # notifications that wait for a server that accepts none; more are dropped
-LARGE = 1 << 20  # bytes: in a longer body the answer is not searched for
+LARGE = 1 << 20  # bytes; a longer body is not searched for the answer
 EVENTS = {"accept": "text/event-stream", "cache-control": "no-store"}  # the headers of a GET for an event stream
 SESSION = "mcp-session-id"
 SESSION_LOST = "The server ended the session"
@@ -87,7 +87,7 @@ class _PostChannel:
 
 
 class Posted(NamedTuple):
-    """The response to a message that the server took. `body`: that of a JSON response, None for any other."""
+    """The response to a message that the server accepted. `body` is the body of a JSON response, otherwise None."""
 
     response: httpx2.Response
     body: bytes | None
@@ -107,7 +107,7 @@ class HttpChannel(FrameDispatcher, ABC):
         super().__init__(self._enqueue, peer=launch.server)
         self.server = launch.server
         self.refusal = refusal
-        self.session = ""  # its id, while the server knows it
+        self.session = ""  # the session id, while the server knows it
         self._url = launch.url
         self._client = client
         self._tasks = tasks
@@ -117,7 +117,7 @@ class HttpChannel(FrameDispatcher, ABC):
         self._notices: deque[tuple[bytes, dict[str, Any], str]] = deque()
         self._posts: dict[int, _PostChannel] = {}
         self._idle = anyio.Event()
-        self._busy_until = 0.0  # monotonic seconds: the server asked not to be called before
+        self._busy_until = 0.0  # monotonic seconds; the server asked not to be called earlier
 
     @property
     def closed_error(self) -> RpcError:
@@ -181,7 +181,7 @@ class HttpChannel(FrameDispatcher, ABC):
         self.take(text)
 
     def take_answer(self, request_id: int, body: bytes) -> None:
-        """Handle a JSON response to a request, repaired if it is not a valid answer. The request then has an answer."""
+        """Handle the JSON response to a request, repaired if it is not a valid answer. It always ends the request."""
         if len(body) <= LARGE and (answer := find_answer(body, request_id, f"The answer of {self.server}")) is not None:
             body = dumps(answer)
         self.take_text(body)
@@ -228,7 +228,7 @@ class HttpChannel(FrameDispatcher, ABC):
                     self._tasks.start_soon(self._send_notices)
 
     def _ends_response(self, message: dict[str, Any], protocol: str) -> bool:
-        """Return True if closing the response cancels the request, as in 2026-07-28, and close it."""
+        """Close the response of a cancelled request. Return False if its revision cancels by a notification instead."""
         cancelled = self._posts.get(own_id(message["params"].get("requestId")) or 0)  # none of our ids is 0
         is_modern = cancelled.modern if cancelled is not None else protocol in MODERN_VERSIONS
         if cancelled is not None and is_modern:
@@ -247,7 +247,7 @@ class HttpChannel(FrameDispatcher, ABC):
             await self._tell_quietly(frame, message, protocol)
 
     async def _tell_quietly(self, frame: bytes, message: dict[str, Any], protocol: str) -> None:
-        """Send a message that has no answer. A failure is in `refusal`."""
+        """Send a message that has no answer. A failure is only recorded in `refusal`."""
         with suppress(httpx2.HTTPError, RpcError):
             await self._tell(frame, message, protocol)
 
@@ -287,9 +287,9 @@ class HttpChannel(FrameDispatcher, ABC):
     async def post(
         self, frame: bytes, headers: dict[str, str], url: httpx2.URL | None = None, request_id: int | None = None
     ) -> AsyncIterator[Posted]:
-        """Post a message and yield the response of a server that takes it.
+        """Post a message and yield the response once the server has accepted it.
 
-        `request_id`: of a request. Raises RpcError for a server that refuses the message or cannot be reached.
+        `request_id` is given for a request. Raises RpcError if the server refuses the message or cannot be reached.
         """
         if (left_s := self._busy_until - time.monotonic()) > 0:
             raise RpcError(INTERNAL_ERROR, f"{self.server} {_busy(left_s)}")
@@ -337,7 +337,7 @@ class HttpChannel(FrameDispatcher, ABC):
         return not_sent
 
     def _refusal_of(self, response: httpx2.Response, body: bytes | None, request_id: int | None) -> RpcError:
-        """Record an error status and return the server's own error, or one in words."""
+        """Record an error status and return the server's own error, or one that explains the status."""
         status, headers, refusal = response.status_code, response.headers, self.refusal
         refusal.status, refusal.retry_after_s = status, retry_after_s(headers.get("retry-after"))
         if refusal.asks_to_wait and refusal.retry_after_s:
@@ -421,7 +421,7 @@ class SignedTransport(httpx2.AsyncHTTPTransport):
 
 @asynccontextmanager
 async def http_client(launch: HttpLaunch, signer: RequestSigner | None) -> AsyncIterator[httpx2.AsyncClient]:
-    """Yield the client for a server's address. Loading the certificates takes 20 ms or more, in a thread."""
+    """Yield the client for a server's address. The certificates are loaded in a thread, in 20 ms or more."""
     trust = NOBODY
     if not launch.url.lower().startswith("http://"):
         trust = await anyio.to_thread.run_sync(httpx2.create_ssl_context)
@@ -436,7 +436,7 @@ def signs_of_life() -> list[tuple[int, int, int]]:
     tcp, ms = socket.IPPROTO_TCP, 1000
     wanted = [
         ("TCP_KEEPIDLE", SILENT_S),
-        ("TCP_KEEPALIVE", SILENT_S),  # what macOS calls it
+        ("TCP_KEEPALIVE", SILENT_S),  # its name on macOS
         ("TCP_KEEPINTVL", ASK_AGAIN_S),
         ("TCP_KEEPCNT", QUESTIONS),
         ("TCP_USER_TIMEOUT", (SILENT_S + QUESTIONS * ASK_AGAIN_S) * ms),  # for data that was sent but not acknowledged

@@ -28,7 +28,7 @@ _NO_SESSION = re.compile(
     r"|\bsession\b.{0,60}\b(?:not found|not exist|expired|unknown|invalid|not initialized|terminated)\b",
     re.IGNORECASE | re.DOTALL,
 )
-# The TypeScript SDK's transport says so after a restart, before it looks at the request
+# The TypeScript SDK's transport answers this after a restart, before it looks at the request
 _NOT_INITIALIZED = re.compile(r"\bnot (?:yet )?(?:been )?initiali[sz]ed\b|\bbefore initiali[sz]ation\b", re.IGNORECASE)
 
 
@@ -137,10 +137,10 @@ class EventLines(httpx2.AsyncByteStream):
 def session_is_lost(status: int, body: bytes | None) -> bool:
     """Return True if the response to a request with a session id says that the server has forgotten the session.
 
-    `body`: that of a JSON response. The sign is a 404 (MCP transports, session management) or a 400 with an error in
-    words. Servers that follow the first examples of the TypeScript SDK send the latter. With 200, only an error without
-    a request id counts: a call's own error means that the call was made. A 400 that says "not initialized" means that
-    the server restarted: it cannot have executed anything.
+    `body` is the body of a JSON response. The sign is a 404 (MCP transports, session management) or a 400 with an error
+    in words. Servers that follow the first examples of the TypeScript SDK send the latter. With 200, only an error
+    without a request id counts: a call's own error means that the call was made. A 400 that says "not initialized"
+    means that the server restarted: it cannot have executed anything.
     """
     if status == 404:
         return True

@@ -48,7 +48,7 @@ class SseChannel(HttpChannel):
     async def _ask(self, request_id: int, frame: bytes, message: dict[str, Any], protocol: str) -> None:
         try:
             await self._tell(frame, message, protocol)
-        except RpcError as error:  # whatever the server says: it did not take the message
+        except RpcError as error:  # whatever the error, the server did not take the message
             raise RpcError(CONNECTION_CLOSED, error.message, error.data) from None
 
     async def _tell(self, frame: bytes, message: dict[str, Any], protocol: str) -> None:

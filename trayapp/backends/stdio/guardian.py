@@ -30,7 +30,7 @@ ENDED = " ended"  # after the mark, in the line that removes a server; a mark co
 REGISTRY = ("backends-", ".tsv")  # file name of a gateway's registry, with the gateway's mark in between
 
 Identity = tuple[int, str]  # process id and start time: a reused id has another start time
-Kin = tuple[Identity, str]  # a server's first process and the mark of all its descendants; "...-" is a prefix
+Kin = tuple[Identity, str]  # a server's first process and the mark of its descendants; a mark ending in "-" is a prefix
 NOBODY: Identity = (0, "")
 
 
@@ -123,7 +123,7 @@ def reap(registry: str) -> None:
 
 
 def end(kin: list[Kin], patience_s: float) -> None:
-    """Wait `patience_s` for all to end by themselves, then send the rest SIGTERM and, after 2 s, SIGKILL."""
+    """Wait up to `patience_s` seconds for the processes to end. Then send the rest SIGTERM and, after 2 s, SIGKILL."""
     members = family(kin) if patience_s else []
     _wait_until_none_alive(members, patience_s)
     for number, seconds in ((signal.SIGTERM, GRACE_S), *[(signal.SIGKILL, KILL_S)] * KILL_ROUNDS):

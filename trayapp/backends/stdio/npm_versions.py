@@ -138,7 +138,7 @@ class _PartialVersion:
         self.lowest = Version(major, minor, patch, pre)
 
     def comparators(self, operator: str) -> list[Comparator]:
-        """Return the comparators that `operator` before this version means."""
+        """Return the comparators that `operator` followed by this version stands for."""
         if operator in ("^", "~", "~>"):
             fixed = 2  # how many of the leading numbers must not change
             if operator == "^":
@@ -162,6 +162,6 @@ class _PartialVersion:
         return [Comparator(">=", self.lowest), Comparator("<", self._after(fixed))] if fixed else []
 
     def _after(self, fixed: int) -> Version:
-        """Return the lowest version, prereleases included, above all with the same leading `fixed` numbers."""
+        """Return the lowest version, prereleases included, above all that share the first `fixed` numbers."""
         numbers = [*self.lowest.numbers[: fixed - 1], self.lowest.numbers[fixed - 1] + 1, 0, 0][:3]
         return Version(numbers[0], numbers[1], numbers[2], ("0",))

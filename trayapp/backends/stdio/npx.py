@@ -2,8 +2,8 @@
 
 On any doubt the result is None, and the command runs as written. Functions block on small files; callers use a thread.
 
-Decided: an exact version must be the cached one, and a range must contain it. No version takes what npx cached for the
-package without a version. For a tag (`latest`), npm decides once a day; within that day the version it cached runs.
+Decided: an exact version must be the cached one, and a range must contain it. A request without a version runs what npx
+cached for such a request. For a tag (`latest`), npm decides once a day; within that day the version it cached runs.
 
 Of npm's cache, only a bounded number of small regular files is read. Source: npm's libnpmexec (folder `_npx/HASH`, the
 hash of the requested packages; `_npx.packages` in its package.json).
@@ -50,8 +50,8 @@ _tags_change = threading.Lock()  # several servers may start at once, each in it
 class NpxRequest:
     """A use of npx. `words` is the package as written; `bin` the program named, or None for the package's default.
 
-    `beside`: further packages, as written. `passed`: the options that decide which release it is. `plain`: nothing is
-    written but the package and a yes.
+    `beside`: further packages, as written. `passed`: the options that decide which release npm takes. `plain`: there
+    are no options but `-p` and `-y`.
     """
 
     words: str
@@ -104,7 +104,7 @@ def resolve_npx(
 
 
 def cached_version(request: NpxRequest, env: Mapping[str, str]) -> str | None:
-    """Return the version that npx would take from its cache without asking npm, None without one."""
+    """Return the version that npx would run from its cache without asking npm, or None."""
     if request.tag is not None or request.beside or request.passed:
         return None
     home = Path(env["HOME"]) if env.get("HOME") else Path.home()
@@ -147,7 +147,7 @@ _NPM = replace(_NPX, values=_NPX.values - {"-p"})  # npm's `-p` has another mean
 
 
 def read_request(argv: tuple[str, ...]) -> NpxRequest | None:
-    """Return the package that a command line of npx or npm exec asks for, None if it asks for none.
+    """Return the package that a command line of npx or npm exec asks for, or None if it asks for none.
 
     Raises UncertainError.
     """
@@ -161,7 +161,7 @@ def read_request(argv: tuple[str, ...]) -> NpxRequest | None:
 
 
 def _read_npm(words: tuple[str, ...]) -> NpxRequest | None:
-    """Read the words after `npm`. It takes its options from everywhere before a `--`."""
+    """Read the words after `npm`, which accepts options anywhere before a `--`."""
     end = words.index("--") if "--" in words else len(words)
     head, rest, found = words[:end], words[:end], list[tuple[str, str]]()
     names: tuple[str, ...] = ()
@@ -182,7 +182,7 @@ def _read_npm(words: tuple[str, ...]) -> NpxRequest | None:
 def _request(
     before: tuple[str, ...], found: list[tuple[str, str]], rest: tuple[str, ...], *, plain: bool
 ) -> NpxRequest | None:
-    """Return the package that options and words ask for. `before`: the words that have the options."""
+    """Return the package that options and words ask for. `before`: the words that hold the options."""
     for name, value in found:
         if name in _LOCAL_ONLY or (name in ("-y", "--yes") and value not in ("", "true")):
             raise UncertainError(f"the copy that is installed here ({name})", is_local=True)
@@ -217,7 +217,7 @@ def _request(
 
 
 def package_of(words: str) -> tuple[str, str | None] | None:
-    """Return a package of the registry and what is wanted of it, None if the words name something else."""
+    """Return a registry package's name, and the version, range or tag or None. None: the words are something else."""
     found = _WORDS.fullmatch(words)
     wanted = found["wanted"] if found else None
     if found is None or not (wanted is None or is_range(wanted) or _TAG.fullmatch(wanted)):
@@ -249,7 +249,7 @@ def _in_project(request: NpxRequest, home: Path, cwd: Path) -> bool:
 
 
 def _installed(request: NpxRequest, settings: Mapping[str, str], env: Mapping[str, str], home: Path) -> bool:
-    """Return True if the package or a program of its name is, or may be, installed globally. `-p` ignores those."""
+    """Return True if the package or a program of its name is, or may be, installed globally. `-p` ignores both."""
     if request.bin is not None:
         return False
     places = (f"lib/node_modules/{request.package}", f"node_modules/{request.package}", f"bin/{request.words}")
@@ -311,7 +311,7 @@ def _best(request: NpxRequest, npx: Path) -> CachedPackage | None:
 
 
 def _fit(request: NpxRequest, copy: CachedPackage) -> int | None:
-    """Return how well the words for which the copy was made match the request, or None if npm would make a new copy."""
+    """Return how well (0 to 2) a copy was made for the words of the request, or None if npm would make a new one."""
     if copy.hashed or copy.asked is None:
         return 2 if copy.hashed else 0
     if request.words in copy.asked:
@@ -413,7 +413,7 @@ def copies(npx: Path, package: str, words: str) -> Iterator[CachedPackage]:
 
 
 def _entries(npx: Path, but: str) -> Iterator[str]:
-    """Yield the folders' names. They are read only on demand: usually there is a copy for the exact words."""
+    """Yield the folder names in `npx` except `but`. Read on demand: usually there is a copy for the exact words."""
     try:
         with os.scandir(npx) as found:
             names = [entry.name for entry in islice(found, ENTRIES_MOST) if entry.name != but]
@@ -518,7 +518,10 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
 
 
 def read_small(path: Path, limit: int, *, cut: bool = False) -> bytes | None:
-    """Return a regular file's bytes; for one over `limit`, None, or its beginning with `cut`. Never block on a pipe."""
+    """Return the bytes of a regular file, or None if it cannot be read. Never block on a pipe.
+
+    For a file over `limit` bytes, return None, or with `cut` its first `limit` bytes.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except (OSError, ValueError):

@@ -35,7 +35,7 @@ class ProcessTracker(Protocol):
         """Return environment variables for one server process, with a value unique to it."""
 
     def spawning(self, environment: dict[str, str]) -> AbstractContextManager[None]:
-        """Return a context in which to spawn the process with those variables. Spawn at once, and nothing else."""
+        """Return a context in which to spawn the process with those variables, and only that, without awaiting."""
 
     def adopt(self, pid: int, environment: dict[str, str]) -> None:
         """Record that a server process was spawned with those variables."""
@@ -111,7 +111,7 @@ class PosixTracker:
             pipe.close()
 
     def _note(self, line: str, spent: int = 0) -> None:
-        """Append a line to the registry: the cost of starting one server must not grow with their number."""
+        """Append a line to the registry. It is rarely rewritten, so that a start costs the same with many servers."""
         with self._writing:
             self._spent += spent
             try:

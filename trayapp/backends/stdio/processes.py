@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 STOP_GRACE_S = 2.0  # a server gets this long after its stdin closed, and again after SIGTERM (MCP lifecycle, shutdown)
 EXIT_CODE_WAIT_S = 0.3  # stdout closes a moment before the exit code is known
-TAIL_LINES = 64  # more than a private key has: the lines before identify a line of a key
+TAIL_LINES = 64  # more than a private key has: its lines are recognized only after its first
 TAIL_LINE_CHARS = 400
 TAIL_LINE_KEPT = 10 * TAIL_LINE_CHARS  # a secret cut in two would not be recognized; what is cut off is not shown
 _WINDOWS = sys.platform == "win32"
@@ -139,7 +139,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
     async def stop(self) -> None:
         """Close stdin, wait up to 2 s, send SIGTERM to the group, wait up to 2 s, send SIGKILL to the group.
 
-        Return when no process of the group is left.
+        Return when the process has exited, or 2 s after SIGKILL.
         """
         assert self._transport is not None
         if self._stdin is not None:

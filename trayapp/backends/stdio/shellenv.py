@@ -84,7 +84,7 @@ class Environment(dict[str, str]):
 
 
 def merged(own: Mapping[str, str], shell: Mapping[str, str]) -> dict[str, str]:
-    """Merge the shell's variables into our own: its PATH before ours, and of its other variables the listed ones.
+    """Merge the shell's variables into our own: its PATH before ours, and others that _TAKEN lists.
 
     Pure. Except for PATH, our own variables never change.
     """

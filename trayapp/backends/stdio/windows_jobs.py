@@ -1,4 +1,4 @@
-"""Windows job objects: one for each server. It ends the server with all descendants, at the latest with the gateway.
+"""Windows job objects, one for each server: they end it with all its descendants, at the latest with the gateway.
 
 `kernel32` is passed in, so that the calls can be tested on any system.
 """
@@ -59,7 +59,7 @@ class ExtendedLimits(ctypes.Structure):
 
 
 class JobTracker:
-    """A ProcessTracker (see orphans) with one job a server. Processes that a process in a job starts belong to the job.
+    """A ProcessTracker (see orphans) with one job per server. Child processes belong to the job of their parent.
 
     The system closes a killed gateway's handles. Closing a job's last handle ends all processes in it.
     """

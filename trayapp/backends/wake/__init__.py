@@ -6,4 +6,4 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 OnWake = Callable[[str], None]
-Witness = Callable[[OnWake], Coroutine[Any, Any, None]]  # reports each sign, with the reason; returns when it cannot
+Witness = Callable[[OnWake], Coroutine[Any, Any, None]]  # reports the reason for each sign; returns if it cannot watch
