@@ -1,6 +1,6 @@
 """Route MCP extensions to any number of servers: tasks, skills, events, Apps, and unknown ones.
 
-What a server hands out (a task's id, a skill's address, an event's name) leads back to that server, because it names
-the server. So it outlives the gateway. wire/capabilities says which revision of each is followed. Never here: which
-servers run, what is held back, sessions.
+The id of a task, the address of a skill and the name of an event lead back to their server, even after the gateway
+restarts. wire/capabilities names the followed revision of each extension. Never here: which servers run, what is held
+back, sessions.
 """

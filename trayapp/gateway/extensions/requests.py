@@ -48,7 +48,7 @@ Listen = Callable[[dict[str, Any]], Awaitable[None]]  # receives the honored par
 
 
 class ExtensionSession(TaskSession, Protocol):
-    """Client session, as its requests of extensions need it."""
+    """Client session with what its requests of extensions need."""
 
     def present(self, server: str) -> Connection:
         """Return the connection that a call would use, without starting one. Raises ServerNotFoundError."""
@@ -61,7 +61,7 @@ class ExtensionSession(TaskSession, Protocol):
 
 
 class ExtensionSender(Protocol):
-    """Send requests of one session to servers."""
+    """Sender of one session's requests to servers."""
 
     @property
     def session(self) -> ExtensionSession:
@@ -88,8 +88,9 @@ class ExtensionRequests:
         self._streams = streams
 
     def work_of(self, request: Request) -> Work:
-        """Return the work that answers the request. Raises RpcError, MultiMcpError if no server can. A gateway that has
-        just started may not know its servers well enough to decide.
+        """Return the work that answers the request. Raises RpcError, MultiMcpError if no server can answer.
+
+        While servers have yet to list what they have, the work chooses the server, and then raises these errors.
         """
         seen, unmet = self._session.seen, unmet_server(self._session.seen, request)
         if unmet is not None or seen.view.first_list_delay.may_grow:
@@ -97,7 +98,7 @@ class ExtensionRequests:
         return self._work_of(request)
 
     async def _work_later(self, request: Request, unmet: str | None) -> None:
-        """Answer the request once the server that it names is known, or if it names none, once all are."""
+        """Answer the request once the server that it names has listed its tools, or all have, if it names none."""
         if unmet is not None:
             await self._session.seen.meet(unmet)
         else:
@@ -132,8 +133,8 @@ class ExtensionRequests:
         self._sending.send_on(request.with_params(to.params), connection, finish)
 
     async def _send_of_task(self, request: Request, to: Destination) -> None:
-        """Send a request for a task to the process that has it. Raises RpcError if that process has ended, and the
-        server has another task under the same id now.
+        """Send a request for a task to the process that has it. Raises RpcError if that process has ended and the
+        server now has another task with the same id.
         """
         session, handles = self._session, self._session.task_handles
         handle, own = str((request.params or {}).get("taskId")), str(to.params["taskId"])
@@ -148,7 +149,7 @@ class ExtensionRequests:
         if not is_certain and request.method != "tasks/get":
             live = await connection.ensure()
             about = live.peer.stamped({"taskId": own}, session.client.capabilities)
-            connection.in_flight += 1  # must not be closed as unused
+            connection.in_flight += 1  # must not be closed as idle
             try:
                 found = await live.channel.send_raw_request("tasks/get", about)
             finally:
@@ -173,7 +174,7 @@ class ExtensionRequests:
         self._sending.send_on(request.with_params({**to.params, "taskId": own}), connection, finish)
 
     def eyes(self, server: str, request: Request, connection: Connection) -> Finishing | None:
-        """Return the function that inspects a skill's file for its reader; None for any other resource."""
+        """Return the finish that inspects a skill's file which a client reads; None for any other resource."""
         seen = self._session.seen
         files, uri = seen.exposure.catalog.skill_files, str((request.params or {}).get("uri"))
         if (server, uri) not in files:
@@ -182,7 +183,7 @@ class ExtensionRequests:
         return SkillFile(uri, files[server, uri], seen.view.config.settings, changed)
 
     async def listen(self, request_id: RequestId, handles: list[str], listen: Listen) -> None:
-        """Serve a subscriptions/listen that names tasks. `listen` serves the rest of it. Raises RpcError."""
+        """Serve a subscriptions/listen that names tasks. `listen` serves its other subscriptions. Raises RpcError."""
         session = self._session
         if not declares(session.client.capabilities, TASKS):
             raise RpcError(MISSING_CAPABILITY, "Missing required client capability", NEEDS_TASKS)
@@ -231,7 +232,7 @@ class ExtensionRequests:
     # -- lists ---------------------------------------------------------------------------------------------------
 
     async def _list(self, request: Request) -> None:
-        """Answer with the lists of all servers. Ask running servers again: skills change without notice."""
+        """Answer with the lists of all servers. Ask running servers for skills again: these change without notice."""
         session, extension = self._session, LISTED[request.method]
         if extension == SKILLS:
             async with anyio.create_task_group() as tasks:
@@ -292,11 +293,11 @@ class ExtensionRequests:
 
 
 class SkillFile:
-    """Finish of one reading of a skill's file: unapproved content and hidden text wait for the user.
+    """Finish of the answer to reading a skill's file: unapproved content and hidden text are held back.
 
     A skill's entry is inspected like a tool's definition (exposure/approvals). Its files are not read ahead of need
-    (SEP-2640, lazy retrieval), so each is inspected when a client reads it. `digest`: of the file that the entry lists,
-    None if it lists none. `changed` is called when the file differs, so that the entry is requested again.
+    (SEP-2640, lazy retrieval), so each is inspected when a client reads it. `digest`: the file's, as listed in the
+    entry, or None. `changed` is called when the file differs, so that the entry is requested again.
     """
 
     def __init__(self, uri: str, digest: str | None, settings: Settings, changed: Callable[[], None]) -> None:
@@ -333,7 +334,7 @@ class SkillFile:
 
 
 class SkillEntry:
-    """Finish of skills/get for a skill that its server does not list, and that has not been inspected yet."""
+    """Finish of skills/get: inspects the skill, which its server need not have listed."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings

@@ -1,9 +1,9 @@
 """Make the addresses and handles in a server's results lead back to that server.
 
 A server that keeps its tasks in memory may count them from 1 in each of its processes. So the server's own id alone
-does not name a task: a session may use several processes of one server, and a process may end, also with the gateway.
-A handle therefore contains the server's name, a checksum of the task's time of creation, and a number if two of these
-are equal: multi-mcp://NAME%00CHECKSUM/ID.
+does not identify a task: a session may use several processes of one server, and a process may end, also with the
+gateway. A handle therefore contains the server's name, a checksum of the task's time of creation, and a number if$
+another task has the same ones and the same id: multi-mcp://NAME%00CHECKSUM/ID.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from trayapp.gateway.exposure.exposure import Exposure
 from trayapp.wire.capabilities import RELATED_TASK, TASKS, announces
 from trayapp.wire.messages import Reply
 
-ENDED = frozenset({"completed", "failed", "cancelled"})  # states of tasks
-TASK_MOST_S = 24 * 3600.0  # of which nothing is heard
+ENDED = frozenset({"completed", "failed", "cancelled"})  # states of a task that has ended
+TASK_MOST_S = 24 * 3600.0  # a task counts as in progress for this long after its last report, at most
 HANDLES_MOST = 10_000  # tasks of one session
 _HANDLE = re.compile(rf"({SCHEME}[^/]*?)%00([0-9a-f]*)(?:-[0-9]+)?(/.+)", re.DOTALL)  # no name holds the character 0
 
 
 class KnownTask(NamedTuple):
-    """A task of a session: where it is, and its id there."""
+    """Task of a session: the connection that it was last reported on, and its id at the server."""
 
     connection: Connection
     live: Live | None
@@ -36,18 +36,18 @@ class KnownTask(NamedTuple):
 
 
 class TaskHandles:
-    """The tasks of one session by their handles, oldest first."""
+    """Tasks of one session by their handles, oldest first."""
 
     def __init__(self) -> None:
         self._known: dict[str, KnownTask] = {}
-        self._handles: dict[tuple[Any, str], str] = {}  # by the channel to its process, and its id there
+        self._handles: dict[tuple[Any, str], str] = {}  # (channel to the task's process, its id there) -> handle
 
     def get(self, handle: str) -> KnownTask | None:
         """Return the task with that handle, None if the session has not heard of it from this gateway."""
         return self._known.get(handle)
 
     def note(self, handle: str, connection: Connection, own: str) -> None:
-        """Note that a server has a task, under its own id there."""
+        """Record the connection of a task, and its id at the server."""
         if handle not in self._known and len(self._known) >= HANDLES_MOST:
             oldest = self._known.pop(next(iter(self._known)))
             self._handles.pop((oldest.live and oldest.live.channel, oldest.own), None)
@@ -55,7 +55,7 @@ class TaskHandles:
         self._handles[connection.live and connection.live.channel, own] = handle
 
     def give(self, server: str, connection: Connection, task: dict[str, Any]) -> str:
-        """Return the handle of a task that a server has reported to the session, and note it."""
+        """Return the handle of a task that a server has reported to the session, and record the task."""
         handle = self.find(server, connection, task)
         if handle is None:
             handle, number = handle_of(server, task), 1
@@ -67,13 +67,13 @@ class TaskHandles:
         return handle
 
     def find(self, server: str, connection: Connection, task: dict[str, Any]) -> str | None:
-        """Return the handle of a task of which a server tells, None if the session does not have it."""
+        """Return the handle of a task that a server reports; None if the session does not have that task."""
         handle = self._handles.get((connection.live and connection.live.channel, task["taskId"]))
         if handle is None and tag_of(task):
             handle = handle_of(server, task)
             known = self._known.get(handle)
             if known is None or known.connection is not connection:
-                return None  # otherwise the server has kept the task over its restart
+                return None  # otherwise, the server kept the task through its restart
         return handle
 
     def of_server(self, server: str) -> dict[str, KnownTask]:
@@ -94,19 +94,21 @@ def handle_of(server: str, task: dict[str, Any], number: int = 1) -> str:
 
 
 def split_handle(handle: str) -> tuple[tuple[str, str] | None, str]:
-    """Return the server and its own id in a handle, None if the gateway did not make it, and its checksum, if any."""
+    """Return `((server, its own id), checksum)`: None for the pair if the gateway did not make the handle, "" if it has no
+    checksum.
+    """
     found = _HANDLE.fullmatch(handle)
     return (split_prefixed(found[1] + found[3]), found[2]) if found is not None else (split_prefixed(handle), "")
 
 
 def is_of(handle: str, server: str) -> bool:
-    """Return True if that handle is one of a server's tasks."""
+    """Return True if the handle belongs to a task of the server."""
     place = split_handle(handle)[0]
     return place is not None and place[0] == server
 
 
 class ServerResult:
-    """Results of one server in the form that its clients can use. Most pass unread: few servers need changes."""
+    """Finish that puts results of one server into the form that clients can use. Most results pass unread."""
 
     __slots__ = ("_handles", "_renames", "_seen", "_server", "tasks")
 
@@ -126,7 +128,7 @@ class ServerResult:
         self._handles = handles
 
     def noting(self, handles: TaskHandles, connection: Connection) -> ServerResult:
-        """Return the same for one session and connection. `handles` records each task that the session has seen."""
+        """Return this finish for one session and connection. `handles` records each task that the session has seen."""
         if not self.tasks:
             return self
         return ServerResult(self._seen, self._server, renames=self._renames, tasks=True, handles=(handles, connection))

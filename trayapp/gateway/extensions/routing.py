@@ -1,5 +1,5 @@
-"""Choose which capabilities of servers to announce: those that can be routed. Find the server for a request outside the
-core protocol: an extension's, or one with an unknown method.
+"""Announce those capabilities of servers that can be routed. Find the server for a request outside the core protocol:
+one of an extension, or with an unknown method.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Destination(NamedTuple):
 
 
 def destination(seen: SessionView, request: Request, *, modern: bool) -> Destination:
-    """Return the destination of a request. Raises MultiMcpError, RpcError. `modern`: of a client of 2026-07-28."""
+    """Return the destination of a request. Raises MultiMcpError, RpcError. `modern`: from a client of 2026-07-28."""
     method, params = request.method, request.params or {}
     if method in (TASK_METHODS if modern else OLDER_TASK_METHODS):
         require(seen, TASKS, method)
@@ -108,15 +108,16 @@ def destination(seen: SessionView, request: Request, *, modern: bool) -> Destina
 
 
 def unmet_server(seen: SessionView, request: Request) -> str | None:
-    """Return the server that a handle in the params names if it has not been asked yet; otherwise None."""
+    """Return the first server that a handle in the params names and whose tools are unknown; None if there is none."""
     values = (request.params or {}).values()
     named = [found[0] for value in values if (found := _handle(value)) is not None]
     return next((name for name in named if name in seen.missing()), None)
 
 
 def task_place(seen: SessionView, handle: str) -> tuple[str, str]:
-    """Return the server of a task and its own id there. Raises RpcError for a handle of no known server. A handle that
-    the gateway did not make may predate it: it belongs to the only server with tasks.
+    """Return the server of a task, and the task's id there. Raises RpcError if the server is unknown.
+
+    A handle that names no server may be older than the gateway: it belongs to the only server with tasks.
     """
     able = servers_with(seen.exposure, TASKS)
     found = split_handle(handle)[0]
@@ -129,7 +130,7 @@ def task_place(seen: SessionView, handle: str) -> tuple[str, str]:
 
 
 def _skill_place(seen: SessionView, uri: str) -> tuple[str, str]:
-    """Return the server of a skill's file or folder, and its own URI there. Raises MultiMcpError, RpcError."""
+    """Return the server of a skill's file or folder, and the URI there. Raises MultiMcpError, RpcError."""
     able = servers_with(seen.exposure, SKILLS)
     try:
         server, own = seen.resource(uri)
@@ -156,7 +157,7 @@ def _of_event(seen: SessionView, method: str, params: dict[str, Any]) -> Destina
 
 
 def event_finish(own: str, exposed: str) -> Callable[[Reply], Reply]:
-    """Return the finish that restores the name that clients know in an answer to events/poll."""
+    """Return the finish that puts the name that clients know into an answer to events/poll."""
 
     def finish(reply: Reply) -> Reply:
         result = reply.message.get("result")
@@ -168,7 +169,7 @@ def event_finish(own: str, exposed: str) -> Callable[[Reply], Reply]:
 
 
 def named_event(event: Any, own: str, exposed: str) -> Any:
-    """Return an event's occurrence under the name that clients know."""
+    """Return an occurrence of an event, with the name that clients know."""
     return {**event, "name": exposed} if isinstance(event, dict) and event.get("name") == own else event
 
 
@@ -231,7 +232,7 @@ def require(seen: SessionView, extension: str, method: str) -> None:
 
 
 def task_ids(params: dict[str, Any]) -> list[str]:
-    """Return the ids of the tasks that a subscriptions/listen names."""
+    """Return the task ids in the params of a subscriptions/listen."""
     wanted = params.get("notifications")
     found = wanted.get("taskIds") if isinstance(wanted, dict) else None
     return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []

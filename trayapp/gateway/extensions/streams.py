@@ -1,4 +1,4 @@
-"""Pass servers' notifications of tasks and events to the session that asked for them, under its own names and ids."""
+"""Pass servers' notifications of tasks and events to the session that asked for them, with names and ids it knows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from trayapp.gateway.scopes.session_view import SessionView
 from trayapp.wire.messages import Call, Channel, Params, Reply, Request, RequestId
 from trayapp.wire.revisions import SUBSCRIPTION_ID
 
-TASK_TOLD = "notifications/tasks"  # SEP-2663: of a task that a subscriptions/listen names
+TASK_TOLD = "notifications/tasks"  # SEP-2663: about a task that a subscriptions/listen names
 OLDER_TASK_TOLD = "notifications/tasks/status"  # MCP 2025-11-25
 EVENTS_TOLD = "notifications/events/"
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
@@ -36,17 +36,17 @@ class TaskSession(AskingSession, Protocol):
 
 
 class TaskListening:
-    """Listening request of a client as one of its servers gets it: for that server's tasks (a wire.messages.Call)."""
+    """Part of a client's subscriptions/listen that one server gets, for its own tasks (a wire.messages.Call)."""
 
     def __init__(self, session: AskingSession, request_id: RequestId, result: ServerResult) -> None:
         self.session = session
         self._request_id = request_id
         self._result = result
-        self.settled = anyio.Event()  # set once the server reports, or never will
+        self.settled = anyio.Event()  # set when the server acknowledges the request or ends it
         self.error: Any = None
 
     def answered(self, reply: Reply) -> None:
-        """Note the end of the request. The client is not told: its own request concerns other servers, too."""
+        """Record the end of the request. The client gets no answer: its own request may concern other servers, too."""
         self.error = reply.message.get("error")
         self.settled.set()
 
@@ -54,7 +54,7 @@ class TaskListening:
         """Ignore the progress."""
 
     def tell(self, params: dict[str, Any]) -> None:
-        """Pass its server's report on a task to the client."""
+        """Pass the server's report on a task to the client."""
         meta = {**(params.get("_meta") or {}), SUBSCRIPTION_ID: self._request_id}
         self.session.notify(TASK_TOLD, {**self._result.changed(params), "_meta": meta}, self._request_id)
 
@@ -87,7 +87,7 @@ class Streams:
         self._listening[live.channel, number] = listening
 
     def drop(self, live: Live, number: int) -> None:
-        """Cancel that request."""
+        """Cancel the request that `add` recorded."""
         if self._listening.pop((live.channel, number), None) is not None:
             live.channel.cancel(number, "the client no longer listens")
 

@@ -20,7 +20,7 @@ from trayapp.wire.capabilities import TASKS, announces, declares
 from trayapp.wire.frames import PendingCall
 from trayapp.wire.messages import INTERNAL_ERROR, METHOD_NOT_FOUND, MISSING_CAPABILITY, Reply, Request, RpcError
 
-POLL_MS, POLL_LEAST_MS, POLL_MOST_MS = 1_000, 20, 60_000  # between polls; the server may propose another interval
+POLL_MS, POLL_LEAST_MS, POLL_MOST_MS = 1_000, 20, 60_000  # between polls; a server may propose an interval
 AWAY = "The task's client is gone"
 
 
@@ -50,7 +50,8 @@ def as_task(seen: Exposure, server: str, request: Request, connection: Connectio
 
 class TaskBridge:
     """Finish of one call that may be answered with a task. `finish`: builds the client's answer from the result.
-    `always`: even if the client could declare tasks and does not, as a server may demand of a 2026-07-28 client.
+
+    `always`: if the server demands tasks, use them also for a 2026-07-28 client that has not declared them.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class TaskBridge:
         return self._finish(reply)
 
     async def _call_again(self) -> None:
-        """Repeat the call as a client with tasks would make it. The server refused the first one without running it."""
+        """Send the call again as a client with tasks would. The server refused the first one without running it."""
         reply = await self._ask(self._request.method, dict(self._request.params or {}))
         result = None if reply.is_large else reply.message.get("result")
         if isinstance(result, dict) and (task := task_of(result)) is not None:
@@ -95,7 +96,7 @@ class TaskBridge:
     # -- the task ------------------------------------------------------------------------------------------------
 
     async def _carry(self, task: dict[str, Any], *, older: bool) -> None:
-        """Wait for the end of a task, and answer with it. A client that gives up cancels it."""
+        """Wait until a task ends, and answer the call with its result. Cancel the task if the client gives up."""
         name, tag, step = task["taskId"], tag_of(task), 0
         meta = (self._request.params or {}).get("_meta")
         token = meta.get("progressToken") if isinstance(meta, dict) else None
@@ -193,7 +194,7 @@ def task_of(result: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _reply_result(reply: Reply) -> dict[str, Any]:
-    """Return the result. Raises RpcError if it is an error."""
+    """Return the result in a reply. Raises RpcError if the reply is an error."""
     result = reply.message.get("result")
     if isinstance(result, dict):
         return result
@@ -246,7 +247,7 @@ async def completed_request(connection: Connection, method: str, params: dict[st
 
 
 def _task_result(connection: Connection, task: dict[str, Any]) -> dict[str, Any]:
-    """Return the result of a task that has ended. Raises RpcError, also if it asks for input instead."""
+    """Return the result of a task that has ended. Raises RpcError if it failed, was cancelled, or asks for input."""
     result, error = task.get("result"), task.get("error")
     if isinstance(result, dict):
         return result
