@@ -149,7 +149,7 @@ def _add(
     *,
     anywhere: bool = False,
 ) -> None:
-    """Write a server's entry and try the server. `anywhere`: the request comes from no folder, so write no `cwd`."""
+    """Write a server's entry, then try the server. `anywhere`: the request has no folder, so write no `cwd`."""
     if confine and "command" in entry:
         entry.setdefault("confine", True)
     folder, home = Path.cwd(), Machine().home
@@ -165,7 +165,7 @@ def _add(
     if runs_here and scope == "global":
         entry = entry | {"cwd": shown_path(folder, home)}
     elif runs_here and (below := folder.resolve()) != path.parent and below.is_relative_to(path.parent):
-        entry = entry | {"cwd": str(below.relative_to(path.parent))}  # without cwd it is the project's folder
+        entry = entry | {"cwd": str(below.relative_to(path.parent))}  # without `cwd`, it runs in the project's folder
     entry = _without_secrets(name, entry, hide, asks=at_terminal() and not as_json)
     if scope == "project":
         project_file.add_server(path, name, entry, own_trust())
@@ -274,8 +274,8 @@ def _entry(
 class Trial:
     """Outcome of a trial.
 
-    `tools`: their number, None if the server did not work. `why`: why not. `hint`: what to do. `found`: how many tools
-    need a look. `names`: of the tools.
+    `tools`: number of tools, None if the server does not work; `why` and `hint` then say why, and what to do. `found`:
+    number of tools that wait for approval. `names`: the tools' names.
     """
 
     tools: int | None
@@ -302,9 +302,9 @@ class Trial:
 
 
 def try_server(name: str, project: Path | None, *, quiet: bool) -> Trial | None:
-    """Have the gateway ask a server for its tools. Return None without a gateway.
+    """Have the gateway ask a server for its tools. Return None if no gateway runs.
 
-    `project`: the folder of the server's project, whose sessions' view is used; None for the user's own server.
+    `project`: folder of the project that has the server; None for the user's own server.
     """
     notes: list[str] = []
     found = 0

@@ -38,7 +38,7 @@ from trayapp.model.text import clean, count, escape_unprintable, one_line, width
 from trayapp.wire.control import APPROVALS, APPROVE, INSPECT, RECONNECT
 
 INSPECT_TIMEOUT_S = 120.0  # enough to inspect thousands of tools
-SHOWN_FIRST = 40  # lines of a difference; all of it on demand
+SHOWN_FIRST = 40  # lines of a difference; the rest is shown on request
 SCHEMAS = ("inputSchema:", "outputSchema:")  # headings of the parts of a new tool that few people read
 
 Row = dict[str, Any]
@@ -109,7 +109,7 @@ def _keep(server: str, tool: str, as_json: bool) -> int:
 
 
 def _unapproved_commands(server: str) -> dict[str, list[str]]:
-    """Return the unapproved commands of secrets by server. `server`: only that one, "" for all."""
+    """Return the unapproved commands that fetch secrets, by server. `server`: only those of this server, "" for all."""
     try:
         config = own_config(own_store())
     except MultiMcpError:
@@ -154,11 +154,11 @@ def _confirm_approval(number: int, rows: list[Row], can_ask: bool) -> bool:
 
 
 def _lines(rows: list[Row], *, whole: bool = False) -> Iterator[str]:
-    """Yield for each tool its difference, what clients get until it is approved, and last why it waits."""
+    """Yield the lines about each tool: its difference, what clients get until it is approved, and why it waits."""
     for row in rows:
         yield f"{_path(row)}:"
         lines: list[str] = row["difference"]
-        if not whole:  # at first only a part, and no schemas of a new tool
+        if not whole:  # at first only a part, without the schemas of a new tool
             schemas = (at for at, line in enumerate(lines) if line in SCHEMAS and not row["changed"])
             lines = lines[: next(schemas, len(lines))][:SHOWN_FIRST]
         yield from _wrapped(lines, "    ")

@@ -49,7 +49,7 @@ def auth_verb(server: str | None, logout: bool, paste: bool, no_browser: bool, a
     if begun["url"] is None:  # a stored sign-in was found in the keyring that the user just unlocked
         return _report_outcome(server, begun["outcome"], as_json)
     opened = not paste and not no_browser and open_url(begun["url"], os.environ)
-    # on a line of its own, so that it can be copied
+    # the address gets a line of its own, so that it can be copied
     whose, address = one_line(server), one_line(begun["url"])
     if opened:
         note(f"Your browser opens to sign in to {whose}. If it does not, go to:", address)
@@ -63,7 +63,7 @@ def auth_verb(server: str | None, logout: bool, paste: bool, no_browser: bool, a
 
 
 def _take_address(server: str) -> None:
-    """Read the address where the browser ended up until it is valid, at most PASTES times.
+    """Read the address that the browser ended up at. Ask again if it is invalid, at most PASTES times.
 
     An empty line means that the browser reached the gateway by itself.
     """
@@ -100,7 +100,7 @@ def _show(as_json: bool) -> int:
         with waiting("Unlock the keyring in its dialog"):
             error = ask(KEYRING, {"unlock": True}, timeout=START_S)["error"]
         if error:
-            hint = NOT_UNLOCKED if error["hint"].endswith("multi-mcp auth") else error["hint"]  # this is that command
+            hint = NOT_UNLOCKED if error["hint"].endswith("multi-mcp auth") else error["hint"]  # it is running
             note(one_line(f"{error['title']}. {hint}"))
         snapshot = ask(SNAPSHOT)
     shown = ("needs_auth", "keyring_locked")

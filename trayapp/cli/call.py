@@ -71,7 +71,7 @@ def call_verb(
     params |= {"asks": True} if at_terminal() or unattended() else {}
     with project_hint(project):
         answer = _call(tool, params, as_json)
-        while "ask" in answer:  # repeated if the definition has changed meanwhile
+        while "ask" in answer:  # again if the tool's definition changed in the meantime
             confirm_call(answer["ask"])
             answer = _call(tool, {**params, "allowed": answer["ask"]["hash"]}, as_json)
     result = answer["result"]
@@ -97,7 +97,10 @@ def confirm_call(row: dict[str, Any]) -> None:
 
 
 def save(result: dict[str, Any], out: Path) -> None:
-    """Write the first binary part to `out`, further ones beside it. Raises MultiMcpError if there is none, OSError."""
+    """Write the first binary part of a result to `out`, and further parts beside it as NAME-2, NAME-3.
+
+    Raises OSError, and MultiMcpError if there is no binary part.
+    """
     found = binary_parts(result)
     if not found:
         raise MultiMcpError("The tool's answer holds no image, audio or file", "Leave out --out to print its text")
@@ -163,7 +166,7 @@ def arguments(pairs: tuple[str, ...], args_json: str | None) -> dict[str, Any]:
 
 
 def from_pairs(words: Sequence[str]) -> dict[str, Any]:
-    """Return the arguments for `KEY=VALUE ...`. Each key may occur once."""
+    """Return the arguments for `KEY=VALUE ...`. Raises UsageError for another form and for a repeated key."""
     arguments: dict[str, Any] = {}
     for word in words:
         key, equals, value = word.partition("=")
@@ -176,7 +179,7 @@ def from_pairs(words: Sequence[str]) -> dict[str, Any]:
 
 
 def typed(words: Sequence[str], arguments: dict[str, Any]) -> dict[str, str]:
-    """Return the VALUEs that were parsed as something other than text, as typed: the tool may want text."""
+    """Return key -> VALUE as typed, for each VALUE parsed as something other than text: the tool may want text."""
     pairs = (word.partition("=") for word in words)
     return {key: value for key, _, value in pairs if not isinstance(arguments[key], str)}
 
@@ -190,7 +193,7 @@ def value_of(text: str) -> Any:
 
 
 def from_json(text: str) -> dict[str, Any]:
-    """Return the JSON object in a text."""
+    """Return the JSON object in a text. Raises UsageError if it holds anything else."""
     try:
         arguments = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
@@ -250,7 +253,7 @@ def caller(row: dict[str, Any]) -> str:
 
 
 def result_text(result: dict[str, Any]) -> str:
-    """Return a result as cleaned text, possibly of several lines; its structured content if it has no text."""
+    """Return a result's blocks as cleaned text, followed by its structured content if no block is text."""
     blocks = _blocks(result)
     texts = [block_text(block) for block in blocks]
     structured = result.get("structuredContent")

@@ -76,7 +76,7 @@ def _refusals(what: str, refused: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def _places(word: str, paths: Sequence[str]) -> Iterator[str]:
-    """Yield the places, without the system's own."""
+    """Yield one line that names the paths outside the system's folders; nothing if there are none."""
     named = [shown_path(Path(path), Path.home()) for path in paths if not f"{path}/".startswith(SYSTEM)]
     more = f", and {len(named) - PLACES_NAMED} more" if len(named) > PLACES_NAMED else ""
     if named:

@@ -98,7 +98,7 @@ def connect_verb(
 def connect_each(
     names: Sequence[str], style: ReportStyle, context: ClientsContext, own: OwnEntry = MAIN, *, replace: bool = False
 ) -> tuple[list[dict[str, Any]], bool]:
-    """Connect each AI tool, and report it. Return what was done, and True if one failed. Raises MultiMcpError.
+    """Connect each AI tool, and report the outcome. Return what was done, and True if one failed. Raises MultiMcpError.
 
     `replace`: replace another server that has the name of our entry, instead of asking the user.
     """
@@ -194,9 +194,9 @@ def disconnect_verb(
 
 @dataclass(frozen=True, slots=True)
 class ReportStyle:
-    """The report of changes.
+    """The form in which changes are reported.
 
-    `diff`: line by line, or else one line per tool. `flow`: as a step of a longer flow, without hints.
+    `diff`: each changed line, instead of one line per tool. `flow`: a step of a longer flow, so without hints.
     """
 
     dry_run: bool
@@ -218,12 +218,12 @@ def _names(
 def _each(
     names: Sequence[str], do: Do, style: ReportStyle, context: ClientsContext, *, quiet: bool = False
 ) -> tuple[list[dict[str, Any]], bool]:
-    """Carry out `do` for each tool. Return what was done, and True if one failed.
+    """Carry out `do` for each tool. Return one object per tool, and True if one failed.
 
-    What was done is the tool's state and `{"changed", "diff", "needs", "restores"}`. `needs`: what is left to do, "" =
-    nothing. `restores`: true if the file has its original bytes again.
-
-    A failure is reported and does not stop the others. If there is only one tool, its error is raised.
+    An object is the tool's state with `{"changed", "diff", "needs", "restores"}`. `needs`: what the user has to do, ""
+    if nothing. `restores`: true if the file has its original bytes again.
+    A failure is reported as `{"name", "error"}` and does not stop the others. If there is only one tool, its error is
+    raised.
     """
     done: list[dict[str, Any]] = []
     failed = False
@@ -253,7 +253,7 @@ def _each(
 
 
 def _lines(change: Change, style: ReportStyle, context: ClientsContext) -> list[str]:
-    """Return what was done, or would be, in words; after the difference if that was requested."""
+    """Return the lines that report a change, after its difference if that was requested."""
     title, path = change.client.title, shown_path(change.file, context.machine.home)
     state = client_state(change.client.name, context)
     if not change.changes:

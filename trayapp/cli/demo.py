@@ -108,7 +108,7 @@ class Demo:
         self._seen: dict[int, psutil.Process] = {}
 
     def run(self) -> None:
-        """Run both starts. Raises DemoFailed and other MultiMcpErrors."""
+        """Run the demo: a first start, and a second one with a cache. Raises DemoFailed and other MultiMcpErrors."""
         (self._home / CONFIG_NAME).write_text(sample_text(), encoding="utf-8")
         try:
             self._first_start()
@@ -181,9 +181,9 @@ class Demo:
             raise DemoFailed(f"The list has {count(len(tools), 'tool')} instead of 3")
 
     def _check_idle(self, label: str) -> None:
-        """Raise DemoFailed if the sample server is running, and does not stop in time.
+        """Raise DemoFailed if the sample server still runs after SETTLE_TIMEOUT_S.
 
-        After a list the gateway may ask a server once more, for what older clients alone would see.
+        After a list, the gateway may ask it again for what only clients of older protocol revisions see.
         """
         (server,) = self._ask(SNAPSHOT)["servers"]
         for _ in pauses(SETTLE_TIMEOUT_S):
@@ -217,7 +217,7 @@ class Demo:
             self._ask(STOP)
         left: list[psutil.Process] = []
         for _ in pauses(LEFT_TIMEOUT_S):
-            # Only the environment shows the guardian, which detaches itself and outlives its gateway by a moment.
+            # The guardian detaches itself and briefly outlives its gateway: only its environment shows that it is ours.
             self._seen.update((process.pid, process) for process in processes_of(self._home))
             left = [process for process in self._seen.values() if is_alive(process)]
             if not left:

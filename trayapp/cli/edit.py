@@ -102,7 +102,7 @@ def edit_verb(only_path: bool) -> int:
 
 
 def switch(target: str, enabled: bool, as_json: bool) -> None:
-    """Change the file, tell a running gateway, and print what changed.
+    """Enable or disable the target in servers.yaml, tell a running gateway, and print what changed.
 
     Raises UsageError, UnparsableError, ServerNotFoundError, ToolNotFoundError, StorageError.
     """
@@ -114,7 +114,7 @@ def switch(target: str, enabled: bool, as_json: bool) -> None:
     changed: list[str] = []
 
     def change(text: str) -> str:
-        """Change the text being replaced, not the one read before: other processes may have edited it in between."""
+        """Return the changed text. `text` is the file as it is now: other processes may have edited it since."""
         config = config_of(text, str(store.path))
         check_server(server, config)
         switched = switch_tools(text, config, server, glob, found, enabled) if glob else None

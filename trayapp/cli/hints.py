@@ -57,7 +57,7 @@ def project_hint(project: Path | None) -> Iterator[None]:
 
 
 def import_hint() -> str:
-    """Return the note in one line. Blocks.
+    """Return one line that offers to import the servers of AI tools. Blocks.
 
     It is "" if servers.yaml has servers of the user's own, stderr is not a terminal, or no AI tool has servers.
     """
@@ -79,7 +79,7 @@ def import_hint() -> str:
 
 
 def say_import_hint() -> None:
-    """Print the note, if there is one."""
+    """Print the offer to import servers, if there is one."""
     words = import_hint()
     if words:
         note(words)

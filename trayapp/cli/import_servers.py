@@ -1,4 +1,4 @@
-"""`multi-mcp import`: show the servers in the files of AI tools, take them over once the user agrees, and undo it."""
+"""`multi-mcp import`: show the servers in the files of AI tools, import them once the user agrees, and undo imports."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def import_verb(
 
 
 def _show_form() -> int:
-    """Print what a page of the panel shows: each server with its mark and remarks, and the folders with more servers.
+    """Print the import page of the panel as JSON: each server with its mark and remarks, and folders with more servers.
 
     `keeps_secrets`: there are secrets, and this machine can keep them.
     """
@@ -167,7 +167,7 @@ def _show_form() -> int:
 def _take_form(text: str) -> int:
     """Import the servers that the user chose on a page of the panel, and remove them from the AI tools' files.
 
-    The form has the marks of the chosen servers, and `keep` if their secrets go to the keyring. Raises UsageError.
+    The form is `{"servers": [mark], "keep": true}`; `keep`: put their secrets into the keyring. Raises UsageError.
     """
     try:
         form = json.loads(text)
@@ -185,7 +185,7 @@ def _take_form(text: str) -> int:
 
 
 def _usable(reading: FoundServers, store: ConfigStore) -> tuple[list[ImportOffer], FoundServers]:
-    """Return the servers of a reading that can be imported, and the reading with a problem for each other server."""
+    """Return the servers that can be imported, and the reading with a problem for each server that cannot."""
     # a configuration that cannot be parsed raises UnparsableError: nothing is written to such a file
     existing: dict[Path | None, Config] = {None: parse(store.start(), str(store.path))}
     for folder in {found.folder for found in reading.servers if found.folder is not None}:
@@ -226,7 +226,7 @@ def numbers_of(answer: str, last: int) -> list[int] | None:
 
 
 def _leaving(found: Sequence[ImportOffer], chosen: Sequence[ImportOffer]) -> list[ImportOffer]:
-    """Return the offers that our files then contain: the chosen ones, and those already there."""
+    """Return the offers that can leave the AI tools' files: the chosen ones, and those that our files already have."""
     names = {(offer.found.folder, offer.name) for offer in chosen}
     return [offer for offer in found if offer.there or (offer.found.folder, offer.name) in names]
 
@@ -234,9 +234,9 @@ def _leaving(found: Sequence[ImportOffer], chosen: Sequence[ImportOffer]) -> lis
 def _take(
     chosen: Sequence[ImportOffer], hidden: Sequence[ImportOffer], leaving: Sequence[ImportOffer], store: ConfigStore
 ) -> tuple[list[ImportOffer], list[Move]]:
-    """Write the chosen servers, remove the `leaving` ones from the tools' files, and record both for an undo.
+    """Write the chosen servers, remove the `leaving` ones from the AI tools' files, and record both for an undo.
 
-    `hidden`: the chosen ones as they are written, with their secrets kept elsewhere. Return the written servers and the
+    `hidden`: the chosen servers as written, with their secrets moved to the keyring. Return the written servers and the
     moves.
     """
     written = _write(hidden, store)
@@ -381,8 +381,9 @@ def _hidden(new: list[ImportOffer], hide: bool | None, asks: bool) -> list[Impor
 def _write(taken: Sequence[ImportOffer], store: ConfigStore) -> list[ImportOffer]:
     """Write the servers, and return those that were written.
 
-    The user's own go into servers.yaml in one edit, those of a folder into its project file. One that cannot be written
-    does not stop the others. Servers from a folder's own files need a separate approval.
+    The user's own servers go into servers.yaml in one edit, those of a folder into its project file. A server that
+    cannot be written does not stop the others; if none of the user's own can, its error is raised. Servers from a
+    folder's own files need a separate approval.
     """
     mine = [offer for offer in taken if offer.found.folder is None]
     refused: dict[str, MultiMcpError] = {}
@@ -466,9 +467,7 @@ def _server_json(offer: ImportOffer) -> dict[str, Any]:
 
 
 def _mark(offer: ImportOffer) -> str:
-    """Return a hash of a server as it would be imported: only what the user saw may be imported. Secrets are not part
-    of it.
-    """
+    """Return a hash of a server as it would be imported, without secrets: only what the user saw may be imported."""
     found = offer.found
     entry = without_secrets(offer.name, found.entry)
     shown = [offer.name, found.client.name, str(found.file), str(found.folder), entry]
@@ -529,7 +528,7 @@ def _server(taken: ImportedServer) -> ServerConfig | None:
 
 
 def _remove(taken: ImportedServer) -> bool:
-    """Remove a server, with its secrets, if it is as it was imported. Return False if it was changed or is gone."""
+    """Remove an imported server and its secrets. Return False if it was changed, is gone, or cannot be removed."""
     if not taken.is_untouched(_server(taken)):
         return False
     store = own_store()

@@ -152,7 +152,7 @@ class LogFile:
     def _read_on(self) -> list[bytes]:
         data = self._unfinished
         if self._identity is not None and _identity(self.path) != self._identity:
-            # what was written after our position before the file was rotated
+            # the lines written after our last read and before the rotation
             is_ours = _identity(self._older) == self._identity
             data += _read(self._older, self._position)[0] if is_ours else b""
             self._position = 0
@@ -164,7 +164,8 @@ class LogFile:
 def _read(path: Path, position: int, but_not: Identity | None = None) -> tuple[bytes, Identity | None, int]:
     """Return the bytes from `position` to the end, the file's identity, and the position after them.
 
-    A file that became shorter is read from its start. At most READ_LONGEST bytes are read.
+    A file that became shorter is read from its start. At most READ_LONGEST bytes are read, and none from the file with
+    the identity `but_not`.
     """
     try:
         with path.open("rb") as file:

@@ -40,7 +40,7 @@ def project_option(function: Function) -> Function:
 
 
 def of_project(project: Path | None) -> dict[str, str]:
-    """Return the member of a request that names the project; nothing without one."""
+    """Return the request parameter that names the project; {} without a project."""
     return {} if project is None else {"project": str(project)}
 
 

@@ -1,9 +1,8 @@
-"""The terminal of verbs: lines, JSON, tables and a spinner; questions, and decisions that only a person may make.
+"""Terminal input and output of verbs: lines, JSON, tables, a spinner, questions, and decisions left to a person.
 
-It is also the boundary where a verb's failure becomes two lines and an exit code: only `guarded` catches all errors.
-
-Untrusted text is made safe. rich is imported only for a terminal, so that pipes do not pay for it. A script that
-decides for a person must say so.
+It is also the boundary where `guarded` turns a verb's failure into two lines and an exit code.
+Untrusted text is cleaned before it is printed. rich is imported only for a terminal, so that pipes do not pay for it. A
+script that decides for a person must declare it (MULTI_MCP_UNATTENDED).
 """
 
 from __future__ import annotations
@@ -247,14 +246,14 @@ def agreed(question: str, *, default: bool = False) -> bool:
     return click.confirm(one_line(question), default=default)
 
 
-OUTPUT_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # of stdout, if the error names no file
+OUTPUT_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # errors of stdout, unless they name a file
 INTERRUPTED = 130  # the shell's exit code for a program ended by Ctrl-C
 
 
 def guarded(work: Callable[[list[str]], object], argv: list[str]) -> int:
     """Run `work` on the arguments, and return its exit code or that of its error.
 
-    It raises BrokenPipeError, and OSError if stdout is full.
+    Raises BrokenPipeError, and OSError if stdout is full.
     """
     safe_streams()
     try:

@@ -16,7 +16,7 @@ from trayapp.model.text import one_line
 from trayapp.service.desktop_programs import open_url
 from trayapp.wire.control import PANEL
 
-LONGEST = 8000  # characters; browsers and desktops pass longer addresses on, but not all do
+LONGEST = 8000  # characters; some browsers and desktops do not pass on longer addresses
 OPENED_S = 0.5  # an opener that still runs after this time has found a browser
 
 

@@ -50,9 +50,9 @@ def reconnect_verb(server: str | None, as_json: bool) -> int:
 def print_outcomes(
     servers: dict[str, Outcome], asked: str | None, as_json: bool, words: Callable[[Outcome], str], none: str
 ) -> int:
-    """Print a line for each server. Return the exit code of the first failure.
+    """Print a line for each server. Return the exit code of the first failure, 0 without one.
 
-    Raises the error of a server that was named.
+    `asked`: the server that the user named. Raises ControlError if it failed.
     """
     if asked is not None and servers[asked]["error"] is not None:
         raise as_error(servers[asked]["error"])

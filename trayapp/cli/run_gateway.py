@@ -1,4 +1,4 @@
-"""Turning this process into the gateway. It does not load click.
+"""Turn this process into the gateway, without loading click.
 
 This is the only module outside the gateway that imports the gateway, and only when it runs here.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def run_start(linger: bool) -> int:
     """Run `multi-mcp start` in this process and return its exit code.
 
-    `linger`: a client waits for it, and nobody reads the output; it ends some minutes after the last client.
+    `linger`: a client started this gateway, and nobody reads its output. It ends some minutes after the last client.
     """
     try:
         run = run_dir(os.environ)
@@ -40,7 +40,7 @@ def run_start(linger: bool) -> int:
     except (MultiMcpError, OSError) as error:
         from trayapp.cli.output import guarded  # imports click, 20 ms and 1 MB: only for the few starts that fail
 
-        failure = error  # `error` ends with this block
+        failure = error  # Python deletes `error` at the end of this block
 
         def fail(argv: list[str]) -> NoReturn:
             raise failure
@@ -60,7 +60,7 @@ def announce() -> None:
 def run_here(linger: bool, on_ready: Callable[[], None]) -> int:
     """Run the gateway until it stops, and return the exit code. Raises AlreadyRunningError, StorageError."""
     lock = GatewayLock(run_dir(os.environ))
-    lock.acquire()  # before the imports: of the gateways that many clients start together, all but one end at once
+    lock.acquire()  # before the imports: if many clients start gateways at once, all but one end early
     gc.disable()  # a start makes many objects and no garbage; the gateway collects after serving its first client
     from trayapp.gateway.main import MAKES_ROOM, run_gateway
 
@@ -73,7 +73,7 @@ def run_here(linger: bool, on_ready: Callable[[], None]) -> int:
         on_ready=on_ready,
         is_followed=bool if stays(sys.stdout) else partial(is_followed, time.time()),
     )
-    if code == MAKES_ROOM:  # the program now installed under our name keeps the process id, for its watchers
+    if code == MAKES_ROOM:  # exec the newly installed program: whoever watches this process id sees no end
         argv = [*own_command(), *sys.argv[1:]]
         os.execve(argv[0], argv, gateway_environment(os.environ))
     return code

@@ -107,7 +107,7 @@ def may_keep(names: Sequence[str], hide: bool | None, asks: bool) -> bool:
 
 
 def keep_all(secrets: Sequence[Secret], *, insist: bool) -> set[str]:
-    """Keep each secret. Return the names of those that are kept, and note the others with the reason.
+    """Keep each secret. Return the names of the kept ones, and print a note about the others with the reasons.
 
     `insist`: if one cannot be kept, keep none and raise MultiMcpError.
     """

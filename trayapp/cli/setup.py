@@ -95,7 +95,7 @@ def _connected(context: ClientsContext) -> list[str]:
 
 
 def _without_servers(context: ClientsContext) -> list[str]:
-    """Return a warning if servers left the AI tools' files and no AI tool is connected; nothing otherwise."""
+    """Return a warning, as lines, if servers left the AI tools' files and no AI tool is connected; otherwise []."""
     if _connected(context) or not recorded_moves(context):
         return []
     program = typed_command()
@@ -127,7 +127,7 @@ def _show_servers() -> None:
     try:
         ask(SNAPSHOT)  # starts the gateway
         while True:
-            is_over = False  # no server is being asked for its tools
+            is_over = False  # True once no server is being asked for its tools
             with suppress(NoGatewayError), ControlClient(run_dir(os.environ), STEP_S) as client:
                 client.call(SETTLE)
                 is_over = True
@@ -148,7 +148,10 @@ def _show_servers() -> None:
 
 
 def _outcome(server: dict[str, Any], is_over: bool) -> str:
-    """Return how many tools a server has, or why it does not work; "" if that is unknown. `is_over`: it was asked."""
+    """Return how many tools a server has, or why it does not work; "" if that is unknown.
+
+    `is_over`: it is no longer being asked for its tools.
+    """
     name, tools = one_line(server["name"]), server["tools"]["enabled"]
     if server["error"] is not None:
         return failure(server)

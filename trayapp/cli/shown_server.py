@@ -31,7 +31,7 @@ _LOADS_CODE = re.compile(
 # Characters that occur in code but not in secrets. Redaction must not hide code that would run.
 _CODE = re.compile(r"[()`;|&\n]")
 _CONNECTION = re.compile(r"(?:[A-Za-z][\w .]{0,40}=[^;()`|&\n$<>]{0,200};?){2,40}")  # `Host=a;Password=b`: no code
-_REFERENCE = re.compile(r"\$\{(?:keyring:|env:)?[\w.-]+\}")  # not secrets themselves
+_REFERENCE = re.compile(r"\$\{(?:keyring:|env:)?[\w.-]+\}")  # names a secret without containing it
 _SCHEME = re.compile("(?i)(?:bearer|basic) ")
 _RUNS_CODE = re.compile(r"(?i)-{1,2}(?:e|c|p|r|m|eval|print|exec|command|require|import)|/c")
 
@@ -42,13 +42,13 @@ def starts(server: ServerConfig) -> str:
 
 
 def command_line(server: ServerConfig) -> str:
-    """Return the command line, each word redacted for itself. Words that may be code are shown in full."""
+    """Return the command line, each word redacted separately. Words that may be code are shown in full."""
     words = [server.command or "", *server.args]
     return " ".join(_shown(words, at) for at in range(len(words)))
 
 
 def _shown(words: list[str], at: int) -> str:
-    """Return a word of a command line, redacted if its option, its name (`KEY=value`) or its form tells a secret."""
+    """Return a word of a command line, redacted if its option, its name (`KEY=value`) or its form suggests a secret."""
     word = escape_unprintable(words[at])
     before = words[at - 1] if at else ""
     code = (_CODE.search(word) and not _CONNECTION.fullmatch(word)) or (
@@ -67,12 +67,12 @@ def _shown(words: list[str], at: int) -> str:
 
 
 def _is_secret(head: str, value: str) -> bool:
-    """Return True if the name in `head` says that such a value is a secret, whatever its form."""
+    """Return True if the name in `head` makes `value` a secret, whatever its form."""
     return redacted(head + value) != head + value and redacted(f"{head}plain-value") != f"{head}plain-value"
 
 
 def loading_code(env: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that decide which code is loaded, with their values."""
+    """Return the variables that decide which code is loaded, with their values. Secret ones are left out."""
     found = {name: value for name, value in env.items() if _LOADS_CODE.fullmatch(name)}
     return {name: value for name, value in found.items() if redacted_value(name, "plain-value") == "plain-value"}
 
@@ -96,7 +96,7 @@ def redacted_value(name: str, value: str, mark: str = "=") -> str:
     Invisible characters are escaped first: redaction would drop them, and the user would not see that they are there.
     """
     head, value = f"{name}{mark}", escape_unprintable(value)
-    if _is_secret(head, value):  # whole: a password may have blanks
+    if _is_secret(head, value):  # redact all of it: a password may have blanks
         return f"{scheme[0] if (scheme := _SCHEME.match(value)) else ''}{REDACTED}"
     return redacted(head + value).removeprefix(head)
 
@@ -131,7 +131,7 @@ def secret_lines(server: ServerConfig) -> Iterator[str]:
 
 
 def rule_lines(server: ServerConfig) -> Iterator[str]:
-    """Yield how the entry itself decides when the server starts, what asks, and which protections it has."""
+    """Yield one line with the entry's own rules: when it starts, timeouts, what asks, and which protections are off."""
     rules = [f"lifecycle: {server.lifecycle}"] if server.lifecycle in STARTS_AT_ONCE else []
     rules += ["lock: false"] if not server.lock and server.command is not None else []
     times = {"its start": server.connect_timeout, "an answer": server.request_timeout}
@@ -145,7 +145,7 @@ def rule_lines(server: ServerConfig) -> Iterator[str]:
 
 
 def spelling_lines(server: ServerConfig) -> Iterator[str]:
-    """Yield the words with letters of other alphabets that look like Latin ones, with the letters' code points."""
+    """Yield a line for each word with letters of other alphabets that look like Latin ones, with their code points."""
     host = urlsplit(server.url).hostname or "" if server.url is not None else ""
     words = [host] if server.url is not None else [server.command or "", *server.args]
     for word in dict.fromkeys(run for text in words for run in re.findall(r"[^\W\d_]+", text)):
@@ -161,8 +161,8 @@ def _latin(word: str) -> str:
 
 
 def unlocked(entry: Mapping[str, Any]) -> str:
-    """Return the sentence that an entry's package is not locked, "" if it is or if it runs none."""
-    from trayapp.packages.locks import not_locked  # 10 ms, for those that add servers
+    """Return a sentence that says why an entry's package is not locked; "" if it is locked or there is none."""
+    from trayapp.packages.locks import not_locked  # 10 ms, so only for verbs that add servers
 
     server, _ = read_one("server", dict(entry))
     told = not_locked((server.command, *server.args)) if server and server.command and server.lock else None
@@ -170,7 +170,7 @@ def unlocked(entry: Mapping[str, Any]) -> str:
 
 
 def blank_lines(server: ServerConfig) -> Iterator[str]:
-    """Yield that an argument has so many blanks in a row that a reader may miss what is behind them."""
+    """Yield a warning if an argument has so many blanks in a row that a reader may miss what follows them."""
     most = max((len(run) for word in server.args for run in re.findall(r"\s{40,}", word)), default=0)
     if most:
         yield f"has {most:,} blanks in a row: read what follows them, too"

@@ -42,7 +42,7 @@ from trayapp.sources.source import LARGEST, Source, UnclearSourceError, Variable
 
 LARGEST_DOWNLOAD = 512 << 20  # bytes
 _PLACES = ("env", "headers")
-NAMED = 6  # tools of one class
+NAMED = 6  # tools of one class that are shown by name
 VALUE = "arg."  # before a value's name: its field in the panel's form
 _EACH_SESSION = "in the folder of each session, one process for each (scope: session)"
 _ANY_ADDRESS = "https://asked.invalid/"  # stands for a value that the user has not given yet
@@ -53,7 +53,7 @@ Add = Callable[[str, dict[str, Any]], None]  # name and entry
 class Answers:
     """Answers given in advance: values by name, consent, the server's name, and if secrets go to the keyring (`hide`).
 
-    `pick`: index of the chosen one of several servers, or of several ways to run one. `seen`: its mark when shown.
+    `pick`: index of the chosen proposal. `seen`: its mark when the user saw it.
     """
 
     values: Mapping[str, str]
@@ -68,7 +68,10 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A server that a text names. `lines`: what would run, in full. `warning`: the registry's, or of its address."""
+    """A server that a text names. `lines`: what would run, in full.
+
+    `warning`: about its state in the registry, its address, or a package that is not locked.
+    """
 
     source: Source
     lines: tuple[str, ...]
@@ -125,7 +128,7 @@ def add_source(what: str, answers: Answers, add: Add) -> None:
 
 
 def _refuse_unknown(values: Mapping[str, str], sources: Sequence[Source]) -> None:
-    """Raise UsageError for a value of a name that no source has: it would be lost."""
+    """Raise UsageError if a value has a name that no source asks for or sets: it would be lost."""
     known = list(dict.fromkeys(name for source in sources for name in [one.name for one in asked_of(source)]))
     own = {name for source in sources for place in _PLACES for name in source.entry.get(place) or {}}
     unknown = next((name for name in values if name not in own and name not in known), None)
@@ -139,7 +142,7 @@ def _refuse_unknown(values: Mapping[str, str], sources: Sequence[Source]) -> Non
 
 
 def _with_given(source: Source, values: Mapping[str, str]) -> Source:
-    """Return a source that also asks for those of its variables and headers that have a value, if one is given."""
+    """Return a source that also asks for variables and headers that it sets itself, if the user gave values."""
     asked = {one.name for one in source.wants}
     more = [
         Variable(name, (place, name), "", secret=may_be_secret(name, ""), required=False)
@@ -151,7 +154,7 @@ def _with_given(source: Source, values: Mapping[str, str]) -> Source:
 
 
 def _chosen(found: list[Proposal], answers: Answers) -> Proposal:
-    """Return the way to run a server that the user chooses, by an option or a question, or else the best one."""
+    """Return the way to run a server: chosen by --way or by a question, or else the first one. Raises UsageError."""
     way = answers.way
     if way is None and len(found) > 1:
         note(f"There are {len(found)} ways to run it:")
@@ -200,7 +203,7 @@ def read_form(text: str) -> tuple[str, Answers]:
 def proposals(what: str, *, here: bool = True) -> tuple[list[Proposal], bool]:
     """Return the servers that a text or a file names, all usable, and True if they are ways to run the same server.
 
-    `here`: a server may have its code in the present folder, which the panel does not have.
+    `here`: relative paths refer to the current folder; the panel has none.
     """
     machine = Machine()
     what = text_of_link(what)
@@ -223,7 +226,7 @@ def proposals(what: str, *, here: bool = True) -> tuple[list[Proposal], bool]:
 
 
 def _proposal(source: Source, warning: str = "") -> Proposal:
-    """Return a proposal to add a source, with a warning of its own beside the registry's."""
+    """Return the proposal for a source. Warnings about its address and its package follow `warning`."""
     lines, url = _decides(source), source.entry.get("url")
     told = exposure(url) if isinstance(url, str) and not any(one.keys == ("url",) for one in source.wants) else None
     return Proposal(source, lines, ". ".join(filter(None, (warning, told, unlocked(source.entry)))))
@@ -294,7 +297,7 @@ def _add_one(proposal: Proposal, answers: Answers, add: Add) -> None:
     entry = source.entry
     words = [str(word) for word in entry.get("args") or []]
     decided = {"url", "cwd", "scope"} & {*entry, *(one.keys[0] for one in source.wants)}
-    if answers.pick is None and not decided and relative_paths(str(entry.get("command")), words):  # not of the panel
+    if answers.pick is None and not decided and relative_paths(str(entry.get("command")), words):  # not for the panel
         tell("  " + one_line(f"in the folder {shown_path(Path.cwd(), Machine().home)}"))
     wants = asked_of(source)
     missing = [one for one in wants if one.required and not (answers.values.get(one.name) or one.default)]
@@ -306,7 +309,7 @@ def _add_one(proposal: Proposal, answers: Answers, add: Add) -> None:
         tell(f"Not added: {one_line(name)}")
         return
     asked = [one.name for one in missing if one.secret]
-    if asked and answers.hide is not False and not keeps_secrets():  # shown before the user types them
+    if asked and answers.hide is not False and not keeps_secrets():  # before the user types them
         raise MultiMcpError(
             one_line(f"{count(len(asked), 'secret')} not kept: there is no keyring ({', '.join(asked)})"),
             f"Install gnome-keyring, KWallet or KeePassXC, or set token_store: file in servers.yaml and {PASSPHRASE}"
@@ -316,13 +319,13 @@ def _add_one(proposal: Proposal, answers: Answers, add: Add) -> None:
     try:
         _written(name, entry, proposal, add)
     except MultiMcpError:
-        for secret in kept:  # of a server that does not exist
+        for secret in kept:  # the server was not added
             delete_secret(secret)
         raise
 
 
 def _written(name: str, entry: dict[str, Any], proposal: Proposal, add: Add) -> None:
-    """Add a server, once its address is known to be one. Raises MultiMcpError."""
+    """Add a server, unless the values made its URL invalid. Raises MultiMcpError."""
     source = proposal.source
     if isinstance(url := entry.get("url"), str) and (fault := url_fault(url)):
         of_url = next((VALUE + one.name for one in source.wants if one.keys == ("url",)), "")
@@ -337,9 +340,9 @@ def _written(name: str, entry: dict[str, Any], proposal: Proposal, add: Add) -> 
 
 
 def _decides(source: Source) -> tuple[str, ...]:
-    """Return every fact that decides what would run. Raises UnclearSourceError for an unusable server."""
+    """Return lines with every fact that decides what would run. Raises UnclearSourceError for an unusable server."""
     name, entry = source.name, source.entry
-    for one in reversed(source.wants):  # as it would run without what may be left out
+    for one in reversed(source.wants):  # without optional values that have no default
         if not (one.required or one.shared or one.default) and (one.keys[0] == "args" or not one.placeholder):
             entry = with_value(entry, one, "")
     if fault := name_fault(name):
@@ -359,7 +362,7 @@ def _decides(source: Source) -> tuple[str, ...]:
 
 
 def tool_lines(source: Source) -> Iterator[str]:
-    """Yield how many of the tools that its author names read, write and destroy."""
+    """Yield lines with the tools that the author lists: how many read, write and destroy."""
     from trayapp.catalog.tool_class import ToolClass, classify  # few sources name their tools
 
     names: dict[ToolClass, list[str]] = {"read": [], "write": [], "destructive": []}
@@ -396,8 +399,7 @@ def _show(name: str, proposal: Proposal, tell: Callable[..., None]) -> None:
 
 
 def _filled(name: str, source: Source, answers: Answers) -> tuple[dict[str, Any], list[str]]:
-    """Return the entry with the user's values, and the names of its secrets. They are kept in the keyring, unless
-    --clear is given.
+    """Return the entry with the user's values, and the names of the secrets put into the keyring (none with --clear).
 
     Raises MultiMcpError if they cannot be kept, so that no requested secret ends up in a file by accident.
     """
@@ -419,7 +421,7 @@ def _filled(name: str, source: Source, answers: Answers) -> tuple[dict[str, Any]
 
 
 def _checked(source: Source, variable: Variable, text: str) -> str:
-    """Return a given value as the server gets it. Raises UsageError that names its field in a form."""
+    """Return a given value as the server gets it. Raises UsageError with the value's field in the panel's form."""
     try:
         return variable.checked(own_part(source, variable, text))
     except UsageError as error:
@@ -434,7 +436,7 @@ def asked_of(source: Source) -> list[Variable]:
 
 
 def _kept(name: str, values: Mapping[Variable, str]) -> dict[Variable, str]:
-    """Keep secrets and return references to them."""
+    """Keep secrets, and return their keyring references by variable. Raises MultiMcpError if one cannot be kept."""
     taken: list[str] = []
     with suppress(MultiMcpError):  # keep_all reports the problem
         taken += secret_names()
@@ -482,7 +484,10 @@ class Bundle:
 
     @contextmanager
     def unpacked(self, server: str) -> Iterator[None]:
-        """Unpack it and write it into servers.lock. If the block fails, take both back. Raises MultiMcpError."""
+        """Unpack the bundle for the block, then record it in servers.lock. Raises MultiMcpError.
+
+        If either fails, remove the folder again, unless it was there before.
+        """
         there = self.folder.is_dir()
         unpack(self.archive, self.folder)
         try:
@@ -496,7 +501,7 @@ class Bundle:
 
 
 def fetch_bundle(url: str, digest: str) -> Path:
-    """Return the file of a bundle that a server.json names, downloaded unless it is here. Raises MultiMcpError.
+    """Return the file of a bundle that a server.json names, downloaded unless it is in the cache. Raises MultiMcpError.
 
     `digest` is its SHA-256, which is checked.
     """

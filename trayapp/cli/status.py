@@ -166,7 +166,7 @@ def cost_lines(found: dict[str, Any]) -> list[str]:
 
 
 def _unused_lines(unused: dict[str, Any]) -> list[str]:
-    """Return the tools that the history, up to a month back, has no call of; nothing if it began today."""
+    """Return the tools without a call in the history, up to a month back; nothing if it covers less than a day."""
     if not unused["tools"]:
         return []
     tools, span_s = unused["tools"], time.time() - unused["since"]
@@ -244,7 +244,7 @@ def table(snapshot: Snapshot) -> Table:
     for server in snapshot["servers"]:
         tools, waiting = server["tools"], len(server.get("approvals") or ())
         on, there = tools["enabled"], tools["total"] - tools["stale"]
-        all_on = on + min(waiting, tools["withheld"]) == there  # the list of waiting tools is in a note
+        all_on = on + min(waiting, tools["withheld"]) == there  # tools that wait for approval have a note of their own
         state = WORDS.get(server["state"], server["state"])
         listed = str(there) if all_on else f"{on} of {tools['total']}"
         notes = as_typed("; ".join(_notes(server)))
@@ -321,7 +321,7 @@ def keyring_lines(snapshot: Snapshot) -> list[str]:
 
 
 def confinement_notes(server: dict[str, Any]) -> list[str]:
-    """Return notes on a server's confinement: that it runs unconfined despite its entry, or what it may have missed."""
+    """Return notes on a server's confinement: why it runs unconfined, what was refused, or that it may lack access."""
     confinement = server.get("confinement") or {}
     notes = [one_line(f"NOT CONFINED: {confinement['why_open']}")] if confinement.get("way") == "open" else []
     refused = confinement.get("refused") or ()

@@ -22,7 +22,7 @@ from trayapp.wire.control import OUTDATED, UPDATE_TAKE, UPDATE_TRY
 
 OFF = "Not checked. To allow it, set update_check: true in the settings of servers.yaml"
 NOBODY = "Not checked: this build was not published, so it has no address to ask"
-LINES_SHOWN = 40  # lines that are shown of one tool's difference
+LINES_SHOWN = 40  # of one tool's difference
 
 
 @click.command("outdated", epilog=examples("multi-mcp outdated", "multi-mcp update github"))
@@ -151,9 +151,9 @@ def update_check_verb(as_json: bool) -> None:
 
 
 def look(settings: Settings, address: str | None = None) -> dict[str, Any]:
-    """Look for a newer version. Raises MultiMcpError.
+    """Look for a newer version. Return `{"asked", "reason", "newer"}`. Raises MultiMcpError.
 
-    Return `asked`, `reason` (why it did not ask), and `newer`: version and url, or None.
+    `reason`: why no request was sent, or None. `newer`: `{"version", "url"}`, or None.
     """
     if not settings.update_check:
         return {"asked": False, "reason": OFF, "newer": None}

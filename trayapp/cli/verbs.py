@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 PROGRAM = "multi-mcp"
-# Verbs that show what all servers have: they wait a little for servers that a gateway that they started does not know.
+# Verbs that show all servers. After starting a gateway, they wait a little for servers whose tools are not known yet.
 SHOWING_ALL = frozenset(("list", "search", "index", "approve", "inspect"))
 
 

@@ -52,7 +52,7 @@ class ClientNotFoundError(MultiMcpError):
 
 @dataclass(frozen=True, slots=True)
 class ClientStatus:
-    """The state of one client. `reason`: what is wrong, for drifted and unreadable; otherwise a note for the user.
+    """The state of one client. `reason`: what is wrong (drifted, unreadable), or a note for the user.
 
     `profile`: the profile of servers.yaml that the client is limited to; "" = no profile.
     """
@@ -69,7 +69,7 @@ class ClientStatus:
 class Change:
     """The change that connecting or disconnecting makes to one file.
 
-    `before` and `after` are its text; None means that the file does not exist at that time.
+    `before` and `after` are the file's text; None means that the file does not exist at that time.
     """
 
     client: Client
@@ -360,7 +360,7 @@ def apply(change: Change, context: ClientsContext) -> None:
     entries = change.left or tuple(dict.fromkeys((*(own.entries if own is not None else ()), change.entry)))
     adds = change.wanted == "connected"
     record = ConnectionRecord(change.file, made, entries) if adds or change.left else None
-    if adds:  # before the file: an entry that the record lacks could not be taken out again
+    if adds:  # before the file changes: an entry that is not recorded could not be removed later
         record_connection(context, change.client.name, record)
     try:
         if change.changes and change.after is None:

@@ -53,7 +53,7 @@ class ConnectionRecord:
 
 
 def recorded_connection(context: ClientsContext, client: str) -> ConnectionRecord | None:
-    """Return the record of a client; None if there is none, or none that we wrote. Blocks."""
+    """Return the record of a client; None if it is missing or malformed. Blocks."""
     entry = _read(context.record).get(client)
     if not isinstance(entry, dict) or not isinstance(entry.get("file"), str):
         return None

@@ -27,7 +27,7 @@ from trayapp.model.config import TRY
 ENABLED, SANDBOX = "sandboxEnabled", "sandbox"
 _ALWAYS = "*.npmjs.org"  # VS Code allows this domain to every sandboxed server
 _ASKED = ("${workspaceFolder}", "${workspaceRoot}")
-# The name of a variable; not a value where that belongs: `<your token>`, `YOUR_TOKEN`.
+# The name of a variable, but not an author's placeholder: `<your token>`, `YOUR_TOKEN`.
 _VARIABLE_NAME = re.compile(r"(?!(?:\w+_)?YOUR_)[A-Za-z_]\w*", re.ASCII)
 Entry = dict[str, Any]
 _COMMANDS = ("command", "cmd")
@@ -39,19 +39,19 @@ TRANSPORTS = frozenset(_TYPES)  # for a server at a URL
 _REMOTE = frozenset((*_TYPES, "remote"))
 _LOCAL = frozenset(("stdio", "local"))
 NO_SERVER = ("builtin", "platform", "frontend", "inline_python")  # extensions that are built into Goose
-# read elsewhere, or useful only in the client
+# keys that are read elsewhere, or matter only to the client
 _QUIET = frozenset(
     ("name", "description", "source", "gallery", "version", "bundled", "env_vars", "display_name", "icon")
 )
 _OWN_VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)\}", re.ASCII)
-# Calls that the client makes without asking. They are no answer to our own questions: a model may write such a file.
+# Permissions to call without asking. We ask all the same: a model may have written the client's file.
 PERMISSIONS = frozenset(("alwaysAllow", "always_allow", "autoApprove", "trust", "default_tools_approval_mode"))
 _NOTHING: tuple[Any, ...] = (None, "", [], {})  # a key with such a value counts as missing
 _CONNECT_TIMEOUT = "connect_timeout"
 _SANDBOX = re.compile("sandbox|confine", re.IGNORECASE)
 KEPT = "x-"  # prefix of keys that servers.yaml accepts and ignores
 _ENDLESS = 10.0**15  # a timeout of this size, in any unit, counts as none; 1e999 is infinite, which int() refuses
-# In snake case; clients write them into a mapping, or beside the other keys (`oauth_client_id`, `oauthScopes`).
+# Our key -> its names in clients, in snake case: in a mapping, or in the entry (`oauth_client_id`, `oauthScopes`).
 _OAUTH = {
     "client_id": ("client_id",),
     "client_secret": ("client_secret",),
@@ -113,7 +113,7 @@ def with_own_browser(entry: Entry) -> Entry:
 
 
 def _in_its_folder(client: Client, context: Context, entry: Entry) -> Entry:
-    """Return a user's entry with its relative paths resolved as in the client.
+    """Return a user's entry with the `scope` or `cwd` that gives its relative paths the same meaning as in the client.
 
     Most clients start servers in the working folder of the session, and `scope: session` does the same here.
     """
@@ -133,7 +133,7 @@ def _in_its_folder(client: Client, context: Context, entry: Entry) -> Entry:
 
 
 def _of_its_type(raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the entry; if it has a command, a URL and a type, without the keys of the other transport."""
+    """Return the entry without the keys of the other transport, if it has a command, a URL and a type."""
     kind = str(raw.get("type") or raw.get("transport")).lower()
     other = (*_COMMANDS, "args", *_ENVS, "cwd") if kind in _REMOTE else (*_URLS, *_HEADERS) if kind in _LOCAL else ()
     both = any(raw.get(key) for key in _COMMANDS) and any(raw.get(key) for key in _URLS)
@@ -141,7 +141,7 @@ def _of_its_type(raw: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 class _EntryReader:
-    """Reads one raw entry. `left`: the keys not read so far."""
+    """Reads one raw entry. `left`: the keys that were not read yet."""
 
     def __init__(self, client: Client, raw: Mapping[str, Any], context: Context) -> None:
         self._client = client
@@ -252,7 +252,7 @@ class _EntryReader:
         self._oauth(entry)
 
     def _without_env(self, entry: Entry) -> None:
-        """Remove the environment of a server at a URL. Goose sets it for the variables in the URL and the headers."""
+        """Remove `env` from a server at a URL, after filling its variables into the URL and headers, as Goose does."""
         env = entry.pop("env", {})
         used: set[str] = set()
 
@@ -321,12 +321,12 @@ class _EntryReader:
                 entry[name] = int(seconds) if seconds == int(seconds) else seconds
 
 
-# The first word of an author's mark with blanks: [FULL PATH TO x]/python
+# The first word of a placeholder with blanks: [FULL PATH TO x]/python
 _OPENED = re.compile(r"[\[<({‹«][^\])}>›»]*$")
 
 
 def is_variable_name(text: Any) -> bool:
-    """Return True for the name of a variable, False for a value or an author's placeholder where one belongs."""
+    """Return True for the name of a variable, False for anything else, such as a value or an author's placeholder."""
     return isinstance(text, str) and _VARIABLE_NAME.fullmatch(text) is not None
 
 

@@ -92,7 +92,10 @@ class ClientFile:
 
 
 def locate(client: Client, machine: Machine) -> ClientFile:
-    """Return the first of its files that exists, or else the first whose client is installed. Blocks: some stats."""
+    """Return the first of a client's files that exists, or else the first whose client is installed. Blocks.
+
+    If there is neither, return the first possible path, with `found` False.
+    """
     templates = [template for template in client.templates(machine.platform) if machine.has(template)]
     moved = [template for template in templates if template[1].isupper()]  # a variable, if set, names the only place
     paths = [(template, machine.path(template)) for template in moved or templates]

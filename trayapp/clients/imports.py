@@ -34,8 +34,8 @@ LONGEST_NAME = 100  # characters; servers.yaml accepts it even with a client's n
 class ImportOffer:
     """One server that can be imported as `name`.
 
-    `known`: the name of a server that starts the same way. `there`: that server is in our file, not in these offers.
-    `fault`: why the server cannot be imported.
+    `known`: the name of a server that starts the same way, "" if none. `there`: that server is in our file; otherwise
+    it is another offer. `fault`: why the server cannot be imported.
     """
 
     found: FoundServer
@@ -134,7 +134,7 @@ def as_server(name: str, entry: Mapping[str, Any]) -> ServerConfig | None:
 
 
 def _names_of(found: FoundServer) -> tuple[str, str]:
-    """Return the server's name here, and the name to use if another server has that one."""
+    """Return the server's name in our files, and the name to use if that one is taken."""
     name = re.sub(r"[/\x00-\x1f\x7f]+", "-", found.name).strip()[:LONGEST_NAME] or found.client.name
     return name, f"{name}-{found.client.name}"
 
@@ -213,7 +213,7 @@ class Move:
 
 
 def move_out(moved: Iterable[FoundServer], kept: Collection[Path] = ()) -> list[Move]:
-    """Remove these servers from their clients' files, each file once, with a backup. Return the moves that changed one.
+    """Remove these servers from their clients' files, each file once, with a backup. Return the moves that were made.
 
     `kept`: backups that must not be overwritten. Each file changes completely or not at all. Blocks. Raises
     StorageError, UnparsableError, EditRefusedError and FileChangedError.
@@ -259,7 +259,7 @@ class ImportedServer:
 
 @dataclass(frozen=True, slots=True)
 class RestoredFile:
-    """The result for one file.
+    """The result of putting servers back into one file.
 
     `whole`: its previous text is back, apart from our own entry. `why_not`: the reason why nothing was put back.
     """
@@ -363,7 +363,7 @@ def _put_back(move: Move, context: ClientsContext) -> RestoredFile:
             after = _entry_by_entry(move, now, before)
         if after != now:
             files.replace_text(move.file, now, after, None)
-        kept = files.backup_of(move.file)  # of connect: a later disconnect restores the text from before the import
+        kept = files.backup_of(move.file)  # connect's: a later disconnect restores the text from before the import
         if whole and after != before and kept.exists() and entry_in(move.client, before, move.file) is None:
             write_atomic(kept, before.encode("utf-8"))
         return RestoredFile(move, whole)

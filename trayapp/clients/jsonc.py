@@ -1,7 +1,7 @@
 """Edit JSON by splices at scanned positions (family.Family). Comments and trailing commas are accepted.
 
 Every edit is checked: the new text is parsed again and compared with the expected document.
-By hand: the standard library reads no comments, and a writer of whole files changes other bytes.
+Written by hand: the standard library reads no comments, and a writer of whole files changes other bytes.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ class _Text:
         return max(self.text.rfind("\n", 0, at) + 1, len(BOM) * self.text.startswith(BOM))
 
     def _before_line(self, at: int) -> int:
-        """Return the end of the line before that of `at`, without its line end."""
+        """Return the offset where the line above that of `at` ends, before its line break."""
         end = self._line_start(at) - 1
         return end - 1 if self.text[end - 1 : end] == "\r" else end
 
@@ -193,7 +193,7 @@ class _Text:
         return found[0] if found else ""
 
     def _rest_of_line(self, at: int) -> int | None:
-        """Return the end of the line of `at` if only comments follow `at` on it; else None."""
+        """Return the offset where the line of `at` ends, if only comments follow `at` on it; else None."""
         found = _REST_OF_LINE.match(self.text, at)
         end = found.end() if found else at
         end -= self.text[end - 1 : end] == "\r" and end > at

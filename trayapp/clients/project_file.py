@@ -39,13 +39,16 @@ def project_file_of(folder: Path) -> Path:
 
 
 def read_config(path: Path) -> Config:
-    """Return the configuration in such a file, empty if it is missing. Blocks. Raises StorageError, UnparsableError."""
+    """Return the configuration in a project's file, empty if there is none. Blocks.
+
+    Raises StorageError, UnparsableError.
+    """
     text = files.read_text(path) or ""
     return parse(without_comments(text) if path.suffix == ".json" else text, str(path))
 
 
 def add_server(path: Path, name: str, entry: Mapping[str, Any], trust: TrustStore | None) -> None:
-    """Add a server to such a file. Blocks.
+    """Add a server to a project's file. Blocks.
 
     `trust` None: the user did not write this entry, so the file needs approval afterwards. Raises UsageError if the
     name is taken, StorageError, UnparsableError, EditRefusedError.
@@ -54,7 +57,7 @@ def add_server(path: Path, name: str, entry: Mapping[str, Any], trust: TrustStor
 
 
 def remove_server(path: Path, name: str, trust: TrustStore) -> bool:
-    """Remove a server from such a file. Return True if the file was removed, too. Blocks.
+    """Remove a server from a project's file. Return True if the file was removed, too. Blocks.
 
     Our own file is removed with its last server, because an empty file would still hide files in the folders above.
     Raises ServerNotFoundError, StorageError, UnparsableError, EditRefusedError.
@@ -107,7 +110,7 @@ def _json_servers(path: Path, text: str) -> tuple[str, dict[str, Any]]:
 
 
 def has_server(path: Path, name: str) -> bool:
-    """Return True if such a file has an entry for that server, valid or not. Blocks."""
+    """Return True if a project's file has an entry for that server, valid or not. Blocks."""
     try:
         config = read_config(path)
     except UnparsableError:

@@ -1,4 +1,4 @@
-"""Find clear-text secrets in a server's entry, by name and shape, and replace them by keyring references.
+"""Find clear-text secrets in a server's entry, by name and shape, and replace them with keyring references.
 
 Secret values never appear in a text that is shown.
 """
@@ -63,7 +63,7 @@ def secret_name(server: str, name: str) -> str:
 
 
 class _SecretWalk:
-    """A traversal of an entry that replaces each secret by the result of `become`."""
+    """A traversal of an entry that replaces each secret with the result of `become`."""
 
     def __init__(self, server: str, become: Callable[[Secret], str], taken: Collection[str]) -> None:
         self._server = server

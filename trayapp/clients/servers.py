@@ -1,8 +1,9 @@
 """The servers in clients' own files, in our keys: the input of import and `settings.imports`.
 
-Our own entry is never among them: multi-mcp would start itself. A file in which a client disables servers, and which
-cannot be read, disables none. config/layers/overlay merges the layers of `settings.imports` below servers.yaml; project
-files are not among these, because they need trust.
+Our own entry is never among them: multi-mcp would start itself. A file in which a client disables servers disables none
+if it cannot be read.
+config/layers/overlay merges the layers of `settings.imports` below servers.yaml. Project files are not among these,
+because they need trust.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ from trayapp.model.errors import Problem, StorageError
 # https://docs.github.com/copilot/reference/copilot-cli-reference/cli-config-dir-reference (disabledMcpServers) and
 # https://geminicli.com/docs/tools/mcp-server (`gemini mcp disable`)
 _BESIDE = {"copilot-cli": ("settings.json", "config.json"), "gemini-cli": ("mcp-server-enablement.json",)}
-# Clients with lists of the servers that they allow or exclude, in their own file: that page, and
+# Clients whose own file lists the servers that they allow or exclude: the page of Gemini CLI above, and
 # https://qwenlm.github.io/qwen-code-docs/en/users/features/mcp
 _LISTED = frozenset(("gemini-cli", "qwen-code"))
 USUAL_HOLDER = "mcpServers"
 PROJECTS = "projects"  # in Claude Code's file: settings for sessions in each folder
-LINES_TOLD_TO = 1_000_000  # characters; finding lines in a longer text costs a gateway that follows it too much
+LINES_TOLD_TO = 1_000_000  # characters; finding the lines of a longer file would slow down a gateway that watches it
 EDITIONS_OF_CODE = frozenset(("vscode", "vscode-insiders", "vscodium"))
 _ALL_COUNT = frozenset(("opencode", "kilo"))  # clients that merge all of their files, later templates on top
 
@@ -102,7 +103,7 @@ def read_servers(client: Client, machine: Machine, folder: Path | None = None) -
 def user_files(client: Client, machine: Machine) -> list[Path]:
     """Return the files for the user's servers, existing or not. Blocks: looks for profiles.
 
-    It is one file, or all files that the client merges, or that it keeps for its profiles.
+    One file, or all files that the client merges or keeps for its profiles.
     """
     templates = [template for template in client.templates(machine.platform) if machine.has(template)]
     if client.name in _ALL_COUNT:
@@ -299,7 +300,7 @@ def switched_off(client: Client, document: Document, holder: Keys, name: str, be
 
 
 def read_switches(client: Client, path: Path) -> list[Document]:
-    """Return the documents in the files of switches_of, without missing or unreadable ones. Blocks."""
+    """Return the documents in the files of switches_of: {} for a missing file, none for an unreadable one. Blocks."""
     found: list[Document] = []
     for file in switches_of(client, path):
         try:

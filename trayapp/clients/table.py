@@ -16,7 +16,7 @@ from trayapp.clients.family import Family, Keys
 Entry = dict[str, Any]
 Platforms = dict[str, tuple[str, ...]]  # "linux" | "darwin" | "win32" | "" for all others -> templates, best first
 Restart = Literal["no", "reload", "restart"]
-# Ways to refer to a variable, beside `${NAME}` and `${env:NAME}`. `%NAME%` holds on Windows alone. `shell`: all that a
+# Ways to refer to a variable, beside `${NAME}` and `${env:NAME}`. `%NAME%` works only on Windows. `shell`: all that a
 # POSIX shell expands in a text, commands too.
 Syntax = Literal["$NAME", "%NAME%", "${{ secrets.NAME }}", "shell"]
 
@@ -31,7 +31,8 @@ class Client:
     `installed`: folders or files that show that it is installed, if the folder of the file does not show it.
     `holder`: the key path of its servers; `inner`: one more key in newer files.
     `entry`: builds its entry for a stdio server from program and arguments.
-    `project`: files in a folder that it reads, too. `fresh`: text that a file created by us must also contain.
+    `project`: files that it also reads in a project's folder, with the key path of their servers.
+    `fresh`: text that a file created by us must also contain.
     `runs_in`: where it starts the user's servers without `cwd`: in the session's folder, or in no particular folder.
     """
 
@@ -49,7 +50,7 @@ class Client:
     http: bool = True
     restart: Restart = "no"  # what makes it read a new entry
     max_tools: int = 0  # the most tools that it accepts, 0 = no known limit
-    max_name: int = 0  # characters of a tool's name with its server's, 0 = 64, the usual limit
+    max_name: int = 0  # characters of a tool's name with its server's name, 0 = the usual limit of 64
     timeout_unit: Literal["ms", "s", ""] = ""  # of `timeout` in its entries; "": its documentation has no such key
     timeout_of: Literal["call", "start"] = "call"  # what `timeout` limits: an answer, or the start with the first list
     variables: tuple[Syntax, ...] = ()

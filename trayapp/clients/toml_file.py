@@ -2,8 +2,8 @@ r"""Edit TOML by splices (family.Family): tomllib reads, a scanner of statements
 
 TOML 1.0 allows no line ends in inline tables, `servers = {a = {...}}`, except inside of arrays, and no trailing comma.
 Every edit is checked: tomllib parses the new text again, and the result must be as expected.
-By hand: after a put and a drop, tomlkit returned 52 of 232 test files byte for byte, these splices all of them.
-It also removes a comment after the table, writes `\n` into files with `\r\n`, and has no line numbers.
+Written by hand: after a put and a drop, tomlkit restored 52 of 232 test files byte for byte, these splices all of them.
+tomlkit also removes a comment after the table, writes `\n` into files with `\r\n`, and has no line numbers.
 """
 
 from __future__ import annotations

@@ -125,7 +125,7 @@ def plain(node: Node) -> Any:
 class _Editor(Editor):
     """An Editor that also accepts an expected outline, for changes inside lists."""
 
-    by_hand = "Make this change by hand"  # `multi-mcp edit` opens servers.yaml
+    by_hand = "Make this change by hand"  # not `multi-mcp edit`, which opens servers.yaml
 
     def expect(self, whole: Any) -> None:
         """Set the expected outline of the whole text after the changes."""
