@@ -58,7 +58,7 @@ class BundleArchive:
     signed: bool = False
 
     def locked(self, name: str, version: str, now: float) -> LockedPackage:
-        """Return the bundle as servers.lock names it."""
+        """Return the bundle as a package for servers.lock. `now`: Unix time in seconds."""
         digest = f"sha256:{self.sha256}"
         return LockedPackage("mcpb", name, version, digest, digest, now)
 
@@ -79,7 +79,7 @@ def sha256_of(path: Path) -> str:
 
 
 def read_archive(path: Path) -> BundleArchive:
-    """Return the archive after every check that its directory allows. Raises BadBundleError."""
+    """Read an archive, with every check that its directory allows. Nothing is unpacked. Raises BadBundleError."""
     with _opened(path) as (file, archive):
         names = {_plain(entry.filename) for entry in _checked(archive)}
         if MANIFEST not in names:
@@ -91,9 +91,9 @@ def read_archive(path: Path) -> BundleArchive:
 
 
 def unpack(bundle: BundleArchive, folder: Path) -> None:
-    """Unpack the bundle that was read, into a folder that appears once it is complete.
+    """Unpack a bundle into `folder`, which appears only once it is complete.
 
-    Raises BadBundleError, also if the file has changed since, and StorageError.
+    Raises BadBundleError, also if the file has changed since it was read, and StorageError.
     """
     if folder.is_dir():
         return  # its name contains the hash, so the content is the same
@@ -132,7 +132,7 @@ def _checked(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
     entries = archive.infolist()
     if len(entries) > MOST_FILES or sum(entry.file_size for entry in entries) > LARGEST:
         raise _bad(f"it holds {len(entries):,} files, {sum(entry.file_size for entry in entries):,} bytes")
-    seen: dict[str, bool] = {}  # path in one spelling and without case -> True for a folder
+    seen: dict[str, bool] = {}  # normalized path without case -> True for a folder
     for entry in entries:
         name = entry.filename
         kind = stat.S_IFMT(entry.external_attr >> 16)

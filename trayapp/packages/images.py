@@ -46,8 +46,8 @@ _RUN = OptionTable(
         -v --volume --volume-driver --volumes-from -w --workdir
     """),
 )
-_PULLED = options("--arch --authfile --cert-dir --os --platform --tls-verify --variant")  # of these, for the pull, too
-# Options of docker itself, before `run`: which daemon is asked.
+_PULLED = options("--arch --authfile --cert-dir --os --platform --tls-verify --variant")  # of _RUN, for the pull, too
+# Options of docker itself, before `run`: they decide which daemon is asked.
 _DOCKER = OptionTable(
     options("-D --debug --tls --tlsverify"),
     options("--config -c --context -H --host -l --log-level --tlscacert --tlscert --tlskey --connection --url"),
@@ -99,7 +99,7 @@ class ImageRequest:
 
     def newest(self, tools: Tools, before: float, locked: LockedPackage) -> str | None:
         if "@" not in str(locked.content):
-            return None  # built here
+            return None  # built on this machine
         self._pull(tools)
         found = self._inspected(tools)
         if found is None or found == locked.content or self._created(tools) > before:

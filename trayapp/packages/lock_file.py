@@ -85,13 +85,14 @@ def read_locked(content: Any) -> LockedPackage:
 
 
 def with_options(package: str, options: Iterable[str]) -> str:
-    """Return a package as written with the options that decide which release it is, without their passwords."""
+    """Return a package as written, with the options that decide which release it is. Their passwords are redacted."""
     return "|".join((package, *(redacted(option) for option in options)))
 
 
 class PackageRequest(Protocol):
-    """A package that a command line asks a package runner for. `spec` is the same for all requests for the same
-    package.
+    """A package that a command line asks a package runner for.
+
+    `spec` is the same for all requests for the same package.
     """
 
     @property
@@ -117,7 +118,7 @@ class PackageRequest(Protocol):
         """
 
     def newest(self, tools: Tools, before: float, locked: LockedPackage) -> str | None:
-        """Return the newest version published before a time, or None if none is newer than the locked one.
+        """Return the newest version published before `before` (Unix seconds); None if the locked one is not older.
 
         Raises PackageError, ToolError.
         """
@@ -139,7 +140,7 @@ Table = dict[str, dict[str, list[LockedPackage]]]  # server -> package as writte
 
 
 class LockFile:
-    """The file. It is read again when it has changed."""
+    """The file servers.lock. It is read again when it has changed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -147,7 +148,7 @@ class LockFile:
         self._table: Table = {}
 
     def find(self, server: str, spec: str) -> list[LockedPackage]:
-        """Return the locked package first, then those that were locked before. Raises UnreadableLockError."""
+        """Return the locked package and then the earlier ones, newest first; [] if none. Raises UnreadableLockError."""
         return list(self._read().get(server, {}).get(spec, ()))
 
     def all(self) -> Iterator[tuple[str, str, list[LockedPackage]]]:
@@ -157,9 +158,9 @@ class LockFile:
                 yield server, spec, list(versions)
 
     def add(self, server: str, spec: str, versions: list[LockedPackage]) -> LockedPackage:
-        """Lock the first of these unless one is locked. Return the locked one. The others count as locked before.
+        """Lock the first of `versions`, unless a package is already locked. Return the locked one.
 
-        Raises StorageError, UnreadableLockError.
+        The other versions are kept as earlier ones. Raises StorageError, UnreadableLockError.
         """
         with lock_of(self.path):
             kept = self.find(server, spec)

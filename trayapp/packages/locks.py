@@ -29,7 +29,7 @@ HELD_S = 2 * LIMIT_S  # another process may be fetching the same package
 
 @dataclass(frozen=True, slots=True)
 class NotLocked:
-    """Why a command line is not locked, and what to write instead. Unless it `starts`, a start of it fails."""
+    """The reason why a command line is not locked, and what to write instead. `starts`: it starts all the same."""
 
     why: str
     hint: str
@@ -40,7 +40,7 @@ class NotLocked:
 
 
 _HOLD = "To hold one release, write: {}"
-# Lines of programs that run packages by name and that the lock does not know; then what to write instead.
+# Command lines that run a package by name and that we cannot lock, each with what to write instead.
 _FRESH = (
     (r"(?:bunx|pnpx|(?:pnpm|yarn)(?: -\S+)* dlx|bun(?: -\S+)* x) ", "npx -y PACKAGE"),
     (r"deno (?:run|serve|x)\b.* (?:npm|jsr):", "npx -y PACKAGE"),
@@ -70,7 +70,7 @@ def _read(argv: tuple[str, ...]) -> PackageRequest | None:
 
 
 def with_plain_runner(argv: tuple[str, ...]) -> tuple[str, ...]:
-    """Return a command line whose package runner is written by its name alone: not by its path, not in `cmd /c`."""
+    """Return a command line with its package runner reduced to its name: without a path, and without `cmd /c`."""
     if tuple(word.lower() for word in argv[:2]) in (("cmd", "/c"), ("cmd.exe", "/c")):
         argv = argv[2:]
     return (runner_name(argv[0]), *argv[1:]) if argv else argv
@@ -79,8 +79,8 @@ def with_plain_runner(argv: tuple[str, ...]) -> tuple[str, ...]:
 def not_locked(argv: tuple[str, ...]) -> NotLocked | None:
     """Return why a command line runs a package that is not locked; None if it is locked, or runs none by name.
 
-    A folder, an address and the programs of _FRESH start as written. Of the runners that the lock knows, a line whose
-    release cannot be read does not start.
+    Folders, addresses and the programs of _FRESH start as written. A command line of a runner that we can lock does not
+    start if its release cannot be determined.
     """
     argv = with_plain_runner(argv)
     if not argv:
@@ -118,8 +118,9 @@ class Locks:
     configured: Callable[[], Collection[str]] | None = None
 
     def argv(self, server: str, argv: tuple[str, ...], tools: Tools, *, scripts: bool) -> tuple[str, ...]:
-        """Return the command line that starts the locked package. Raises ConnectFailedError, UnreadableLockError,
-        StorageError.
+        """Return the command line that starts the locked package.
+
+        Raises ConnectFailedError, UnreadableLockError, StorageError.
         """
         request = read_package(argv)
         if request is None:
@@ -134,8 +135,9 @@ class Locks:
             raise ConnectFailedError(server, f"Cannot start {server}: {error.title}", error.hint) from None
 
     def _locked(self, server: str, request: PackageRequest, tools: Tools) -> LockedPackage:
-        """Return the locked package. If there is none, lock the one that the server had under its former name, or else
-        the one that the runner would take now.
+        """Return the locked package, locking one first if there is none.
+
+        That is the one that the server had under its former name, or else the one that the runner would take now.
         """
         kept = self.file.find(server, request.spec)
         if kept:
@@ -170,7 +172,7 @@ class Locks:
         return str(self.store / found[len(store) + 1 :].partition(os.sep)[0]) if found is not None else None
 
     def clean(self) -> None:
-        """Remove packages that no server is locked to, now or before."""
+        """Remove the folders of packages that servers.lock does not name."""
         kept = {one.folder_name for _, _, versions in self.file.all() for one in versions}
         with suppress(OSError):
             for folder in self.store.iterdir():

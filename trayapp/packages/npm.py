@@ -24,7 +24,7 @@ from trayapp.packages.tools import NO_NODE, ToolError, Tools
 QUIET = ("--no-audit", "--no-fund", "--loglevel=error")
 # A person waits for the answer. By itself npm tries again after 10 s and 60 s, which is more than a minute offline.
 ONE_RETRY = ("--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=1000")
-COMPLETE = ".complete"  # written last
+COMPLETE = ".complete"  # a marker file, written last
 _LEFT_OUT = frozenset(("license", "funding", "deprecated"))
 
 
@@ -110,7 +110,7 @@ class NpmRequest:
         return best[1] if best else None
 
     def _project(self, package: str, version: str) -> dict[str, Any]:
-        """Return a package.json that needs that version of the package, and what is asked for beside it."""
+        """Return a package.json with that version of the package, and with the packages requested beside it."""
         others = dict(one for words in self.asked.beside if (one := package_of(words)) is not None)
         wanted = {name: asked or "latest" for name, asked in others.items()}
         return {"private": True, "dependencies": {package: version} | {k: v for k, v in wanted.items() if k != package}}
@@ -130,7 +130,7 @@ class NpmRequest:
             except ToolError as error:
                 if "ETARGET" not in error.output:
                     raise
-                tools.run("npm", "ci", "--prefer-online", *QUIET, *more, cwd=folder)  # the cached metadata is older
+                tools.run("npm", "ci", "--prefer-online", *QUIET, *more, cwd=folder)  # the cached metadata lacks it
         except ToolError as error:
             shutil.rmtree(folder, ignore_errors=True)
             raise _explained(error, locked.package, locked.version) from None
@@ -171,7 +171,10 @@ def _packages(folder: Path) -> dict[str, Any]:
 
 
 def _kept(place: str, entry: Any) -> dict[str, Any]:
-    """Return one package of npm's lock file. Raises PackageError if it has no hash."""
+    """Return a package's entry in npm's lock file, without members that nobody needs.
+
+    Raises PackageError if it has no hash.
+    """
     if not isinstance(entry, dict) or not (entry.get("integrity") or entry.get("inBundle")) or entry.get("link"):
         name = place.rpartition("node_modules/")[2]
         raise PackageError(

@@ -18,7 +18,7 @@ from trayapp.config.command_options import OptionTable, UncertainError, options
 from trayapp.packages.lock_file import LockedPackage, PackageError, WithdrawnReleaseError, with_options
 from trayapp.packages.tools import ToolError, Tools
 
-COMPLETE = ".complete"  # written last
+COMPLETE = ".complete"  # a marker file, written last
 WHEELS = ("--only-binary", ":all:")
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 _REQUIREMENT = re.compile(rf"({_NAME})(\[[\w,. -]+\])?(?:@([\w.!+-]+)|((?:[=<>!~]=?=?[\w.!+*-]+,?)+))?")
@@ -70,7 +70,7 @@ class PypiRequest:
 
     def newest(self, tools: Tools, before: float, locked: LockedPackage) -> str | None:
         at = datetime.fromtimestamp(before, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        own = any(option.startswith("--exclude-newer") for option in self.passed)  # uv takes one
+        own = any(option.startswith("--exclude-newer") for option in self.passed)  # uv accepts the option once
         text = self._compiled(tools, None, *(() if own else ("--exclude-newer", at)))
         found = re.search(rf"(?im)^{_spelled(self.package)}(?:\[[^\]]*\])?==([^\s\\;]+)", text)
         return found[1] if found and _key(found[1]) > _key(locked.version) else None

@@ -93,7 +93,7 @@ class Tools:
             _kill(process)
 
     async def in_thread(self, work: Callable[[], T]) -> T:
-        """Do blocking work with these tools in a thread. They end if the caller is cancelled: the gateway stops."""
+        """Do blocking work with these tools in a thread. End them if the caller is cancelled: the gateway stops."""
         import anyio.to_thread  # already loaded in the gateway; verbs do not need it
 
         try:

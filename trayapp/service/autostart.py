@@ -111,7 +111,7 @@ class Autostart:
             self._entry.remove()
 
     def refresh_command(self) -> bool:
-        """Rewrite the entry if its command is outdated: an update may have moved the program. Return True if it was.
+        """Rewrite the entry if its command is outdated: an update may have moved the program. Return True if so.
 
         Only an entry that is on and has the same home is changed. Raises MultiMcpError.
         """
@@ -155,7 +155,7 @@ class XdgEntry(FileEntry):
     def is_on(self) -> bool:
         """Return True if the desktop starts the entry (AutostartEntry).
 
-        Desktops disable an entry by Hidden, GNOME by its own key.
+        Desktops switch an entry off with Hidden, GNOME with a key of its own.
         """
         keys = self._keys()
         off = keys.get("Hidden", "").lower() == "true" or keys.get("X-GNOME-Autostart-enabled", "").lower() == "false"
@@ -329,7 +329,7 @@ class RunKey:
         return StartCommand(tuple(split_command(command))) if isinstance(command, str) and command else None
 
     def write(self, start: StartCommand) -> None:
-        """Write the entry (AutostartEntry). Raises MultiMcpError if `start` has a home, too."""
+        """Write the entry (AutostartEntry). Also raises MultiMcpError if `start` has a home."""
         if start.home:
             raise MultiMcpError(
                 f"Start at login is not possible while {HOME} is set", "Unset it: the Run key cannot hold variables"

@@ -3,7 +3,7 @@
 Keep the imports few: the shim loads this module to start a gateway.
 """
 
-# pathlib costs the shim more than all of this
+# No pathlib: its import would take longer than the shim's start
 # ruff: noqa: PTH100, PTH118, PTH120
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def typed_command() -> str:
 
 
 def program(name: str) -> str:
-    """Return the path of one of the packaged programs; that of this process if it is not in the same folder."""
+    """Return the path of a packaged program, or that of this process if the program is not in the same folder."""
     beside = os.path.join(os.path.dirname(sys.executable), name + (".exe" if os.name == "nt" else ""))
     return beside if os.access(beside, os.X_OK) else sys.executable
 
@@ -54,9 +54,7 @@ def gateway_command(*, linger: bool) -> list[str]:
 
 
 def tray_command() -> list[str]:
-    """Return the command to start at login: absolute, still valid after updates, and without a console window on
-    Windows.
-    """
+    """Return the command to start at login: absolute, valid after updates, without a console window on Windows."""
     words = ["tray", "--autostart"]
     if is_frozen():
         return [program(TRAY), *words]

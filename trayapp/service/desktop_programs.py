@@ -19,7 +19,7 @@ from trayapp.model.errors import MultiMcpError
 from trayapp.service.command_line import NO_WINDOW
 
 COPY_S = 3.0  # for a clipboard program; beyond that, no clipboard service answers
-# Command -> the environment variable that it needs
+# The command, and the environment variable that it needs
 LINUX = (["wl-copy"], "WAYLAND_DISPLAY")
 OTHERS = {"darwin": (["pbcopy"], ""), "win32": (["clip"], "")}
 

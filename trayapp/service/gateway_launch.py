@@ -4,7 +4,7 @@ The shim starts it by fork and exec because its client waits, and `subprocess` t
 have loaded it anyway, use `subprocess`. Keep the imports few.
 """
 
-# pathlib costs the shim more than all of this
+# No pathlib: its import would take longer than the shim's start
 # ruff: noqa: PTH100, PTH111, PTH208
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def start_fast(environ: Mapping[str, str]) -> Popen[bytes] | ForkedChild:
 
 
 def reap_automatically(wanted: bool) -> None:
-    """Let the system reap our child processes (SIGCHLD ignored), so that no gateway remains a zombie; or stop that."""
+    """Let the system reap our child processes (SIGCHLD ignored), so that none remains a zombie. False: stop that."""
     if sys.platform != "win32":
         import _signal  # type: ignore[import-not-found]  # a tenth of what `signal` costs
 
@@ -237,7 +237,7 @@ def _become(argv: list[str], env: dict[str, str]) -> NoReturn:
         null = os.open(os.devnull, os.O_RDWR)
         for standard in (0, 1, 2):
             os.dup2(null, standard)
-        os.set_inheritable(null, True)  # in case it got one of these three numbers, because that one was closed
+        os.set_inheritable(null, True)  # it is itself one of 0, 1 and 2 if that one was closed
         try:
             highest = max(map(int, os.listdir("/dev/fd")))
         except OSError:  # no /dev/fd, for example in a chroot

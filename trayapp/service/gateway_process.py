@@ -101,8 +101,8 @@ class GatewayProcess:
 def logged_end_reason(lines: Sequence[str]) -> str:
     """Return the message of the last log record if it is an error; otherwise "".
 
-    For a record with a traceback it is the last line, which names the exception. The other records of a gateway that
-    ended normally, or was killed, give no reason.
+    For a record with a traceback it is the last line, which names the exception. A gateway that ended normally or was
+    killed logs no reason.
     """
     starts = [match for line in lines if (match := RECORD.match(line))]
     if not starts or starts[-1]["level"] not in ("ERROR", "CRITICAL"):
@@ -163,7 +163,7 @@ class AdoptedProcess:
 
 
 def adopt(pid: int) -> AdoptedProcess | None:
-    """Return the gateway of that process id; None if it is gone, or was started without --linger: by the user."""
+    """Return the gateway with that process id; None if it is gone, or if the user started it (without --linger)."""
     import psutil
 
     try:

@@ -17,7 +17,7 @@ from trayapp.model.text import StderrDecoder
 LOG_BYTES = 2 * 1024 * 1024  # for one file; one older file is kept beside it
 LEVEL_VARIABLE = "MULTI_MCP_LOG"  # debug, info, warning or error
 LEVELS = {"debug": logging.DEBUG, "warning": logging.WARNING, "error": logging.ERROR}
-# Libraries that log only warnings at every level: their messages hold whole requests.
+# Libraries that may log only warnings, whatever the level: their other messages hold whole requests.
 CHATTY = ("mcp", "httpx2", "httpcore2", "PIL", "Xlib")
 
 
@@ -64,7 +64,7 @@ class StderrFiles:
     """Files `logs/servers/NAME.log`, one for each server, with whole lines from all of its processes."""
 
     def __init__(self, folder: Path) -> None:
-        self.writes = 0  # listeners to all files
+        self.writes = 0  # to all files
         self._folder = folder
         self._files: dict[str, RotatedFile] = {}
         self._sinks: dict[str, StderrSink] = {}
@@ -81,9 +81,9 @@ class StderrFiles:
             listener()
 
     def sink(self, server: str, *, further: bool = False) -> StderrSink:
-        """Return the sink for the stderr of a server, from the start to the end of one process.
+        """Return the sink for the stderr of one process of a server.
 
-        `further`: other processes of the server may run beside that one.
+        `further`: the process runs beside others of its server, so it gets a sink of its own.
         """
         file = self._files.setdefault(server, RotatedFile(self._folder / log_name(server)))
         if further:
@@ -94,8 +94,10 @@ class StderrFiles:
 
 
 class StderrSink:
-    """Sink that appends whole lines, without secrets. b"" ends the last line. Output that cannot be written is dropped:
-    a server must not fail because of its log. `wrote` is called after each write.
+    """A sink that appends whole lines, without secrets. b"" ends the last line.
+
+    Output that cannot be written is dropped: a server must not fail because of its log. `wrote` is called after each
+    write.
     """
 
     def __init__(self, file: RotatedFile, wrote: Callable[[], None] = lambda: None) -> None:
@@ -117,14 +119,14 @@ class StderrSink:
 
 
 class RotatedFile:
-    """File of bounded size, and one older file."""
+    """A file of bounded size, with one older file beside it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file: IO[bytes] | None = None
 
     def write(self, data: bytes) -> None:
-        """Append. Raises OSError."""
+        """Append `data`. Rotate the file when it exceeds LOG_BYTES. Raises OSError."""
         if self._file is None:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._file = self._path.open("ab")
@@ -139,7 +141,7 @@ class RotatedFile:
                 self._path.write_bytes(b"")
 
     def close(self) -> None:
-        """Close; the next write opens it again. Raises OSError."""
+        """Close the file; the next write opens it again. Raises OSError."""
         file, self._file = self._file, None
         if file is not None:
             file.close()

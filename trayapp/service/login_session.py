@@ -3,7 +3,7 @@
 The session bus leads to the keyring. DISPLAY is not set here, because nothing that we serve needs it.
 """
 
-# pathlib costs the start of a gateway more than all of this
+# No pathlib: its import would take longer than this whole module
 # ruff: noqa: PTH116, PTH118
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class Pause:
 
 
 class StartClaim(Pause):
-    """The lock by which the tray claims the next start of the gateway, so that it gets the desktop's environment."""
+    """The lock by which the tray claims the next start of the gateway, which then has the desktop's environment."""
 
     name = START_LOCK
 

@@ -28,7 +28,7 @@ FRESH_S = 3600.0  # an answer of the last hour is not requested again
 KEPT_S = 7 * 86_400.0  # a younger answer is updated with later changes; an older one is requested again completely
 PAGE = 100  # entries; the registry's own maximum
 PAGES_MOST = 10  # for one word
-LAST_PARTS_MOST = 40  # pages for names whose part after the slash begins with the word, if PAGES_MOST were not all
+LAST_PARTS_MOST = 40  # pages of names whose part after the slash begins with the word, if PAGES_MOST are not enough
 SEARCH_S = 20.0  # after this time no further page of a search is requested
 WORDS_MOST = 4
 LARGEST = 8 << 20  # bytes of a page; a page of 100 entries has about 200,000
@@ -60,9 +60,9 @@ class RegistryEntry:
 
 @dataclass(frozen=True, slots=True)
 class RegistryAnswer:
-    """An answer of the registry. If it is from the cache because of an error: `old_s` its age, `why` the error.
+    """An answer of the registry. `old_s`: its age in seconds, if an error (`why`) made us take it from the cache.
 
-    `cut`: which matches were not read; "" if it has them all.
+    `cut`: which matches were read; "" if it has them all.
     """
 
     entries: tuple[RegistryEntry, ...]
@@ -139,7 +139,7 @@ class ServerRegistry:
         return answer
 
     def _search(self, word: str, most: int) -> RegistryAnswer:
-        """Return the entries with the word in their names, from at most so many pages."""
+        """Return the entries with the word in their names, from at most `most` pages."""
         key = f"/v0.1/servers?{urlencode({'search': word, 'version': 'latest', 'limit': PAGE})}"
         kept = self._kept(key)
         if kept is not None and self._now() - kept.at < FRESH_S:
@@ -162,7 +162,7 @@ class ServerRegistry:
         return _answer(word, _Kept(self._now(), rows, cut))
 
     def _pages(self, path: str, most: int) -> tuple[list[Any], bool]:
-        """Return the rows of the pages, and True if there are further ones. A repeated cursor ends them.
+        """Return the rows of at most `most` pages, and True if there are more. A repeated cursor counts as the end.
 
         Raises WebError.
         """
@@ -215,7 +215,7 @@ class ServerRegistry:
     def _keep(self, key: str, rows: list[Any], cut: bool = False) -> None:
         kept = {"at": self._now(), "rows": [row for row in rows if _is_small(row)], "cut": cut}
         data = json.dumps(kept).encode()
-        with suppress(OSError, StorageError):  # without a usable cached answer, it is requested again
+        with suppress(OSError, StorageError):  # an answer that cannot be cached is requested again
             make_folder(self._folder)
             replace_file(self._file(key), data)
             files = sorted(self._folder.glob("*.json"), key=lambda path: path.stat().st_mtime)

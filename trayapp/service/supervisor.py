@@ -100,7 +100,7 @@ class GatewayControl(Protocol):
         """Tell the answering gateway to end. Raises NoGatewayError."""
 
     def end_reason(self) -> str:
-        """Return the reason of its end from its log, one line; "" if there is none."""
+        """Return in one line why the gateway ended, from its log; "" if the log does not say."""
 
     def kill_hint(self) -> str:
         """Return a hint for the user: how to end the answering gateway if it does not end itself."""
@@ -202,7 +202,7 @@ class Commands:
     def wait(self, timeout_s: float | None, stream: Stream | None = None) -> bool:
         """Sleep up to `timeout_s` seconds (None: no limit). Return True for a new command or a readable stream."""
         sources: list[socket.socket | Stream] = [self._ear] if stream is None else [self._ear, stream]
-        # Commands that could not be taken on arrival have used up their wake-up.
+        # A command that was not taken on arrival has used up its wake-up: do not sleep.
         ready = select.select(sources, [], [], 0.0 if self._new else timeout_s)[0]
         if self._ear in ready:
             with suppress(BlockingIOError):

@@ -1,5 +1,4 @@
-"""The program's version: the commit that it was built from, if known, whether a newer one was published, and whether
-another program was installed since a process was started.
+"""The program's version and commit, newer published versions, and programs installed since a process started.
 
 Only a published program asks for newer versions, and only if its user enabled that. No data of the user or the machine
 is sent.
@@ -124,8 +123,8 @@ def _page(url: Any, address: str) -> str:
     return ""
 
 
-# --- the time of the installation, by which processes are found that started before an update replaced the program.
-# Not the version: a rebuild of the same version is a different program.
+# --- The time of the installation shows which processes started before an update replaced the program. The version
+# does not: a rebuild of the same version is a different program.
 
 
 def installed_at() -> float:

@@ -1,6 +1,6 @@
 """The checks of `multi-mcp doctor`, in the order of its report.
 
-Never here: how one of them is done, printing.
+Never here: the checks themselves, printing.
 """
 
 from __future__ import annotations

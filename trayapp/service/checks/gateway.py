@@ -84,7 +84,7 @@ def socket_answers(context: CheckContext) -> list[CheckResult]:
     except NoGatewayError as error:
         return [CheckResult(code, "problem", error.title, _end(_holder(context)))]
     answers = CheckResult(code, "ok", f"The gateway answers (process {snapshot['gateway']['pid']})")
-    lack = lacking(context)  # their failures are reported by another check
+    lack = lacking(context)  # another check reports the failures of these servers
     servers = [server for server in snapshot["servers"] if not (server["name"] in lack and server["state"] == "failed")]
     states = [_of_server(server) for server in servers if server["error"] or server["state"] in WANTING]
     for server in snapshot["servers"]:
@@ -193,7 +193,7 @@ def _end(pid: int) -> str:
 
 
 def _version(context: CheckContext, running: dict[str, Any]) -> CheckResult:
-    """Report whether the gateway has this program's version, and was not started before its installation."""
+    """Report whether the running gateway is this program: the same version, and started after its installation."""
     code, version = "version.gateway", running["version"]
     if version != __version__:
         what = f"The running gateway is version {version}, this program is {__version__}"
@@ -225,8 +225,9 @@ def _of_approvals(server: dict[str, Any]) -> CheckResult:
 
 
 def _is_alive(pid: int, noted_in: Path) -> bool:
-    """Return True if the process named in a file still runs. One that started after the file was written is a different
-    process.
+    """Return True if the process that a file names still runs.
+
+    A process that started after the file was written is a different one.
     """
     try:
         process = psutil.Process(pid)

@@ -88,7 +88,7 @@ def launches(context: CheckContext) -> list[CheckResult]:
 
 
 def programs(context: CheckContext) -> list[CheckResult]:
-    """Report the programs that run servers, such as node or uvx. Only those that an enabled server needs."""
+    """Report whether the programs that run enabled servers, such as node or uvx, are installed and new enough."""
     config = read_config(context)
     results = []
     for program, servers in (_wanted(config) if config else {}).items():
@@ -142,7 +142,7 @@ def _enabled(config: Config) -> list[ServerConfig]:
 
 
 def _launch(server: ServerConfig, context: CheckContext) -> Iterable[CheckResult]:
-    """Yield the problems and notes of that server's start."""
+    """Yield the problems and notes about the start of a server."""
     kept: list[str] = []
 
     def keyring(name: str) -> str:
@@ -168,7 +168,7 @@ def _launch(server: ServerConfig, context: CheckContext) -> Iterable[CheckResult
         if server.scope == "shared" and is_browser((ready.command, *ready.args)):
             remedy = f"Give each session its own: scope: session for {server.name} in servers.yaml"
             yield CheckResult("server.browser", "note", f"{server.name}: {WHY[0].lower()}{WHY[1:]}", remedy)
-        from trayapp.packages.locks import not_locked  # loaded by a doctor that has servers to look at
+        from trayapp.packages.locks import not_locked  # loaded only if there are servers to check
 
         if server.lock and (told := not_locked((ready.command, *ready.args))) is not None:
             yield CheckResult("server.lock", "note", f"{server.name}: not locked: {told.why}", told.hint)

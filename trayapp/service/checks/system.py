@@ -166,7 +166,7 @@ def session_bus(context: CheckContext) -> list[CheckResult]:
 
 
 def keyring(context: CheckContext) -> list[CheckResult]:
-    """Report the state of the store for secrets, by the running gateway if there is one. No dialog is shown."""
+    """Report the state of the store for secrets, as a running gateway sees it if there is one. No dialog is shown."""
     code = "keyring.available"
     config = read_config(context)
     state = gateways_keyring(context)
@@ -188,7 +188,7 @@ def keyring(context: CheckContext) -> list[CheckResult]:
     if answer is None:
         return [CheckResult(code, "note", "Not checked: the session bus does not answer")]
     locked = None
-    if answer and _has_owner(context.environ, SECRETS):  # a question must not start a service
+    if answer and _has_owner(context.environ, SECRETS):  # asking must not start a service
         collection = "org.freedesktop.Secret.Collection"
         locked = _ask(context.environ, SECRETS, DEFAULT_COLLECTION, PROPERTIES, "Get", collection, "Locked")
     if locked == ("b", True):
@@ -202,7 +202,10 @@ def keyring(context: CheckContext) -> list[CheckResult]:
 
 
 def sealed_file(context: CheckContext) -> list[CheckResult]:
-    """Report the state of the file, if it exists. A change of `settings.token_store` does not move secrets."""
+    """Report the state of the encrypted file for secrets, if it exists.
+
+    A change of `settings.token_store` does not move secrets.
+    """
     path, config = context.paths.config_file.with_name(SEALED_NAME), read_config(context)
     if config is None or not path.exists():
         return []
