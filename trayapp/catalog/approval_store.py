@@ -1,7 +1,7 @@
 """Pins: each server's tools as they were when they were approved. One JSON file per server, which outlives the cache.
 
-A tool is approved on first use (trust on first use) unless it hides something; after that only by the user. Only `save`
-writes files; it blocks.
+A tool is approved on first use (trust on first use) unless it hides something; after that only by the user. `load` and
+`save` block.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Pin(NamedTuple):
     `findings` is served, and reported until the user has approved it.
 
     `text`: its definition as JSON, parsed only when the server sends a different one. `unread`: not yet inspected for
-    orders. `seen`: False if it was pinned without inspection, which was switched off. `declined`: hash of a later
-    definition that the user declined.
+    orders. `seen`: False if inspection was switched off when it was pinned. `declined`: hash of a later definition that
+    the user declined.
     """
 
     hash: str
@@ -87,7 +87,7 @@ class ServerPins:
     allowed: dict[str, str] = field(default_factory=dict)  # by tool: hash of the definition that is always allowed
 
     def pin(self, name: str, pin: Pin) -> None:
-        """Keep this pin for a tool."""
+        """Set the pin of a tool."""
         self.tools[name] = pin
         self.dirty = True
 
@@ -139,7 +139,7 @@ def _steady(value: Any, depth: int) -> Any:
 
 
 def load(folder: Path, server: str) -> ServerPins:
-    """Return the pins of a server. A file that cannot be used is set aside and reported: it gives none. Blocks."""
+    """Return the pins of a server. An unusable file is renamed and reported in `lost`. Blocks."""
     path = folder / file_name(server)
     try:
         tools, allowed = _parse(server, read_file(path))

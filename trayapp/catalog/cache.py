@@ -59,7 +59,7 @@ class CacheEntry(NamedTuple):
 
 
 def with_sound(entry: CacheEntry) -> CacheEntry:
-    """Return `entry` with its sound tools found, if that has not been done yet."""
+    """Return `entry` with `sound` filled in."""
     return entry if entry.sound is not None else entry._replace(sound=sound_places(entry.offer))
 
 
@@ -145,7 +145,7 @@ def _is_older(path: Path, than: float) -> bool:
 def read_file(path: Path) -> bytes:
     """Return the content of one of our own files, of limited size. Raises OSError, ValueError.
 
-    It reads through a descriptor: a start reads two files per server, and this takes a quarter of the time of Path.
+    It uses a descriptor, which takes a quarter of the time of Path: start-up reads two files per server.
     """
     descriptor = os.open(path, _READING)
     try:
@@ -200,7 +200,7 @@ def _parse(server: str, data: bytes) -> CacheEntry:
 
 
 def _traits(raw: dict[str, Any]) -> ServerTraits:
-    """Return the server's traits. A file has none if nothing is known of them."""
+    """Return the server's traits, or NO_TRAITS if the file has none."""
     found = raw.get("traits")
     if not isinstance(found, dict) or not isinstance(asks := found.get("asks"), list):
         return NO_TRAITS

@@ -21,7 +21,7 @@ LINE_LONGEST = 200  # characters: a longer line continues on the next, since the
 TEXT_LONGEST = 100_000  # characters of one field that are compared
 DEEPEST = 12
 
-# Constraints that a server may have stated besides the type. Calls fit if it states the same now, or none.
+# Keywords that limit no value, and those that `_fits` reads. Any other must be the same in the new schema, or absent.
 _LIMITS_IGNORED = frozenset(
     {"description", "title", "default", "examples", "example", "$schema", "$id", "$comment", "deprecated"}
 )
@@ -47,12 +47,12 @@ def difference(old: Item, new: Item) -> list[str]:
 
 
 def whole(item: Item) -> list[str]:
-    """Return a whole definition, compared with nothing, in the same kind of lines."""
+    """Return the lines of a whole definition, each marked as added, as in `difference`."""
     return difference({}, item)
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Return True if two values are certainly the same JSON, which 1 and true are not."""
+    """Return True if two values are certainly the same JSON. 1 and true are not."""
     try:
         return one == other and orjson.dumps(one) == orjson.dumps(other)
     except TypeError:  # a lone surrogate, a large integer, deep nesting
@@ -60,7 +60,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _lines(value: Any) -> list[str]:
-    """Return a field as lines. Invisible characters become escapes, because a change of one is a change, too."""
+    """Return a field's value as lines. Invisible characters become escapes, so that a change in them is seen."""
     if value is None:
         return []
     text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)
@@ -140,7 +140,7 @@ def _members_fit(old: dict[str, Any], new: dict[str, Any], depth: int) -> bool:
         return False
     if _open(old) is not False and _open(new) is False:
         return False
-    if any(name not in after for name in before):  # even where any member is allowed: it would have no meaning any more
+    if any(name not in after for name in before):  # even if any member is allowed: the parameter has no meaning now
         return False
     return all(_fits(before[name], after[name], depth + 1) for name in before)
 

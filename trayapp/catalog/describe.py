@@ -17,7 +17,7 @@ DEPTH_MOST = 8  # levels of a description: recursive schemas have no end
 LINES_MOST = 400  # lines for one description's parameters
 INDENT = "  "
 
-# In their order after a parameter, as `[minimum: 1]`.
+# Keywords that are shown after a parameter, in this order: `[minimum: 1]`.
 _LIMITS = (
     "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minItems",
     "maxItems", "uniqueItems", "minProperties", "maxProperties", "format", "pattern", "default",

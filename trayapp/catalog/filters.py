@@ -18,7 +18,7 @@ def why_hidden(server: ServerConfig, tool: str, siblings: Container[str] = ()) -
     """Return why clients do not get `tool`, in a few words for people; None if they do. `siblings`: see `passes`.
 
     Without a `tools` key all tools pass. With one, a tool that it does not name passes unless `new_tools` is disabled.
-    A tool that the file marks stale and the server lists again is as the user switched it.
+    A stale tool that the server lists again has the state that the user gave it.
     """
     if not passes(server.name, tool, server.include_tools, server.exclude_tools, siblings):
         return "not in include_tools, or in exclude_tools"

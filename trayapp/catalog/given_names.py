@@ -22,11 +22,11 @@ FILE_NAME = "names.json"  # cannot be a server's file: those end in a hash
 VERSION = 1
 NAMES_MOST = 20_000  # per prefix mode; beyond that, names of tools that are gone are forgotten
 
-Names = dict[str, list[Key]]  # name -> the tools that have it, each in a different view, by server key
+Names = dict[str, list[Key]]  # name -> the (server key, tool) pairs that have it, each in a different view
 
 
 class GivenNames:
-    """Given names of one gateway. A view sees those of its own servers, under their plain names."""
+    """Names that one gateway gave to tools. A view gets those of its own servers, by their plain names."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE_NAME
@@ -35,7 +35,7 @@ class GivenNames:
         self._dirty = False
 
     def load(self) -> None:
-        """Read the kept names, before the first name is asked for. Blocks.
+        """Read the stored names. Call this before any other method. Blocks.
 
         A file that cannot be used counts as empty: names are then assigned again.
         """
@@ -53,7 +53,7 @@ class GivenNames:
             log.warning("Cannot read the names of tools. Assigning them again: %s", error)
 
     def of(self, mode: PrefixMode, plain: Mapping[str, str]) -> SeenNames:
-        """Return the names given in a prefix mode. `plain`: the names of a view's servers by their keys."""
+        """Return the names given in a prefix mode. `plain`: server key -> name, for the servers of a view."""
         view = mode, frozenset(plain.items())
         if view not in self._views:
             names = self._names(mode)
@@ -66,7 +66,7 @@ class GivenNames:
         return self._views[view]
 
     def note(self, exposed: Exposed, held: Set[Key], plain: Mapping[str, str]) -> bool:
-        """Record the names that clients see now; a tool that is `held` back has none. Return True if any is new."""
+        """Record the names that clients see now, except those of `held` tools. Return True if any is new."""
         names, given = self._names(exposed.mode), self.of(exposed.mode, plain).names
         keys = {name: key for key, name in plain.items()}
         new = {name: key for name, key in exposed.by_name.items() if key not in held and given.get(name) != key}

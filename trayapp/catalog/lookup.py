@@ -27,7 +27,7 @@ from trayapp.model.errors import LEAVE_IT, AmbiguousToolError, ApprovalRequiredE
 
 
 class HiddenReason(NamedTuple):
-    """Reason why a tool may not be called: for people, with what to do, and for models, without it."""
+    """Reason why a tool may not be called: `person` for people, with the remedy, `model` for models, without it."""
 
     person: str
     model: str
@@ -39,8 +39,8 @@ _HASHED = re.compile(rf"_[a-z2-7]{{{SUFFIX_LENGTH},}}\Z", re.IGNORECASE)
 class Lookup:
     """Finds tools by name.
 
-    `hidden` holds the known tools that may not be called, each with its reason. `waits` tells which of them an approval
-    would bring back. `servers`: all servers, including those whose tools are not known.
+    `hidden` holds the known tools that may not be called, each with its reason. `waits(key)` is True if an approval
+    would make the hidden tool callable. `servers`: all servers, including those whose tools are not known.
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class Lookup:
 
     @cached_property
     def _hashed(self) -> _Forms:
-        """Return the names with a hash suffix that tools have in the other modes: no spelling rule leads to those."""
+        """Return the names with a hash suffix that tools have in the other modes: no spelling rule produces them."""
         modes = set(PREFIX_MODES) - {self._exposed.mode}
         names = (
             (key, mode, name) for mode in modes for key, name in expose_names(self._exposed.by_key, mode).by_key.items()

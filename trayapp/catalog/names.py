@@ -74,7 +74,7 @@ def fold(name: str) -> str:
 
 
 def caseless(name: str) -> str:
-    """Return equal texts for names that differ only in hyphens, underscores and case: models mix these up."""
+    """Return the name with hyphens as underscores and in lower case: models mix up case, too."""
     return fold(name).lower()
 
 
@@ -115,7 +115,7 @@ def expose_names(
 ) -> Exposed:
     """Return the exposed name of each (server, tool); names in `taken` are not given.
 
-    Pass every known tool, switched on or not: then no switch renames another tool. `held`: the tools that wait for an
+    Pass every known tool, enabled or not: then enabling one renames no other. `held`: the tools that wait for an
     approval. `servers`: all servers, including unknown ones.
     """
     keys = list(entries)
@@ -216,7 +216,8 @@ class Spellings:
 
 
 def _others_of(keys: Iterable[Key], mode: PrefixMode, servers: Iterable[str]) -> Callable[[Key, str], Key | None]:
-    """Return a function that finds another server's tool that a name means by rule, even if a third has it in `mode`.
+    """Return a function from a (key, name) to another server's tool that the name means by rule, even if a third tool
+    has that name in `mode`.
 
     `mcp__SERVER__TOOL` is understood in every mode and belongs to that server, whatever tools it has. Spellings that
     begin with only a server's name count in mode none, where names have no prefix.
@@ -251,7 +252,7 @@ def _others_of(keys: Iterable[Key], mode: PrefixMode, servers: Iterable[str]) ->
 def _suffixed(wishes: Mapping[Key, str], used: set[str], given: Mapping[str, Key]) -> dict[Key, str]:
     """Return distinct names, none of them in `used` or given to another tool.
 
-    All names that collide at one suffix length try the next: so the order does not matter.
+    Names that collide at one suffix length all try the next one, so the order does not matter.
     """
     names: dict[Key, str] = {}
     attempt = 0

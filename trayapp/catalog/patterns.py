@@ -17,7 +17,7 @@ LONGEST_TEXT = 2_000  # characters of a text that are searched; names and titles
 MEMORY_MOST = 1 << 20  # bytes of a compiled pattern: `(\pL\pM*){500}` is refused
 WORK_MOST_S = 1.0  # processor time for all texts; an ordinary pattern needs microseconds for each
 
-# What Python writes and RE2 does not read: \Z, \u0041, \U00000041, a{,3}. The third part steps over other escapes.
+# Python syntax that RE2 does not know: \Z, \u0041, \U00000041, a{,3}. The `.` skips every other escape.
 _PYTHON_ONLY = re.compile(r"\\(?:(Z)|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|.)|\{,(\d+)\}", re.DOTALL)
 
 

@@ -73,8 +73,7 @@ class ResourceTools:
 def resource_tools(
     resources: Iterable[tuple[str, str, str]], mode: PrefixMode, tools: Set[str] = frozenset()
 ) -> ResourceTools:
-    """Return names for (server, name, URI) of each resource; `tools`, the exposed names of real tools, are never
-    reused.
+    """Return the names of resources given as (server, name, URI). `tools`: exposed names of real tools, never reused.
 
     A resource without a name uses its URI. Resources that would share a name all get a hash of their URI as a suffix.
     """
@@ -169,8 +168,7 @@ class ResourceMap:
         return self._templates[server, template]
 
     def find(self, uri: str, seen: Callable[[str], bool] = lambda server: True) -> Key | None:
-        """Return the (server, original URI) of a URI that a client names; None if no server that it sees is known to
-        have it.
+        """Return the (server, original URI) of a client's URI, or None if no server that it sees is known to have it.
 
         Raises AmbiguousResourceError if several of those servers have it.
         """
@@ -238,7 +236,7 @@ def _authority(uri: str) -> str:
 
 
 def prefixed(server: str, own: str) -> str:
-    """Return a server's address or handle as one that always leads back to that server."""
+    """Return a server's address or handle with a prefix that leads back to that server."""
     return _root(server) + own
 
 

@@ -71,7 +71,7 @@ class _NameIndex:
         return {index: score for index, score in scores.items() if score > WORDS_NEEDED}
 
     def _places_met(self, asked: str, compared: int) -> dict[int, float]:
-        """Return the names, by index, that have a word like `asked`, with the score of the best one."""
+        """Return index of a name -> score of its word nearest to `asked`, for the names that have one."""
         prefixed = [word for word in self._places if word.startswith(asked)] if len(asked) >= PREFIX_SHORTEST else []
         allowed = 2 if len(asked) > 6 else 1 if len(asked) > 3 else 0
         meant = _close(asked, self._words, allowed, compared) if allowed else {}

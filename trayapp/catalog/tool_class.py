@@ -1,4 +1,4 @@
-"""Classifies each tool by what a call may do: read, write or destroy.
+"""Classification of tools by what a call may do: read, write or destroy.
 
 A server's annotations decide, with the specification's defaults (MCP 2025-11-25, ToolAnnotations). Without them the
 verb in the name decides. A clear verb also overrides milder annotations: a server can make its tools stricter, never
@@ -41,12 +41,13 @@ _DESTRUCTIVE = _words(
     obliterate evict ban kick cleanup rollback revert undo expunge edit cancel abort nuke shred decommission
     deprovision exec hdel lpop lrem rpop srem xdel zrem"""
 )
-_NOUNS = _words("trash edit reset drop kick ban kill exec undo cleanup rollback shutdown")  # too (`get_last_edit`)
+_NOUNS = _words("trash edit reset drop kick ban kill exec undo cleanup rollback shutdown")  # or nouns (`get_last_edit`)
 _FUSED = ("delete", "remove", "destroy", "erase", "purge", "truncate", "uninstall", "flush")  # `flushdb`, `deleteuser`
 _INFLECTIONS = _words("d ed er ers es ing ment r rs s")  # tools are not named with the participle `deleted`
 _LAST = _words("clean eval evaluate repl interpreter")  # destructive as the last word (`git_clean`, `browser_evaluate`)
 _ALONE = _words("bash sh zsh shell powershell terminal command execute")  # destructive as the whole name
-# These words run or overwrite anything if one of the next group follows, or precedes them at the end (`shell_run`).
+# (verbs, objects): such a verb runs or overwrites anything if an object follows it, or precedes it at the name's end
+# (`shell_run`).
 _ON_OBJECTS = (
     (
         _words("run runs execute eval evaluate start spawn launch invoke interact call"),
@@ -118,8 +119,8 @@ def class_of_name(name: str, *, guess: bool = True) -> ToolClass | None:
     """Return the class that the verb in a tool's name gives; None without a clear verb, which counts as a write.
 
     The first verb decides, as in a sentence. Verbs joined by "and" also count, and so does a last word that destroys,
-    or one that writes if the first verb may be a noun (`list_create`). `guess`: count what runs anything as
-    destructive; annotations know better (`execute_sql` of a server that is set to read only).
+    or one that writes if the first verb may be a noun (`list_create`). `guess`: count tools that run anything as
+    destructive. Annotations know better: `execute_sql` may be set to read only.
     """
     words = [word.lower() for word in _WORD.findall(name)]
     if guess and len(words) == 1 and words[0] in _ALONE:

@@ -54,7 +54,8 @@ def with_variant(
 ) -> tuple[Variant, ...]:
     """Return the variants after the lists were read for that kind.
 
-    Additions and removals since the last time also apply to the variants that listed the same before.
+    Items that are gone since the last time are removed from every variant. New ones are added to the variants that
+    listed the same before.
     """
     before = next((one.names for one in variants if one.kind == kind), None)
     others = [one for one in variants if one.kind != kind]
@@ -166,7 +167,7 @@ def union_offer(offer: Offer, known: Offer | None, variants: tuple[Variant, ...]
 
 
 def as_json(variants: tuple[Variant, ...]) -> list[dict[str, Any]]:
-    """Return the variants for the cache file; nothing if there is only one."""
+    """Return the variants for the cache file; [] if there is only one."""
     if len(variants) < 2:
         return []
     return [
@@ -196,7 +197,7 @@ def from_json(raw: Any) -> tuple[Variant, ...]:
 
 
 def with_known(known: Offer, found: Offer) -> Offer:
-    """Return `found`; lists that could not be read completely also get the other known items."""
+    """Return `found`, with the other known items added to each list that could not be read completely."""
     kept = dict[str, Any]()
     for name in found.failed:
         member, items = ITEM_KEYS[name], getattr(found, name)

@@ -31,7 +31,7 @@ _ESCAPE = late(r"(\\(?:x|u)\{?[0-9A-Fa-f]{2,5}\}?)")
 _BASE32 = late(rf"\b[A-Z2-7]{{{RUN_SHORTEST},}}={{0,6}}")
 _WRAPPED = late(
     r"(?<![A-Za-z0-9+/_-])(?:[A-Za-z0-9+/_-]{4,}+\s++){2,}[A-Za-z0-9+/_-]{2,}={0,2}"
-)  # base64 in pieces; words rarely decode
+)  # base64 with blanks in it; ordinary words rarely decode
 _NUMBERS = late(r"(?:\b[0-9]{2,3}\b[ ,;]{1,2}){11,}[0-9]{2,3}|(?:\b[01]{8}[ ,;]{0,2}){9,}")
 _UPPER, _LOWER, _DIGITS = string.ascii_uppercase, string.ascii_lowercase, string.digits
 
@@ -55,7 +55,7 @@ _HEX_DIGITS = _kinds(h=string.hexdigits, s=" :,;\n\t\r")
 _NUMBERED = _kinds(d=_DIGITS, h="abcdefABCDEF", s=" :,;\n\t\r")
 _LONG_HEX = b"h" * RUN_SHORTEST
 _SPACED_HEX = b"hhs" * (RUN_SHORTEST // 3)
-# A row of hexadecimal or decimal numbers. Each letter of ASCII among them begins with a digit, which is rare in prose.
+# A row of hexadecimal or decimal numbers. The code of an ASCII letter begins with a digit, which is rare in prose.
 _ROW = late(rb"d[dh]{1,2}s{1,2}(?:[dh]{2,3}s{1,2}){3}")
 _LONG_DIGITS = b"d" * 8
 _BITS = _kinds(b="01")
@@ -124,7 +124,7 @@ def turned(text: str) -> Iterator[str]:
 def _joined_letters(text: str, kinds: bytes) -> str:
     """Return a text with the letters of spaced-out words joined, if one of the words is long.
 
-    `kinds` tells fast where to look. It has a dot before and after the text.
+    `kinds`: the text translated by _SEPARATED, between two dots, which is fast to search.
     """
     at = _LONG_APART.search(kinds)
     while at is not None and _SPACED.match(text, at.start()) is None:
@@ -167,7 +167,7 @@ def may_hold_run(data: bytes) -> bool:
     plain = data  # without escapes of line breaks and tabs, whose letters would belong to the next run
     for escape in (rb"\n", rb"\t", rb"\r") if b"\\" in data else ():
         plain = plain.replace(escape, b"  ")  # in place, since it has the same length
-    name = plain.replace(b"_", b" ")  # in a parameter's name it is read as a blank
+    name = plain.replace(b"_", b" ")  # `_` is read as a blank in a parameter's name
     return _is_readable_base64(data, plain, name)
 
 
@@ -197,7 +197,7 @@ def _has_escapes(text: bytes) -> bool:
 
 
 def _long_runs(text: bytes) -> Iterator[bytes]:
-    """Yield each run of characters of base64 that is long enough to be one."""
+    """Yield each run of at least RUN_SHORTEST base64 characters."""
     kinds = text.translate(_CODED)
     begin = kinds.find(_LONG)
     while begin >= 0:
@@ -237,7 +237,7 @@ _LONG_APART = late(rb"\.l\.{1,2}l\.{1,2}l\.{1,2}l\.{1,2}l\.")
 _WITH_DIGITS = late(r"(?<![\w@$])((?=[a-z]*[013457@$])(?=[013457@$]*[a-z])[a-z013457@$]{3,})(?![\w@$])")
 _LETTERS = str.maketrans("013457@$", "oieastas")
 _NO_LETTER = late("[^a-z0-9]")
-_SPACED, _SPACED_TOO = (  # a long word in that form; any word, if there is a long one
+_SPACED, _SPACED_TOO = (  # a long spaced-out word; any such word, used if there is a long one
     late(rf"(?<![a-z0-9])(?:[a-z](?:[-._*·|]|  ?)(?! )){{{least},}}[a-z](?![a-z0-9])") for least in (4, 1)
 )
 
@@ -254,7 +254,7 @@ def _of_base64(run: str) -> bytes:
 
 
 def _of_base32(run: str) -> bytes:
-    """Decode as one number, in a tenth of the time of base64.b32decode. The last bits may be no whole byte."""
+    """Decode as one number, in a tenth of the time of base64.b32decode. Bits after the last whole byte are dropped."""
     digits = run.rstrip("=")
     bits = 5 * len(digits)
     return (int(digits.translate(_BASE32_DIGITS), 32) >> bits % 8).to_bytes(bits // 8, "big")
@@ -275,7 +275,7 @@ def _of_escapes(run: str) -> str:
 
 
 def _replaced(kind: re.Pattern[str], decode: Callable[[str], str], text: str) -> str:
-    """Return a text with the parts of a kind and the parts between them decoded. Equal parts are decoded once."""
+    """Return a text with every part decoded: matches of `kind`, and the text between. Equal parts are decoded once."""
     parts = kind.split(text)
     decoded = {part: decode(part) for part in set(parts)}
     return "".join(map(decoded.__getitem__, parts))

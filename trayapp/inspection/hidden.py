@@ -62,7 +62,7 @@ _APPLE = "\uf8ff"  # the logo on keyboards and in menus of that system: the one 
 _SELECTORS = late(f"[\ufe00-\ufe0f\U000e0100-\U000e01ef]{{{SELECTOR_RUN},}}")
 _CONTROLS = late("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
 _ESCAPE = late("\x1b|[\x90\x9b\x9d]")
-# Each is tried only at the beginning of a run
+# Each alternative is tried only at the beginning of a run
 _FAR = late(
     rf"\s(?:(?<=[^\S\n])(?<![^\S\n]{{2}})[^\S\n]{{{FAR_AWAY - 1},}}+"
     rf"|(?<=\n)(?<!\n\n)[^\S\n]*+(?:\n[^\S\n]*+){{{FAR_BELOW - 1},}}+)"
@@ -162,7 +162,7 @@ def _turned(text: str) -> Iterator[Hidden]:
 def _is_set_apart(line: str) -> bool:
     """Return True if a line's marks only set words apart, as texts need that mix Arabic or Hebrew with other scripts.
 
-    Each has its end and something inside. In a line of one direction, only isolates change nothing.
+    Each mark must be closed and enclose something. In a line of one direction, only isolates change nothing.
     """
     marks, open_ones = _BIDI.findall(line), list[str]()
     for mark in marks:

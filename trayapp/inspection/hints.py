@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from trayapp.inspection.rules import RULES, Rule
 
-MEMORY_MOST = 1 << 23  # bytes for the states of the search; half of it makes heaps of hints take three times as long
+MEMORY_MOST = 1 << 23  # bytes for the search's states; with half of it, texts full of hints take three times as long
 
 # Rules are bits of a number, so that several are combined in one step. The upper half is for the words beside the
 # hints.
@@ -27,7 +27,7 @@ for _at, _rule in enumerate(RULES):
         _BITS[_hint] = _BITS.get(_hint, 0) | _bit << _HALF
     if not _rule.beside:
         _ALONE |= _bit
-_HINTS = list(_BITS.items())  # numbered as in the search
+_HINTS = list(_BITS.items())  # an index is the hint's number in the search
 # By the length of a text: the rules whose shortest match is no longer than it. Many names and values are too short for
 # most rules.
 _FITTING = tuple(
@@ -37,7 +37,7 @@ _FITTING = tuple(
 
 
 def hopeful_bits(low: str, wanted: int = EVERY) -> int:
-    """Return the rules, of these, that may match a lower-case text because it contains their hints; as bits."""
+    """Return the bits of the `wanted` rules that may match a lower-case text because it contains their hints."""
     found = 0
     for number in _search()(low.encode("utf-8", "replace")) or ():
         found |= _HINTS[number][1]
@@ -45,7 +45,7 @@ def hopeful_bits(low: str, wanted: int = EVERY) -> int:
 
 
 def hopeful_lines(low: str, wanted: int) -> list[tuple[int, int]]:
-    """Return the numbers of the lines of a lower-case text that some of these rules may match, each with those rules.
+    """Return (line number from 0, bits of the `wanted` rules that may match it) for lines of a lower-case text.
 
     Several short texts cost less as lines of one text than one by one.
     """
@@ -70,7 +70,7 @@ def hopeful_lines(low: str, wanted: int) -> list[tuple[int, int]]:
 
 
 def rules_of(bits: int) -> Iterator[tuple[int, Rule]]:
-    """Yield the rules that these bits stand for, each with its bit."""
+    """Yield (bit, rule) for each bit that is set."""
     while bits:
         bit = bits & -bits
         yield bit, RULES[bit.bit_length() - 1]
@@ -89,7 +89,7 @@ def release() -> None:
 
 @functools.cache
 def _search() -> Callable[[bytes], list[int] | None]:
-    """Return the search for all hints: it gives the numbers of those in a text."""
+    """Return the search for all hints: a function from a UTF-8 text to the numbers of the hints in it."""
     import re2  # 3 MB and 3 ms, needed only by a search for orders
 
     options = re2.Options()

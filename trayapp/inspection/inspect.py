@@ -67,7 +67,7 @@ def inspect_text(text: str, where: str) -> tuple[Finding, ...]:
 
 
 def find_concealed(texts: list[tuple[str, str]], name: str = "") -> tuple[Finding, ...]:
-    """Return the hidden content in these texts, given with their places, and in a tool's name."""
+    """Return the findings of hidden content in (place, text) pairs and in a tool's name."""
     found = list(_concealed(texts))
     if (twin := hidden.ascii_twin(name)) is not None:
         said = f"Its name has letters that look like those of {twin}"
@@ -76,7 +76,7 @@ def find_concealed(texts: list[tuple[str, str]], name: str = "") -> tuple[Findin
 
 
 def find_orders(texts: list[tuple[str, str]]) -> tuple[Finding, ...]:
-    """Return the orders in these texts, given with their places."""
+    """Return the findings of orders in (place, text) pairs."""
     bare = [(place, hidden.bared(text[:READ_MOST])) for place, text in texts]
     return _sorted(_Search(LOOKED_LEAST + LOOKED_EACH * sum(len(text) for _, text in texts)).orders(bare))
 
@@ -128,7 +128,7 @@ class _Search:
         """Yield the first finding of each rule in texts without hidden content. A known or repeated sentence is
         skipped.
         """
-        from trayapp.inspection import hints  # loads the rules: as above
+        from trayapp.inspection import hints  # loads the rules, which no cached list needs
 
         self.wanted, seen = hints.EVERY, set[str]()
         for place, sentence, bits in _hopeful_sentences(texts, lambda: self.wanted):
@@ -149,7 +149,7 @@ class _Search:
 def _hopeful_sentences(
     texts: Iterable[tuple[str, str]], wanted: Callable[[], int]
 ) -> Iterator[tuple[str, Sentence, int]]:
-    """Yield the sentences of texts that some rules still wanted may match, each with its place and those rules."""
+    """Yield (place, sentence, bits of the rules that may match it), for the rules in `wanted()` at that moment."""
     from trayapp.inspection import hints
 
     parts = ((place, passage) for place, text in texts for passage in passages(text))
@@ -164,7 +164,7 @@ def _hopeful_sentences(
 
 
 class _Said:
-    """Set of a text's sentences. It is only built once a sentence is looked up that is anywhere in the text."""
+    """Set of a text's sentences. The text is split only when a looked-up sentence occurs somewhere in it."""
 
     def __init__(self, text: str) -> None:
         from trayapp.inspection import hints

@@ -28,12 +28,12 @@ _TAKE = (
     r"(?:read|open|cat|load|fetch|access|retrieve|collect|gather|find|locate|get|obtain|extract|harvest|steal|dump|"
     r"print|grab|copy|include|attach|append)(?:s|es|ed|d|ing|ting|ping|bing)?(?:_\w+)?"
 )
-_NO_STATEMENT = r"(?<![a-rt-z]s)"  # after a verb: "reads" says what the tool itself does
+_NO_STATEMENT = r"(?<![a-rt-z]s)"  # after a verb: not "reads", which says what the tool itself does
 _FILE_NAME = (
     r"\b(?:id[_ ]rsa|id[_ ]ed25519|authorized_keys|mcp(?:_config)?\.json|shell history|cookies\.sqlite|login data\b|"
     r"credentials?\.(?:json|csv|txt|ya?ml)|claude_desktop_config|wallet\.dat)"
 )
-# Honest tools manage these, too: they count only if they are the user's, or if they have to be handed over.
+# Honest tools manage such files, too: these names count only for the user's own, or with an order to hand them over.
 _FILE_KIND = (
     r"\b(?:kubeconfig\b|keychain\b|ssh (?:private )?keys?\b|private (?:ssh )?keys?\b|browser (?:cookies|history)\b|"
     r"(?:documents|downloads) folder\b)"
@@ -142,8 +142,8 @@ def _rule(
 ) -> Rule:
     """Return a rule.
 
-    `hints` are parts, then `&` and what stands beside them. `patterns` are alternatives, `found` and `honest` hold one
-    sentence per line.
+    `hints` has the form `a|b&c|d`: the hints, then those of `beside`. `patterns` are alternatives, `found` and `honest`
+    hold one sentence per line.
     """
     parts, _, beside = hints.partition("&")
     return Rule(
@@ -822,7 +822,7 @@ _OVERRIDES = (
 )
 
 _ROLE_MARK = r"(?:<\|(?:im_start|im_end|system|user|assistant|start_header_id)\b(?:\|>)?+|\[/?inst\]|<</?sys>>)"
-# What follows a mark that is only named: another one in a list, or the word for it
+# What follows a mark that a text only mentions: another mark in a list, or a word such as "tag"
 _NAMED = r"[`'\")]*(?:,? ?(?:,|/|and|or) [^.!?\n]{0,20}[<\[]| (?:marks?|markers?|tags?|tokens?|delimiters?)\b)"
 
 _MARKS = (

@@ -25,7 +25,7 @@ KINDS: Mapping[str, tuple[str, str]] = MappingProxyType(
     }
 )
 OLDER = "(older) "  # prefix, before any other, of the name of a subject that the older era defines differently
-SKILL = "(skill) "  # prefix of a skill's subject name: like a changed tool, a changed skill waits
+SKILL = "(skill) "  # prefix of a skill's subject name: like a changed tool, a changed skill waits for approval
 # Members of a prompt, resource, template or event that reach a model or a person; the URI becomes a tool's description.
 TOLD = ("title", "description", "uri", "uriTemplate", "mimeType", "annotations", "inputSchema", "payloadSchema")
 CHECKED_TOGETHER = 10  # subjects that are checked at once; usual ones take 7 KB, beyond which little is gained

@@ -55,9 +55,9 @@ def read_arguments(args: Any, schema: Any) -> dict[str, Any]:
 
 
 def as_typed(args: Mapping[str, Any], typed: Mapping[str, str], schema: Any) -> dict[str, Any]:
-    """Return the arguments of a command line, where words that look like JSON were parsed as JSON.
+    """Return the arguments of a command line, with parsed words turned back into text where the schema wants text.
 
-    A word of `typed` becomes text again where the schema wants text and no value of the parsed type (`title=123`).
+    `args`: words that look like JSON are parsed. `typed`: parameter -> its word as typed (`123` of `title=123`).
     """
 
     def fits(value: Any, name: str) -> bool:
@@ -235,7 +235,7 @@ def _wrong_value(value: Any, schema: Mapping[str, Any], where: str) -> Iterator[
 
 
 def _measures(value: Any) -> list[tuple[str, str, float]]:
-    """Return the keywords that limit such a value, their wording, and the number that they are compared with."""
+    """Return (keyword, wording, number to compare) for each keyword that limits a value of this type."""
     if isinstance(value, bool):
         return []
     if isinstance(value, int | float):

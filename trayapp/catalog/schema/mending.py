@@ -20,7 +20,7 @@ _TYPE_NAMES = {
 
 DEPTH_MOST = 40  # levels; models would not read deeper ones, and some clients' parsers fail
 ENUM_MOST = 1_000  # values; more would cost a model more tokens than the rest of the catalog
-ENUM_SHOWN = 5  # values of such an enum named in the description
+ENUM_SHOWN = 5  # values of a longer enum that the description names
 
 _KNOWN_DIALECTS = ("http://json-schema.org/draft-", "https://json-schema.org/draft/")
 
@@ -124,7 +124,7 @@ class Mender:
         if known and given in (known, known[0]):
             return schema
         self._note(f"type {str(given)[:80]} was not valid")
-        if len(known) < len(set(names)) or not known:  # an unknown one may mean anything
+        if len(known) < len(set(names)) or not known:  # an unknown type may mean anything
             return {key: value for key, value in schema.items() if key != "type"}
         return {**schema, "type": known if isinstance(given, list) else known[0]}
 

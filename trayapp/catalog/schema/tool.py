@@ -39,7 +39,7 @@ def served_tool(item: Item, exposed_name: str, schema: Schema | None = None) -> 
     """Return a copy of `item` under `exposed_name` as a valid MCP tool, even a withheld one.
 
     Every other valid field is kept, in its order. `schema`: its input schema, if that was already repaired. An output
-    schema of other values than objects is left out: no revision before 2026-07-28 has those (SEP-2106).
+    schema that allows values other than objects is left out: no revision before 2026-07-28 has those (SEP-2106).
     """
     served = {key: value for key, value in item.items() if _fits(key, value)}
     if given := served.get("annotations"):
@@ -109,7 +109,7 @@ def _anything() -> Schema:
 
 
 def _tolerated(schema: Schema) -> Schema:
-    """Return a schema without empty values: `type: null`, `properties: []` (PHP's empty object), `required: "a"`."""
+    """Return a schema without nulls and `properties: []` (PHP's empty object), with `required: "a"` as a list."""
     found = {key: value for key, value in schema.items() if value is not None and (key, value) != ("properties", [])}
     if isinstance(found.get("required"), str) and found["required"]:
         found["required"] = [found["required"]]
@@ -152,7 +152,7 @@ def _at_top(schema: Schema, mender: Mender) -> Schema | None:
 
 
 def _only_limits(schema: Schema, named: set[str], depth: int = 0) -> bool:
-    """Return True if combinations at the top constrain only `named` parameters, which every client looks at."""
+    """Return True if combinations at the top constrain only `named` parameters, which every client reads."""
     if depth > 3 or not schema.get("properties", {}).keys() <= named or any(key in schema for key in _PUT_BESIDE):
         return False
     inner = [part for key in _MERGED for part in schema.get(key, ()) if isinstance(part, dict)]

@@ -28,7 +28,7 @@ def document(server: str, server_title: str, tool: Mapping[str, Any], keywords: 
     head = _SENTENCE.split(description[: HEAD_CHARS * 2], maxsplit=1)[0][:HEAD_CHARS]
     annotations = tool.get("annotations")
     marks = annotations if isinstance(annotations, Mapping) else {}
-    true = [key.removesuffix("Hint") for key, value in marks.items() if value is True]  # read-only words
+    true = [key.removesuffix("Hint") for key, value in marks.items() if value is True]  # such as readOnly
     return (
         [stem(word) for word in split(name)],
         _compounds(name),

@@ -25,7 +25,7 @@ RELEVANT = 0.04  # share of the best score: further hits below it only cost toke
 FIRST_CHARS = 200  # characters of a description: word forms are compared there, and patterns match the first line
 REFINED = 12  # best hits that are reordered by exact word forms
 SCORE_DIGITS = 6  # the other digits depend on the order in which sets are summed, which differs at each start
-WRITTEN_MET = 0.15  # added to the factor 1 if all words are there in the form in which they are asked for
+WRITTEN_MET = 0.15  # added to the factor 1 if the tool has every word of the query in exactly that form
 ALIKE = 0.5  # the share of words that two descriptions must have in common
 
 
@@ -109,7 +109,7 @@ class SearchIndex:
             pass
 
     def updating(self, server: str, entries: Sequence[Entry]) -> Iterator[None]:
-        """Update in steps of a few milliseconds. Between steps the index can be searched, and other servers updated."""
+        """Update, yielding every few milliseconds. In between, the index can be searched, and other servers updated."""
         self.remove(server)
         first = self._next
         self._next += len(entries)  # a server's numbers are consecutive, whatever happens between steps
@@ -235,7 +235,7 @@ def _words(description: str) -> frozenset[str]:
 
 
 def _as_written(asked: frozenset[str], entry: Entry) -> float:
-    """Return a factor slightly above 1 for words in the exact form that is asked for: `issues` fits issues best."""
+    """Return a factor from 1 to 1 + WRITTEN_MET, by the share of `asked` words that the tool has in that form."""
     words = {*split(entry.exposed_name), *split(text(entry.tool, "description")[:FIRST_CHARS])}
     return 1 + WRITTEN_MET * len(asked & words) / len(asked)
 

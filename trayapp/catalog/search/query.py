@@ -57,9 +57,9 @@ _QUESTIONS = frozenset(
 
 @dataclass(slots=True)
 class Term:
-    """One word of a query. `stems` maps what may stand for it to its worth (0 to 1); those in `own` are not synonyms.
+    """One word of a query. `stems`: stem that may stand for it -> its worth (0 to 1). Those in `own` are not synonyms.
 
-    `gains`: what a document gains that has the stem. `rarity`: what a document loses that has none of the stems.
+    `gains`: stem -> what a document with it gains. `rarity`: what a document without any of the stems loses.
     """
 
     word: str
@@ -81,10 +81,10 @@ class Term:
 class Query:
     """Weighted terms of a query, the pairs of adjacent stems, and the requested action ("" if unclear).
 
-    `sites`: the stems of the sites of its URLs, which are not searched for but may name a server. `servers`: the words
-    that a server is named after, with how much each says (0 to 1). The other fields are computed once for all
-    documents. `gains`: those of all terms, by stem, with the term's place. `worths`: how well each stem stands for a
-    term. `rarity`: the sum for a document that has every word.
+    `sites`: the stems of the sites of its URLs, which are not searched for but may name a server. `servers`: stem of a
+    server's name -> how clearly it names that server (0 to 1). The other fields are computed once for all documents.
+    `gains`: stem -> (index of the term, gain) for each term. `worths`: stem -> its best worth for a term. `rarity`: the
+    summed rarity of the terms, except `extra` ones.
     """
 
     terms: list[Term]
@@ -117,7 +117,7 @@ class UserSynonyms:
         self._pairs = [pair for one, two in phrases if one and two for pair in ((one, two), (two, one))]
 
     def of(self, stems: Sequence[str]) -> dict[str, set[str]]:
-        """Return the further stems that may, by the settings, stand for stems of a query."""
+        """Return stem of a query -> the stems that may also stand for it by the settings."""
         known = set(stems)
         found: dict[str, set[str]] = {}
         for phrase, others in self._pairs:

@@ -3,7 +3,7 @@
 BM25 over its fields, then factors: how much of the query and of the tool's name is met, whether the query names its
 server, and whether both are about the same action.
 
-The numbers were tuned on three catalogs (tests/benchmarks/search.py measures them), as rules for all queries alike.
+The numbers were tuned on three catalogs (tests/benchmarks/search.py measures them). They apply to all queries alike.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def score(query: Query, seen: DocumentView, vocabulary: Vocabulary) -> tuple[flo
 
 
 def only_own(query: Query, found: list[tuple[int, DocumentView]]) -> list[tuple[int, DocumentView]]:
-    """Return the documents for a query of one word: those with the word itself; if none, with a synonym."""
+    """Return `found`, but for a query of one word only the documents with the word itself, if there are any."""
     terms = [term for term in query.terms if not term.extra]
     if len(terms) != 1:
         return found

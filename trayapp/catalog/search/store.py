@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import sqlite3
 
 CANDIDATES = 128  # documents that are ranked for one query, whatever its limit: the order must not depend on it
-# A word in more documents than COMMON, and in more than this share of all, gives as candidates only the tools that are
-# named after it, if other words give any, and those of a server that the query surely names, with another such word.
+# A common word is in more documents than COMMON and in more than COMMON_SHARE of all. Beside rarer words, it adds only
+# candidates that are named after it, and those of a server that it surely names, with another common word.
 COMMON = 60
 COMMON_SHARE = 0.02
 NAMED = 24  # candidates that are named after a common word
@@ -58,7 +58,7 @@ class Store:
         return self._opened
 
     def add(self, first: int, documents: Sequence[Document], spellings: Iterable[Iterable[str]]) -> None:
-        """Store documents under the numbers from `first` on, with the words in them as they are written."""
+        """Store documents under the numbers from `first` on. `spellings`: the words of each document as written."""
         rows = ((first + place, *map(" ".join, fields)) for place, fields in enumerate(documents))
         self._table.execute("BEGIN")
         self._table.executemany(_INSERT, rows)
@@ -67,7 +67,7 @@ class Store:
             self.vocabulary.add(set(chain(*fields)), written)
 
     def remove(self, numbers: range) -> None:
-        """Forget the documents of these numbers."""
+        """Remove the documents with these numbers."""
         for number in numbers:
             self.vocabulary.remove(set(chain(*self._fields(number))))
             self._views.pop(number, None)
@@ -109,7 +109,7 @@ class Store:
         return [column.split() for column in row]
 
     def _best(self, stems: Iterable[str], among: range, fields: str = "") -> Iterator[int]:
-        """Yield the numbers of the documents with one of these stems, in some fields or in any."""
+        """Yield the numbers of the documents with one of these stems in `fields` ("" for any), best first."""
         asked = " OR ".join(f'"{stem}"' for stem in sorted(stems))
         return self._matching(f"{{{fields}}} : ({asked})" if asked and fields else asked, among)
 

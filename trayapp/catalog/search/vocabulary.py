@@ -97,7 +97,7 @@ class Vocabulary:
 
 
 class ServerNames:
-    """The stems of each server's name, and how much each of them says."""
+    """The stems of each server's name, and how clearly each of them names the server."""
 
     def __init__(self) -> None:
         self._stems: dict[str, frozenset[str]] = {}
@@ -114,7 +114,7 @@ class ServerNames:
         self._shares.clear()
 
     def shares(self, asked: Iterable[str], having: Callable[[str], int]) -> dict[str, float]:
-        """Return the stems that are in a server's name, each with how much it says (0 to 1).
+        """Return stem -> how clearly it names a server (0 to 1), for those of `asked` that are in a server's name.
 
         A stem that no other server's tools contain gets 1. `having` counts the servers whose tools have a stem.
         """

@@ -46,8 +46,8 @@ _VOWEL_Y = re.compile(r"(?<=c)y")
 _SYLLABLE = re.compile("v+c")
 _SHORT_END = re.compile("cvc$")
 
-# The endings of M. F. Porter's steps ("An algorithm for suffix stripping", 1980). By hand, because a library has them
-# without four of ours: `-us` and `-is` are not plurals; `-logy` becomes `-log`; `-ater` counts as `-ator`, which people
+# The endings of M. F. Porter's steps ("An algorithm for suffix stripping", 1980). By hand, because libraries lack four
+# changes of ours: `-us` and `-is` are not plurals; `-logy` becomes `-log`; `-ater` counts as `-ator`, which people
 # mix up; a `reader` can `read`, though Porter leaves `-er` after a short verb.
 _SECOND = (
     ("ational", "ate"), ("ization", "ize"), ("iveness", "ive"), ("fulness", "ful"), ("ousness", "ous"),

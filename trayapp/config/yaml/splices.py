@@ -511,7 +511,7 @@ def drop(whole: Any, path: Path) -> Any:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Return True if two outlines are equivalent. An empty mapping equals nothing."""
+    """Return True if two outlines are equivalent. An empty mapping or list equals NOTHING."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):
