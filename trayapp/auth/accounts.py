@@ -406,7 +406,7 @@ class SignIn:
 
 
 class Accounts:
-    """All accounts. Lives inside `tasks`. `changed` is called when a status changes. Nothing here opens a browser."""
+    """All accounts. Tasks run in `tasks`. `changed` is called when a status changes. Nothing here opens a browser."""
 
     def __init__(
         self,
@@ -434,17 +434,17 @@ class Accounts:
         return self._accounts[key]
 
     def status(self, url: str, name: str = "") -> SignInStatus | None:
-        """Return the account's state to show, or None if it was not read yet."""
+        """Return the account's state to show, or None if it is unknown (see `Account.status`)."""
         account = self._accounts.get(account_key(url, name))
         return account.status if account else None
 
     def use(self, place: RecordPlace) -> None:
-        """Store sign-ins in another place from now on. The sign-ins there must be read again."""
+        """Store sign-ins in another place from now on, and forget those that were read."""
         self.vault.use(place)
         self._accounts.clear()
 
     async def close(self) -> None:
-        """Hurry pending renewals when the gateway ends. Store what is only in memory, if that needs no dialog."""
+        """Limit renewals in flight, as the gateway ends. Store what is only in memory, if that needs no dialog."""
         for account in self._accounts.values():
             account.limit_renewal()
         with anyio.move_on_after(LAST_MOMENT_S):

@@ -43,7 +43,7 @@ from trayapp.config.urls import is_inside
 from trayapp.model.reasons import reason_of
 from trayapp.model.redact import redacted
 
-WORDS_MAX = 200  # characters of foreign text
+WORDS_MAX = 200  # characters of foreign text in an error
 LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
 ANSWER_MOST = 1 << 20  # bytes, decoded; real ones have a few KB
 _OF_THE_WAY = frozenset({"content-encoding", "content-length", "transfer-encoding"})  # headers of the encoded body
@@ -112,7 +112,7 @@ async def renew(grant: Grant, now: Callable[[], float]) -> Grant:
 
 
 async def revoke(grant: Grant) -> bool:
-    """Revoke the tokens at the service (RFC 7009). Return True if it accepted that."""
+    """Revoke the tokens at the service (RFC 7009). Return True if the service accepted."""
     endpoint = (grant.issuer or {}).get("revocation_endpoint")
     if not isinstance(endpoint, str) or not is_safe(endpoint) or (is_inside(endpoint) and not is_inside(grant.url)):
         return False
@@ -443,7 +443,7 @@ def explained(error: Exception, last: list[httpx2.Response], url: str) -> SignIn
 
 
 def why_of(error: Exception, host: str) -> str:
-    """Return why a request failed. For errors while reading a response, only their kind, since they quote it."""
+    """Return why a request failed. If a response cannot be read, only the error's kind: its text quotes it."""
     is_network = isinstance(error, httpx2.NetworkError | httpx2.TimeoutException)
     return reason_of(error, host) if is_network else type(error).__name__
 
@@ -476,7 +476,7 @@ def is_safe(url: str) -> bool:
 
 
 def require_safe(url: str) -> None:
-    """Raise SignInError for an unsafe address."""
+    """Raise SignInError for an address that is neither https nor on this machine."""
     if not is_safe(url):
         raise SignInError(f"{shown_host(url)} is not encrypted: a sign-in needs https", "Check the server's URL")
 

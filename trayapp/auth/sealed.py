@@ -19,7 +19,7 @@ from trayapp.model.errors import KeyringUnavailableError, StorageError
 
 FORM = "multi-mcp sealed file 1"
 PASSPHRASE = "MULTI_MCP_PASSPHRASE"  # the environment variable with the passphrase
-KEY_ENTRY = "sealed-file-key"  # in the keyring, if there is no passphrase
+KEY_ENTRY = "sealed-file-key"  # keyring entry with the file's key, if there is no passphrase
 KEY_BYTES = 32
 SALT_BYTES = 16
 NONCE_BYTES = 12  # as GCM defines; a new one for each write
@@ -36,7 +36,7 @@ class SealedFile:
         self._path = path
         self._passphrase = passphrase
         self._keyring = keyring
-        self._keys: dict[bytes, bytes] = {}  # by salt
+        self._keys: dict[bytes, bytes] = {}  # salt -> AES key
 
     def read(self, key: str) -> str | None:
         """Return the text, or None."""
@@ -118,7 +118,7 @@ class SealedFile:
                 words = self._passphrase.encode("utf-8", "surrogatepass")
                 costs = {"n": SCRYPT_N, "r": SCRYPT_R, "p": SCRYPT_P, "maxmem": SCRYPT_MEMORY}
                 key = hashlib.scrypt(words, salt=salt, dklen=KEY_BYTES, **costs)
-            else:  # the keyring holds it from the first write on
+            else:  # the keyring holds the key from the first write on
                 if (kept := self._key_entry()) is None:
                     if self._path.exists():
                         raise self._refused("has lost its key, which was in the keyring")

@@ -47,7 +47,7 @@ def place_for(store: Store, config_file: Path, environ: Mapping[str, str]) -> Re
 
 
 def service_of(environ: Mapping[str, str]) -> str:
-    """Return the prefix of our entries. Each MULTI_MCP_HOME has its own.
+    """Return the prefix of our keyring entries. Each MULTI_MCP_HOME has its own.
 
     Two gateways that renew one sign-in independently would end it, since a refresh token is valid only once.
     """

@@ -152,9 +152,9 @@ class Vault:
             self._unavailable.clear()
 
     async def follow(self, signals: Callable[[], AsyncGenerator[None]]) -> None:
-        """Retry at once when the keyring signals a change, while it is unavailable. Runs as a task.
+        """Retry whenever the keyring signals a change while it is unavailable. Runs as a task.
 
-        `signals` yields after each change. The task ends if there are none.
+        `signals` yields after each change. Once it ends, so does the task.
         """
         while True:
             await self._unavailable.wait()

@@ -98,7 +98,7 @@ class Connection:
         self.own_requests = 0  # calls in flight from the command line or the gateway itself
         self.calls = 0
         self.last_used: float | None = None  # clock time
-        self.wait_asked_s = 0.0  # the wait that the server's last refusal asked for (Retry-After)
+        self.wait_asked_s = 0.0  # how long the server's last refusal asks us to wait (Retry-After)
         self.failed_at: float | None = None  # clock time; set while the backoff holds calls back
         self._context = context
         self._observer = observer
@@ -114,7 +114,7 @@ class Connection:
         self._has_announced = False  # since the last call began, it announced a list change
         self.dropped = anyio.Event()  # set when the connection ends; replaced by the next connection
         self.silent = False  # the last connection was dropped by a probe
-        self.adjusted = anyio.Event()  # set when `server` changes; replaced at once
+        self.adjusted = anyio.Event()  # set when `server` changes, then replaced by a new event
         self.changes_at_start = False  # it announced a list change before any call: lists may depend on the client
         self.sent_capabilities: Mapping[str, Any] = {}  # the client capabilities sent in the last handshake
         self._was_lost = False  # the server has ended by itself since its lists were read

@@ -27,7 +27,7 @@ HEAD_START_S = 1.0  # after this long, a slow list no longer delays the next one
 MAX_PAGES = 1_000
 MAX_ITEMS = 20_000  # of one list: twice the largest catalog that search must support
 MORE_LARGEST = 64 * 1024  # bytes; the limit of a result's members besides its list
-REASON_LONGEST = 300  # characters
+REASON_LONGEST = 300  # characters of a failure
 
 # list -> the capability that announces it, its method, the member of a result that holds it
 _LISTS = {

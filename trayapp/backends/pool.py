@@ -42,7 +42,7 @@ class Pool:
         self._connections: dict[str, Connection] = {}
         self._keepers: dict[str, anyio.CancelScope] = {}
         self._resting: set[anyio.CancelScope] = set()  # keepers that wait for their next attempt
-        self._opened: list[Connection] = []  # opened by refreshes in progress: once for each of them
+        self._opened: list[Connection] = []  # connections that refreshes in progress opened, once for each refresh
         self._starting = anyio.CapacityLimiter(AT_ONCE)
         self.ended_calls = Counter[str]()  # server -> number of calls on its former connections
         self.discovering: set[str] = set()  # servers whose lists are being read for the first time

@@ -30,7 +30,7 @@ def has_route() -> bool:
 
 
 async def await_route(clock: Clock, routed: Callable[[], bool] = has_route) -> None:
-    """Return once there is a route, or after ROUTE_WAIT_S."""
+    """Wait for a network route, at most ROUTE_WAIT_S."""
     latest = clock.now() + ROUTE_WAIT_S
     while not routed() and clock.now() < latest:
         await clock.sleep(ROUTE_LOOK_S)

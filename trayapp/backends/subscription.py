@@ -55,7 +55,7 @@ class Listening:
             raise
 
     def answered(self, reply: Reply) -> None:
-        """End the request."""
+        """Take the final answer, which ends the request."""
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(reply)
 
@@ -87,7 +87,7 @@ class Subscription:
         self._changed = anyio.Event()
         self._newest = self._asked = Listening()  # the request for what is wanted now; the last one sent
         self._open: list[Listening] = []  # the request that is being replaced, if any, and the last one sent
-        self._replaced: set[int] = set()  # numbers of replaced requests
+        self._replaced: set[int] = set()  # ids of replaced requests
         self._first = True  # the server has not acknowledged any request yet
         self._heard = False  # the server acknowledged the current or last request
         self._deaf = False  # a request broke and has not been acknowledged again

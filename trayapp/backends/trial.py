@@ -102,7 +102,7 @@ DAY_S = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """The package of a server. `versions` holds the locked one first, then those before it."""
+    """The package of a server. `versions` holds the locked version first, then the earlier ones."""
 
     request: PackageRequest
     versions: list[LockedPackage]

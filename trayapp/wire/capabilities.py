@@ -81,7 +81,7 @@ def with_user(capabilities: Capabilities) -> dict[str, Any]:
 
 
 def can_answer(capabilities: Capabilities, method: str, params: Any) -> bool:
-    """Return True if a client with these capabilities may get that request. True for an unknown method."""
+    """Return True if a client with these capabilities can answer that request, or if its method is unknown."""
     name = QUESTIONS.get(method)
     if name is None:
         return True

@@ -31,7 +31,7 @@ NOTE = "note"  # {"text"}: a notification before an answer, one line for the use
 SEARCH = "search"  # {words | batch: [words], server?, regex?, limit?, project?} -> {"results": [[row]], "text"}
 DESCRIBE = "describe"  # {tool, server?, project?} -> {"server", "name", "exposed_name", "tool", "text"}
 INDEX = "index"  # {project?} -> {"text"}
-COSTS = "costs"  # {project?} -> see gateway/control/catalog; "unused": {"since", "tools", "tokens"} by the history
+COSTS = "costs"  # {project?} -> see gateway/control/catalog; "unused": {"since", "tools", "tokens"} from the history
 REFRESH = "refresh"  # {server?} -> {server: {"added", "gone", "back", "waiting", "error"}}; waiting: for an approval
 RECONNECT = "reconnect"  # {server?} -> {server: {"state", "error"}}; without `server`, idle servers are skipped
 RELOAD = "reload"  # -> {"problems": [...]}
@@ -48,14 +48,14 @@ APPROVALS = "approvals"  # {server?, tool?} -> {"rows": [see gateway/control/app
 # {tools: [{server, tool, hash}], keep?: true} -> {"approved": [{server, tool}], "missed": [the same]}; `keep`: the
 # definition approved before stays in use until the tool changes again
 APPROVE = "approve"
-COMMANDS = "commands"  # {server?} -> {"rows": [{server, commands, shown}]}: those for secrets that wait for approval
+COMMANDS = "commands"  # {server?} -> {"rows": [{server, commands, shown}]}: commands for secrets, waiting for approval
 APPROVE_COMMANDS = "approve_commands"  # {server, commands: [command]} -> {"approved", "missed": [command]}
 INSPECT = "inspect"  # {server?} -> {"rows": [{server, tool, code, severity, where, evidence, held}], "tools"}
 # {words?, server?, tool?, client?, failed?, since_s?, after?, before?, limit?} -> {"rows": [...], "enabled", "problem"}
 HISTORY = "history"
 HISTORY_SHOW = "history_show"  # {id} -> one row with its arguments and result
 HISTORY_CLEAR = "history_clear"  # -> {"cleared"}
-PANEL = "panel"  # {what?} -> {"url"}: opens the panel once, within 60 s; `what`: on the page that adds a server
+PANEL = "panel"  # {what?} -> {"url"}: it opens the panel once, within 60 s; with `what`, the page that adds a server
 SETTLE = "settle"  # -> {} once no server is being discovered
 # {server} -> {"url", "redirect_uri", "expires_s"}: the requester opens the url in a browser. If the user unlocked the
 # keyring and a stored sign-in was found there: {"url": None, "outcome": the answer of LOGIN_WAIT}

@@ -29,7 +29,7 @@ from trayapp.wire.rundir import socket_folder, socket_path
 
 log = logging.getLogger(__name__)
 
-SEND_BYTES = 4 << 20  # lets a large answer leave within a few turns of the event loop
+SEND_BYTES = 4 << 20  # of a socket's buffer: a large answer leaves within a few turns of the event loop
 GREETING_LIMIT = 64 * 1024  # bytes; many times what a working folder and a few names take
 BACKLOG = 1024  # connections not yet accepted; beyond that, connecting to a Unix socket fails at once
 WRITE_LIMIT = 256 * 1024 * 1024  # unread bytes after which a slow reader's connection is closed

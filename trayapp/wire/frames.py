@@ -59,7 +59,7 @@ INTERNAL = RpcError(INTERNAL_ERROR, "Internal error of the gateway; see its log"
 
 
 class CallOptions(TypedDict, total=False):
-    """Options of one request. `cancel_on_abandon`: notify the peer once no caller waits for the answer."""
+    """Options of one request. `timeout`: seconds; `cancel_on_abandon`: notify the peer once no caller waits."""
 
     timeout: float
     cancel_on_abandon: bool

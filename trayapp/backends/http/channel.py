@@ -407,7 +407,7 @@ QUESTIONS = 3  # unanswered probes that end the connection, after one minute in 
 
 
 class SignedTransport(httpx2.AsyncHTTPTransport):
-    """A transport that signs each request, each redirected one by itself."""
+    """A transport that adds the sign-in to each request. For a redirect it is decided again."""
 
     def __init__(self, signer: RequestSigner | None, trust: ssl.SSLContext) -> None:
         super().__init__(verify=trust, limits=OPEN, socket_options=signs_of_life())

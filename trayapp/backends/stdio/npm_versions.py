@@ -42,7 +42,7 @@ class Version:
 
     @property
     def key(self) -> Key:
-        """Return the sort key: a prerelease comes before its release, numbers in it before words."""
+        """Return the sort key: a prerelease comes before its release, and its numbers before its words."""
         words = tuple((0, int(word), "") if word.isdigit() else (1, 0, word) for word in self.pre)
         return self.major, self.minor, self.patch, (*words, *([] if self.pre else [(2, 0, "")]))
 

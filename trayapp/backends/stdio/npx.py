@@ -56,7 +56,7 @@ class NpxRequest:
 
     words: str
     package: str
-    wanted: str | None  # after the `@`
+    wanted: str | None  # the version, range or tag after the `@`
     bin: str | None
     args: tuple[str, ...]
     beside: tuple[str, ...] = ()
@@ -149,7 +149,7 @@ _NPM = replace(_NPX, values=_NPX.values - {"-p"})  # npm's `-p` has another mean
 def read_request(argv: tuple[str, ...]) -> NpxRequest | None:
     """Return the package that a command line of npx or npm exec asks for, or None if it asks for none.
 
-    Raises UncertainError.
+    Raises UncertainError for words that are not understood here.
     """
     if argv[:1] == ("npx",):
         found, rest = _NPX.read(argv[1:])
@@ -217,7 +217,7 @@ def _request(
 
 
 def package_of(words: str) -> tuple[str, str | None] | None:
-    """Return a registry package's name, and the version, range or tag or None. None: the words are something else."""
+    """Return a registry package's name and its version, range or tag (None: not given), or None for anything else."""
     found = _WORDS.fullmatch(words)
     wanted = found["wanted"] if found else None
     if found is None or not (wanted is None or is_range(wanted) or _TAG.fullmatch(wanted)):
