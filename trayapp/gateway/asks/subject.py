@@ -29,7 +29,7 @@ class Subject(NamedTuple):
 
 
 def ask_mode(settings: Settings, server: ServerConfig | None, tool: str) -> AskMode:
-    """Return the setting that applies to a tool: its own, its server's, or the one for all."""
+    """Return the setting that applies to a tool: its own, its server's, or the general one."""
     if server is None:
         return settings.ask
     switch = (server.tools or {}).get(tool)

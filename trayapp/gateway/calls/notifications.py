@@ -55,7 +55,7 @@ class Notifications:
                 session.notify(method, params, call.request_id)
         if busy:
             return
-        at_address = connection.server.url is not None  # a server may tell all its connections the same
+        at_address = connection.server.url is not None  # a server may send the same to all its connections
         for session in [s for s in self._services.sessions if key in s.called_servers and s.has_server(key)]:
             if at_address and session.uses_another(connection):
                 continue

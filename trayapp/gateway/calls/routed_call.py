@@ -169,7 +169,7 @@ class RoutedCall:
             return
         if not self._close():
             return
-        if not reply.frame:  # not an error from the backend
+        if not reply.frame:  # the answer may be the transport's own
             if not self._last and was_not_executed(reply):
                 self._last = True
                 self.session.start(self.request_id, self._send_again)
@@ -347,12 +347,12 @@ class RoutedCall:
     # -- answers -------------------------------------------------------------------------------------------------
 
     def _note(self, reply: Reply | None, outcome: Outcome | None = None, error: str = "") -> None:
-        """Note the call in the history, after its client was answered."""
+        """Record the call in the history."""
         request = self.request
         if request.method in RECORDED:
             answer: bytes | dict[str, Any] | None = None
             size = len(reply.frame) if reply is not None else 0
-            if reply is not None:  # a large answer is not held until its row is made
+            if reply is not None:  # do not keep a large answer in memory until its row is made
                 answer = (reply.frame if size < HEAD_BYTES else ends_of(reply.frame)) if size else reply.message
             server = self.connection.server.name
             self.session.history.note(
@@ -398,7 +398,7 @@ class RoutedCall:
             self.session.questioner.give_up(self.connection, self._live, self.session)
 
     def _close(self) -> bool:
-        """Remove the call from its session and its connection. Return True the first time."""
+        """Remove the call from its session and its connection. Return True if it was sent and had not ended yet."""
         if self.session.open_calls.get(self.request_id) is not self:
             return False
         del self.session.open_calls[self.request_id]

@@ -122,7 +122,7 @@ class ServerRequests:
         session: ClientSession,
         calls: list[RoutedCall],
     ) -> dict[str, Any]:
-        """Ask the user outside the client, which cannot answer. Raises RpcError if they cannot be asked that."""
+        """Ask the user outside the client, which cannot answer. Raises RpcError without an answer."""
         if self._user is None or not self._user.can_answer(method):
             raise RpcError(METHOD_NOT_FOUND, f"The client of this call cannot answer {method}"[:200])
         asker = Asker(session.client.name, session.project, session)
@@ -243,7 +243,10 @@ class ServerRequests:
         self._given_up = [one for one in self._given_up if one.until > now]
 
     def _refusal(self, connection: Connection, method: str, why: str) -> RpcError:
-        """Return the error of a question that no client can be asked, and log the first of each kind for a server."""
+        """Return the error of a question that no client can be asked, and log it.
+
+        Repetitions, of the same server and reason, are logged at debug level.
+        """
         server = connection.name
         first = (server, why) not in self._refused
         self._refused.add((server, why))
@@ -254,7 +257,7 @@ class ServerRequests:
     async def ask(
         self, session: ClientSession, method: str, params: Params, about: RequestId | None = None
     ) -> dict[str, Any]:
-        """Ask a client by a request. Raises RpcError if the client refuses or goes away."""
+        """Send a request to a client and return its answer. Raises RpcError if the client refuses or goes away."""
         waiting = PendingCall()
         number = session.peer.relay(method, params, waiting, about)
         try:
@@ -443,7 +446,7 @@ class Questions:
                     future.set_exception(_CallEnded())
 
     def give_up(self) -> None:
-        """Take back all open questions, which may belong to another call of the session: no answer will come."""
+        """Abandon the call and end all its open questions with _CallEnded: the client will not answer."""
         for *_, future in self._open.values():
             if not future.done():
                 future.set_exception(_CallEnded())

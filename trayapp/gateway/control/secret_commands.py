@@ -38,7 +38,7 @@ class SecretCommandRequests:
         }
 
     async def _approve(self, asked: Asked) -> Any:
-        """Approve exactly these commands of a server, if they still wait. The user has seen them whole."""
+        """Approve those of `commands` that still wait for approval. The user has seen each of them in full."""
         server, commands = text_of(asked, "server", "the request"), asked.get("commands")
         if not isinstance(commands, list) or not all(isinstance(one, str) for one in commands):
             raise RpcError(INVALID_PARAMS, "approve_commands needs commands: a list of texts")

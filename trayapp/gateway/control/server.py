@@ -48,7 +48,7 @@ def beat_of(params: dict[str, Any]) -> float | None:
 
 
 def sleeps(connection: Connection) -> bool:
-    """Return True if the connection was closed because it was idle. Its next call starts it."""
+    """Return True if the connection is closed, or closing, while nothing uses it. Its next call starts it."""
     return connection.state in (State.IDLE, State.STOPPING) and connection.server.lifecycle != "keep-alive"
 
 
@@ -83,7 +83,7 @@ class Control:
         self._tasks: anyio.abc.TaskGroup | None = None
 
     async def run(self) -> None:
-        """Serve until the other end is gone."""
+        """Serve until the other end disconnects."""
         async with anyio.create_task_group() as self._tasks:
             await self.dispatcher.run(
                 lambda method, params: self.answer(method, dict(params or {})), lambda method, params: None
@@ -117,7 +117,7 @@ class Control:
     async def _send_snapshots(self, asks: bool) -> None:
         """Send whole snapshots, the newest only. A slow reader misses some in between, never the last.
 
-        `asks`: a person sees them, who can answer asks.
+        `asks`: a person sees the snapshots and can answer asks.
         """
         news = anyio.Event()
         end = self._gateway.services.changes.listen(lambda: news.set())

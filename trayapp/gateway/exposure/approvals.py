@@ -90,7 +90,7 @@ class Inspection(NamedTuple):
 
 
 class PinStore:
-    """Pins of all servers, and the calls that the user always allows: one file of each server has both.
+    """Pins of all servers, and the calls that the user always allows: each server has one file for both.
 
     `unsaved` is called when a file has to be written.
     """
@@ -189,7 +189,7 @@ class Approvals:
     # -- verdicts ------------------------------------------------------------------------------------------------
 
     def look_ahead(self, server: str, offer: Offer) -> Iterator[None]:
-        """Inspect an offer before `judge`, a few definitions with each step. The steps may be taken in a thread."""
+        """Inspect the definitions of an offer before `judge`, one with each step. The steps may run in a thread."""
         if self._settings().suspicious == "off":
             return
         known, looked, new = self.pins.of(server), dict[str, Inspection](), dict[str, str]()
@@ -415,7 +415,7 @@ class Approvals:
         return True
 
     def keep(self, servers: frozenset[str]) -> None:
-        """Forget the verdicts on all other servers. Their pins stay on disk."""
+        """Forget the verdicts on servers other than these. Their pins stay on disk."""
         self._verdicts = {name: verdicts for name, verdicts in self._verdicts.items() if name in servers}
         self._logged = {key: hashes for key, hashes in self._logged.items() if key[0] in servers}
 

@@ -1,6 +1,6 @@
-"""Compute the results of list requests as JSON, once for an exposure: the one tool, the lists, the index of all tools.
+"""Compute the results of list requests as JSON, once per exposure: the one tool, the lists, the index of all tools.
 
-The one tool is the same bytes for any servers. A test keeps it under 300 tokens of o200k.
+The definition of the one tool does not depend on the servers. A test keeps it under 300 tokens of o200k.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ DEFINITION: Item = {
         },
         "additionalProperties": False,
     },
-    # Claude Code defers tools without this: its model would not find ours by words of the servers' tools.
+    # Without this, Claude Code defers the tool, and its model would not find it by words of the servers' tools.
     "_meta": {"anthropic/alwaysLoad": True},
 }
 DEFINITION_JSON = dumps(DEFINITION)
@@ -119,7 +119,7 @@ class ListResults:
     def one_tool_result(self) -> bytes:
         """Return the result of tools/list with the one tool and the direct tools.
 
-        No call changes it: tool lists come first in the prompts that model providers cache.
+        No call changes the result: tool lists come first in the prompts that model providers cache.
         """
         return self._beside_one_tool(frozenset())
 

@@ -65,7 +65,7 @@ class ListingWriter:
         self._wake = anyio.Event()
         self._idle = anyio.Event()
         self._idle.set()
-        self._gathered = anyio.Event()  # set when the next write is complete
+        self._gathered = anyio.Event()  # set when all jobs of the next write were added
         self._gathered.set()
         self._gathering = 0
         self._awaited = anyio.Event()  # set when a task waits for the write
@@ -111,7 +111,7 @@ class ListingWriter:
             try:
                 await anyio.to_thread.run_sync(self._write_all, jobs)
             finally:
-                if not self._jobs and not self._wake.is_set():  # otherwise a task waits for new jobs
+                if not self._jobs and not self._wake.is_set():  # otherwise new jobs wait to be written
                     self._idle.set()
             with anyio.move_on_after((time.perf_counter() - began) * WRITING_REST):
                 await self._awaited.wait()
@@ -156,10 +156,10 @@ class Listings:
         self._writer = writer
         self._time = time
         self._entries: dict[str, CacheEntry] = {}
-        self._hashes: dict[str, tuple[ServerConfig, str]] = {}  # by server: its entry and launch hash, as last computed
-        self._early: dict[str, tuple[str, ServerTraits]] = {}  # by server: launch hash, traits before its first list
-        self._asked_for: dict[str, dict[str, ToolSwitch]] = {}  # by server: switches that servers.yaml may not have yet
-        self.changes: dict[str, ToolsChange] = {}  # by server: the changes of its last fetch
+        self._hashes: dict[str, tuple[ServerConfig, str]] = {}  # server -> its entry, launch hash of that
+        self._early: dict[str, tuple[str, ServerTraits]] = {}  # server -> launch hash, traits before its first list
+        self._asked_for: dict[str, dict[str, ToolSwitch]] = {}  # server -> switches that servers.yaml may lack yet
+        self.changes: dict[str, ToolsChange] = {}  # server -> changes found by its last fetch
 
     def take_config(self, config: Config) -> None:
         """Follow a new configuration, and load the cached entries of its new servers. Blocks."""

@@ -56,7 +56,7 @@ class OtherTools:
                 yield from server.alike(_squeezed(letters[end:]))
 
     def addressed(self, name: str) -> str | None:
-        """Return the server that `name` addresses by `mcp__SERVER__`, whatever its tools are."""
+        """Return the server that `name` addresses by `mcp__SERVER__`, even if it has no such tool."""
         if not self._addresses(name):
             return None
         loose = _loose(name)
@@ -67,7 +67,7 @@ class OtherTools:
 
 
 class _ServerLooks(NamedTuple):
-    """The names of one server and its tools, in the form in which look-alikes are equal.
+    """Names of one server and its tools, in a comparable form that is equal for look-alikes.
 
     `called`: the comparable form of `mcp__SERVER__`. `starts`: the prefixes of its tools' names in each mode.
     """

@@ -307,7 +307,7 @@ class SkillFile:
         self._changed = changed
 
     def __call__(self, reply: Reply) -> Reply:
-        """Return the answer, or an error in its place."""
+        """Return the answer, or an error if the file is held back."""
         result = reply.message.get("result")
         contents = result.get("contents") if isinstance(result, dict) else None
         for content in contents if isinstance(contents, list) else ():
@@ -340,7 +340,7 @@ class SkillEntry:
         self._settings = settings
 
     def __call__(self, reply: Reply) -> Reply:
-        """Return the answer, or an error in its place."""
+        """Return the answer, or an error if the skill is held back."""
         result = reply.message.get("result")
         skill = result.get("skill") if isinstance(result, dict) else None
         if self._settings.suspicious == "off" or not isinstance(skill, dict):

@@ -43,7 +43,7 @@ class TaskHandles:
         self._handles: dict[tuple[Any, str], str] = {}  # (channel to the task's process, its id there) -> handle
 
     def get(self, handle: str) -> KnownTask | None:
-        """Return the task with that handle, None if the session has not heard of it from this gateway."""
+        """Return the task with that handle; None if this gateway has not yet reported it to the session."""
         return self._known.get(handle)
 
     def note(self, handle: str, connection: Connection, own: str) -> None:
@@ -194,7 +194,7 @@ def finish_of(seen: Exposure, server: str) -> ServerResult | None:
 
 
 def chained(first: Finishing | None, second: Finishing | None) -> Finishing | None:
-    """Return a finish that applies both, in this order."""
+    """Return a finish that applies both in order; None if both are None."""
     if first is None or second is None:
         return first or second
 
