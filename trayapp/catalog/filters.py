@@ -55,7 +55,7 @@ def passes(
 
 
 class ToolsChange(NamedTuple):
-    """Original names of the tools that a refresh added, missed for the first time, or found again."""
+    """Original names of the tools that a refresh added, no longer found (`gone`), or found again (`back`)."""
 
     added: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()

@@ -28,7 +28,7 @@ ITEM_KEYS = {
     "events": "name",
 }
 
-# Members of an offer that may differ by era -> the value for "none". None itself means "the same in both eras".
+# Members of an offer that may differ by era -> the value that means "has none". None means "the same in both eras".
 ABOUT: Mapping[str, Any] = {"instructions": "", "capabilities": {}}
 OF_NEWER = ("ttl_ms", "results")  # always from the newer era, whichever era was read last
 

@@ -1,7 +1,7 @@
-"""Edits of servers.yaml, each a pure function from text to text that preserves every byte that it need not change.
+"""Edits of servers.yaml: pure functions from text to text that keep every byte that need not change.
 
 Every edit raises UnparsableError if the text cannot be read, and EditRefusedError if the change could do damage. It
-raises ServerNotFoundError for a server that is not in the file. yaml/splices makes the splices.
+raises ServerNotFoundError if the file has no such server. yaml/splices makes the splices.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def set_server_enabled(text: str, server: str, enabled: bool, file: str = FILE) 
 
 
 def set_confine(text: str, server: str, value: Any, file: str = FILE) -> str:
-    """Set `confine` of a server, given as plain values."""
+    """Set `confine` of a server. `value`: as in Confine.value, or false."""
     editor = Editor(text, file)
     entry = _server(editor, server)
     slots = editor.slots(entry.value, entry.path)
@@ -250,7 +250,7 @@ def _is_own_comment(line: str, column: int) -> bool:
 
 
 def _listed(editor: Editor, server: Slot) -> dict[str, ToolSwitch]:
-    """Return the tools that an entry lists, as the parser reads them."""
+    """Return the switches in an entry's `tools`, as the parser reads them."""
     found = [pair for pair in _merged_pairs(editor, server) if pair.name == "tools"]
     try:
         return read_tools(found[0].value) if found else {}

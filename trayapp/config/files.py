@@ -1,4 +1,5 @@
-"""Reading, locking and replacing a file as a whole: atomically, through links, with its mode kept, errors for people.
+"""Reading, locking and replacing a file as a whole: atomically, through links, keeping its mode, with errors for
+people.
 
 Other programs save these files, too, sometimes in place and slowly. None of their bytes is lost, where the
 system provides the means:

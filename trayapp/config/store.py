@@ -1,4 +1,4 @@
-"""The servers.yaml file: its first text, and reading and editing it without losing what anyone wrote (STYLE 18).
+"""The servers.yaml file: its initial text, and reading and editing it without losing what anyone wrote (STYLE 18).
 
 The module `edits` changes the text.
 """
@@ -51,7 +51,7 @@ class ConfigStore:
         return LoadedFile(decode(data, self.path.name), hashlib.blake2b(data, digest_size=16).hexdigest())
 
     def start(self) -> str:
-        """Return the text that the next edit starts from: for a missing file, its first text. Raises as `read`."""
+        """Return the text that the next edit starts from: the file's, or else the first text. Raises as `read`."""
         return self._start(self.read())
 
     def _start(self, seen: LoadedFile) -> str:

@@ -84,7 +84,7 @@ _HOSTS_OF_CONTAINERS = frozenset({"host.docker.internal", "gateway.docker.intern
 
 
 def outside_containers(url: str) -> str:
-    """Return an address with localhost in place of the name that this machine has inside containers."""
+    """Return an address with localhost in place of a name by which containers reach this machine."""
     host = _host_of(url)
     return url.replace(host, "localhost", 1) if host in _HOSTS_OF_CONTAINERS else url
 

@@ -1,5 +1,5 @@
-"""Screening of definitions as JSON for signs of hidden content, several at once: most have none. It finds a sign
-wherever `inspect.find_concealed` finds something, and sometimes where that finds nothing.
+"""Quick screening of definitions, as JSON, for signs of hidden content: most have none. It finds a sign wherever
+`inspect.find_concealed` finds something, and sometimes where that finds nothing.
 """
 
 from __future__ import annotations

@@ -102,9 +102,7 @@ def findings_of(name: str, item: Item) -> tuple[Finding, ...]:
 
 
 def concealed_in_each(subjects: Mapping[str, Item]) -> Iterator[tuple[str, tuple[Finding, ...]]]:
-    """Yield the name and the hidden content of each subject. Most have none, which one check finds out for several at
-    once.
-    """
+    """Yield each subject's name and findings of hidden content. Most have none, so one quick check covers several."""
     from trayapp.inspection.screening import may_conceal  # loaded with the first check, since no cached list needs it
 
     some = list(subjects.items())
@@ -116,7 +114,7 @@ def concealed_in_each(subjects: Mapping[str, Item]) -> Iterator[tuple[str, tuple
 
 
 def concealed_in(name: str, item: Item) -> tuple[Finding, ...]:
-    """Return the hidden content in one subject: reason to hold it back."""
+    """Return the findings of hidden content in one subject. They may hold it back."""
     from trayapp.inspection.screening import may_conceal
 
     if not may_conceal(item):
@@ -125,7 +123,7 @@ def concealed_in(name: str, item: Item) -> tuple[Finding, ...]:
 
 
 def orders_in(name: str, item: Item) -> tuple[Finding, ...]:
-    """Return the orders in one subject, which are reported to the user."""
+    """Return the findings of orders in one subject. They are reported to the user."""
     return find_orders(_texts_of(name, item))
 
 

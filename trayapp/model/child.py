@@ -1,6 +1,6 @@
 """The gateway process as the tray sees it: its states, their transitions, exit codes and the limit on restarts.
 
-Pure: times are passed in. What a state looks like to the user is decided elsewhere.
+Pure: times are passed in. How a state looks to the user is decided elsewhere.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from trayapp.model.lifecycle import TransitionError
 class ChildState(StrEnum):
     """State of the gateway process, as seen by the tray that supervises it (PRODUCT 2, 11)."""
 
-    STARTING = "starting"  # started by us, does not answer yet
+    STARTING = "starting"  # started by us, not answering yet
     RUNNING = "running"  # answers; started by us, an earlier tray or a shim, so we may restart and stop it
     ATTACHED = "attached"  # answers; started by the user, so we never end it
-    RESTARTING = "restarting"  # died or hung; the next one starts after a pause
+    RESTARTING = "restarting"  # died or hung; the next process starts after a pause
     CRASH_LOOP = "crash-loop"  # died too often; nothing happens until the user chooses Retry
     PAUSED = "paused"  # stopped by the user; nothing happens until Resume
     STOPPING = "stopping"  # told by us to end, before a pause, a restart or the end of the tray
@@ -29,7 +29,7 @@ class ChildEvent(StrEnum):
     ANSWERED = "answered"  # a gateway answers that is ours to supervise
     FOUND = "found"  # a gateway answers that the user started
     DIED = "died"  # it ended by itself, was killed, hung for too long, or did not come up
-    GAVE_UP = "gave-up"  # it died, and another try now is pointless
+    GAVE_UP = "gave-up"  # it died in a way that another try cannot solve
     STOPPED = "stopped"  # it ended because it was told to
     START = "start"  # the pause is over, or the user chose Retry, Resume or Restart
     STOP = "stop"  # the user wants it to end

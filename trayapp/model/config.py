@@ -1,6 +1,6 @@
 """servers.yaml as frozen values: its settings, its servers' entries, and the plan from one configuration to another.
 
-Values are as written, with the defaults of PRODUCT 4: a `${NAME}` is never replaced here.
+Values are as written, with the defaults of PRODUCT 4. A `${NAME}` is never replaced here.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ LAUNCH_FIELDS = ("command", "args", "env", "cwd", "inherit_env", "url", "type", 
 
 
 def launch_settings(server: ServerConfig) -> tuple[object, ...]:
-    """Return all settings whose change requires a new process or connection. Equal tuples keep it running."""
+    """Return all settings whose change requires a new process or connection. If they are equal, it keeps running."""
     extra = (server.client_id, server.client_secret, server.scopes, server.account, server.scope)
     return tuple(getattr(server, name) for name in LAUNCH_FIELDS) + extra
 
@@ -216,7 +216,7 @@ def _checksum(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """A read-only layer below servers.yaml: one client's servers, converted to our keys, by name.
+    """A read-only layer below servers.yaml: one client's servers by name, converted to our keys.
 
     `files` and `lines`: where each entry is defined. `problems`: errors in the client's files.
     """
@@ -232,8 +232,7 @@ class Imported:
 class Config:
     """One whole configuration, as parsed. `servers` keeps the file's order.
 
-    `imported`: the layers below, in the order listed. `foreign`: servers that only those layers define, with their
-    files.
+    `imported`: the layers below, in the order listed. `foreign`: server that only those layers define -> its file.
     """
 
     settings: Settings = Settings()
@@ -260,7 +259,7 @@ class Plan(NamedTuple):
 
 
 def plan(old: Config, new: Config) -> Plan:
-    """Return the plan that leads from `old` to `new`. Line numbers and problems do not count as changes."""
+    """Return the plan to change from `old` to `new`. Line numbers and problems do not count as changes."""
     both = [name for name in new.servers if name in old.servers]
     relaunched = [n for n in both if _launched(old, n) != _launched(new, n)]
     adjusted = [

@@ -1,6 +1,6 @@
 """Every error that a person may see: what happened, what to do, and the exit code of the command.
 
-A problem in a file of the user is not raised but kept as a value: it is shown until it is solved.
+A problem in a user's file is not raised but kept as a value (`Problem`), which is shown until it is solved.
 
 gateway/calls/errors turns these into JSON-RPC errors.
 """

@@ -50,7 +50,7 @@ class Offer:
 
     @property
     def of_older_era(self) -> Offer | None:
-        """Return an offer with what the older era defines differently; None if nothing differs."""
+        """Return an offer that holds only what the older era defines differently, or None if nothing differs."""
         if not self.older and self.older_instructions is None and self.older_capabilities is None:
             return None
         lists: dict[str, Any] = dict(self.older)
@@ -58,12 +58,12 @@ class Offer:
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """Return the names of the lists of which nothing is known, because they could not be read."""
+        """Return the names of the lists that could not be read and have no known items."""
         return tuple(name for name in LISTS if name in self.failed and not getattr(self, name))
 
     @property
     def failure(self) -> str:
-        """Return reasons such as `did not list its tools: license expired`, for lists that failed, or ""."""
+        """Return the reasons for the failed lists, such as `did not list its tools: license expired`, or ""."""
         alike: dict[str, list[str]] = {}
         for name, why in self.failed.items():
             if why != UNREAD:
@@ -78,7 +78,7 @@ class Offer:
 class ServerTraits(NamedTuple):
     """Traits of one version of a server. For each era: True if the server speaks it, None if never tried.
 
-    `asks`: the client capabilities that it has used (`sampling`, `elicitation`, `roots`), or its own method.
+    `asks`: what it has asked of clients: `sampling`, `elicitation`, `roots`, or the name of another method.
     """
 
     older: bool | None = None

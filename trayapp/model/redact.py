@@ -30,7 +30,9 @@ _ESCAPE = late("%[0-9A-F]{2}")
 
 
 class KnownSecrets:
-    """Values in the order in which they were last noted, each with the forms in which it may be written."""
+    """The secrets that this process was given, least recently noted first, each with the forms in which it may be
+    written.
+    """
 
     def __init__(self) -> None:
         self._lasting: dict[str, tuple[str, ...]] = {}
@@ -133,7 +135,7 @@ def _forms(value: str) -> tuple[str, ...]:
             text = encode(bytes(before) + data).decode()
             encoded.append(
                 text[-(-before * 8 // 6) : (before + len(data)) * 8 // 6]
-            )  # the letters that depend only on the value
+            )  # only the letters that do not depend on the bytes around the value
     escaped = [json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]]
     escaped += [text.replace("/", "\\/") for text in (value, *escaped)]  # PHP's form
     escaped += [json.dumps(text)[1:-1] for text in escaped]  # JSON in JSON, as in logs

@@ -165,7 +165,7 @@ class _Span(NamedTuple):
 
 
 class _SecretName(NamedTuple):
-    """The name of a secret around its telltale word. `before` is the character before the whole name."""
+    """The name of a secret, split at its telltale word. `before` is the character before the whole name."""
 
     start: int
     before: str
@@ -181,7 +181,7 @@ class _SecretName(NamedTuple):
 
 
 def may_name(text: str) -> bool:
-    """Return False if no line of the text contains the name of a secret, in any case of letters."""
+    """Return False if no line of the text contains the name of a secret, in upper or lower case."""
     small = text.lower()  # lowers letters of every alphabet: more than `without_named` searches for
     return any(stem in small for stem in _STEMS) or (not small.isascii() and any(odd in text for odd in _ODD_LETTERS))
 

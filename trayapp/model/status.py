@@ -1,4 +1,6 @@
-"""The snapshot: all that tray and command line may know about a running gateway, and its JSON form (PRODUCT 12)."""
+"""The snapshot: all that the tray and the command line may know about a running gateway, and its JSON form (PRODUCT
+12).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ KeyringState = Literal["available", "locked", "missing"]  # while locked or miss
 
 @dataclass(frozen=True, slots=True)
 class ToolCounts:
-    """Numbers of one server's tools: known, passed to clients, gone, withheld."""
+    """Numbers of one server's tools: `enabled` ones are passed to clients, `stale` ones are gone from the server."""
 
     total: int = 0
     enabled: int = 0
@@ -44,12 +46,12 @@ class SignInStatus:
 
 @dataclass(frozen=True, slots=True)
 class RefusedAccess:
-    """An access that a confined server was refused. `allow`: the line for its entry that would allow it."""
+    """An access that was refused to a confined server. `allow`: the line for its entry that would allow the access."""
 
     access: str  # read, write, network, sockets
     what: str  # a path, a host, or a description
     allow: str
-    secret: bool = False  # if true, the server's own claims are not enough to allow it
+    secret: bool = False  # a protected place, not to be allowed only because the server asks for it
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Foreign text decoded and made safe to show to people, and short texts for counts and times.
 
-Everything that a server, a file or a client says passes through here before a terminal or a menu shows it (PRODUCT 14).
+Text of a server, a file or a client passes through here before a terminal or a menu shows it (PRODUCT 14).
 """
 
 from __future__ import annotations
@@ -28,9 +28,7 @@ _INVISIBLE = late(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
     "\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-_LETTERS = late(
-    "[\\t -~\u00a0-\u00ac\u00ae-\u024f]*"
-)  # texts of these alone, which are the usual case, have nothing to remove
+_LETTERS = late("[\\t -~\u00a0-\u00ac\u00ae-\u024f]*")  # a text of these alone, the usual case, has nothing to remove
 ELLIPSIS = "..."
 _NARROW, _WIDE = frozenset(" fijlrtI.,:;'|!()[]/-"), frozenset("mw@%")
 

@@ -1,4 +1,4 @@
-"""The index of all tools that a search may find: updated server by server, queried with words or a pattern."""
+"""The index of all searchable tools. It is updated server by server, and queried with words or a pattern."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SURE = 5  # hits that are returned however weak they are
 RELEVANT = 0.04  # share of the best score: further hits below it only cost tokens
 FIRST_CHARS = 200  # characters of a description: word forms are compared there, and patterns match the first line
 REFINED = 12  # best hits that are reordered by exact word forms
-SCORE_DIGITS = 6  # the other digits depend on the order in which sets are summed, which differs at each start
+SCORE_DIGITS = 6  # further digits depend on the order in which sets are summed, which differs at each start
 WRITTEN_MET = 0.15  # added to the factor 1 if the tool has every word of the query in exactly that form
 ALIKE = 0.5  # the share of words that two descriptions must have in common
 

@@ -1,6 +1,4 @@
-"""Query as terms: each word with the stems that may stand for it, and how much each is worth; and the action it asks
-for.
-"""
+"""A query as terms (each word with the stems that may stand for it, and their worth) and the action it asks for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words of a text, as a search compares them: split, in lower case, without accents and stop words; and their stems."""
+"""Words of a text as a search compares them (in lower case, without accents or stop words), and their stems."""
 
 from __future__ import annotations
 

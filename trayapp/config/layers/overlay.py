@@ -36,7 +36,8 @@ def lay_over(
 ) -> Config:
     """Merge `config`, as parsed from `file`, over the layers, per field. Of two layers with one server, the first wins.
 
-    A layer's unusable server is reported for its file and otherwise ignored. It never costs us one of our own servers.
+    An unusable server of a layer is reported for its file and otherwise ignored. It never disables one of our own
+    servers.
     """
     surroundings = EntryContext(exists)
     top = _top(config)
@@ -220,7 +221,7 @@ class Overlay:
 
 
 def overlay(user: Config, trusted: TrustedFile, *, exists: Exists = path_exists) -> Overlay:
-    """Merge the project's servers over `user`. A file that cannot be used as a whole only adds its problems."""
+    """Merge the project's servers over `user`. An unparsable file adds only its problem."""
     return preview(user, trusted.file, exists=exists)
 
 

@@ -69,7 +69,7 @@ class ProjectFile(NamedTuple):
     path: Path  # with its folder resolved, so that each folder has only one name
     data: bytes
     scripts: tuple[Script, ...] = ()  # programs inside the project that its servers run
-    watched: tuple[Path, ...] = ()  # where these files are or would be
+    watched: tuple[Path, ...] = ()  # paths of these programs, existing or not
 
     @property
     def folder(self) -> Path:
@@ -126,7 +126,7 @@ def read_project(path: Path) -> ProjectFile | None:
     try:
         entries = server_pairs(read_top(file.text(), str(path)), str(path))
     except UnparsableError:
-        return file  # it starts nothing
+        return file  # an unparsable file starts nothing
     watched = {name: watched_paths(entry, file.folder) for name, entry in entries.items()}
     found = {
         each: read_script(name, each, file.folder, run=run)
@@ -287,7 +287,9 @@ class TrustStore:
         return TrustedFile(file) if known.get(str(file.path)) == file.digest else None
 
     def approve(self, file: ProjectFile) -> bool:
-        """Trust this content of this file. Return True if that is new. Blocks. Raises StorageError."""
+        """Trust the file with its current content. Return False if that content already was. Blocks. Raises
+        StorageError.
+        """
         return self._change(str(file.path), file.digest)
 
     def revoke(self, path: Path) -> bool:

@@ -28,7 +28,7 @@ OAUTH_ONLY = ("client_id", "client_secret", "scopes", "account", "callback_port"
 
 
 class EntryContext(NamedTuple):
-    """Facts about the machine and the file that reading an entry depends on.
+    """What reading an entry depends on besides its text: facts about the machine and the file.
 
     `in_project`: its servers run in the project's folder, which gives relative paths a meaning.
     """
@@ -72,7 +72,7 @@ def read_one(
 
 
 class _Entry:
-    """One entry while it is read. Values are by canonical key, each with its source pair."""
+    """One entry while it is read. `_values`: canonical key -> (source pair, value)."""
 
     def __init__(self, pair: Pair, report: Report, surroundings: EntryContext) -> None:
         self._pair = pair

@@ -133,7 +133,7 @@ def read_keys(
     wrong: Callable[[Pair, InvalidValueError], None],
     unknown: Callable[[Pair, str], None],
 ) -> dict[str, tuple[Pair, Any]]:
-    """Return values by canonical name, with their source pairs. An empty key counts as absent, except `tools`."""
+    """Return canonical name -> (source pair, value). A key without a value counts as absent, except `tools`."""
     found: dict[str, tuple[Pair, Any]] = {}
     for pair in sorted(pairs, key=lambda pair: pair.merged):
         spelling = spelled(pair.name, known)

@@ -247,7 +247,9 @@ def read_settings(node: Node, report: Report) -> Settings:
 
 
 class _SettingReader:
-    """Reads `settings` and its nested mappings. `without`: the consequence of an unreadable value."""
+    """Reads `settings` and its nested mappings. `without`: the hint for an unreadable value, which says what applies
+    instead.
+    """
 
     def __init__(self, report: Report, without: str = "") -> None:
         self._report = report
