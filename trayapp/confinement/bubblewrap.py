@@ -39,7 +39,7 @@ def fault() -> str:
 
 
 def remedy(system: Path = Path("/proc/sys")) -> str:
-    """Return what to do about a fault."""
+    """Return what the user can do about a `fault`. `system`: the folder of the kernel's settings."""
     if _program() is None:
         return "Install bubblewrap (the package bubblewrap)"
     for name, bad, good in FORBIDDING:

@@ -21,7 +21,7 @@ EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1, 2, 4, 8
 REMOVE_DIR, REMOVE_FILE = 16, 32
 MAKE_DIR, MAKE_REG, MAKE_SOCK, MAKE_FIFO, MAKE_SYM = 128, 256, 512, 1024, 4096
 REFER, TRUNCATE, IOCTL_DEV = 8192, 16_384, 32_768
-ALL_FILE_RIGHTS = (1 << 16) - 1  # with making device nodes, which is never granted: root could open a disk through one
+ALL_FILE_RIGHTS = (1 << 16) - 1  # includes making device nodes, which is never granted: root could open a disk
 READ = EXECUTE | READ_FILE | READ_DIR
 WRITE = (
     READ | WRITE_FILE | REMOVE_DIR | REMOVE_FILE | MAKE_DIR | MAKE_REG | MAKE_SOCK | MAKE_FIFO | MAKE_SYM
@@ -84,9 +84,9 @@ def restrict_thread(read: Iterable[str], write: Iterable[str], devices: Iterable
 
 
 def scope_thread() -> None:
-    """Cut the calling thread, and all that it starts, off from outside abstract sockets and signals; files stay open.
+    """Cut the calling thread, and all that it starts, off from abstract sockets and processes outside.
 
-    If Landlock has no scopes, it only forbids new privileges. Raises OSError.
+    Files are not limited. If Landlock has no scopes, only new privileges are forbidden. Raises OSError.
     """
     _forbid_privileges()
     if abi() < LEAST_ABI:

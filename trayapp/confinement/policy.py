@@ -1,7 +1,7 @@
 """The policy of one server's program: the real paths that its `confine`, working folder and arguments stand for.
 
 The locations of systems, toolchains, secrets and our own folders stand at the head: what all confined programs may
-read, and what none. Only `make_scratch` changes the file system.
+read, and what none may. Only `make_scratch` changes the file system.
 
 Decisions:
 - The home folder, and any folder above it, is never granted as a working folder: servers without `cwd` merely run
@@ -56,7 +56,7 @@ TOOLCHAINS = (
     "miniforge3", "mambaforge", "bin",
     "Library/pnpm", "Library/Caches/uv", "Library/Caches/ms-playwright", "Library/Caches/fnm_multishells",
 )  # fmt: skip
-# Settings without which these programs fail. The same folders hold credentials, and hooks that must stay read-only.
+# Settings without which git fails. Their folders also hold credentials, and hooks that must stay read-only.
 READ_ALONE = (".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes")
 # Below the home folder: never granted with a folder around them, only by their own name in `read` or `write`.
 SECRETS = (
@@ -251,21 +251,21 @@ def make_policy(confine: Confine, program: Program) -> Policy:
 
 
 def missing_folders(confine: Confine, program: Program) -> list[str]:
-    """Return the folders in `write` that do not exist. A name with an extension is a file's."""
+    """Return the folders in `write` that do not exist. A name with an extension counts as a file."""
     paths = [_at(path, program) for path in confine.write]
     return [path for path in paths if not os.path.lexists(path) and not os.path.splitext(path)[1]]
 
 
 class _Grants:
-    """Turns the folders that were named into those that are granted. `named`: paths that are granted by their own
-    name, though they are secrets.
+    """Turns requested paths into those that are granted. `named`: paths that are granted even if they are secrets,
+    because they were named explicitly.
     """
 
     def __init__(self, program: Program, named: Iterable[str]) -> None:
         self._program = program
         secrets = {*_below(program.home, SECRETS), *program.own}
-        self.there = [one for one in secrets if os.path.lexists(one)]  # true of most folders
-        self.secrets = secrets | {_found(one) or os.path.realpath(one) for one in self.there}  # by both names
+        self.there = [one for one in secrets if os.path.lexists(one)]  # those that exist
+        self.secrets = secrets | {_found(one) or os.path.realpath(one) for one in self.there}  # and their real paths
         self._named = {os.path.realpath(path) for path in named}
         self._hold_secrets = set[str]()  # the secrets, and every folder above one
         for path in self.secrets - self._named:
@@ -276,7 +276,7 @@ class _Grants:
         self._writable = [(one, os.path.realpath(one)) for one in program.scratch]
 
     def given(self, paths: Iterable[str], *, write: bool = False) -> list[str]:
-        """Return the real paths that are granted for these paths, in order."""
+        """Return the real paths that are granted for these paths, outer folders first."""
         found: list[str] = []
         for path in sorted(set(paths), key=len):  # an outer folder before those inside it
             real = _found(path)
@@ -320,7 +320,7 @@ class _Grants:
         )
 
     def _can_write(self, path: str) -> bool:
-        """Return True if the server may write a file: its own choice of an interpreter grants nothing."""
+        """Return True if the server may write a file: an interpreter that it could choose itself is not granted."""
         path = os.path.normpath(path)
         return any(is_inside(path, one) for pair in self._writable for one in pair)
 
@@ -386,7 +386,7 @@ def _code_root(path: str, home: str) -> str:
 
 
 def root_of(program: str, home: str) -> str:
-    """Return the folder that an installed program needs besides itself: the one above `bin`, or its code's."""
+    """Return the folder that an installed program needs besides itself: the one above `bin`, or that of its code."""
     folder = os.path.dirname(program)
     above = os.path.dirname(folder)
     installed = os.path.basename(folder) == "bin" and not _holds(above, home)
@@ -462,7 +462,7 @@ def _real(paths: Iterable[str]) -> list[str]:
 
 
 def _found(path: str) -> str | None:
-    """Return the real path, or None if there is none. Asking the kernel takes a tenth of `os.path.realpath`."""
+    """Return the real path, or None if there is none. Asking the kernel takes a tenth of the time."""
     if not _ASKS_KERNEL:
         return os.path.realpath(path) if os.path.exists(path) else None
     try:

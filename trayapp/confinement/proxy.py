@@ -109,7 +109,7 @@ class HostProxy:
 
 
 def _is_meant(host: str, address: str) -> bool:
-    """Return False if a host name resolves to this machine although it does not stand for it."""
+    """Return False if a host name resolves to this machine although it is not a name for it."""
     if host in _LOCAL_NAMES:
         return True
     with suppress(ValueError):

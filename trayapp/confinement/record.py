@@ -20,8 +20,8 @@ from trayapp.model.config import Confine
 from trayapp.model.status import ConfinementStatus, RefusedAccess
 
 MOST = 50  # refusals that are kept per server; a program that walks a whole disk causes thousands
-MOST_LINES = 1000  # different messages that are read
-PATHS = 8  # of one message that are looked at
+MOST_LINES = 1000  # different messages that are read per server
+PATHS = 8  # paths that are looked at per message
 LINE_BYTES = 4096
 ANSWER_BYTES = 8192  # errors are short
 Access = Literal["read", "write", "network", "sockets"]
@@ -33,7 +33,7 @@ _REFUSED = re.compile(
     rb"EACCES|EPERM|EXDEV|EROFS|permission denied|operation not permitted|cross-device link|read-only file system",
     re.IGNORECASE,
 )
-# A path in a message: in quotes, or bare. Relative ones begin with a dot. Bare ones may go on after a blank.
+# A path in a message: in quotes, or bare. Relative paths begin with a dot. Bare ones may contain spaces.
 _BARE = r"""[^\s'"`:,;()\[\]]+"""
 _PATH = re.compile(
     rf"""['"`]((?:/|\.\.?/)[^'"`\n]+)['"`]|(?<![\w.:/~-])((?:/|\.\.?/){_BARE})((?:[ ](?![/.]){_BARE})*)"""
@@ -48,7 +48,7 @@ _WRITES = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """One access that a server wanted and did not get: a path, a host, or NETWORK."""
+    """One access that a server was refused. `what`: a path, a host, NETWORK or SOCKETS."""
 
     access: Access
     what: str
@@ -78,7 +78,9 @@ def shorten(path: str, home: str) -> str:
 
 @dataclass
 class RefusalRecord:
-    """One server's confinement status: `way` is "" until it runs, and "open" if it runs unconfined (`confine: try`)."""
+    """One server's confinement and refusals. `way`: the mechanism; "" until the server runs, "open" if it runs
+    unconfined (`confine: try`).
+    """
 
     server: str
     confine: Confine
@@ -95,7 +97,7 @@ class RefusalRecord:
     _read_lines: set[str] = field(default_factory=set)  # a program may repeat a message without end
 
     def add(self, refusal: Refusal) -> None:
-        """Keep a refusal, and report the first of its kind. A granted write includes reading."""
+        """Keep and report a refusal that is new. If writing a path was refused, reading it is not new."""
         if refusal.what == TERMINALS:
             refusal = Refusal("sockets", TERMINALS)
         if refusal.access == "read" and Refusal("write", refusal.what) in self.refusals:
@@ -122,7 +124,7 @@ class RefusalRecord:
                     self._note(line[:LINE_BYTES].decode("utf-8", "replace"))
 
     def _note(self, line: str) -> None:
-        """Record a message's paths that are not granted; if there are none, its last one if that is read-only."""
+        """Record the paths in a message that are not granted. If all are, record the last one if it is read-only."""
         policy = self.policy
         if policy is None or line in self._read_lines:
             return
@@ -201,13 +203,15 @@ class RefusalRecord:
         return next((one for one in wanted if one != self.confine), self.confine)
 
     def is_secret(self, refusal: Refusal) -> bool:
-        """Return True if the server's own message is not enough to allow the access: it may be meant to mislead."""
+        """Return True if the access is to a secret: the server's message may be meant to get it allowed."""
         paths = refusal.access in ("read", "write") and self.policy is not None
         return paths and self.policy is not None and self.policy.is_secret(refusal.what)
 
 
 def _existing(path: str, more: str) -> str:
-    """Return `path` with as many of the words after it as exist as a file or, if none does, whose folder exists."""
+    """Return `path` with those words of `more` that belong to it, as a path may contain spaces: the longest one that
+    exists, or else the shortest one whose folder exists.
+    """
     parts = [path + more]
     while len(parts[-1]) > len(path):
         parts.append(parts[-1].rpartition(" ")[0])
@@ -216,5 +220,5 @@ def _existing(path: str, more: str) -> str:
 
 
 def written(confine: Confine) -> str:
-    """Return the line for servers.yaml."""
+    """Return the line of servers.yaml for `confine`."""
     return f"confine: {flow(confine.value())}"

@@ -66,7 +66,7 @@ SCHEDULING = {
     "prlimit64": (302, 261), "sched_setparam": (142, 118), "sched_setscheduler": (144, 119),
     "sched_setaffinity": (203, 122), "sched_setattr": (314, 274), "setpriority": (141, 140), "ioprio_set": (251, 30),
 }  # fmt: skip
-KINDS = {"setpriority": (0, 2), "ioprio_set": (1, 3)}  # first argument: for one process, for all of a user's
+KINDS = {"setpriority": (0, 2), "ioprio_set": (1, 3)}  # values of the first argument: one process, all of a user's
 CLONE, UNSHARE, SOCKET, SOCKETPAIR = (56, 220), (272, 97), (41, 198), (53, 199)
 CONNECT, LISTEN = (42, 203), (50, 201)
 SENDTO, SENDMSG, SENDMMSG = (44, 206), (46, 211), (307, 269)
@@ -111,8 +111,8 @@ def filter_program(
     """Return the filter for an architecture.
 
     - `unix`: Unix sockets are allowed.
-    - `tell`: the gateway decides on calls that change file attributes or threads, and is told of refused Unix sockets.
-      Without it, the filter refuses all of them.
+    - `tell`: the gateway decides on calls that change attributes of files or the scheduling of threads, and is told of
+      refused Unix sockets. Without it, the filter refuses all of them.
     - `trace`: calls that open or change a file are also reported.
     - `namespaces`: the program sees only its own files and processes, so that calls on these are not checked.
     """
@@ -167,7 +167,7 @@ def _numbers_of(name: str) -> list[_Instruction]:
 
 
 def _outside(at: int, answer: int, refuse: int) -> list[_Instruction]:
-    """Return the steps for calls that change others' files or processes. `answer`: for calls that are decided later."""
+    """Return the steps for calls that change others' files or processes. `answer`: where the gateway may decide."""
     program: list[_Instruction] = []
     for numbers, end in ((ATTRIBUTES, answer), (UNSUPPORTED, ERROR | errno.EOPNOTSUPP)):
         for number in (pair[at] for pair in numbers.values() if pair[at] >= 0):

@@ -38,8 +38,8 @@ WORKING_FOLDER = (1 << 32) - 100  # AT_FDCWD
 PATH_BYTES = 4096
 _NOT_FOLLOWED, _EMPTY_PATH = 0x100, 0x1000  # AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH
 _NOBODY = (1 << 32) - 1  # leaves the owner or the group unchanged
-# name -> the arguments with the descriptor (-1: none), the path and the flags
 _AT = list(ARCHITECTURES).index(machine()) if machine() else 0
+# name -> which arguments hold the descriptor, the path and the flags (-1: none does)
 _OPERANDS = {
     "chmod": (-1, 0, -1), "fchmod": (0, -1, -1), "fchmodat": (0, 1, -1), "fchmodat2": (0, 1, 3),
     "chown": (-1, 0, -1), "lchown": (-1, 0, -1), "fchown": (0, -1, -1), "fchownat": (0, 1, 4),
@@ -306,7 +306,7 @@ def _scheduling(pid: int, call: int, arguments: Sequence[int]) -> tuple[int, int
 MOST = 5000  # files that are kept
 _OF_ITSELF = ("/proc/self/", "/proc/thread-self/")  # every program opens these, and works without them
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-# name -> the arguments with the folder's descriptor (-1: none), the path, and the flags (-1: it writes)
+# name -> which arguments hold the folder's descriptor (-1: none does), the path and the flags (-1: the call writes)
 _ARGUMENTS = {
     "open": (-1, 0, 1), "creat": (-1, 0, -1), "openat": (0, 1, 2), "mkdir": (-1, 0, -1), "mkdirat": (0, 1, -1),
     "unlink": (-1, 0, -1), "unlinkat": (0, 1, -1), "rmdir": (-1, 0, -1), "rename": (-1, 1, -1),
@@ -315,7 +315,7 @@ _ARGUMENTS = {
 
 
 class Trace:
-    """The files of one trial: real paths, True if the program opened one for writing."""
+    """The files of one trial. `files`: real path -> True if the program opened or changed it for writing."""
 
     def __init__(self) -> None:
         self.files: dict[str, bool] = {}

@@ -33,8 +33,8 @@ def spawn_confined(
 ) -> tuple[subprocess.Popen[bytes], int]:
     """Start a program confined by `policy`. `port`: the proxy's, the only way out if the network is limited.
 
-    Return the process, and the descriptor of its requests for sockets (with `trace` for files, too); -1 if there is
-    none. Raises OSError for a program that cannot be started, ConfinementFailedError if it would not be confined.
+    Return the process, and the descriptor on which its requests arrive (seccomp_requests), -1 if there is none. Raises
+    OSError for a program that cannot be started, ConfinementFailedError if it would not be confined.
     """
     program = filter_program(machine(), "all" if policy.network is True else "asked", tell=True, trace=trace)
     needs_answers = trace or isinstance(policy.network, tuple)

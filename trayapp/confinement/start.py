@@ -40,7 +40,7 @@ Mechanism = Literal["landlock", "bubblewrap", "sandbox-exec"]
 
 
 class NoMechanismError(Exception):
-    """This system cannot confine such a program. `reason` follows "Cannot confine NAME: "."""
+    """This system cannot confine a program with these needs. `reason` follows "Cannot confine NAME: "."""
 
     def __init__(self, reason: str, hint: str) -> None:
         super().__init__(reason)
@@ -91,6 +91,7 @@ class CannotConfineError(ConnectFailedError):
 class Confinement:
     """The inputs of a confined start besides the launch.
 
+    `own`: our own folders, which are never granted. `scratch`: the server's folder for cache and temporary files.
     `said`: variables that servers.yaml sets. `package`: the folder of a locked package or an unpacked bundle.
     """
 
@@ -109,7 +110,7 @@ def confined_environment(confinement: Confinement, env: Mapping[str, str]) -> di
 
 
 class ConfinedStart:
-    """Starts one confined program. `argv` and `env` are those of its launch, until a wrapper changes them."""
+    """Starts one confined program. `policy` and `mechanism` are None if it runs unconfined (`confine: try`)."""
 
     def __init__(
         self, record: RefusalRecord, policy: Policy | None, mechanism: Mechanism | None, program: Program

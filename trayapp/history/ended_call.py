@@ -1,4 +1,4 @@
-"""The facts of a call that ended, as they are recorded with its answer, at no cost to the call."""
+"""The facts of a call that ended, recorded with its answer at almost no cost to the call."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 Outcome = Literal["ok", "error", "failed", "cancelled", "timeout", "refused"]
 FAILURES: tuple[Outcome, ...] = ("error", "failed", "timeout")
 RECORDED = frozenset(("tools/call", "resources/read", "prompts/get"))
-HEAD_BYTES = 16 * 1024  # of a larger answer; the rest is not held until the row is made
+HEAD_BYTES = 16 * 1024  # of a larger answer: only its ends are held until the row is made
 TAIL_BYTES = 256  # of a larger answer: most servers write `isError` after the content
 
 

@@ -14,14 +14,14 @@ from trayapp.model.text import one_line
 from trayapp.wire.jsonio import JsonError, dumps, loads
 
 TEXT_MOST = 2_048  # characters of arguments and of a result
-HEAD_LOOKED_AT = 2 * (TEXT_MOST + TAIL_DROPPED)  # characters that are usually enough where some are escapes
+HEAD_LOOKED_AT = 2 * (TEXT_MOST + TAIL_DROPPED)  # characters to unescape first: usually enough for a kept text
 LONGEST_ESCAPE = 6
-SAMPLE = 256  # characters of a tool's first result in a batch whose tokens are counted; the rest is extrapolated
+SAMPLE = 256  # characters whose tokens are counted, of a tool's first result in a batch; the rest is extrapolated
 ERROR_MOST = 240
 NAME_MOST = 200
 _ESCAPES = {"\\n": "\n", "\\t": "\t", '\\"': '"', "\\u001b": "\x1b", "\\u001B": "\x1b"}
 IS_ERROR = b'"isError":true'
-# Of an answer that was cut, and so cannot be parsed. In a text, the quotes of a name would be escaped.
+# Parts of an answer that was cut, so that it cannot be parsed. They match no text, in which quotes are escaped.
 _MEMBER = re.compile(rb'"(result|error)"\s*:\s*')
 _WORDS = re.compile(rf'"(?:message|text)"\s*:\s*"((?:[^"\\]|\\.){{0,{ERROR_MOST * LONGEST_ESCAPE}}})')
 
@@ -53,10 +53,10 @@ class RowMaker:
     def __init__(self, *, with_texts: bool) -> None:
         self._with_texts = with_texts
         self._name = cache(_name)
-        self._kept: dict[str, str] = {}  # by JSON text
+        self._kept: dict[str, str] = {}  # JSON text -> what is kept of it
         self._density: dict[
             tuple[str, str], float
-        ] = {}  # tokens per character, since counting takes longer than everything else
+        ] = {}  # (server, tool) -> tokens per character: counting takes longer than everything else
 
     def row(self, call: EndedCall, caller: Caller, time: float, kind: str) -> Row:
         """Return the row of a call, without secrets."""

@@ -33,7 +33,7 @@ WORK_S = 0.01
 REST_S = 4 * WORK_S  # of rest after a hold; calls in flight keep most of their rate
 BEHIND_S = 0.5  # once a call has waited this long for its row, rests are short, so that a kill loses less than a second
 ROWS_AT_ONCE = 1_000  # rows per transaction; between two of them the thread takes the interpreter once more
-BATCHES_MOST = 50  # calls that may wait for a slow disk; later ones are dropped
+BATCHES_MOST = 50  # batches that may wait for a slow disk; later calls are dropped
 RETRY_S = 5.0  # of rest after a failure, so that a full disk is not retried with every call
 
 Result = TypeVar("Result")
@@ -50,7 +50,7 @@ class CallLookup(Protocol):
 
 
 class DailyCount(NamedTuple):
-    """The number of calls since midnight, and of those that failed."""
+    """The number of calls since midnight, and of those that failed. `day`: the day of the year."""
 
     day: int = 0
     calls: int = 0
@@ -60,7 +60,7 @@ class DailyCount(NamedTuple):
 class Throttle:
     """Limits how long a thread works without a rest. `since`: perf_counter of its oldest call.
 
-    Threads of one interpreter take turns of 5 ms unless they sleep, which the calls would feel.
+    A thread that does not sleep takes turns of 5 ms with the event loop, which would slow down calls.
     """
 
     def __init__(self, since: float) -> None:
@@ -78,8 +78,8 @@ class Throttle:
 class Recorder:
     """History of one gateway. `note` and the coroutines run on its event loop, everything else in one thread.
 
-    `settings`: returns the current ones. `wrote` is called on the loop after calls were written. `changed`: after the
-    problem changed.
+    `settings`: returns the current settings. Both are called on the loop: listeners after calls were written, `changed`
+    after the problem changed.
 
     It is broad because both of its sides, event loop and thread, share the pending calls.
     """
@@ -133,13 +133,13 @@ class Recorder:
         return await self._in_thread(lambda: self._opened().get(number))
 
     async def per_minute(self, minutes: int) -> list[int]:
-        """Return the number of calls in each of the last minutes. Raises StorageError."""
+        """Return the number of calls in each of the last `minutes`, the oldest first. Raises StorageError."""
         return await self._in_thread(lambda: self._opened().per_minute(time.time(), minutes))
 
     async def used(self, within_s: float) -> tuple[float, set[tuple[str, str]]]:
-        """Return the start of the known history (0: no calls) and the tools called within that time, as (server, tool).
+        """Return the start of the known history, at most `within_s` ago, and the tools called since, as (server, tool).
 
-        A history that cannot be read counts as empty.
+        The start is in Unix seconds, 0 if there are no calls. A history that cannot be read counts as empty.
         """
         try:
             return await self._in_thread(lambda: self._opened().used(time.time() - within_s))

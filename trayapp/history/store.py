@@ -24,12 +24,12 @@ FULL = 0.95  # share of the size: indexes and the write-ahead log need the rest
 WAL_BYTES = 1 << 20
 CACHE_KIB = 256  # of page cache, not 2 MiB: rows are added at the end, and the system caches the file's pages
 DAY_S = 86_400.0
-INSERTED_AT_ONCE = 50  # rows per statement, which SQLite caches; before 3.32 it took 999 values
+INSERTED_AT_ONCE = 50  # rows per statement, which SQLite caches; before 3.32 it took at most 999 values
 LIST_MOST = 500
 # In SQLite's words: a file that is damaged or not a database, or that another program keeps locked.
 _UNUSABLE = ("malformed", "not a database", "corrupt", "locked", "has no column", "no such table")
 _BEGUN = "Calls continue, and a new history has begun"
-FEW = 1000  # calls; up to this many are compared with the index, which is otherwise read until it has a page of rows
+FEW = 1000  # calls that the words are compared with; if there are more, the index is read until it has filled a page
 
 _COLUMNS = (
     *("time", "client", "session", "project", "server", "tool", "kind", "outcome", "ms", "sent", "received"),
@@ -52,9 +52,11 @@ _FAILED = ", ".join(f"'{one}'" for one in FAILURES)
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """The calls that are wanted, newest first. `after`: only rows with a higher id. `before`: with a lower one.
+    """Conditions for calls. The newest `limit` calls are found or, with `after`, the oldest ones.
 
-    `tool`: its name, or SERVER/TOOL. `typed`: tool and client are parts of names, as a user types them.
+    - `tool`: its name, or SERVER/TOOL
+    - `typed`: tool and client are parts of names, as a user types them
+    - `after`, `before`: only rows with a higher, or lower, id
     """
 
     words: str = ""
@@ -106,7 +108,7 @@ class HistoryFile:
             _insert(file, "INSERT INTO words (rowid, text)", words)
 
     def find(self, wanted: Filter) -> list[dict[str, Any]]:
-        """Return the newest calls that match, without their texts."""
+        """Return the calls that match, newest first, without their texts."""
         match = _match(wanted.words)
         with self._read() as file:
             if file is None:
@@ -140,14 +142,14 @@ class HistoryFile:
         return dict(row) if row is not None else None
 
     def count_since(self, moment: float) -> tuple[int, int]:
-        """Return the number of calls that ended since then, and of those that failed."""
+        """Return the number of calls that ended since `moment` (Unix seconds), and of those that failed."""
         sql = f"SELECT count(*), coalesce(sum(outcome IN ({_FAILED})), 0) FROM calls WHERE time >= ?"
         with self._read() as file:
             row = file.execute(sql, (moment,)).fetchone() if file is not None else (0, 0)
         return int(row[0]), int(row[1])
 
     def per_minute(self, moment: float, minutes: int) -> list[int]:
-        """Return the number of calls in each of the last minutes, the oldest first."""
+        """Return the number of calls in each of the `minutes` before `moment` (Unix seconds), the oldest first."""
         counts = [0] * minutes
         sql = "SELECT cast((? - time) / 60 AS INTEGER) AS ago, count(*) FROM calls WHERE time > ? GROUP BY ago"
         with self._read() as file:
@@ -256,7 +258,7 @@ class HistoryFile:
     # -- bounds --------------------------------------------------------------------------------------------------
 
     def _make_room(self, file: sqlite3.Connection) -> None:
-        """Delete rows that are too old, from time to time, and the oldest ones if the file is full."""
+        """Delete the oldest rows if the file is full, and, once an hour, rows that are too old."""
         days, most = self._limits()
         now = time.time()
         if abs(now - self._pruned_at) > DAY_S / 24:
@@ -279,7 +281,7 @@ class HistoryFile:
 
 
 def _insert(file: sqlite3.Connection, into: str, rows: list[tuple[Any, ...]]) -> None:
-    """Insert rows, many in one step: meanwhile the interpreter is free. executemany takes it back after each row."""
+    """Insert rows, many per statement. Other threads run meanwhile; executemany would take the GIL after each row."""
     values = f"({', '.join('?' * len(rows[0]))})" if rows else ""
     left = len(rows) % INSERTED_AT_ONCE
     for first in range(0, len(rows) - left, INSERTED_AT_ONCE):
@@ -297,7 +299,7 @@ def _parts(path: Path) -> list[Path]:
 
 
 def _inode(path: Path) -> int:
-    """Return the number of a file, 0 if there is none."""
+    """Return the inode of a file, 0 if there is none."""
     try:
         return path.stat().st_ino
     except OSError:
