@@ -122,7 +122,7 @@ class ServerRequests:
         session: ClientSession,
         calls: list[RoutedCall],
     ) -> dict[str, Any]:
-        """Ask the user outside the client, which cannot answer. Raises RpcError without an answer."""
+        """Ask the user outside the client, which cannot answer. Raises RpcError if that gives no answer."""
         if self._user is None or not self._user.can_answer(method):
             raise RpcError(METHOD_NOT_FOUND, f"The client of this call cannot answer {method}"[:200])
         asker = Asker(session.client.name, session.project, session)

@@ -154,7 +154,7 @@ class AccountRequests:
         if not isinstance(value, str):
             raise UsageError("A secret must be text", "Pass it on stdin")
         kept = await self._require_accounts().vault.set_secret(name, value)
-        for connection in self._services.pool:  # after a failure without it, the next call skips the backoff
+        for connection in self._services.pool:  # the next call of a server that lacked it skips the backoff
             if connection.state is State.FAILED and name in keyring_names(connection.server):
                 connection.begin_close()
         return {"kept": kept, "keyring": self._sign_ins.keyring_state}

@@ -156,7 +156,7 @@ class Listings:
         self._writer = writer
         self._time = time
         self._entries: dict[str, CacheEntry] = {}
-        self._hashes: dict[str, tuple[ServerConfig, str]] = {}  # server -> its entry, launch hash of that
+        self._hashes: dict[str, tuple[ServerConfig, str]] = {}  # server -> its entry, and the entry's launch hash
         self._early: dict[str, tuple[str, ServerTraits]] = {}  # server -> launch hash, traits before its first list
         self._asked_for: dict[str, dict[str, ToolSwitch]] = {}  # server -> switches that servers.yaml may lack yet
         self.changes: dict[str, ToolsChange] = {}  # server -> changes found by its last fetch
