@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 # Windows takes 2560 bytes and keyring writes UTF-16 (jaraco/keyring #355); CredWrite fails beyond that.
 WINDOWS_LIMIT = 1280
 USER = "multi-mcp"
-LABEL_MAX = 120  # characters of a foreign error to show
+LABEL_MAX = 120  # characters of an error title
 # Backends that store nothing, or plain text. They are never used silently.
 UNFIT = ("keyring.backends.fail", "keyring.backends.null", "keyrings.alt")
 SECRET_SERVICE = "keyring.backends.SecretService"

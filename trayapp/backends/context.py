@@ -96,7 +96,7 @@ class BackendContext:
     route: Callable[[], Awaitable[None]] = _skip  # returns once there is a network route, or after a timeout
     sign_in: Callable[[HttpLaunch], Awaitable[None]] = _skip  # returns once the user's sign-in was read
     confinements: Confinements = field(default_factory=Confinements)
-    locks: Callable[[], Locks | None] = no_locks  # built for the first server that is started
+    locks: Callable[[], Locks | None] = no_locks  # built when the first server is started
     inspect_offer: Callable[[str, Offer], Awaitable[None]] = _skip  # key, offer; called before observers get it
 
 

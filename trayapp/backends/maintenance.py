@@ -104,7 +104,7 @@ class Maintenance:
         self._context = context
         self._dirty = anyio.Event()
         self._awaited = anyio.Event()  # set when a caller waits for the next reading
-        self._unread: anyio.Event | None = None  # exists while an announced change waits to be read; set once read
+        self._unread: anyio.Event | None = None  # while an announced change waits to be read, set once it is read
         self._reading: anyio.Event | None = None  # the same, for changes that are being read
         self._is_slow = False  # the last reading exceeded LISTS_AGAIN_S: no list waits for the next
         self._round: _Round | None = None  # the reading in progress

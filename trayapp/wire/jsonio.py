@@ -103,7 +103,7 @@ def _deep_json(value: Any) -> str:
         if isinstance(piece, _WrittenJson):
             parts.append(piece)
             continue
-        inner: list[Any] = []  # the JSON text and the inner values of a value, in their order
+        inner: list[Any] = []  # its own JSON text and the values inside it, in order
         if isinstance(piece, dict):
             ends = "{}"
             inner += [part for name, item in piece.items() for part in (_WrittenJson(f",{_json(name)}:"), item)]

@@ -50,7 +50,7 @@ class FileLock:
                 continue
             if self._is_there(descriptor):
                 break
-            os.close(descriptor)  # its holder has removed it: only the file that is there now is the lock
+            os.close(descriptor)  # its holder has removed this file: the lock is the file that now has its name
         self._descriptor = descriptor
         with suppress(OSError):  # a full disk: the process id only serves information
             self._path.chmod(0o600)

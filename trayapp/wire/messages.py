@@ -14,7 +14,7 @@ INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 CONNECTION_CLOSED = -32000  # the SDK's code for a closed connection
 REQUEST_TIMEOUT = -32001  # the SDK's code for a request that timed out
-HEADER_MISMATCH = -32020  # MCP 2026-07-28, Streamable HTTP: also for initialize, which has no such headers
+HEADER_MISMATCH = -32020  # MCP 2026-07-28, Streamable HTTP; initialize may get it, too: it has no such headers
 MISSING_CAPABILITY = -32021  # MCP 2026-07-28: the client lacks a capability that the request needs
 UNSUPPORTED_PROTOCOL_VERSION = -32022  # MCP 2026-07-28, basic/versioning
 
@@ -69,7 +69,7 @@ class RpcError(Exception):
         self.message = message
         self.data = data
         self.raw = raw
-        self.unread = b""  # the frame that could not be read
+        self.unread = b""  # the received frame, if it could not be read
 
     @classmethod
     def received(cls, error: Any) -> RpcError:

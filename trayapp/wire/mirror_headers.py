@@ -115,7 +115,7 @@ def decoded(value: str | None) -> str | None:
 
 
 def _parts(schema: Any) -> Iterator[tuple[tuple[str, ...] | None, dict[str, Any]]]:
-    """Yield every schema inside a schema with its path of parameter names; None if other keywords lead to it.
+    """Yield every schema inside a schema, with its path of parameter names, or None if other keywords lead to it.
 
     References are not followed.
     """

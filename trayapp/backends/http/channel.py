@@ -255,7 +255,7 @@ class HttpChannel(FrameDispatcher, ABC):
         self, request_id: int, frame: bytes, message: dict[str, Any], protocol: str, post: _PostChannel
     ) -> None:
         call = self.call_of(request_id)
-        SENT_FOR.set(None if isinstance(call, PendingCall) else call)  # only for a session's call
+        SENT_FOR.set(None if isinstance(call, PendingCall) else call)  # set only for a session's call
         try:
             with post.scope:
                 await self._ask(request_id, frame, message, protocol)

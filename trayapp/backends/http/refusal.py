@@ -24,7 +24,7 @@ BUSY = frozenset({429, 503})  # with Retry-After: no requests until then (RFC 91
 LONGEST_WAIT_S = 3600.0  # the limit of the wait that a busy server may ask for
 SSE_AFTER = frozenset(
     {404, 405, 406, 415}
-)  # HTTP answers that mean "no Streamable HTTP here" (MCP transports, backwards compatibility)
+)  # statuses that mean "no Streamable HTTP here" (MCP transports, backwards compatibility)
 
 
 @dataclass(slots=True)

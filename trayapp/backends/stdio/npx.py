@@ -135,7 +135,7 @@ _PASSED_VALUES = options("--registry --reg --before --min-release-age --omit --i
 _PASSED_PATHS = options("--cache --userconfig --globalconfig --cafile")
 _LOCAL_ONLY = options("-n --no --no-yes --no-install")  # npm then installs nothing
 _PACKAGE = options("-p --package")
-_MISSING = late("[<{]")  # in a name: a variable, or an example that the user has to replace
+_MISSING = late("[<{]")  # in a package name: a variable, or a placeholder that the user has to replace
 _PLAIN = options("-y --yes -p --package --")
 _NPX = OptionTable(
     _QUIET | _PASSED | _LOCAL_ONLY,
