@@ -1,5 +1,4 @@
-"""Reading, locking and replacing a file as a whole: atomically, through links, keeping its mode, with errors for
-people.
+"""Reading, locking and replacing whole files: atomically, through links, keeping their mode, with errors for people.
 
 Other programs save these files, too, sometimes in place and slowly. None of their bytes is lost, where the
 system provides the means:

@@ -30,9 +30,7 @@ _ESCAPE = late("%[0-9A-F]{2}")
 
 
 class KnownSecrets:
-    """The secrets that this process was given, least recently noted first, each with the forms in which it may be
-    written.
-    """
+    """Secrets given to this process, least recently noted first, each with the forms in which it may be written."""
 
     def __init__(self) -> None:
         self._lasting: dict[str, tuple[str, ...]] = {}

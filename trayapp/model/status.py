@@ -1,6 +1,4 @@
-"""The snapshot: all that the tray and the command line may know about a running gateway, and its JSON form (PRODUCT
-12).
-"""
+"""The snapshot: what the tray and the CLI may know about a running gateway, and its JSON form (PRODUCT 12)."""
 
 from __future__ import annotations
 

@@ -36,8 +36,7 @@ def lay_over(
 ) -> Config:
     """Merge `config`, as parsed from `file`, over the layers, per field. Of two layers with one server, the first wins.
 
-    An unusable server of a layer is reported for its file and otherwise ignored. It never disables one of our own
-    servers.
+    An unusable server of a layer is reported for its file and otherwise ignored. It disables none of our own.
     """
     surroundings = EntryContext(exists)
     top = _top(config)

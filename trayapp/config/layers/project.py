@@ -287,9 +287,7 @@ class TrustStore:
         return TrustedFile(file) if known.get(str(file.path)) == file.digest else None
 
     def approve(self, file: ProjectFile) -> bool:
-        """Trust the file with its current content. Return False if that content already was. Blocks. Raises
-        StorageError.
-        """
+        """Trust this content of the file. Return False if it already was trusted. Blocks. Raises StorageError."""
         return self._change(str(file.path), file.digest)
 
     def revoke(self, path: Path) -> bool:

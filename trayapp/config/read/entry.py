@@ -28,7 +28,7 @@ OAUTH_ONLY = ("client_id", "client_secret", "scopes", "account", "callback_port"
 
 
 class EntryContext(NamedTuple):
-    """What reading an entry depends on besides its text: facts about the machine and the file.
+    """Facts about the machine and the file that affect how an entry is read.
 
     `in_project`: its servers run in the project's folder, which gives relative paths a meaning.
     """

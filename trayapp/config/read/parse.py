@@ -247,9 +247,7 @@ def read_settings(node: Node, report: Report) -> Settings:
 
 
 class _SettingReader:
-    """Reads `settings` and its nested mappings. `without`: the hint for an unreadable value, which says what applies
-    instead.
-    """
+    """Reads `settings` and its nested mappings. `without`: the hint that an unreadable value gets."""
 
     def __init__(self, report: Report, without: str = "") -> None:
         self._report = report
