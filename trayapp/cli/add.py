@@ -208,7 +208,7 @@ def _without_secrets(name: str, entry: dict[str, Any], hide: bool | None, *, ask
     found = secrets_of(name, entry)
     if not found:
         return entry
-    unasked = hide is None and not asks  # keep what can be kept, and report the rest
+    unasked = hide is None and not asks  # keep the secrets that can be kept, and report the others
     if keeps_secrets() if unasked else may_keep([secret.name for secret in found], hide, asks):
         try:
             taken = secret_names()
@@ -362,7 +362,7 @@ def remove_verb(name: str, scope: Scope | None, as_json: bool) -> None:
 
 
 def _unlock(name: str) -> None:
-    """Remove the packages that a removed server had locked. Those that cannot be removed stay, with a note."""
+    """Remove a removed server's locks and packages. Print a note if that fails."""
     paths = find_paths(os.environ)
     if not paths.lock_file.is_file():
         return

@@ -138,7 +138,7 @@ def _choice(choice: tuple[Any, str]) -> str:
 
 
 def always_lines(always: list[Row]) -> Iterator[str]:
-    """Yield the tools that the user always allows."""
+    """Yield lines with the tools that the user always allows."""
     if always:
         yield as_typed(f"{count(len(always), 'tool')} always allowed (to be asked again: multi-mcp deny SERVER/TOOL):")
         yield from (f"  {one_line(called_tool(row))}" for row in always)

@@ -100,7 +100,8 @@ def _show(as_json: bool) -> int:
         with waiting("Unlock the keyring in its dialog"):
             error = ask(KEYRING, {"unlock": True}, timeout=START_S)["error"]
         if error:
-            hint = NOT_UNLOCKED if error["hint"].endswith("multi-mcp auth") else error["hint"]  # it is running
+            # the user is running `multi-mcp auth` already
+            hint = NOT_UNLOCKED if error["hint"].endswith("multi-mcp auth") else error["hint"]
             note(one_line(f"{error['title']}. {hint}"))
         snapshot = ask(SNAPSHOT)
     shown = ("needs_auth", "keyring_locked")
@@ -108,7 +109,7 @@ def _show(as_json: bool) -> int:
     if as_json:
         print_json([{"server": row["name"], "state": row["state"], "auth": row.get("auth")} for row in rows])
     elif rows:
-        without = {"keyring_locked": "keyring locked"}  # by state
+        without = {"keyring_locked": "keyring locked"}  # state -> words
         words = [signed_in_words(row.get("auth")) or without.get(row["state"], "not signed in") for row in rows]
         table_rows = [(one_line(row["name"]), word) for row, word in zip(rows, words, strict=True)]
         print_table(Table(("SERVER", "SIGN-IN"), table_rows, wraps=True))

@@ -281,7 +281,7 @@ class ShimClient:
             assert self.process.stdout is not None
             for line in self.process.stdout:
                 message: dict[str, Any] = json.loads(line)
-                if message.get("id") == self._last_id and "method" not in message:  # all others are notifications
+                if message.get("id") == self._last_id and "method" not in message:  # skip notifications and requests
                     break
             else:
                 raise DemoFailed(f"{method} got no answer")

@@ -147,7 +147,7 @@ def left_out(server: str, glob: str) -> list[str]:
 def switch_server(text: str, config: Config, server: str, enabled: bool) -> tuple[str, list[str]]:
     """Switch the whole server. Return the new text and what changed.
 
-    A server that comes only from an import gets an entry in servers.yaml above it.
+    A server that comes only from an import gets an entry in servers.yaml that overrides the import.
     """
     if server not in config.foreign:
         after = edits.set_server_enabled(text, server, enabled)

@@ -1,4 +1,4 @@
-"""Hints of verbs: the folder's project, which a verb without --project ignores, and the next step of a setup."""
+"""Hints that verbs print: the current project, which a verb without --project ignores, and the next step of a setup."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def current_project() -> Path | None:
 
 
 def quoted_folder(folder: Path) -> str:
-    """Return a folder as a word of a command line."""
+    """Return a folder as one word of a command line, quoted if needed."""
     from trayapp.clients.files import Machine, shown_path
 
     whole = str(folder)

@@ -46,7 +46,7 @@ def say(*lines: str, styled: bool = False) -> None:
 
 
 def say_hints(*lines: str, styled: bool = False) -> None:
-    """Print lines with commands as the user has to type them on stdout. `styled`: as in `say`."""
+    """Print lines on stdout, with commands as the user has to type them. `styled`: as in `say`."""
     say(*map(as_typed, lines), styled=styled)
 
 
@@ -112,8 +112,9 @@ class Table:
         return [max(map(width, cells)) for cells in zip(self.headers, *self.rows, strict=True)]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
-        """Yield one or more lines for each row, fitted to the terminal's width. The first column is never cut. The last
-        one gets the remaining width, or its own line.
+        """Yield one or more lines for each row, fitted to the terminal's width.
+
+        The first column is never cut. The last one gets the remaining width, or its own line.
         """
         columns, room = self.widths(), options.max_width
         worth = min(columns.pop(), LAST_KEPT)

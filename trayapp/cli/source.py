@@ -179,9 +179,9 @@ def preview_source(what: str, *, as_json: bool, here: bool = True) -> None:
 
 
 def read_form(text: str) -> tuple[str, Answers]:
-    """Return the source text and the answers in a form of the panel, in JSON. Raises UsageError.
+    """Return the source text and the answers from a form of the panel (JSON). Raises UsageError.
 
-    It arrives on stdin: other processes can read command-line arguments, which would expose its secrets.
+    The form arrives on stdin: other processes can read command-line arguments, which would expose its secrets.
     """
     try:
         form = json.loads(text)
@@ -297,7 +297,7 @@ def _add_one(proposal: Proposal, answers: Answers, add: Add) -> None:
     entry = source.entry
     words = [str(word) for word in entry.get("args") or []]
     decided = {"url", "cwd", "scope"} & {*entry, *(one.keys[0] for one in source.wants)}
-    if answers.pick is None and not decided and relative_paths(str(entry.get("command")), words):  # not for the panel
+    if answers.pick is None and not decided and relative_paths(str(entry.get("command")), words):  # not from the panel
         tell("  " + one_line(f"in the folder {shown_path(Path.cwd(), Machine().home)}"))
     wants = asked_of(source)
     missing = [one for one in wants if one.required and not (answers.values.get(one.name) or one.default)]

@@ -1,6 +1,6 @@
 """`multi-mcp status`: print the gateway, its servers and their problems, once or continuously. Also `status --tokens`.
 
-The words of a snapshot are pure functions below the verb.
+The functions that put a snapshot into words follow the verb, and are pure.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def watched(snapshots: Iterator[dict[str, Any]], as_json: bool) -> None:
 
 
 def changes(lines: Iterator[str]) -> Iterator[str]:
-    """Yield the lines that differ from the one before."""
+    """Yield each line that differs from the one before."""
     last = None
     for line in lines:
         if line != last:
@@ -137,7 +137,7 @@ def screen(snapshot: dict[str, Any], *, live: bool = False) -> Group:
 
 
 def show_costs(as_json: bool) -> None:
-    """Ask the gateway for the costs and print them."""
+    """Ask the gateway for the token costs of listing tools, and print them."""
     found = ask(COSTS)
     if as_json:
         print_json(found)
@@ -146,7 +146,9 @@ def show_costs(as_json: bool) -> None:
 
 
 def cost_lines(found: dict[str, Any]) -> list[str]:
-    """Return the costs of both ways, their break-even, the most expensive servers, and unused tools."""
+    """Return lines with the costs of both ways to list tools, their break-even, the costliest servers, and unused
+    tools.
+    """
     tools, search = found["tools"], found["search"]
     direct = f", {search['direct']} direct among them" if search["direct"] else ""
     lines = [

@@ -1,6 +1,6 @@
 """`multi-mcp outdated`, `update` and `update-check`: newer releases of servers' packages, and of multi-mcp itself.
 
-multi-mcp looks for its own only if `settings.update_check` is on.
+multi-mcp looks for its own newer release only if `settings.update_check` is on.
 """
 
 from __future__ import annotations

@@ -10,8 +10,9 @@ SHOWING_ALL = frozenset(("list", "search", "index", "approve", "inspect"))
 
 
 class VerbEntry(NamedTuple):
-    """A verb's module, and its line in the list of verbs. `starts`: it needs a gateway, and starts one if none runs;
-    `status`, `stop` and `doctor` report that instead.
+    """A verb's module, and its line in the list of verbs.
+
+    `starts`: it needs a gateway, and starts one if none runs; `status`, `stop` and `doctor` report that instead.
     """
 
     module: str

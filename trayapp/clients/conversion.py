@@ -75,8 +75,9 @@ class ConvertedEntry:
 
 
 def convert(client: Client, raw: Any, context: Context) -> ConvertedEntry | None:
-    """Return a server in our keys; None if the entry is not an MCP server that can run by itself. Raises ValueError
-    with the reason.
+    """Return a server in our keys; None if the entry is not an MCP server that can run by itself.
+
+    Raises ValueError with the reason if it cannot be converted.
     """
     if not isinstance(raw, Mapping):
         raise ValueError("it is not a mapping")
@@ -178,7 +179,7 @@ class _EntryReader:
         return next((self._raw[key] for key in keys if self._raw.get(key) is not None), None)
 
     def _pairs(self, *keys: str) -> dict[str, Any]:
-        """Return a mapping, as `_take` does. Raises ValueError for any other value."""
+        """Return the mapping that `_take` finds, {} if there is none. Raises ValueError for any other value."""
         value = self._take(*keys) or {}
         if not isinstance(value, Mapping):
             raise ValueError(f"{keys[0]} is not a mapping")
@@ -303,10 +304,10 @@ class _EntryReader:
         entry |= {"exclude_tools": exclude} if exclude else {}
 
     def _times(self, entry: Entry) -> None:
-        """Convert `timeout` from the client's unit to seconds, and the timeouts of Continue and Qwen Code for
-        connecting from milliseconds.
+        """Convert timeouts to seconds.
 
-        A `timeout` of a client that documents none has no unit, so it is left out.
+        `timeout` is in the client's unit; the timeouts of Continue and Qwen Code for connecting are in milliseconds. A
+        `timeout` of a client that documents none has no unit, so it is left out.
         """
         own_unit = self._client.timeout_unit
         timeout = self._take("timeout") if own_unit else None
@@ -383,8 +384,8 @@ def confine_from(raw: Mapping[str, Any], *, windows: bool) -> object:
     files, network = rules.get("filesystem"), rules.get("network")
     write = files.get("allowWrite") if isinstance(files, Mapping) else None
     hosts = network.get("allowedDomains") if isinstance(network, Mapping) else None
-    # "." is its working folder, which it may write anyway. Package caches are private, so that it cannot change what
-    # other servers run.
+    # Left out: ".", its working folder, which it may write anyway, and "~/.npm": package caches are private, so that a
+    # server cannot change what others run.
     paths = [
         path for path in write or () if isinstance(path, str) and path.startswith(("/", "~/")) and path != "~/.npm"
     ]

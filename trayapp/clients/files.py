@@ -166,7 +166,7 @@ def replace_text(path: Path, before: str | None, after: str, backup: Path | None
 
 
 def retried(change: Callable[[], Result]) -> Result:
-    """Return the result of `change`, made again if its file was saved at the same moment. Raises FileChangedError."""
+    """Return the result of `change`, called again if its file was saved at the same moment. Raises FileChangedError."""
     for _ in range(ATTEMPTS - 1):
         with contextlib.suppress(FileChangedError):
             return change()

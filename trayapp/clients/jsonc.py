@@ -53,7 +53,7 @@ def read(text: str, file: str) -> Document:
     """Parse the text (Family.read). The top level must be an object."""
     try:
         text = text.removeprefix(BOM)
-        try:  # plain JSON first: most files are
+        try:  # try plain JSON first: most files have no comments
             value = json.loads(text)
         except json.JSONDecodeError:
             plain = without_comments(text)
@@ -289,7 +289,7 @@ class _Text:
         return [Splice(comma, comma + 1, ""), cut]
 
     def _cut_words(self, holder: _Object, index: int, end: int) -> Splice:
-        """Return the cut of a member within a line, with the blanks after it; for the last member, those before it."""
+        """Return the cut of a member within a line, with the blanks after it, or before it for the last member."""
         members = holder.members
         start = members[index].start
         if index + 1 < len(members):

@@ -120,7 +120,7 @@ def watched_files(client: Client, machine: Machine) -> list[Path]:
 
 
 def _profile_files(path: Path) -> list[Path]:
-    """Return VS Code's files of its profiles: one for each profile but the default one."""
+    """Return the files of VS Code's profiles, except the default one."""
     try:
         return sorted((path.parent / "profiles").glob(f"*/{path.name}"))
     except OSError:
@@ -134,7 +134,10 @@ class ClientLayers:
         self._machine = machine or Machine()
 
     def read(self, names: Sequence[str], file: str) -> tuple[Imported, ...]:
-        """Return the layers, in that order. An unknown client name is a problem of `file`. Blocks; never raises."""
+        """Return the layer of each named client, in order. An unknown client name is a problem of `file`.
+
+        Blocks; never raises.
+        """
         return tuple(self._layer(name, file) for name in dict.fromkeys(names))
 
     def signature(self, names: Sequence[str]) -> object:
@@ -193,9 +196,7 @@ class _Raw:
     also: tuple[tuple[Path, Keys], ...] = ()
 
     def over(self, lower: _Raw) -> _Raw:
-        """Return this server merged over a lower one of the same name. Nested mappings are merged, too (OpenCode,
-        config-28).
-        """
+        """Return this server merged over a lower one of the same name, nested mappings too (OpenCode, config-28)."""
         also = (*lower.also, (lower.source.path, lower.keys))
         return replace(self, value=_merged(lower.value, self.value), also=also)
 

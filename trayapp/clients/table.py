@@ -51,7 +51,7 @@ class Client:
     restart: Restart = "no"  # what makes it read a new entry
     max_tools: int = 0  # the most tools that it accepts, 0 = no known limit
     max_name: int = 0  # characters of a tool's name with its server's name, 0 = the usual limit of 64
-    timeout_unit: Literal["ms", "s", ""] = ""  # of `timeout` in its entries; "": its documentation has no such key
+    timeout_unit: Literal["ms", "s", ""] = ""  # unit of `timeout` in its entries; "": it documents no such key
     timeout_of: Literal["call", "start"] = "call"  # what `timeout` limits: an answer, or the start with the first list
     variables: tuple[Syntax, ...] = ()
     runs_in: Literal["session", "home"] = "session"
@@ -112,7 +112,7 @@ def _code_and(shared: tuple[str, ...], below: str) -> Platforms:
 
 
 def _vscode(name: str, title: str, edition: str, *project: tuple[str, Keys]) -> Client:
-    """Return the client of one edition. Users may have several editions, so each is its own client.
+    """Return the client for one edition of VS Code. Users may have several editions, so each is its own client.
 
     Only one of them reads the project file.
     """

@@ -62,7 +62,7 @@ def with_our_variables(text: str, context: Context) -> tuple[str, list[str]]:
 
 
 def asked_inputs(text: str, context: Context) -> dict[str, Mapping[str, object]]:
-    """Return the inputs that a text refers to, by the keyring reference that stands for each of them."""
+    """Return keyring reference -> input, for each input that a text refers to and that becomes a keyring reference."""
     found = {_input(asked, context): {"id": asked, **context.inputs.get(asked, {})} for asked in _INPUT.findall(text)}
     return {mark: definition for mark, definition in found.items() if mark.startswith("${keyring:")}
 

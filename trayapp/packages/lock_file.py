@@ -61,7 +61,7 @@ class LockedPackage:
 
     @property
     def folder_name(self) -> str:
-        """Return the name of its folder. Each content has its own folder."""
+        """Return the name of the package's folder. Each content has its own folder."""
         content = orjson.dumps([self.kind, self.package, self.version, self.content], option=orjson.OPT_SORT_KEYS)
         digest = hashlib.sha256(content).hexdigest()[:24]
         plain = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in self.package)
@@ -97,7 +97,7 @@ class PackageRequest(Protocol):
 
     @property
     def spec(self) -> str:
-        """Return the package as written, after its kind."""
+        """Return the package as written, after its kind: `npm:NAME`."""
 
     @property
     def pinned(self) -> bool:

@@ -227,7 +227,7 @@ def desktop_text(words: list[str], program: str) -> str:
         "Terminal=false\n"
         "StartupNotify=false\n"
         "X-GNOME-Autostart-enabled=true\n"
-        "X-GNOME-Autostart-Delay=2\n"  # after the panel
+        "X-GNOME-Autostart-Delay=2\n"  # seconds, so that the panel starts first
         "X-KDE-autostart-after=panel\n"
     )
 

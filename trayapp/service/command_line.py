@@ -3,7 +3,7 @@
 Keep the imports few: the shim loads this module to start a gateway.
 """
 
-# No pathlib: its import would take longer than the shim's start
+# No pathlib: its import would take longer than this whole module
 # ruff: noqa: PTH100, PTH118, PTH120
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def copy(text: str, environ: Mapping[str, str]) -> bool:
 
 
 def encoded(text: str, platform: str) -> bytes:
-    """Encode the text for the program: Windows' `clip` reads text without a byte order mark in its code page."""
+    """Encode the text for the clipboard program. Windows' `clip` needs a byte order mark to read Unicode."""
     return f"\ufeff{text}".encode("utf-16-le") if platform == "win32" else text.encode()
 
 

@@ -4,7 +4,7 @@ The shim starts it by fork and exec because its client waits, and `subprocess` t
 have loaded it anyway, use `subprocess`. Keep the imports few.
 """
 
-# No pathlib: its import would take longer than the shim's start
+# No pathlib: its import would take longer than this whole module
 # ruff: noqa: PTH100, PTH111, PTH208
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ RUNS_ALREADY = 7  # exit code of a gateway that found another one running; the o
 
 
 def start_detached(environ: Mapping[str, str], *, linger: bool) -> Popen[bytes]:
-    """Start a gateway that outlives this process and its terminal. `environ` has its home. Raises OSError."""
+    """Start a gateway that outlives this process and its terminal, with this environment. Raises OSError."""
     import subprocess  # takes 9 ms, which a shim on POSIX saves
 
     flags = 0
@@ -147,7 +147,7 @@ def gateway_environment(environ: Mapping[str, str]) -> dict[str, str]:
     }  # the gateway does not descend from a server process
     if env.get("MULTI_MCP_HOME"):
         env["MULTI_MCP_HOME"] = os.path.abspath(os.path.expanduser(env["MULTI_MCP_HOME"]))
-    if is_frozen():  # it finds its libraries without them, and they would be passed on to its servers
+    if is_frozen():  # its servers would inherit the variables of the packaged program
         from trayapp.config.programs import own_environment
 
         env = own_environment(env)

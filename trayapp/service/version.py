@@ -62,7 +62,7 @@ class Release(NamedTuple):
 
 
 def releases_address(package: Path = Path(PACKAGE)) -> str:
-    """Return the https address that lists releases, or "" for an unpublished build, which asks for none."""
+    """Return the https address that lists releases; "" for an unpublished build, which never asks."""
     with suppress(OSError, UnicodeDecodeError):
         text = (package / ADDRESS_FILE).read_text(encoding="ascii").strip()
         return text if text.startswith("https://") else ""
