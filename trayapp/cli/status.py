@@ -146,9 +146,7 @@ def show_costs(as_json: bool) -> None:
 
 
 def cost_lines(found: dict[str, Any]) -> list[str]:
-    """Return lines with the costs of both ways to list tools, their break-even, the costliest servers, and unused
-    tools.
-    """
+    """Return lines with the token costs of both ways to list tools, the costliest servers, and unused tools."""
     tools, search = found["tools"], found["search"]
     direct = f", {search['direct']} direct among them" if search["direct"] else ""
     lines = [

@@ -44,7 +44,7 @@ def place_of(client: Client, document: Document, name: str) -> Keys:
 
 
 def wanted_entry(client: Client, command: Sequence[str], place: Keys = ()) -> Entry:
-    """Return the entry that connects that client, for `place` (from place_of)."""
+    """Return the entry that connects a client. `place`: its key path, from place_of."""
     entry = client.entry(command[0], list(command[1:]))
     if place and "name" in entry:
         entry["name"] = place[-1]

@@ -47,10 +47,10 @@ class Machine:
     platform: str = sys.platform
 
     def path(self, template: str) -> Path:
-        """Return the path of a template.
+        """Return the path that a template names.
 
-        It starts with `{home}`, `{config}`, `{library}`, `{appdata}`, `{localappdata}` or `{VARIABLE}`. An unset
-        VARIABLE resolves to the home folder: check `has` first, and use the next template if it is False.
+        A template starts with `{home}`, `{config}`, `{library}`, `{appdata}`, `{localappdata}` or `{VARIABLE}`. An
+        unset VARIABLE resolves to the home folder: check `has` first, and use the next template if it is False.
         """
         return Path(_TOKEN.sub(lambda found: str(self._folder(found[1])), template))
 

@@ -120,7 +120,7 @@ class GatewayControl(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SupervisorView:
-    """The supervisor's view of the gateway process. `snapshot`: its newest one, as received.
+    """The supervisor's view of the gateway process. `snapshot`: the gateway's newest snapshot, as received.
 
     `error`: why there is no gateway, one line. `hangs`: it runs and does not answer.
     """
