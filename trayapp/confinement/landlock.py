@@ -84,7 +84,7 @@ def restrict_thread(read: Iterable[str], write: Iterable[str], devices: Iterable
 
 
 def scope_thread() -> None:
-    """Cut the calling thread, and all that it starts, off from abstract sockets and processes outside.
+    """Keep the calling thread, and all that it starts, from using abstract sockets of other programs or signaling them.
 
     Files are not limited. If Landlock has no scopes, only new privileges are forbidden. Raises OSError.
     """

@@ -462,7 +462,7 @@ def _real(paths: Iterable[str]) -> list[str]:
 
 
 def _found(path: str) -> str | None:
-    """Return the real path, or None if there is none. Asking the kernel takes a tenth of the time."""
+    """Return the real path, or None if there is none. Asking the kernel takes a tenth of realpath's time."""
     if not _ASKS_KERNEL:
         return os.path.realpath(path) if os.path.exists(path) else None
     try:

@@ -44,7 +44,7 @@ class ClientInfo:
     name: str = "unknown"
     protocol: str = ""
     modern: bool = False  # speaks 2026-07-28: every request carries an envelope
-    capabilities: dict[str, Any] = field(default_factory=dict)  # capabilities for servers
+    capabilities: dict[str, Any] = field(default_factory=dict)  # as the client declared them
     log_level: str | None = None
     ready: bool = False  # has sent notifications/initialized
 
@@ -103,7 +103,7 @@ class ClientSession(Protocol):
         """Return the object that passes on servers' questions to clients."""
 
     def notify(self, method: str, params: Params = None, about: RequestId | None = None) -> None:
-        """Send the client a notification, unless the handshake is not complete (MCP lifecycle)."""
+        """Send the client a notification, once the handshake is complete (MCP, lifecycle)."""
 
     def wants_log(self, level: Any) -> bool:
         """Return True if the client wants log messages at that level."""
@@ -118,10 +118,10 @@ class ClientSession(Protocol):
         """Return True if the user, or the session's filter, has switched off the tool that a request calls."""
 
     def may_repeat(self, key: str, request: Request) -> bool:
-        """Return True if a request may be executed twice: a read, or a call of a tool that its server declares safe."""
+        """Return True if a request may be executed twice: a read, or a call of a tool declared as repeatable."""
 
     async def connected_again(self, request_id: RequestId, request: Request, connection: Connection) -> Connection:
-        """Return the connection to resend a request on that was sent on `connection`, connected. Raises ServerError."""
+        """Return a connection, connected, for repeating a request first sent on `connection`. Raises ServerError."""
 
     def repeat_list(self, kind: str) -> None:
         """Send list_changed for that list, unless a change of it is about to be reported anyway."""

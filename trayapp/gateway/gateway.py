@@ -326,7 +326,7 @@ class Gateway:
         await work()
 
     def _list_served(self) -> None:
-        """Ask servers whose cache has expired, now that a session has a list."""
+        """Ask servers whose cached lists have expired, now that a session has a list."""
         if not self._expired_asked:
             self._expired_asked = True
             self.services.pool.discover(self.services.listings.expired())

@@ -78,7 +78,7 @@ class Throttle:
 class Recorder:
     """History of one gateway. `note` and the coroutines run on its event loop, everything else in one thread.
 
-    `settings`: returns the current settings. Both are called on the loop: listeners after calls were written, `changed`
+    `settings`: returns the current settings. On the loop, listeners are called after calls were written, and `changed`
     after the problem changed.
 
     It is broad because both of its sides, event loop and thread, share the pending calls.
@@ -125,7 +125,7 @@ class Recorder:
             await self._in_thread(self._count_today)
 
     async def find(self, wanted: Filter) -> list[dict[str, Any]]:
-        """Return the newest calls that match. Raises StorageError."""
+        """Return the calls that match, newest first. Raises StorageError."""
         return await self._in_thread(lambda: self._opened().find(wanted))
 
     async def get(self, number: int) -> dict[str, Any] | None:

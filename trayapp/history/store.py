@@ -29,7 +29,7 @@ LIST_MOST = 500
 # In SQLite's words: a file that is damaged or not a database, or that another program keeps locked.
 _UNUSABLE = ("malformed", "not a database", "corrupt", "locked", "has no column", "no such table")
 _BEGUN = "Calls continue, and a new history has begun"
-FEW = 1000  # calls that the words are compared with; if there are more, the index is read until it has filled a page
+FEW = 1000  # calls that are looked up in the word index; if more may match, the index is read until a page is full
 
 _COLUMNS = (
     *("time", "client", "session", "project", "server", "tool", "kind", "outcome", "ms", "sent", "received"),

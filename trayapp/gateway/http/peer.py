@@ -35,7 +35,7 @@ from trayapp.wire.messages import (
 log = logging.getLogger(__name__)
 
 REQUEST_CANCELLED = -32800  # the error code that the SDKs use; a cancelled request's stream needs an answer to end with
-AGAIN = "introduced again"  # the id of a handshake that no client waits for
+AGAIN = "introduced again"  # the id of a repeated handshake, whose answer no client waits for
 INITIALIZED = "notifications/initialized"
 GONE = {"reason": "the client disconnected"}
 

@@ -81,7 +81,7 @@ class HttpSessions:
         self._store = store
         self._idle_most = idle_most
         self._sessions: dict[str, HttpSession] = {}
-        self._idle: OrderedDict[HttpSession, float] = OrderedDict()  # since when; the longest idle one ends first
+        self._idle: OrderedDict[HttpSession, float] = OrderedDict()  # idle since; the first one ends first
         self._some_idle = anyio.Event()
         self._is_crowded = False
 

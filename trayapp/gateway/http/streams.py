@@ -40,7 +40,7 @@ class EventStore:
 
     def __init__(self, most: int = MOST_EVENTS, most_bytes: int = MOST_BYTES) -> None:
         self._most, self._most_bytes = most, most_bytes
-        self._events: OrderedDict[int, tuple[str, int, bytes]] = OrderedDict()  # owner, stream, event
+        self._events: OrderedDict[int, tuple[str, int, bytes]] = OrderedDict()  # number -> owner, stream, event
         self._size = 0
         self._numbers = itertools.count(1)
 
@@ -81,7 +81,7 @@ class EventStream:
         self._reply: Reply | None = None  # the only answer, as long as it may be sent as JSON
         self._events = expects != 1  # the answer will not be sent as JSON
         self._last = 0  # no event put into `_waiting` so far has a higher number
-        self._waiting: list[bytes] = []  # for the response that carries it, or the first one that will
+        self._waiting: list[bytes] = []  # events for the response that carries the stream, or will
         self._is_direct = store is None or expects is not None  # events go straight to `_waiting`
         self._size = 0
         self._news = asyncio.Event()

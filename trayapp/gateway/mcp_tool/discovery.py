@@ -20,7 +20,7 @@ from trayapp.model.errors import MultiMcpError, ServerDisabledError, ServerNotFo
 from trayapp.wire.messages import RequestId
 
 SEARCH_MOST = 50  # hits
-WARMED_HITS = 2  # servers of the best hits to connect after a search
+WARMED_HITS = 2  # servers to connect after a search: those of the best hits
 
 
 class ToolSession(Protocol):
@@ -50,7 +50,7 @@ class ToolSession(Protocol):
         """Run `work` as a task that ends when the client cancels that request."""
 
     def send_answer(self, request_id: RequestId, result: dict[str, Any], method: str) -> None:
-        """Send a result of the gateway's own."""
+        """Send one of the gateway's own results."""
 
 
 class Discovery:

@@ -63,7 +63,7 @@ class ToolRequest:
 
 
 def read_request(arguments: Any) -> ToolRequest:
-    """Return the request. Raises WrongFieldsError.
+    """Return the request that the arguments of a call describe. Raises WrongFieldsError.
 
     A null field counts as not given; so does an empty text beside another mode.
     """

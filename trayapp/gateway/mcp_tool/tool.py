@@ -35,7 +35,7 @@ class RequestSender(Protocol):
         """Return the session that the requests belong to."""
 
     def send_to(self, server: str, request: Request, connection: Connection, fit: Finishing | None = None) -> None:
-        """Send a request to a connected server of the session. `fit` fits the answer to the client."""
+        """Send a request to a connected server of the session. `fit` adapts the answer to the client."""
 
     def send_again(self, key: Key, request: Request, fit: Finishing) -> bool:
         """Send a call over the known route of its tool. Return False if there is none."""

@@ -47,7 +47,7 @@ class KeyedSession(Hashable, Protocol):
 @dataclass(slots=True)
 class _ConnectionKey:
     number: int
-    keys: dict[str, str] = field(default_factory=dict)  # the server's key -> the session's own
+    keys: dict[str, str] = field(default_factory=dict)  # server's key -> key of the session's own connection
 
 
 class ConnectionKeys:

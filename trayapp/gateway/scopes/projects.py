@@ -110,7 +110,7 @@ class Projects:
         self._clock = clock
         self.looks = FolderProbes(NOTHING)
         self._folders: dict[ProjectSession, Path] = {}
-        self._found: dict[Path, ProjectFinding] = {}  # by the sessions' folders
+        self._found: dict[Path, ProjectFinding] = {}  # session's folder -> finding
         self._some = anyio.Event()
 
     def problems_of(self, session: ProjectSession) -> tuple[Problem, ...]:

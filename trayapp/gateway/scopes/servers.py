@@ -48,7 +48,7 @@ class Servers:
         self._sessions = sessions
         self.own = own
         self.sharing = sharing
-        self.user = Config()  # the user's own
+        self.user = Config()  # the user's own servers
         self.shared = self.user  # the user's servers and those of all projects, by key
         self._whole = self.shared  # including all further connections
         self._asks = False  # True: clients are served, and unknown servers are asked

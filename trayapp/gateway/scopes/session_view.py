@@ -127,7 +127,7 @@ class SessionView:
     def timeout_s(self, connection: Connection) -> float:
         """Return the timeout of a client's request at that server; 0 = as long as the client waits.
 
-        A project's setting applies to its own sessions, also if the process is the user's.
+        A project's setting applies to its sessions even if they use the user's process.
         """
         config = self.view.config
         shared = self.view.shared_key(connection.key)

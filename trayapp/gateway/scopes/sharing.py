@@ -66,7 +66,7 @@ WORKS_S = 5.0  # the same for sessions that must stay; a tool seldom works for l
 QUIET_S = 0.25  # the same for a tool that has not asked so far; sessions rarely call a server within so short a time
 KNOWN = 20  # after this many answers without a question, QUIET_S also limits how long its calls wait in all
 PARKED_S = (
-    45.0  # the SDKs' clients give up a call after 60 s, so one that waits for a killed client's must not wait so long
+    45.0  # the SDKs' clients give up a call after 60 s: by then it must have got the connection of a killed client
 )
 TRUSTED = 1000  # answers without a question; the chance that the next call asks is then about one in a thousand
 Topic = tuple[str, Any]  # what a request is about: its method, and the name or URI
@@ -112,7 +112,7 @@ class Sharing:
         self._capabilities = capabilities
         self._quiet: dict[str, dict[Topic, QuietTopic]] = {}  # by server
         self._asking: dict[str, set[Topic]] = {}  # by server: topics in progress when it asked
-        self._failed: set[tuple[str, bool]] = set()  # servers with an era that is bridged
+        self._failed: set[tuple[str, bool]] = set()  # (server, newer) of bridged eras
         self._sse: set[str] = set()  # servers that speak legacy SSE
         self.changed = anyio.Event()
 
@@ -244,7 +244,7 @@ class Sharing:
         now = self._services.clock.now()
         others: set[Any] = set()  # the sessions to which a question may belong
         left_s = most_s = 0.0
-        proven = True  # all their tools have answered without a question
+        proven = True  # the tools of all their calls have answered without a question
         for call in connection.open_calls:
             if not isinstance(call, RoutedCall):
                 continue

@@ -81,7 +81,7 @@ class SignIns:
         return None if url is None or url_fault(url) else url
 
     def key_of(self, server: ServerConfig) -> AccountKey | None:
-        """Return the account of a server, None while its address is unknown (as address)."""
+        """Return the account of a server, None while its `address` is unknown."""
         url = self.address(server)
         return None if url is None else account_key(url, server.account)
 

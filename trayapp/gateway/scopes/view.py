@@ -218,7 +218,7 @@ class FirstListDelay:
         await self.answered(self._latest - self._services.clock.now())
 
     async def answered(self, at_most_s: float, *, own: bool = False) -> None:
-        """Wait until no server is being asked, for `at_most_s`. `own`: only servers that run for this view alone."""
+        """Wait at most `at_most_s` until no server is being asked. `own`: only servers that run for this view alone."""
 
         async def all_answered() -> None:
             while self._being_asked(own=own):

@@ -206,7 +206,7 @@ class ClientRequests:
                 await self._read_kind()
                 await self._session.catch_up()
         except anyio.get_cancelled_exc_class():
-            self._dependencies.services.changes.changed()  # the answer would have contained them
+            self._dependencies.services.changes.changed()  # changes that the answer would have contained
             raise
         self._give_list(request_id, kind)
 

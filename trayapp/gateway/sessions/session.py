@@ -427,7 +427,7 @@ class PendingRequests:
     def __init__(self, refuse: Callable[[RequestId, MultiMcpError | RpcError], None]) -> None:
         self.tasks: anyio.abc.TaskGroup | None = None
         self._refuse = refuse
-        self.scopes: dict[RequestId, anyio.CancelScope] = {}  # by request
+        self.scopes: dict[RequestId, anyio.CancelScope] = {}  # request id -> scope of its task
         self._servers: dict[RequestId, str] = {}
 
     @property

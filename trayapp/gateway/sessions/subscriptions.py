@@ -68,7 +68,7 @@ class _Listener:
         return places
 
     def acknowledge(self, uris: list[str], more: Mapping[str, Any]) -> None:
-        """Send the acknowledgment with `more` of extensions, then the notifications that came before it."""
+        """Send the acknowledgment, with `more` for extensions, then the notifications that arrived before it."""
         kinds = {f"{kind}ListChanged": True for kind in LISTENABLE if kind in self.kinds}
         waiting, self.waiting = self.waiting or [], None
         honored = {**kinds, **({"resourceSubscriptions": uris} if uris else {}), **more}
