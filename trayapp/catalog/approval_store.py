@@ -1,4 +1,4 @@
-"""Pins: each server's tools as they were when they were approved. One JSON file per server, which outlives the cache.
+"""Pins: each server's tools as they were approved. One JSON file per server, which outlives the cache.
 
 A tool is approved on first use (trust on first use) unless it hides something; after that only by the user. `load` and
 `save` block.
@@ -41,7 +41,7 @@ _VOLATILE = re.compile(
     r"|[0-9a-f]{8,}|[0-9]+",
     re.IGNORECASE,
 )
-_DEEPEST = 16  # levels of a member beside PINNED; deeper values count unchanged
+_DEEPEST = 16  # levels of a member beside PINNED; deeper values are compared as they are
 
 
 class Pin(NamedTuple):

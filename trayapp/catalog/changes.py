@@ -159,7 +159,7 @@ def _list(value: Any) -> list[Any]:
     return [entry for entry in value if isinstance(entry, str)] if isinstance(value, list) else []
 
 
-# The value of each hint that lets a client be careless (MCP, ToolAnnotations).
+# Hint -> the value that lets a client be careless (MCP, ToolAnnotations).
 _CARELESS = {"readOnlyHint": True, "idempotentHint": True, "destructiveHint": False, "openWorldHint": False}
 
 

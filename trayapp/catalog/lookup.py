@@ -207,7 +207,7 @@ class _Forms:
 
 
 def _forms(server: str, tool: str) -> set[str]:
-    """Return every written form of a tool: alone, or after its server's name in each mode (also doubled), and raw."""
+    """Return every written form of a tool: its name, cleaned or raw, alone or after its server's name in each mode."""
     name, starts = clean(tool), _starts(server)
     forms = {start + name for start in starts} | {name or UNNAMED}
     return forms if name == tool else forms | {start + tool for start in starts}

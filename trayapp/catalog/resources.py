@@ -39,7 +39,7 @@ _OPERATORS = {
 }
 _EXPRESSION = re.compile(r"\{([+#./;?&]?)[^{}]*\}")
 
-Part = tuple[str, str | None]  # a literal and None, or how an expansion begins and what it cannot hold
+Part = tuple[str, str | None]  # (literal, None), or (beginning of an expansion, characters that it cannot hold)
 
 
 class AmbiguousResourceError(MultiMcpError):

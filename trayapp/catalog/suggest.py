@@ -17,7 +17,7 @@ EDITS_MOST = 3  # in a whole name
 WORDS_MOST = 16  # asked words that count
 ASKED_LONGEST = 256  # characters of the asked name that count: keeps the work bounded
 
-# Candidates whose edits are counted, the likeliest first: this bounds the work, which is done between two messages
+# Candidates whose edits are counted, the likeliest first. This bounds the work, which delays other messages.
 NAMES_COMPARED = 100
 WORDS_COMPARED = 240  # for all asked words together
 

@@ -126,7 +126,7 @@ def watch_folders_of(path: Path) -> FolderWatch | None:
     except (OSError, AttributeError):
         return None
     if descriptor < 0:
-        return None  # the user's limit of inotify instances
+        return None  # the user's limit of inotify instances is reached
     folders = {path.parent, path.resolve().parent}
     added = [libc.inotify_add_watch(descriptor, os.fsencode(folder), _EVENTS) for folder in folders]
     if min(added) < 0:
@@ -310,7 +310,7 @@ class _HeldFile:
             self._is_leased = False
 
     def is_at(self, path: Path) -> bool:
-        """Return True if it is the file at `path`."""
+        """Return True if this is the file at `path`."""
         return os.path.samestat(self._seen, path.lstat())
 
     def is_quiet(self) -> bool:

@@ -67,7 +67,7 @@ _FAR = late(
     rf"\s(?:(?<=[^\S\n])(?<![^\S\n]{{2}})[^\S\n]{{{FAR_AWAY - 1},}}+"
     rf"|(?<=\n)(?<!\n\n)[^\S\n]*+(?:\n[^\S\n]*+){{{FAR_BELOW - 1},}}+)"
 )
-_BLANKS = bytes(32 if chr(byte).isspace() or byte == ord("?") else byte for byte in range(256))  # ? for any non-ASCII
+_BLANKS = bytes(32 if chr(byte).isspace() or byte == ord("?") else byte for byte in range(256))  # `?` for non-ASCII
 _RUN_OF_BLANKS = b" " * (FAR_BELOW - 1)
 _SUSPECTS = (  # characters that hide, or that are not printed
     f"{_TAG}\u202a-\u202e\u2066-\u2069{_ZERO}\ue000-\uf8ff\U000f0000-\U0010fffd\ufe00-\ufe0e\U000e0100-\U000e01ef"
@@ -168,7 +168,7 @@ def _is_set_apart(line: str) -> bool:
     for mark in marks:
         if mark in _CLOSED_BY:
             open_ones.append(_CLOSED_BY[mark])
-        elif not open_ones or open_ones.pop() != mark:  # or an override, which is never harmless
+        elif not open_ones or open_ones.pop() != mark:  # unbalanced, or an override, which is never harmless
             return False
     if open_ones or _EMPTY.search(line) is not None:
         return False

@@ -11,7 +11,7 @@ from trayapp.model.offer import Item
 FIELDS = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
 _FIELDS_SET = frozenset(FIELDS)
 READ_MOST = 100_000  # characters of one definition; the longest known honest one has 15,000
-TOGETHER = 600  # characters of a sentence that are searched together
+TOGETHER = 600  # characters; longer sentences are searched in overlapping parts
 REACH = 200  # characters that a match may span: parts of a longer sentence overlap by this many
 
 _END = late(r"[.!?。！？](?<!e\.g\.|i\.e\.)(?:(?<=[.!?]) |(?<=[。！？]) ?)")

@@ -86,7 +86,7 @@ EXIT_EVENTS: dict[int, ChildEvent] = {
 
 CRASHES_MOST = 5  # within the window; then we stop trying (PRODUCT 11)
 CRASH_WINDOW_S = 120.0
-# Pause after the first, second, ... crash within the window. A shim waits 0.7 s for us before it starts a gateway
+# Pause after the first, second, ... crash within the window. A shim waits 0.7 s for the tray before it starts a gateway
 # itself.
 RESTART_WAITS_S = (0.0, 0.5, 1.0, 2.0)
 

@@ -244,7 +244,7 @@ class Config:
 
 
 class Plan(NamedTuple):
-    """Server names by what a change does to them. A name is in at most one field."""
+    """Names of the servers that a change affects, by what happens to them. A name is in at most one field."""
 
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()

@@ -62,7 +62,7 @@ def reason_of(error: BaseException, host: str = "") -> str:
 
 
 def _known(cause: BaseException) -> str:
-    """Return the reason for an error number of the system or TLS, or ""."""
+    """Return the reason for a system or TLS error, or "" if it is not known."""
     if isinstance(cause, socket.gaierror):
         return NO_LOOKUP if cause.errno == socket.EAI_AGAIN else NO_HOST
     if isinstance(cause, ssl.SSLCertVerificationError):

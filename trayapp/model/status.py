@@ -36,8 +36,8 @@ class SignInStatus:
 
     signed_in: bool
     until: float | None = None  # Unix time at which the access token expires; None = unknown
-    renews: bool = False  # True if it is renewed without the user
-    kept: bool = True  # True if it outlasts the gateway
+    renews: bool = False  # True if the access token is renewed without the user
+    kept: bool = True  # True if the sign-in outlasts the gateway
     scope: str | None = None
     wanted: str | None = None  # further scopes that the server requested and that a new sign-in would grant
 
@@ -133,8 +133,8 @@ class GatewayStatus:
     uptime_s: float
     http_url: str | None = None
     sessions: tuple[SessionStatus, ...] = ()
-    keyring: KeyringState | None = None  # of the store for sign-ins and secrets; None = not needed yet
-    keyring_error: dict[str, str] | None = None  # {"title", "hint"} while it is not available
+    keyring: KeyringState | None = None  # state of the store for sign-ins and secrets; None = not needed yet
+    keyring_error: dict[str, str] | None = None  # {"title", "hint"} while the store is not available
     today: CallsToday | None = None  # None: history is off, or there were no calls yet
 
 

@@ -26,7 +26,7 @@ FIRST_CHARS = 200  # characters of a description: word forms are compared there,
 REFINED = 12  # best hits that are reordered by exact word forms
 SCORE_DIGITS = 6  # further digits depend on the order in which sets are summed, which differs at each start
 WRITTEN_MET = 0.15  # added to the factor 1 if the tool has every word of the query in exactly that form
-ALIKE = 0.5  # the share of words that two descriptions must have in common
+ALIKE = 0.5  # the share of words that the descriptions of the same tool have in common
 
 
 class EmptyQueryError(MultiMcpError):

@@ -20,7 +20,7 @@ JOINED_SHORTEST = 6  # characters of two words joined into one
 SYNONYM_WORTH = 0.75  # relative to the word itself
 USERS_WORTH = 0.95  # relative to the word itself, for a synonym from the settings
 GUESS_WORTH = 0.7  # relative to the word itself, for the likely meaning of a misspelled word
-# The word after one of these says what to do.
+# The word after one of these is a verb.
 BEFORE_VERB = frozenset(
     "to and or then please you i we me us just also lets can could will would should must".split()  # noqa: SIM905
 )

@@ -104,7 +104,7 @@ class ServerNames:
         self._shares: dict[str, float] = {}  # valid until the next change
 
     def add(self, server: str, stems: Iterable[str]) -> None:
-        """Add a server's name. Call it also if only the server's tools have changed."""
+        """Add a server's name. Call this also if only its tools have changed, since the shares depend on them."""
         self._stems[server] = frozenset(stems)
         self._shares.clear()
 

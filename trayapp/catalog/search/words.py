@@ -70,7 +70,7 @@ _DOERS = frozenset(
     train update verify view watch write
     """.split()  # noqa: SIM905
 )
-_KEPT = {"sion": "s", "tion": "t"}  # the part of such an ending that stays
+_KEPT = {"sion": "s", "tion": "t"}  # ending of _FOURTH -> the part of it that stays
 
 
 def split(text: str) -> list[str]:

@@ -470,7 +470,7 @@ def outline(node: Node | None) -> Any:
     found = kind(node)
     if found == "null":
         return NOTHING
-    if node.style in ("|", ">"):  # at the end of a file without a line end, one is added when something follows
+    if node.style in ("|", ">"):  # at the end of a file, an edit that adds a line below also adds a line end
         return found, node.text.removesuffix("\n")
     return found, node.text.lower() if found == "bool" else node.text
 
