@@ -193,7 +193,7 @@ class RefusalRecord:
     def remedy(self) -> Confine:
         """Return the `confine` that would also allow the last refused access, which probably ended the program.
 
-        Never a secret.
+        Secrets are never allowed.
         """
         wanted = (
             refusal.allowed_in(self.confine, self.home)

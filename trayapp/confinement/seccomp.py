@@ -45,12 +45,12 @@ REFUSED = {
     "semctl": (66, 191), "semtimedop": (220, 192), "msgget": (68, 186), "msgsnd": (69, 189), "msgrcv": (70, 188),
     "msgctl": (71, 187), "mq_open": (240, 180), "mq_unlink": (241, 181),
 }  # fmt: skip
-UNKNOWN = {  # pretend that the kernel lacks it: programs then use an older call
+UNKNOWN = {  # pretend that the kernel lacks these: programs then use older calls
     "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
     "clone3": (435, 435),  # its flags are in memory, where a filter cannot see them
 }  # fmt: skip
-# Changes of files' attributes, for which Landlock has no right: those that programs need are decided one by one, and
-# the others are not supported, as on many file systems.
+# Landlock does not cover changes of files' attributes. ATTRIBUTES: programs need them, so they are decided one by one.
+# UNSUPPORTED: they fail, as on many file systems.
 ATTRIBUTES = {
     "chmod": (90, -1), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452),
     "chown": (92, -1), "lchown": (94, -1), "fchown": (93, 55), "fchownat": (260, 54),
@@ -61,7 +61,7 @@ UNSUPPORTED = {
     "removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16), "removexattrat": (466, 466),
     "file_setattr": (469, 469),
 }  # fmt: skip
-# Scheduling of processes. The first argument is the process, but in those of KINDS it is the second.
+# Scheduling of processes. The process is the first argument, or the second for the calls in KINDS.
 SCHEDULING = {
     "prlimit64": (302, 261), "sched_setparam": (142, 118), "sched_setscheduler": (144, 119),
     "sched_setaffinity": (203, 122), "sched_setattr": (314, 274), "setpriority": (141, 140), "ioprio_set": (251, 30),

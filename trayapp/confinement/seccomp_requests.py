@@ -221,7 +221,7 @@ class Requests:
         if not events[0][1] & select.POLLIN:
             self.close()  # no process is left that could send requests
             return
-        import fcntl  # only for programs with limited network
+        import fcntl  # loaded with the first request
 
         request = bytearray(_REQUEST.size)
         try:
@@ -315,7 +315,7 @@ _ARGUMENTS = {
 
 
 class Trace:
-    """The files of one trial. `files`: real path -> True if the program opened or changed it for writing."""
+    """The files of one trial. `files`: real path -> True if the program opened it for writing or changed it."""
 
     def __init__(self) -> None:
         self.files: dict[str, bool] = {}
