@@ -17,7 +17,7 @@ from trayapp.catalog.names import Exposed, Key, Wish, call_spelling, expose, ser
 from trayapp.model.config import PrefixMode
 from trayapp.model.errors import MultiMcpError
 
-SCHEME = "multi-mcp://"  # prefix of our own resources, and of those whose URI several servers have
+SCHEME = "multi-mcp://"  # prefix of our own resources, and of resources whose URI several servers have
 
 _NOT_WORD = re.compile(r"[^A-Za-z0-9]+")
 _NOT_NAME = re.compile(r"[^A-Za-z0-9_-]+")

@@ -121,7 +121,7 @@ def resolve(server: ServerConfig, environ: Mapping[str, str], keyring: Lookup, h
 
     A variable that only the server's own `env` sets stays in its arguments: the program reads it, and no argument holds
     its secret. Raises MissingVariableError that names every variable without a value, including that of
-    bearer_token_env. Raise ConfigError for an invalid address, command or header. Errors contain no values.
+    bearer_token_env. Raises ConfigError for an invalid address, command or header. Errors contain no values.
     """
     resolver = _Expander(environ.get, keyring)
 

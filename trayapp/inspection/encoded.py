@@ -166,7 +166,7 @@ def may_hold_run(data: bytes) -> bool:
         return bool(signs)
     plain = data  # without escapes of line breaks and tabs, whose letters would belong to the next run
     for escape in (rb"\n", rb"\t", rb"\r") if b"\\" in data else ():
-        plain = plain.replace(escape, b"  ")  # in place, since it has the same length
+        plain = plain.replace(escape, b"  ")  # of the same length, so that positions stay
     name = plain.replace(b"_", b" ")  # `_` is read as a blank in a parameter's name
     return _is_readable_base64(data, plain, name)
 

@@ -16,7 +16,7 @@ class ChildState(StrEnum):
 
     STARTING = "starting"  # started by us, not answering yet
     RUNNING = "running"  # answers; started by us, an earlier tray or a shim, so we may restart and stop it
-    ATTACHED = "attached"  # answers; started by the user, so we never end it
+    ATTACHED = "attached"  # answers; started by the user, so only their request ends it
     RESTARTING = "restarting"  # died or hung; the next process starts after a pause
     CRASH_LOOP = "crash-loop"  # died too often; nothing happens until the user chooses Retry
     PAUSED = "paused"  # stopped by the user; nothing happens until Resume

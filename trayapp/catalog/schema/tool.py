@@ -13,7 +13,7 @@ from trayapp.model.offer import Item
 from trayapp.wire.jsonio import well_formed
 from trayapp.wire.mirror_headers import why_no_headers
 
-RULES = 3  # raise it with each change of `served_tool`: sound tools are then checked again
+RULES = 3  # increase it with each change of `served_tool`, so that sound tools are checked again
 REASON_LONGEST = 120  # characters of a server's text in a reason
 _MERGED = ("oneOf", "anyOf", "allOf")
 _FORBIDDEN = (*_MERGED, "enum", "const", "not")  # clients that read only `properties` miss these
