@@ -1,4 +1,4 @@
-"""Run the gateway as a process: servers.yaml, logs, garbage, permissions, tasks, and the change to a newer program.
+"""What the gateway needs as a process: servers.yaml as it is saved, private folders, and tasks behind boundaries.
 
 Never here: routing, sessions.
 """
