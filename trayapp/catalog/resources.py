@@ -1,5 +1,5 @@
-"""Exposed names and URIs of resources, templates and prompts, the templates that a URI matches, and the rewriting of
-addresses in what a server sends, so that they lead back to that server.
+"""Exposed names and URIs of resources, templates and prompts, matching of URIs with templates, and rewriting of the
+addresses in a server's messages, so that they lead back to that server.
 
 A function that rewrites returns its argument itself if nothing in it changes. Pure.
 """

@@ -26,7 +26,7 @@ _BREAKS = str.maketrans("-. /:", "_____")
 
 
 def nearest(asked: str, names: Iterable[str], limit: int = MOST) -> list[str]:
-    """Return at most `limit` of `names`, best first; the same for the same set of names, in any order."""
+    """Return at most `limit` of `names`, best first. The order of `names` does not matter."""
     return _known(tuple(names)).nearest(_plain(asked[:ASKED_LONGEST]), limit)
 
 
@@ -104,8 +104,8 @@ def _by_length(words: Iterable[str]) -> dict[int, list[str]]:
 
 
 def _close(asked: str, words: Mapping[int, list[str]], allowed: int, compared: int) -> dict[str, int]:
-    """Return the words at most `allowed` edits away from `asked`, with the number of edits. Only `compared` words are
-    compared.
+    """Return the words at most `allowed` edits away from `asked`, with the number of edits. At most `compared` words
+    are compared.
 
     Words that differ too much in length or letters are skipped first: the exact count costs a hundred times as much.
     """

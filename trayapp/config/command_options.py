@@ -13,8 +13,8 @@ from dataclasses import dataclass
 class UncertainError(ValueError):
     """A command line does not show what it runs. The text names the obstacle.
 
-    `is_local`: the command runs a folder, an address or an installed program, which the text names, and no release of a
-    registry.
+    `is_local`: the command runs no registry release but a folder, an address or an installed program, which the text
+    names.
     """
 
     def __init__(self, text: str, *, is_local: bool = False) -> None:

@@ -1,7 +1,7 @@
 """Reading, locking and replacing whole files: atomically, through links, keeping their mode, with errors for people.
 
-Other programs save these files, too, sometimes in place and slowly. None of their bytes is lost, where the
-system provides the means:
+Other programs save these files, too, sometimes in place and slowly. Where the system has the
+means, none of their bytes is lost:
 - Leases: while we hold one, another program's open(2) of the file for writing blocks (fcntl(2), F_SETLEASE). Only Linux
   has them, for a user's own files on most local disks.
 - Exchange: two files swap names atomically, so that the replaced file stays available to us (Linux, macOS).

@@ -5,7 +5,7 @@ Lookups are passed in. Error texts never contain values.
 The spellings: `${NAME}`, `${env:NAME}`, `$env:NAME`, `{env:NAME}`, `${NAME:-default}`, `${keyring:NAME}`,
 `${cmd:COMMAND}` (its output; it takes no default, and the command ends at the closing brace).
 
-Decided:
+Rules:
 - A value is never expanded again.
 - A default may contain variables, one level deep.
 - A default also replaces an empty value, as in a shell.

@@ -82,7 +82,7 @@ def find_orders(texts: list[tuple[str, str]]) -> tuple[Finding, ...]:
 
 
 def free_memory() -> None:
-    """Free what the searches keep between definitions. The next ones build it again."""
+    """Free the memory that searches keep between definitions. The next search builds it again."""
     from trayapp.inspection import hints, screening
 
     hints.release()

@@ -59,7 +59,9 @@ def subjects_of(offer: Offer) -> dict[str, Item]:
 
 
 def tools_of(offer: Offer) -> dict[str, Item]:
-    """Return the tools by name. Of equal names the first counts. Names reserved for other subjects are left out."""
+    """Return the tools by name. Of tools with one name, the first counts. Names reserved for other subjects are left
+    out.
+    """
     tools: dict[str, Item] = {}
     for item in offer.tools:
         if isinstance(name := item.get("name"), str) and is_tool(name):
@@ -68,7 +70,7 @@ def tools_of(offer: Offer) -> dict[str, Item]:
 
 
 def skills_of(offer: Offer) -> dict[str, Item]:
-    """Return the skills in the form of a tool's definition. Their files count by digest: other content is a change."""
+    """Return the skills in the form of a tool's definition. Files count by digest, so new content is a change."""
     found: dict[str, Item] = {}
     for item in offer.skills:
         said = item.get("frontmatter")

@@ -20,10 +20,7 @@ UNREAD = "no answer yet"  # reason for a list that is still being read
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One server's lists and the facts of its handshake. Items keep every field, known or not.
-
-    It is broad because it has a field for each list and each fact.
-    """
+    """One server's lists and the facts of its handshake, one field for each. Items keep every field, known or not."""
 
     tools: tuple[Item, ...] = ()
     prompts: tuple[Item, ...] = ()

@@ -1,9 +1,9 @@
 """Check of arguments against a tool's input schema, before anything is called.
 
-In doubt they pass, and the server decides: formats, patterns of another dialect, references that lead nowhere, unknown
-keywords. Rules: JSON Schema 2020-12, validation vocabulary. By hand: jsonschema takes 9 MiB of the gateway's 40, has no
-limit (18 levels of `anyOf` take a minute), and raises for or refuses ten of fifteen odd schemas that must pass. The
-tests compare with it: nothing that it calls valid is refused.
+If in doubt, they pass, and the server decides: formats, patterns of another dialect, references that lead nowhere,
+unknown keywords. Rules: JSON Schema 2020-12, validation vocabulary. Why by hand: jsonschema takes 9 MiB of the
+gateway's 40, has no limit (18 levels of `anyOf` take a minute), and raises for or refuses ten of fifteen odd schemas
+that must pass. The tests compare with it: nothing that it calls valid is refused.
 """
 
 from __future__ import annotations

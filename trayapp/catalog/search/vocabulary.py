@@ -47,7 +47,7 @@ class Vocabulary:
             self._spellings[word[0], len(word)].add(word)
 
     def remove(self, stems: Iterable[str]) -> None:
-        """Remove one document from the counts. Its spellings stay: they are used only while their stems count."""
+        """Remove one document from the counts. Its spellings stay, used only while their stems are counted."""
         self.documents -= 1
         self._rarities.clear()
         for stemmed in stems:

@@ -146,9 +146,9 @@ class Script(NamedTuple):
 
 
 def watched_paths(entry: Pair, folder: Path) -> dict[Path, bool]:
-    """Return the paths in a project that one server's entry may run, existing or not; a bounded number. Blocks.
+    """Return the paths in a project that one server's entry may run, existing or not, up to about MOST. Blocks.
 
-    The value is True if an interpreter runs the file, whatever its name.
+    The value of a path is True if an interpreter runs the file, whatever its name.
     """
     words, cwd = _words(entry)
     bases = dict.fromkeys((folder, Path(folder, cwd)) if cwd and not cwd.startswith("~") else (folder,))
