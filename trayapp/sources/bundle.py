@@ -1,9 +1,9 @@
 """The manifest of an MCP bundle as a server: MANIFEST.md of github.com/modelcontextprotocol/mcpb, versions 0.1 to 0.4.
 
-Decided where the specification is silent:
+Our decisions where the specification is silent:
 - The server runs in the bundle's folder, so that the relative paths of its examples are found.
-- An optional value that is not given takes its word with it, and the option right before that word.
-- Several values in one text are joined as PATH is on that system.
+- An argument whose optional value is not given is left out, together with the option right before it.
+- Several values in one text are separated like the folders in PATH.
 """
 
 from __future__ import annotations
@@ -31,8 +31,10 @@ Table = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class BundlePlace:
-    """The place where a bundle will be unpacked, and its system. `files`: its paths; `folders`: HOME, DESKTOP and
-    others by name.
+    """The folder where a bundle will be unpacked, and the system there.
+
+    `files`: the bundle's paths below that folder. `folders`: variable (HOME, DESKTOP, ...) -> path. `platform`: as in a
+    manifest, such as `win32`.
     """
 
     folder: str
@@ -74,9 +76,10 @@ def read_manifest(data: bytes) -> Manifest:
 
 
 def read_bundle(manifest: Manifest, place: BundlePlace, digest: str, *, signed: bool = False) -> Source:
-    """Return the server of a bundle that will be unpacked there. Raises UnclearSourceError.
+    """Return the server of a bundle that will be unpacked at `place`. Raises UnclearSourceError.
 
-    `signed`: it carries a signature. It is not verified, and the user is told so.
+    `digest`: the bundle's SHA-256 in hexadecimal. `signed`: True if the bundle has a signature. The signature is not
+    verified, and the user is told so.
     """
     document = manifest.document
     platforms = _strings(_table(document, "compatibility"), "platforms")
@@ -106,7 +109,7 @@ def read_bundle(manifest: Manifest, place: BundlePlace, digest: str, *, signed: 
 
 
 def _launch(document: Table, place: BundlePlace) -> Entry:
-    """Return command, args and env as the manifest has them for this system, with its variables."""
+    """Return the entry that the manifest defines for this system, with variables such as `${__dirname}` unreplaced."""
     server = _table(document, "server")
     kind, start = server.get("type"), _text(server, "entry_point")
     if kind not in TYPES:
@@ -123,7 +126,7 @@ def _launch(document: Table, place: BundlePlace) -> Entry:
 
 
 def _default_launch(kind: str, start: str, env: Table, place: BundlePlace) -> tuple[str, list[str], Table]:
-    """Return the launch of a bundle whose manifest leaves it to the host program."""
+    """Return command, args and env for a manifest that has no command: they follow from its server type."""
     if not start:
         raise _unclear("has neither server.entry_point nor server.mcp_config")
     path = f"${{__dirname}}/{start}"
@@ -154,7 +157,7 @@ def _program(command: str, place: BundlePlace) -> str:
 
 
 def _option(name: str, raw: Any, place: BundlePlace) -> Variable:
-    """Return one option of user_config, without the places where its value belongs."""
+    """Return one option of `user_config` as a Variable whose `keys` are still empty."""
     field = f"user_config.{name}"
     if not isinstance(raw, Mapping):
         raise _unclear(f"has a {field} that is not an object")
@@ -189,7 +192,7 @@ def _default(raw: Any, multiple: bool, field: str, place: BundlePlace) -> str:
 
 
 def _filled(entry: Entry, options: Mapping[str, Variable], place: BundlePlace) -> tuple[Entry, list[Variable]]:
-    """Return the entry with the bundle's own variables replaced, and the places that need a value from the user."""
+    """Return the entry with the bundle's own variables replaced, and a Variable for each place of a user's value."""
     wants: list[Variable] = []
     args = []
     for at, word in enumerate(entry["args"]):
@@ -212,7 +215,7 @@ def _places(text: str, keys: tuple[str | int, ...], options: Mapping[str, Variab
 
 
 def _with_folders(text: str, place: BundlePlace, options: Mapping[str, Variable] | None = None) -> str:
-    """Replace the bundle's own variables. Raises UnclearSourceError for any that the specification does not know."""
+    """Replace the bundle's own variables, but not those in `options`. Raises UnclearSourceError for unknown ones."""
 
     def value(found: re.Match[str]) -> str:
         name = found[1]

@@ -86,10 +86,10 @@ _SETTING = re.compile(
     re.IGNORECASE,
 )
 _SETTING_FIRST = re.compile(rf"(?:{_SETTING.pattern})\s*(?:&&|;)\s*(?=\S)", re.IGNORECASE)  # `set A=b && npx x`
-# One whole path, blanks in its folders: C:\Program Files\acme\acme.exe
+# A whole path, whose folders may have blanks: C:\Program Files\acme\acme.exe
 _WINDOWS_PROGRAM = re.compile(r"[A-Za-z]:[\\/](?:(?!\.(?:exe|cmd|bat)\s).)*\.(?:exe|cmd|bat)", re.IGNORECASE)
 _BUILT = re.compile(r"(?:[\w.-]+/)*(?:bin|release|debug|build|dist)/[\w.-]+")  # a program below the present folder
-_CHECKS = re.compile(  # beside a line that adds
+_CHECKS = re.compile(  # lines beside one that adds a server, which check the result
     r"(?:npx (?:-y )?)?[@\w./~-]+ mcp (?:list|ls|get|remove|log(?:in|out)|auth|test|enable|status|tools)\b[\w -]*"
     r"(?:2> ?/dev/null ?)?(?:\|\| true)?"
     r"|(?:which|where|command -v) [\w.-]+|\S.* --(?:help|version)|(?:claude|codex|gemini|qwen) (?:doctor|update)"
@@ -116,7 +116,7 @@ _PREPARES = re.compile(
       | yarn | make
     )"""
 )
-# One that changes which program a name stands for, in that shell alone. A client's line does not depend on it.
+# A line that activates an environment, for this shell alone. A line that adds a server does not depend on that.
 _ACTIVATES = re.compile(r"(?:source|\.) \S*bin/activate|(?:\S*[\\/])?Scripts[\\/]activate\S*|conda activate \S+")
 _FOLDER = re.compile(r"cd (?:/d )?([\"']?)(.+)\1")
 # The form of a line that adds: `claude mcp add <name> <url>`. An example of it may follow.
@@ -133,7 +133,7 @@ _LEFT_OUT = re.compile(
     r"^(?:\.\.\.|\u2026)$|^\[-|(?:\.\.\.|\u2026)\]$"
     r"|^(?:\[(?:\w+ )?(?i:flags|options|arg(?:ument)?s|command)\]|[<{](?:sub)?command[>}])$"
 )
-# PowerShell's variables, cmd's line that goes on, a path with a drive.
+# PowerShell's variables, cmd's continued line, a path with a drive.
 _WINDOWS = re.compile(r"\$env:|\^\r?\n|\b[A-Z]:\\(?!\\)", re.IGNORECASE)
 # A server's own program: `weather-mcp --stdio`, `mcp-server-weather serve`.
 # `weather mcp --stdio`, `dart mcp-server`.
@@ -152,7 +152,7 @@ _PROMPT = re.compile(
     | [~/][\w./~-]{0,80}\ ?[$%\u276f]\ + | [a-z][\w.-]{1,30}[$]\ +(?=[a-z]) | (?:ba|z)?sh-[\d.]{1,8}[$\#]\ *
     )+"""
 )
-# A line that goes on, also behind a second prompt, or without the sign for it: no command begins with an option.
+# A line break within a command: after a continuation character, or before an option, with which no command begins.
 _NEXT_LINE = re.compile(r"[\\^`]\r?\n\s*(?:>\s+)?|\r?\n[ \t]{0,80}(?=--[a-z])")
 # Programs that write servers into other programs' files, by the words of their names.
 _INSTALLERS = re.compile(
@@ -182,11 +182,11 @@ _SETUP_OPTION = re.compile(
     r"--(?:(?:init|generate|setup|install)(?:-[a-z]+)?|configure|login|dry-run|(?:list|print|show|dump)-[a-z-]+|health(?:-?check)?"
     r"|(?:test|validate|verify|check)(?:-(?:config|auth|connection|credentials|setup|installation))?)(?:=.*)?"
 )
-# Those that need no subcommand. Some have a server, too: `npx eslint --mcp`.
+# Developers' tools that need no subcommand. Some are also servers: `npx eslint --mcp`.
 _TOOLS = frozenset(
     ("vitest", "jest", "tsc", "eslint", "prettier", "changeset", "vercel", "turbo", "nx", "vite", "supabase")
 )
-# They check, build or install code, never serve it: `uv run pytest`, `python -m build`.
+# Programs that check, build or install code: `uv run pytest`, `python -m build`.
 _CHECKERS = frozenset((
     "pytest", "ruff", "mypy", "black", "isort", "flake8", "pylint", "pyright", "bandit", "pre-commit", "tox", "nox",
     "coverage", "build", "twine", "pip", "venv", "mkdocs", "unittest",
@@ -197,7 +197,8 @@ _DEVELOPERS = re.compile(
     r"|(?:\S*/)?(?:tests?/\S*|bench(?:es|marks?)?/\S*|(?:build|test|release|publish)[-_][\w.-]*)\.(?:py|rb|sh|[cm]?[jt]s)"
 )
 _DEVELOPERS_FOLDER = re.compile(r"\./(?:internal|hack|tools?|scripts?|tests?|examples?)/(?!\S*(?:mcp|serve|stdio))\S*")
-_CONNECTS = re.compile("stdio|--(?:user|pass|db|database|url|ui)", re.IGNORECASE)  # a port of something else
+# Words beside which `--port` is the port of something else.
+_CONNECTS = re.compile("stdio|--(?:user|pass|db|database|url|ui)", re.IGNORECASE)
 _HTTP_OPTION = re.compile(
     rf"(?i)--?(?:[\w.-]*(?:transport|mode|profiles\.active)=)?(?:{'|'.join(HTTP)})|-D\S*stdio=false"
 )
@@ -214,8 +215,8 @@ _CLIENT_PACKAGES = {
 }  # fmt: skip
 
 
-LINES_MOST = 20  # subcommands that add servers to clients
-ALL_LINES_MOST = 200  # with those that set variables, or that people run before
+LINES_MOST = 20  # lines that add servers to clients
+ALL_LINES_MOST = 200  # lines in all, with those that set variables or prepare
 
 
 def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
@@ -278,8 +279,9 @@ def _of_lines(text: str, lines: list[str], settings: Mapping[str, str], home: Pa
 
 
 def _with_backslashes(line: str) -> str:
-    """Return a line of Windows in which a backslash belongs to a path; in single quotes, and behind a program with
-    such a path, it does so anyway.
+    """Return a line for Windows with its backslashes doubled, so that splitting keeps them.
+
+    Splitting keeps them anyway in single quotes, and in a line that begins with a path with a drive.
     """
     if re.match(r"[\"']?[A-Za-z]:[\\/]", line):
         return line
@@ -290,7 +292,7 @@ def _with_backslashes(line: str) -> str:
 def _preparations_apart(lines: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the lines that add or start something, and those before them that only install, fetch or build.
 
-    All lines are of the first kind if there is none behind an installation, or if one needs a shell.
+    All lines are of the first kind if none of them adds or starts something.
     """
     rest = [line for line in lines if not _prepares(line)]
     activating = [line for line in rest if _ACTIVATES.fullmatch(line)]
@@ -314,7 +316,7 @@ def _is_started(line: str, before: Sequence[str]) -> bool:
 
 
 def _with_folder(source: Source, before: Sequence[str], lines: Sequence[str]) -> Source:
-    """Return a source that runs in the whole path that a `cd` before it names, if it starts or has its code there."""
+    """Return a source with the absolute path of the last `cd` as its `cwd`, if it starts or has its code there."""
     folders = [found[2] for line in before if (found := _FOLDER.fullmatch(line))]
     is_needed = "command" in source.entry and (not any(map(_is_adder, lines)) or own_folder(source.entry)[1])
     if (
@@ -329,7 +331,7 @@ def _with_folder(source: Source, before: Sequence[str], lines: Sequence[str]) ->
 
 
 def refuse_long_lines(lines: Sequence[str]) -> None:
-    """Raise UnclearSourceError for a line that no system takes as a command line."""
+    """Raise UnclearSourceError for a line of more than LONGEST_LINE characters, the limit of Windows."""
     if (longest := max(map(len, lines), default=0)) > LONGEST_LINE:
         raise UnclearSourceError(f"This has a line of {longest:,} characters", "Paste the server's own command")
 
@@ -340,8 +342,9 @@ def without_prompt(line: str) -> str:
 
 
 def _without_output(lines: Sequence[str]) -> list[str]:
-    """Return lines without their prompts, and without what the commands print: lines without a prompt that start
-    nothing, below one with a prompt.
+    """Return lines without their prompts, and without the output of commands.
+
+    Output is any line without a prompt that starts nothing, below a line with a prompt.
     """
     first = next((at for at, line in enumerate(lines) if _PROMPT.match(line)), len(lines))
     return [
@@ -370,7 +373,7 @@ def _bare(package: str) -> str:
 
 
 def _several_lines(lines: Sequence[str], home: Path, windows: bool) -> UnclearSourceError:
-    """Return an error that names the only line that starts or adds a server, if any, or says why it does not."""
+    """Return an error that names the lines that start or add servers, or says why the only such line cannot be used."""
     programs = [next((word for word in line.split() if not _ASSIGNMENT.fullmatch(word)), "") for line in lines]
     installing = _FETCHES | _BUILDERS | SHELLS
     starting = [line for line in lines if _is_adder(line)]
@@ -423,7 +426,7 @@ def _settings_apart(lines: Sequence[str]) -> tuple[dict[str, str], list[str]]:
 
 
 def _as_local(line: str, lines: Sequence[str]) -> str:
-    """Return `NAME=VALUE` as a shell's own variable if another line refers to it, or else as it is."""
+    """Return `$NAME=VALUE`, a variable of the shell alone, for `NAME=VALUE` that a line refers to; else the line."""
     name, mark, _ = line.partition("=")
     used = re.compile(rf"\$(?:{re.escape(name)}(?!\w)|\{{{re.escape(name)}\}})")
     is_own = bool(mark) and re.fullmatch(r"[A-Za-z_]\w*", name) is not None and _setting(f"${line}") is not None
@@ -431,7 +434,7 @@ def _as_local(line: str, lines: Sequence[str]) -> str:
 
 
 def _setting(line: str) -> dict[str, str] | None:
-    """Return the variable that a line sets, with a $ before a name that only PowerShell knows; None for another."""
+    """Return {name: value} for the variable that a line sets, with `$` before a shell's own name; None for others."""
     if (found := _SETTING.fullmatch(line)) is None:
         return None
     is_local = re.match(r"\$(?!env:)", line, re.IGNORECASE) is not None  # of PowerShell alone: no program gets it
@@ -440,14 +443,15 @@ def _setting(line: str) -> dict[str, str] | None:
 
 
 def _is_adder(line: str) -> bool:
-    """Return True for a line in which some client adds servers."""
+    """Return True for a client's own command, such as `claude mcp add ...`."""
     words = _without_package(line.split())
     return program_of(words[0]) in _ADDERS or _adds(words)
 
 
 def _added(lines: Sequence[str], home: Path, windows: bool) -> list[Source]:
-    """Return the servers that the lines of clients add, each once. None if two differ under one name, or if a line
-    neither adds a server nor starts one that another line adds.
+    """Return the servers that lines add to clients, each once.
+
+    Return [] if two servers with the same name differ, or if a line neither adds a server nor starts an added one.
     """
     adding = [line for line in lines if _is_adder(line)]
     if not adding or len(lines) > LINES_MOST:
@@ -511,9 +515,7 @@ def _of_line(line: str, home: Path, *, windows: bool) -> list[Source]:
 
 
 def _adding(words: Sequence[str]) -> list[str]:
-    """Return the words of `mcp add` for other verbs of a client with `NAME -- COMMAND`; [] if they may mean another
-    thing.
-    """
+    """Return the words of `mcp add` for a client's other verb with `NAME -- COMMAND`; [] if its meaning is unclear."""
     own = list(takewhile("--".__ne__, words))
     command = list(words[len(own) + 1 :])
     verbs = {word.lstrip("-") for word in own[:-1]}
@@ -783,9 +785,7 @@ def _refuse_bare(words: Sequence[str]) -> None:
 
 
 def _refuse_installer(words: Sequence[str]) -> None:
-    """Raise UnclearSourceError for a program that writes servers into other programs' files. Its hint names the server
-    that it would install.
-    """
+    """Raise UnclearSourceError, with the server in its hint, for a program that adds servers to other programs."""
     at = next((at for at, word in enumerate(words) if _INSTALLERS.search(word)), None)
     if at is None:
         return
@@ -959,9 +959,9 @@ _FLAGS = frozenset(("--force", "--trust", "--verbose", "--disabled", "--enabled"
 class _AddOptions:
     """Options and plain words of a client's `mcp add`; all words after `--` are plain.
 
-    `anywhere`: before `--`, the client takes its options also behind the first word of the server's command. So do
-    Claude Code and Gemini CLI, but not Codex. `passes_unknown`: the client takes its own options wherever they are
-    before `--`, and gives all others to the server.
+    `anywhere`: before `--`, the client also takes its options after the first word of the server's command, as Claude
+    Code and Gemini CLI do, but not Codex. `passes_unknown`: the client takes its own options anywhere before `--`, and
+    passes all others to the server.
     """
 
     def __init__(self, words: Sequence[str], *, anywhere: bool = True, passes_unknown: bool = False) -> None:
@@ -1008,7 +1008,7 @@ class _AddOptions:
     def _without_options(self, words: list[str]) -> list[str]:
         """Take the client's options among the first words of the server's command. Return the others.
 
-        The client refuses a line with any other option there; such options are read as the server's, and so are all.
+        If any other option is among them, all words are taken as the server's: the client itself refuses such a line.
         """
         given: list[tuple[str, str]] = []
         plain: list[str] = []
@@ -1029,9 +1029,9 @@ class _AddOptions:
         return plain
 
     def _without_known(self, words: Sequence[str]) -> list[str]:
-        """Take the client's options, known by their values. Return the server's words.
+        """Take the client's options whose values have the form in _KNOWN_VALUES. Return the server's words.
 
-        What a container or a bridge needs stays with it, as its author meant: `docker run -e`, `mcp-remote --header`.
+        Options of a container or a bridge stay with it, as their author meant: `docker run -e`, `mcp-remote --header`.
         """
         plain: list[str] = []
         left = list(words)
@@ -1133,11 +1133,11 @@ def _editor(words: Sequence[str], home: Path, windows: bool) -> list[Source] | N
 
 
 def _json_word(text: str) -> str:
-    """Return JSON that was a word of a command line, without what older PowerShells want in front of its quotes."""
+    """Return JSON from a word of a command line, without the escapes that older PowerShells require before quotes."""
     return text.replace('"""', '"').replace('\\"', '"') if text.startswith(('{"""', '{\\"')) else text
 
 
-# `claude mcp serve` and `codex mcp-server` are servers; other subcommands of a client are none.
+# `claude mcp serve` and `codex mcp-server` are servers; a client's other subcommands are not.
 _SERVES: tuple[list[str], ...] = (["serve"], ["server"], ["start"], ["run"], [])
 
 _CLIENTS = ("claude", "codex", "gemini", "qwen", "copilot", "amp", "droid", "kiro-cli", "devin", "auggie", "q", "goose",

@@ -59,7 +59,7 @@ _HOLDERS = {
 }  # fmt: skip
 # The same for unknown clients.
 _OTHER_HOLDER = re.compile(r".*mcp.*|.*servers?|targets|modelContextProtocol", re.IGNORECASE)
-_LANGUAGE_SERVERS = re.compile(r"(?i)lsp|language[_-]?servers?")  # an editor starts these in the same form
+_LANGUAGE_SERVERS = re.compile(r"(?i)lsp|language[_-]?servers?")  # editors configure these in the same form
 _LAUNCH = frozenset(("command", "cmd", "url", "serverUrl", "httpUrl", "uri"))
 _ENTRY_ONLY = frozenset(
     (
@@ -79,7 +79,7 @@ _ENTRY_ONLY = frozenset(
 _BESIDE = frozenset(
     ("name", "id", "description", "cwd", "timeout", "disabled", "enabled", "isActive", "alwaysAllow", "icon")
 )
-# The scripts of a package that npm and the like run: `npm run build:all`, `yarn lint`, `npm audit`.
+# Scripts that build, check or publish a package: `npm run build:all`, `yarn lint`, `npm audit`.
 _DEVELOPERS_SCRIPT = re.compile(
     r"(?!\S*(?:mcp|serve|start|stdio))(?:build|compile|bundle|test|lint|format|check|typecheck|coverage|clean|docs|watch"
     r"|ci|audit|ls|pack|prepare|publish|release|deploy|auth|login|setup|init|configure|migrate|seed|uninstall|remove"
@@ -103,7 +103,7 @@ _DRIVE = re.compile(r'"[A-Za-z]:\\(?!\\)[^"\n]*"')  # a Windows path whose backs
 _NO_KEY = re.compile(r"\.{3}|\u2026|(?://|#|[_$]+(?:comment|note)).*|comment", re.IGNORECASE)
 # `$NAME`: authors write this for a value that a client or a shell fills in. `$HOME/x` is read as `~/x`.
 _SHELL_VARIABLE = re.compile(r"(?<![^\s=/:@,?&])\$(?!HOME[/\\])([A-Z][A-Z0-9_]*)(?![\w$({])")
-_OF_EXTENSION = re.compile(r"\$\{(?:__dirname|user_config\.)")  # only the program that unpacked it knows these
+_OF_EXTENSION = re.compile(r"\$\{(?:__dirname|user_config\.)")  # only the unpacking program knows these
 _PERCENT = re.compile(r"(?<![^=,;])%(?!CD%)([A-Za-z_]\w*)%(?=[/\\])")
 HTTP = frozenset(("http", "sse", "streamablehttp", "streamable-http", "streamable_http"))
 _HTTP_SWITCH = re.compile(r"(?:.*_)?(?:HTTP|SSE)(?:_STREAM[A-Z]*)?_(?:SERVER|MODE|TRANSPORT)|(?:.*_)?STREAMABLE_HTTP")
@@ -119,7 +119,7 @@ DEEPEST = 6  # levels above the servers: {"mcp": {"servers": {...}}} has two; li
 def read_document(
     text: str, kind: str, home: Path, *, windows: bool, inputs: Mapping[str, Mapping[str, Any]] | None = None
 ) -> list[Source]:
-    """Return the servers of a snippet. `inputs`: VS Code's, if they stand elsewhere. Raises UnclearSourceError."""
+    """Return the servers of a snippet. `inputs`: VS Code's, if they are not in it. Raises UnclearSourceError."""
     document = _with_servers_of_tools(_parsed(text))
     refuse_manifest(document)
     found = list(_servers(document))
@@ -179,23 +179,21 @@ def refuse_manifest(document: Mapping[str, Any]) -> None:
 
 
 def _settings_of(document: Mapping[str, Any]) -> dict[str, str]:
-    """Return the variables that a Gemini CLI extension asks its user for (gemini-extension.json, `settings`), with
-    their descriptions.
-    """
+    """Return variable -> description for the `settings` of a Gemini CLI extension (gemini-extension.json)."""
     listed = document.get("settings")
     each = [one for one in listed if isinstance(one, Mapping)] if isinstance(listed, list) else []
     return {name: str(one.get("description") or "") for one in each if isinstance(name := one.get("envVar"), str)}
 
 
 def _passed_on(raw: Any) -> list[str]:
-    """Return the variables that Codex hands on to a server from its own environment: names, or `{name, source}`."""
+    """Return the names in Codex's `env_vars`: variables that it passes from its own environment to a server."""
     listed = raw.get("env_vars") if isinstance(raw, Mapping) else None
     named = [one.get("name") if isinstance(one, Mapping) else one for one in listed] if isinstance(listed, list) else []
     return [name for name in named if isinstance(name, str) and name]
 
 
 def _as_called(want: Variable, optional: set[str], required: set[str]) -> Variable:
-    """Return a variable or header as its author calls it: optional, or else required."""
+    """Return a variable or header marked as optional or required if its author calls it that; others unchanged."""
     name = str(want.keys[-1])
     if want.keys[0] not in _PAIRS or name not in optional | required:
         return want
@@ -203,8 +201,10 @@ def _as_called(want: Variable, optional: set[str], required: set[str]) -> Variab
 
 
 def _keys_called(what: re.Pattern[str], text: str) -> set[str]:
-    """Return the keys that comments of a snippet call optional, or required: those below such a comment, up to a blank
-    line, a bracket or another comment, and the one before it in its line.
+    """Return the keys of a snippet to which a comment that matches `what` applies (OPTIONAL or REQUIRED).
+
+    A comment after a value applies to that key. A comment on its own line applies to the keys below it, up to a blank
+    line, a bracket or another comment.
     """
     found: set[str] = set()
     covers = in_comment = False
@@ -290,7 +290,7 @@ def _source(
 
 
 def _with_inputs_closed(raw: Any, inputs: Mapping[str, Any]) -> Any:
-    """Return a raw entry with `${input:ID}` for a reference to an input that lacks a sign of its own: `${input:ID`."""
+    """Return a raw entry with its incomplete references to inputs completed: `${input:ID}` for `${input:ID`."""
     if isinstance(raw, str):
         found = _INPUT_OPEN.search(raw)
         if found is None or not (found[0].startswith("${") or found[1] in inputs):
@@ -305,8 +305,9 @@ _INPUT_OPEN = re.compile(r"(?:\$\{|\$|\{)input:\s*([\w.-]+)[\"')\]}]*$")
 
 
 def _with_shell_variables(entry: dict[str, Any], windows: bool) -> dict[str, Any]:
-    """Return an entry with `${NAME}` for each `$NAME`, which is given to no program as it stands: not in code. On
-    Windows also for `%NAME%` at the beginning of a path.
+    """Return an entry with `${NAME}` in place of each `$NAME`, except in code for a shell or another machine.
+
+    On Windows, also in place of `%NAME%` at the beginning of a path.
     """
 
     def read(value: Any) -> Any:
@@ -323,8 +324,10 @@ def _with_shell_variables(entry: dict[str, Any], windows: bool) -> dict[str, Any
 
 
 def _depends_on_session(entry: Mapping[str, Any], wants: Sequence[Variable]) -> bool:
-    """Return True if a server has to run in the folder of each session: a relative path is neither in a folder that its
-    command names nor asked for. True also for a server that drives a browser, which sessions do not share.
+    """Return True if each session needs its own process of a server.
+
+    It does if the entry has a relative path, unless the command names the folder of that path or the user is asked for
+    it. It also does if the server drives a browser, which sessions cannot share.
     """
     if "command" not in entry or program_of(str(entry["command"])) in REACHING:
         return False
@@ -351,10 +354,10 @@ def reads_input(options: Sequence[str]) -> bool:
 
 
 def with_input(entry: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """Return the entry of a client that starts a container, reading its input and without a terminal, and a note for
-    people if its author forgot that. A client's entry with a command is a stdio server, which cannot do without.
+    """Return a client's entry whose container reads stdin and has no terminal, and a note to the user if -i was added.
 
-    Raises UnclearSourceError for a container that is reached by a port.
+    A client's entry with a command is a stdio server, so its container must read stdin. Other entries stay unchanged.
+    Raises UnclearSourceError for a container that is reached by a port instead.
     """
     words = [str(entry.get("command") or ""), *map(str, entry.get("args") or [])]
     if program_of(words[0]) in PODS and "exec" in (own := list(takewhile("--".__ne__, words))):
@@ -405,7 +408,7 @@ def refuse_http(words: Sequence[str], env: Mapping[str, Any]) -> None:
 
 
 def refuse_verb(words: Sequence[str]) -> None:
-    """Raise UnclearSourceError for `uvx run acme`: that fetches and runs a package with the name run."""
+    """Raise UnclearSourceError for `uvx run acme`, which fetches and runs a package named `run`."""
     package = package_of(list(words))
     program = program_of(words[0])
     if package in ("run", "exec", "dlx", "start") and program in ("uvx", "npx", "bunx", "pnpx"):
@@ -423,8 +426,7 @@ def refuse_developers_script(words: Sequence[str]) -> None:
 
 
 def without_cmd(entry: dict[str, Any]) -> dict[str, Any]:
-    """Return an entry that was written for Windows (`cmd /c npx ...`) in this system's form: also without the variables
-    that Windows itself sets.
+    """Return an entry that was written for Windows without `cmd /c` and without variables that Windows itself sets.
 
     Raises UnclearSourceError if cmd would start more than one program.
     """
@@ -487,7 +489,7 @@ def _json(text: str) -> dict[str, Any]:
 
 
 def _with_servers_of_tools(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the servers among the `tools` of a request to an API that calls them itself; or the document as it is."""
+    """Return the MCP servers in the `tools` of a request to a model's API; any other document as it is."""
     tools = document.get("tools")
     named = [
         {"name": one.get("server_label"), "url": one["server_url"]}
@@ -499,10 +501,12 @@ def _with_servers_of_tools(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _flat(raw: Any, *, certain: bool = False) -> Any:
-    """Return an entry with keys one level deeper in flat form: `transport: {type, url}`, `options: {cwd, env}`, or in
-    an entry with a name `stdio: {command, args}`. `certain`: it is an entry, even without a name or a transport.
+    """Return an entry with the keys of its inner objects moved to the top level.
 
-    Raises TemplateError for one that shows several transports, none of which it names.
+    Such objects are `transport: {type, url}`, `options: {cwd, env}` and, if the entry has a name,
+    `stdio: {command, args}`. `certain`: `raw` is an entry, even without a name or a transport.
+
+    Raises TemplateError if the entry shows several transports and does not say which one it uses.
     """
     if not isinstance(raw, Mapping):
         return raw
@@ -550,7 +554,7 @@ _TOKEN_ENV = re.compile("(?:bearer)?token(?:env|envvar|fromenv)")
 
 
 def _kind(raw: Mapping[str, Any], keys: Sequence[str]) -> str:
-    """Return what the first of these keys with a text says, in lower case."""
+    """Return the value of the first of these keys that holds a text, in lower case; "" for none."""
     return next((one.lower() for key in keys if isinstance(one := raw.get(key), str)), "")
 
 
@@ -569,7 +573,7 @@ def _is_http(value: Any) -> bool:
 def _servers(document: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
     """Yield the name, raw entry and client of each server; "" for an entry without a name.
 
-    An entry with its name inside is flat, or `{"name": ..., "config": {...}}`.
+    A single server with its name inside is a flat entry, or `{"name": ..., "config": {...}}`.
     """
     if _is_flat_server(document):
         yield str(document.get("name") or ""), document, "vscode"
@@ -584,7 +588,7 @@ def _servers(document: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
     holders = list(_held(document, DEEPEST))
     for key, servers in holders:
         client = _HOLDERS.get(key, "cursor")
-        if key == "mcp":  # of OpenCode and Kilo Code, of Crush, or of any other one
+        if key == "mcp":  # the key of OpenCode and Kilo Code, of Crush, or of another client
             types = {str(raw.get("type")) for raw in servers.values()}
             is_opencode = types & {"local", "remote"} or any(
                 isinstance(raw.get("command"), list) for raw in servers.values()
@@ -600,8 +604,8 @@ def _held(
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the key and value of each holder of servers, searching up to this many levels.
 
-    `certain`: it is below a key with `mcp` in its name, so what has the form of an entry is one. In one mapping, a key
-    that holds servers in a known client hides keys that only look as if they did.
+    `certain`: the document is below a key with `mcp` in its name, so whatever looks like an entry is one. In the same
+    mapping, a key that holds the servers of a known client hides keys that only look like holders.
     """
     held: set[str] = set()
     for key in (*_HOLDERS, *(key for key in document if _OTHER_HOLDER.fullmatch(str(key)))):
@@ -642,7 +646,7 @@ _OF_TRANSPORT = re.compile("(sse|s?http|stdio)_servers")
 
 
 def _by_transport(listed: list[Any], key: str) -> list[Any]:
-    """Return the servers of OpenHands' `sse_servers` and `shttp_servers`, addresses alone included, as entries."""
+    """Return the servers of OpenHands' `sse_servers` and `shttp_servers` as entries, also those given as an address."""
     if (kind := _OF_TRANSPORT.fullmatch(key)) is None or kind[1] == "stdio":
         return listed
     entries: list[Any] = []
@@ -657,10 +661,8 @@ def _by_transport(listed: list[Any], key: str) -> list[Any]:
 
 
 def _by_name(listed: Sequence[Any]) -> dict[str, Any] | None:
-    """Return servers that contain their names, by name; None if they are not servers or if their names are not
-    distinct.
-    """
-    items = [one for one in listed if not isinstance(one, str)]  # a name refers to a server defined elsewhere
+    """Return name -> entry for servers that contain their names; None if one is no server, or if a name repeats."""
+    items = [one for one in listed if not isinstance(one, str)]  # a name of a server that is defined elsewhere
     named: dict[str, Any] = {}
     for one in items:
         inside = one if isinstance(one, Mapping) else {}

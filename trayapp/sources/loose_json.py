@@ -1,9 +1,12 @@
-"""Reads objects that almost are JSON: what a page, a word processor or another language made of them.
+"""Reads objects that are almost JSON, as pages, word processors and other languages write them.
 
-The rules, and nothing else: quotes are straight, single or round, or missing around a plain word; commas and the last
-closing brackets may be missing; `=` or `:` stands behind a key; comments count as blanks; a bracket with keys is an
-object and one without is a list, whatever its form (Lua, Nix); what an author left out (`...`) is left out, except
-what a command runs.
+Only these deviations are accepted:
+- Quotes may be single or curly, or missing around a plain word.
+- Commas and the last closing brackets may be missing.
+- A key may be followed by `=`.
+- Comments count as blanks.
+- Brackets of any form that contain keys are an object, all others a list (Lua, Nix).
+- `...` for something that the author left out is ignored, except after RUN_WORDS, where it stands for a program.
 """
 
 from __future__ import annotations
@@ -12,9 +15,9 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-DEEPEST = 50  # brackets in brackets
+DEEPEST = 50  # levels of nested brackets
 ELLIPSIS = "..."
-RUN_WORDS = ("run", "exec", "dlx", "x", "--")  # without what is behind them, a command starts nothing
+RUN_WORDS = ("run", "exec", "dlx", "x", "--")  # words after which a command names the program that it starts
 _TOKEN = re.compile(
     r"""(?xs)
     (?P<blank>[\s,;\ufeff]+|//[^\n]*|/\*.*?\*/|\#[^\n]*|--[^\n]*)
@@ -35,7 +38,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 
 
 class _Name(str):
-    """A word without quotes: a key, or a value's name, which only a program could evaluate."""
+    """A word without quotes: a key, or the name of a value that only a program knows."""
 
 
 def read_loosely(text: str) -> dict[str, Any]:
@@ -52,12 +55,12 @@ def read_loosely(text: str) -> dict[str, Any]:
 
 
 def _inside(tokens: Iterator[tuple[str, str]], opening: str, levels: int) -> dict[str, Any] | list[Any]:
-    """Return what is inside a bracket, up to its end or to the end of the text."""
+    """Return the object or list inside a bracket, up to the closing bracket or the end of the text."""
     if not levels:
         raise ValueError("it is nested too deeply")
     keyed: dict[str, Any] = {}
     listed: list[Any] = []
-    key: str | None = None  # one whose value is still missing
+    key: str | None = None  # a key whose value is still missing
     for kind, token in tokens:
         if kind == "close":
             break

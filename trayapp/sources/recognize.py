@@ -57,7 +57,7 @@ from trayapp.sources.source import (
     with_words_apart,
 )  # fmt: skip
 
-PARTS_MOST = 20  # snippets that are looked for in a text for people
+PARTS_MOST = 20  # snippets that are read from a text for people
 SCHEMES = (
     "cursor", "vscode", "vscode-insiders", "vscodium", "lmstudio", "goose", "kiro", "trae", "trae-cn", "raycast",
     "cherrystudio", "multi-mcp",
@@ -72,7 +72,7 @@ _DEFAULT = re.compile(r"true|false|\d+", re.IGNORECASE)
 _TAGS = re.compile(r"</?(?:pre|code)(?: [^<>]*)?>")
 _ENTITY = re.compile("&(?:quot|amp|lt|gt|#34|#39|#x27);")
 _NOT_IN_NAME = re.compile(r"[/\x00-\x1f\x7f]+")
-_NO_NAME = re.compile(r"<[^<>]+>|\{[^{}]+\}").fullmatch  # the author's `<name>`
+_NO_NAME = re.compile(r"<[^<>]+>|\{[^{}]+\}").fullmatch  # the author's placeholder for a name
 _COMMENTS = re.compile(r"\A(?:[ \t]*(?:#|//)[^\n]*(?:\n\s*|\Z))+")
 _IS_COMMENTED = re.compile(r"[^\n]*(?:(?:\n[ \t]*#[^\n]*)+|(?:\n[ \t]*\*(?:[ \t][^\n]*)?)+)").fullmatch
 _LAUNCHES = re.compile(r"""["'\s{](?:command|cmd|url|uri|serverUrl|httpUrl)["']?\s*:""")
@@ -84,8 +84,8 @@ _SENTENCE = re.compile(
 )
 _KEY = re.compile(r"[\w.\"-]+\s*([=:])")  # of TOML, of YAML
 _ADDING = re.compile(r"(?<!/)\bmcp add(?:-json)? +\S|(?:mcp|context)_?servers", re.IGNORECASE)
-_CODE = re.compile(r"(?<!`)`(?![~./])([^`\n]{3,2000})`(?!`)")  # within a sentence; not a path
-_WRAPPED_CODE = re.compile(r"(?<!`)`(?![~./])([^`\n]{3,200}\n[ \t]*[^`\n]{1,200})`(?!`)")  # over the end of a line
+_CODE = re.compile(r"(?<!`)`(?![~./])([^`\n]{3,2000})`(?!`)")  # a code span in a sentence; not a path
+_WRAPPED_CODE = re.compile(r"(?<!`)`(?![~./])([^`\n]{3,200}\n[ \t]*[^`\n]{1,200})`(?!`)")  # a code span over two lines
 _FENCES = re.compile(r"[\s>*+-]*(?:```|~~~)")  # also in a list or in a quotation
 _FENCE = re.compile(r"(?s)\A\s*```[^\n]*\n(.*?)\n\s*```\s*\Z")
 _ADDED_LINE = re.compile(r"(?m)^\+\s*[\w\"'{}\[]")
@@ -165,7 +165,7 @@ def recognize(
             raise _program_error(text) or inner from None
         if not found:
             raise _program_error(text) or error from None
-    elsewhere = {"command", "package", "url"}  # in whose place the author has written something
+    elsewhere = {"command", "package", "url"}  # a placeholder for one of these cannot give the server a name
     names = [
         name_for(one.entry) if _NO_NAME(one.name) and not elsewhere & {want.name for want in one.wants} else one.name
         for one in found
@@ -179,7 +179,7 @@ def recognize(
 
 
 def _with_localhost(source: Source) -> Source:
-    """Return a source whose address does not have the name of this machine inside containers, which only they know."""
+    """Return a source with `localhost` in its address in place of a name that only containers know."""
     url = source.entry.get("url")
     if not isinstance(url, str) or (here := outside_containers(url)) == url:
         return source
@@ -204,7 +204,7 @@ def _program_error(text: str) -> UnclearSourceError | None:
 
 
 def _without_markup(text: str) -> str:
-    """Return the text of a copied piece of HTML: without its tags around code, and with what its entities stand for."""
+    """Return the text of copied HTML, without its tags around code and with its entities decoded."""
     text = _TAGS.sub("\n", text) if "</code>" in text or "</pre>" in text else text
     return html.unescape(text) if _ENTITY.search(text) else text
 
@@ -212,8 +212,10 @@ def _without_markup(text: str) -> str:
 def _in_parts(text: str, home: Path, *, windows: bool) -> list[Source]:
     """Return the servers of the snippets inside a text for people; none if it has no snippet.
 
-    All snippets have to start the same. The one with the most variables is taken. Raises UnclearSourceError if two
-    differ, or if one that adds a server, or the only one, or every one between fences, cannot be read.
+    All snippets must start the same server. The one with the most variables is used.
+
+    Raises UnclearSourceError if two start different servers, if one that adds a server to a client cannot be read, or
+    if the only one, or every one between fences, cannot be read.
     """
     read: list[list[Source]] = []
     fault: UnclearSourceError | None = None
@@ -256,8 +258,9 @@ def _in_parts(text: str, home: Path, *, windows: bool) -> list[Source]:
 
 
 def _parts(text: str) -> Iterator[Iterator[str]]:
-    """Yield the snippets in a text by their form, the clearest form first: install links; fenced blocks; objects, the
-    lines between sentences, code spans.
+    """Yield the snippets of a text, one iterator for each form, the clearest form first.
+
+    The forms are install links, fenced blocks, objects, lines between sentences, and code spans.
     """
     if links := _LINKS.findall(text):
         yield iter(list(map(html.unescape, links[:PARTS_MOST])))
@@ -293,16 +296,16 @@ def _objects(text: str) -> Iterator[str]:
 
 
 def _uncommented(text: str) -> str:
-    """Return an object without the sign that makes each of its lines a comment."""
+    """Return an object without the comment sign that each of its lines begins with."""
     first, *lines = text.splitlines()
     return "\n".join([first, *(line.lstrip()[1:] for line in lines)]) if _IS_COMMENTED(text) else text
 
 
 class _ProseLines:
-    """Tells lines for people (a heading, an item of a list, a sentence) from others, one after the other."""
+    """Tells lines of prose (headings, list items, sentences) from snippets. Call it with the lines in their order."""
 
     def __init__(self) -> None:
-        self._before = ""  # the line before that is not for people
+        self._before = ""  # the previous line, or "" if that was prose
 
     def __call__(self, line: str) -> bool:
         indented, line = line[:1].isspace(), without_prompt(line)
@@ -383,7 +386,7 @@ def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:
     commands = holds_command(text)
     if "\n" in text and _YAML_KEY.search(text) and not commands:
         return read_document(text, "a snippet", home, windows=windows)
-    if commands:  # between other lines: the error says so
+    if commands:  # between other lines: reading them raises an error that says so
         found = read_command_line(text, home, windows=windows)
         if holds_only_commands(text):
             return found
@@ -402,7 +405,7 @@ def _without_comments(text: str) -> str:
 
 
 def _labelled(text: str) -> dict[str, str] | None:
-    """Return settings listed as `Command: npx` by the first letters of their labels; None for another text."""
+    """Return settings listed as `Command: npx`, by the first three letters of their labels; None for another text."""
     lines = [line for line in text.splitlines()[:PARTS_MOST] if line.strip()]
     read = [_LABEL.fullmatch(line) for line in lines]
     given = {found[1].lower()[:3]: _WHOLE_QUOTED.sub(r"\2", found[2].strip()) for found in read if found is not None}
@@ -434,9 +437,7 @@ def _package(kind: str, name: str) -> Source:
 
 
 def _refuse_page(url: str) -> None:
-    """Raise UnclearSourceError for an address that is not a server's: that of a package's page, a bundle, or a page for
-    people.
-    """
+    """Raise UnclearSourceError for the address of a package's page, a bundle, or a page for people."""
     if _PACKAGE_PAGE.fullmatch(url) is not None:
         hint = "Write npm:NAME or pypi:NAME. If it is a server: multi-mcp add NAME --url ADDRESS"
         raise UnclearSourceError("This looks like a package's page, not a server", hint)
@@ -453,7 +454,7 @@ def is_link(text: str) -> bool:
 
 
 def text_of_link(what: str) -> str:
-    """Return the text or path that `multi-mcp://add?what=...` or a `file:` link of a desktop names, or `what`."""
+    """Return the text or path that `multi-mcp://add?what=...` or a `file:` link of a desktop names; else `what`."""
     parts = urlsplit(what.strip()) if len(what) < LARGEST and "\n" not in what.strip() else None
     if parts is not None and parts.scheme.lower() == "multi-mcp":
         return parse_qs(parts.query).get("what", [what])[0]

@@ -1,6 +1,6 @@
 """Reads `server.json`, the registry's description of a server (schema 2025-12-11 and earlier ones).
 
-A single package or remote becomes an entry. Several are alternatives, best first: those that are pinned to a version.
+A single package or remote becomes an entry. Several are alternatives, best first: packages, then remotes, SSE last.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NAMES = {  # a name in a registry: not a path, an address or an option
     "oci": re.compile(r"\w[\w.-]*(?::\d+)?(?:/[\w.-]+)*(?::[\w.-]+)?(?:@sha256:[0-9a-f]{64})?"),
     "nuget": re.compile(r"\w[\w.-]*"),
 }
-# The registry that a runner asks, by a part of its domain.
+# The registry that each runner asks: a part of its domain.
 _OWN = {"npm": "npmjs", "pypi": "pypi", "oci": "docker", "nuget": "nuget"}
 _VARIABLE = re.compile(r"\{([A-Za-z_][\w-]*)\}")
 _HINTS = frozenset(("npx", "uvx", "docker", "dnx", "podman", "bunx"))
@@ -42,7 +42,7 @@ TOOLS_MOST = 1000
 
 
 class OnlyBundlesError(UnclearSourceError):
-    """Raised if all that a server offers are bundles: their addresses, each with its SHA-256. They must be fetched."""
+    """Raised if a server offers only bundles, which must be fetched. `bundles`: (address, SHA-256) of each."""
 
     def __init__(self, name: str, bundles: Sequence[tuple[str, str]]) -> None:
         super().__init__(f"{name} offers a bundle", f"Download it, then add the file: {bundles[0][0]}")
@@ -58,7 +58,7 @@ def is_server_json(document: Mapping[str, Any]) -> bool:
 
 
 def read_server_json(document: Mapping[str, Any], kind: str = _KIND) -> list[Source]:
-    """Return the ways to get a server, best first. Raises UnclearSourceError."""
+    """Return the ways to start or reach a server, best first. Raises UnclearSourceError."""
     inner = document.get("server")
     one = inner if isinstance(inner, Mapping) else document
     full = _text(one, "name")
@@ -97,7 +97,7 @@ def _is_older(way: Way | None) -> bool:
 
 
 def bundles_in(document: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the address and the SHA-256 of each bundle of a server. One without a hash cannot be used."""
+    """Return (address, SHA-256) of each bundle of a server that has a hash and a safe address."""
     inner = document.get("server")
     one = inner if isinstance(inner, Mapping) else document
     listed = [part for part in _listed(one, "packages") if _text(part, "registryType", "registry_type") == "mcpb"]
@@ -131,7 +131,7 @@ class _Filled:
 
     text: str
     asks: tuple[tuple[str, str, Input], ...] = ()
-    optional: bool = False  # all of it may be left out, its option included
+    optional: bool = False  # the whole word may be left out, together with its option
 
     def variables(self, keys: Keys) -> list[Variable]:
         found: list[Variable] = []
@@ -185,7 +185,7 @@ def _package(part: Input) -> Way | None:
     if base and not re.fullmatch(rf"https://(?:[\w-]+\.)*{_OWN[kind]}\.(?:org|io|com)(?:/.*)?", base):
         host = re.match(r"https://(\w[\w.-]*(?::\d+)?)(?:/|$)", base)
         if kind != "oci" or host is None:
-            return None  # elsewhere the same name may be another package
+            return None  # in another registry, the same name may be another package
         identifier = identifier if re.match(r"[^/]*[.:][^/]*/", identifier) else f"{host[1]}/{identifier}"
     transport = part.get("transport")
     if isinstance(transport, Mapping) and transport.get("type") not in (None, "stdio"):
@@ -229,8 +229,10 @@ def _package(part: Input) -> Way | None:
 
 
 def _with_package(runner: str, own: Sequence[_Filled], package: str) -> list[_Filled]:
-    """Return the runtime arguments with the package behind the runner's own. Some authors write the server's arguments
-    there, too: the runner would take the first of them for a package.
+    """Return the runtime arguments with the package inserted after the runner's own options.
+
+    Some authors add the server's arguments there. They must follow the package, or the runner takes the first of them
+    for a package.
     """
     texts = [word.text for word in own]
     taken = package_of([runner, *texts])
@@ -264,7 +266,7 @@ def _remote(part: Input) -> Way | None:
 
 
 def _filled(one: Input, name: str, empty: str = "") -> _Filled:
-    """Return an input's text. `empty`: stands for a missing value."""
+    """Return an input's text and what it asks for. `empty`: the text of an input without a value."""
     text = _text(one, "value", "default")
     if not text:
         return _Filled(empty, ((empty, name, one),))
@@ -292,8 +294,10 @@ def _filled_in(text: str, inner: Mapping[str, Any]) -> _Filled:
 
 
 def _arguments(listed: Sequence[Input], *, offers_places: bool = False) -> list[_Filled]:
-    """Return the words of runtimeArguments or packageArguments. An optional one without a value stays, for the user to
-    give one, if it is an option that takes one or, with `offers_places`, stands behind no option.
+    """Return the words of runtimeArguments or packageArguments.
+
+    An optional argument without a value is kept, for the user to fill in, if it is an option that takes a value or,
+    with `offers_places`, if it does not follow an option.
     """
     words: list[_Filled] = []
     for one in listed:
@@ -316,7 +320,7 @@ def _arguments(listed: Sequence[Input], *, offers_places: bool = False) -> list[
 
 
 def _takes_value(one: Input) -> bool:
-    """Return True if an option is surely no mere switch, whose authors seldom say so."""
+    """Return True if an option certainly takes a value. Authors seldom mark an option that takes none."""
     return bool(_text(one, "valueHint", "value_hint", "placeholder") or one.get("choices")) or one.get("format") in (
         "string", "number", "filepath",
     )  # fmt: skip

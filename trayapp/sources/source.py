@@ -79,15 +79,15 @@ _INSIDE = re.compile(
     r"|(?<=[\w\]]:)PORT(?=[/?#]|$)|%[A-Za-z_]\w{2,}%(?:\\[^:,;\"]*)?|(?<=://)[A-Z][A-Z_-]*[A-Z](?=[:/]|$)"
 )
 _ROUND = re.compile(r"(?<=[/@:.=?&])\([^\W\d_][\w.-]{2,40}(?:[ ][\w.-]{1,40}){0,5}\)(?=[/.:@?&#]|$)")  # in an address
-# The host of an address, or of a text that is one without its scheme; and words of it in capitals: names that no host
-# has (RFC 1123), or what belongs there.
+# The host of an address, with or without a scheme, and words in capitals in it: names that no host has (RFC 1123), or
+# what belongs there.
 _HOST = re.compile(
     r"://(?:[^/\s@]*@)?([\w.-]+)|^([\w-]+(?:\.[\w-]+)*\.(?:com|net|org|io|dev|app|cloud|ai|co))(?=[:/]|$)"
 )
 _CAPITALS = re.compile(
     r"(?<![A-Za-z0-9])(?:[A-Z][A-Z0-9]{0,30}(?:[_-][A-Z0-9]{1,30}){1,8}|(?!API|MCP|WWW)[A-Z]{3,})(?![A-Za-z0-9])"
 )
-# One whose other bracket is missing: `<API_KEY`, `api_key}`, `{{API_KEY}`. `${` belongs to a reference.
+# A placeholder with one bracket missing: `<API_KEY`, `api_key}`, `{{API_KEY}`. `${` belongs to a reference.
 _DAMAGED_NAME = r"(?:[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|(?:your|my)[-_ ][\w -]{2,40}|[a-z]{2,}(?:[-_][a-z]{2,}){1,4})"
 _DAMAGED_WORD = r"[A-Za-z][\w-]{1,40}(?=[/?&#]|$)"  # behind an opening bracket
 _DAMAGED = {
@@ -103,7 +103,7 @@ REQUIRED = re.compile(r"(?i)(?<![a-z])(?<!not )(?:required|mandatory)(?![a-z])")
 _NOUN = re.compile(r"(?:[A-Z]+_)*(?:TOKEN|KEY|SECRET|PASSWORD)")  # in place of a secret
 # Words that end in what they stand for, such as `cloud-token`, `a-long-random-secret-key`, `org_url`.
 _WORDS = re.compile(r"(?i)(?:[a-z]+[-_ ]){1,6}(token|key|secret|password|passwd|url|id|email|user(?:name)?)")
-# Words that say what belongs in place of them; `admin` or `Done` may be meant as they are.
+# Words that only say what belongs there; `admin` or `Done` may be meant as they are.
 _UNKNOWN = re.compile(
     r"(?i)(?:[a-z]+[-_ ])*(?:token|key|secret|pass(?:word|wd)?|ur[li]|id|e?mail|user(?:name)?|host(?:name)?|name|domain"
     r"|endpoint|address|project|account|region|database|path|port|org(?:anization)?|workspace|team|tenant|subdomain|slug|uuid"
@@ -174,11 +174,11 @@ class UnclearSourceError(UsageError):
 
 
 class TemplateError(UnclearSourceError):
-    """Raised for a text that shows several ways at once, such as every transport of a server. No part of it counts."""
+    """Raised for a text that shows several ways at once, such as every transport of a server. No part may be used."""
 
 
 def refuse_large(length: int) -> None:
-    """Raise UnclearSourceError for more text about servers than anybody reads before a yes."""
+    """Raise UnclearSourceError for more than LARGEST_SNIPPET characters: nobody would read them before a yes."""
     if length > LARGEST_SNIPPET:
         raise UnclearSourceError(f"Its servers have {length:,} characters", "Paste the snippet of one server")
 
@@ -203,7 +203,7 @@ class Variable:
     most: float | None = None
     multiple: bool = False  # several values in one text, separated as in PATH
     shared: bool = False
-    stays: bool = False  # without a value, the empty text of its author stays
+    stays: bool = False  # if the user gives no value, the author's empty text stays
 
     def hint(self) -> str:
         """Return a note for the user about the value's form, "" if there is none."""
@@ -213,7 +213,7 @@ class Variable:
         return ", ".join([*limits, *several])
 
     def checked(self, text: str) -> str:
-        """Return a value as the server gets it. Raises UsageError if it is not of that form."""
+        """Return a value as the server gets it. Raises UsageError for a wrong choice, number or path."""
         parts = [part.strip() for part in re.split(rf"[{os.pathsep}\n]", text)] if self.multiple else [text]
         return os.pathsep.join(self._checked(part) for part in parts if part or not self.multiple)
 
@@ -246,10 +246,9 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One server that was recognized. `kind`: the form it was read from, for people. `left_out`: keys that were
-    ignored.
+    """One recognized server.
 
-    `entry` is in the keys of servers.yaml.
+    `entry`: in the keys of servers.yaml. `kind`: the form it was read from, for people. `left_out`: ignored keys.
     """
 
     name: str
@@ -271,7 +270,7 @@ def with_passed(entry: Entry) -> Entry:
         for word in _options(entry)
         if (pair := _ASSIGNED.fullmatch(word)) and CONNECTION.search(pair[2])
     }
-    if own:  # a container's variable that holds a password: as one of the program's, not on its command line
+    if own:  # a container's variable with a password is passed in the environment, not on the command line
         args = [name if (name := str(word).partition("=")[0]) in own else word for word in entry["args"]]
         entry = {**entry, "args": args, "env": {**(entry.get("env") or {}), **own}}
     names = [name for name in _passed(entry) if name not in (entry.get("env") or {})]
@@ -279,8 +278,9 @@ def with_passed(entry: Entry) -> Entry:
 
 
 def with_home(source: Source, home: Path) -> Source:
-    """Return a source with the home folder in place of `~` and `$HOME`, as a shell would do. Placeholders stay, and so
-    does a home folder that is another one: of a container, of a machine that the program connects to.
+    """Return a source with the home folder in place of `~` and `$HOME`, as a shell would do.
+
+    Placeholders stay, and so do paths in a container or on another machine, where the home folder differs.
     """
     program = program_of(str(source.entry.get("command") or ""))
     taken = {one.keys for one in source.wants}
@@ -303,17 +303,17 @@ SHELLS = frozenset(
     ("sh", "bash", "zsh", "dash", "fish", "ksh", "cmd", "powershell", "pwsh", "eval", "exec", "sudo", "env", "cd")
 )
 PODS = frozenset(("kubectl", "oc"))
-REACHING = frozenset(("ssh", "wsl", *PODS))  # they run words of their arguments elsewhere
+REACHING = frozenset(("ssh", "wsl", *PODS))  # they run a command of their arguments on another system
 _STARTS = ("command", "args", "url")
 
 
 def launch_of(entry: Entry) -> Entry:
-    """Return the facts by which two entries start the same server, in whatever form they were written."""
+    """Return an entry without `type` and empty values. Entries with equal results start the same server."""
     return {key: value for key, value in entry.items() if value and key != "type"}
 
 
 def start_of(entry: Entry) -> Entry:
-    """Return the facts by which two entries start the same server, whatever values they give it."""
+    """Return an entry's command, args and url. Entries with equal results start the same server with any variables."""
     start = launch_of({key: value for key, value in entry.items() if key in _STARTS})
     if program_of(str(entry.get("command") or "")) in ("npx", "bunx"):
         start["args"] = [word for word in entry.get("args") or [] if word not in ("-y", "--yes")]
@@ -326,8 +326,10 @@ def given_names(source: Source) -> set[str]:
 
 
 def with_variants(source: Source, variants: Sequence[Source]) -> Source:
-    """Return a source with what other ways to start the same server ask for. Variables and headers that one of them
-    does without may be left out: `A=... x`, or `B=... x`, or both. One without any, in another form, says nothing.
+    """Return a source that also asks for what other ways to start the same server ask for.
+
+    A variable or header that one of them lacks is optional: A and B for `A=... x` and `B=... x`. A way without any
+    counts only if all have the same form. Raises TemplateError if the ways differ in more than one plain word.
     """
     given: list[set[Keys]] = [
         {(place, str(name)) for place in _PAIRS for name in one.entry.get(place) or {}} for one in variants
@@ -357,8 +359,9 @@ def with_variants(source: Source, variants: Sequence[Source]) -> Source:
 
 
 def _choices(source: Source, offered: Mapping[Keys, tuple[str, ...]]) -> Iterator[Variable]:
-    """Yield the variable for which each way to start a server has a plain word of its own. Raises TemplateError if
-    the ways differ in more.
+    """Yield a variable with choices if the ways to start a server differ in the plain word that it holds.
+
+    Raises TemplateError if the ways differ in more.
     """
     for keys, values in offered.items():
         told = [f"{keys[1]}={value}" for value in values]
@@ -375,7 +378,7 @@ _PAIRS = ("env", "headers")
 
 
 def without_env(entry: Entry) -> Entry:
-    """Return an entry that starts its program by `env NAME=VALUE PROGRAM` with these variables as its own."""
+    """Return an entry for `env NAME=VALUE PROGRAM` that starts PROGRAM and has NAME among its variables."""
     words = [str(entry.get("command") or ""), *map(str, entry.get("args") or [])]
     count = 1 + sum(1 for _ in takewhile(re.compile(r"[A-Za-z_]\w*=").match, words[1:]))
     if words[0] not in ("env", "/usr/bin/env") or not 1 < count < len(words):
@@ -404,7 +407,7 @@ def _passed(entry: Mapping[str, Any]) -> list[str]:
 
 
 def _options(entry: Mapping[str, Any]) -> list[str]:
-    """Return what a container gets as variables: `NAME=VALUE`, or `NAME` for one passed on."""
+    """Return the values of a container's `-e` options: `NAME=VALUE`, or `NAME` for a variable that is passed on."""
     words = [str(entry.get("command") or ""), *map(str, entry.get("args") or [])]
     if PurePosixPath(words[0]).name not in ("docker", "podman") or (image := package_of(words)) not in words:
         return []
@@ -433,14 +436,15 @@ def _replaced(text: str, variable: Variable, value: str) -> str:
 
 
 def _bounded(mark: str) -> re.Pattern[str]:
-    """Return a pattern of a placeholder as a whole word, not of a name before `=` (`token=token`)."""
+    """Return a pattern that matches a placeholder as a whole word, but not as a name before `=` (`token=token`)."""
     before, after = (r"(?<!\w)" if mark[0].isalnum() else ""), (r"(?![\w=])" if mark[-1].isalnum() else "")
     return re.compile(f"{before}{re.escape(mark)}{after}")
 
 
 def own_part(source: Source, variable: Variable, text: str) -> str:
-    """Return a user's value without the text around its placeholder, if the user repeated that: `a.test` of
-    `https://a.test/mcp` for `https://HOST/mcp`.
+    """Return a user's value without the text around its placeholder, if the user typed that, too.
+
+    For `https://HOST/mcp`, `https://a.test/mcp` becomes `a.test`.
     """
     if not variable.placeholder:
         return text
@@ -458,8 +462,9 @@ def own_part(source: Source, variable: Variable, text: str) -> str:
 
 
 def _words_with(words: Sequence[str], at: int, variable: Variable, value: str) -> list[str]:
-    """Return the words of a command line with a value: several values become several words; without a value, its option
-    goes, too.
+    """Return the words of a command line with a variable's value. Several values become several words.
+
+    Without a value, an optional word is removed, together with its option.
     """
     whole = variable.shared and words[at] == variable.placeholder
     is_named = variable.placeholder == "" and words[at].endswith("=")  # `NAME=`, with nothing behind it
@@ -475,9 +480,9 @@ def _words_with(words: Sequence[str], at: int, variable: Variable, value: str) -
 
 
 def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) -> tuple[Variable, ...]:
-    """Return the placeholders of an entry, as authors write them, in the order in which the user is asked for them.
+    """Return a Variable for each placeholder in an entry, in the order in which the user is asked for them.
 
-    `inputs`: values that a snippet asks for by itself, by the text that stands for each of them.
+    `inputs`: text that stands for an input of the snippet (`${input:ID}`) -> the snippet's definition of that input.
     """
     found: list[Variable] = []
     passed = _passed(entry)
@@ -568,8 +573,9 @@ _SAID_DEFAULT = re.compile(r"[A-Za-z].*\((?i:default)s?(?: is|:|=| to)? ?[\"'`]?
 
 
 def _described(place: str, values: Mapping[str, Any], asked: Collection[Any]) -> Iterator[Variable]:
-    """Yield the values of a block that only say what belongs there, as most others of the block do, and those that say
-    what is so without them.
+    """Yield a Variable for each value that only describes what belongs there or, in parentheses, names its default.
+
+    A description counts only if most values of the block are descriptions or placeholders.
     """
     texts = {str(name): value for name, value in values.items() if isinstance(value, str) and name not in asked}
     defaults = {name: found[1] for name, value in texts.items() if (found := _SAID_DEFAULT.fullmatch(value))}
@@ -582,8 +588,9 @@ def _described(place: str, values: Mapping[str, Any], asked: Collection[Any]) ->
 
 
 def _has_to_be_filled(name: str, beside: Any) -> bool:
-    """Return True for an empty variable that its author leaves to the user: a secret by its name, in an entry that has
-    no other sign of what to fill in. Where others hold a placeholder, an empty one is meant to be empty.
+    """Return True if an empty variable is for the user to fill in.
+
+    It is if its name is that of a secret and no value beside it is a placeholder: beside those, empty means empty.
     """
     values = beside.values() if isinstance(beside, Mapping) else ()
     is_secret = re.search("(?i)(?:token|key|secret|pass(?:word|wd|phrase|code)?|pwd|credentials?|pat|auth)$", name)
@@ -593,8 +600,9 @@ def _has_to_be_filled(name: str, beside: Any) -> bool:
 
 
 def _shared(found: Sequence[Variable]) -> list[Variable]:
-    """Return the variables, with one value for a placeholder in brackets that stands in several places without another
-    name: `<REPO>/venv/bin/python <REPO>/server.py`.
+    """Return the variables, with a bracketed placeholder that occurs several times as one shared value.
+
+    It must have no other name, as in `<REPO>/venv/bin/python <REPO>/server.py`.
     """
     own = [one for one in found if one.name in (one.placeholder, "command", "cwd") and one.keys[0] not in _PAIRS]
     marks = [one.placeholder for one in own if re.fullmatch(r"<[^<>]+>|\{+[^{}]+\}+", one.placeholder)]
@@ -604,7 +612,7 @@ def _shared(found: Sequence[Variable]) -> list[Variable]:
 
 # The password of a connection string: `Host=a;Password=b;`, `host=a password=b`
 CONNECTION = re.compile(r"(?i)(?:^|[;=\s])(?:password|pwd)\s*=\s*([^;\s]+)(?=[;\s]|$)")
-# A folder below a person's home, as an author has it in an example. The last ones are not persons.
+# A folder below a person's home, as an author has it in an example. Shared and the like are not persons.
 _HOME = re.compile(
     r"(?i)(?:(?<=^)|(?<=[=,]))(?:/Users/|/home/|[A-Z]:[/\\]+Users[/\\]+)"
     r"(?!(?:Shared|Public|linuxbrew)(?:[/\\]|$))[^/\\:,<>${%]+(?:[/\\](?:(?! -)[^:,])*)?"
@@ -620,10 +628,10 @@ _MOUNTS = frozenset(("-v", "--volume", "--mount"))
 def with_paths_of_others(
     source: Source, home: Path, *, windows: bool, exists: Callable[[str], bool]
 ) -> tuple[Variable, ...]:
-    """Return the values that a source asks for, and one for each path that is not on this machine.
+    """Return the variables of a source, and one for each path that is not on this machine.
 
-    Such a path is below another person's home, or is one of another operating system. One of this system, or below the
-    user's own home, that is missing may be kept: the server may make it.
+    Such a path is below another person's home, or belongs to another operating system. A missing path of this system,
+    or below the user's own home, is its variable's default: the server may create it.
     """
     entry = source.entry
     words = [str(word) for word in entry.get("args") or []]
@@ -657,7 +665,7 @@ def with_paths_of_others(
     return tuple(sorted((*source.wants, *found), key=lambda one: int(one.keys[1]) if one.keys[0] == "args" else -1))
 
 
-# What a folder has to hold for programs that run the code of the folder in which they are started.
+# Programs that run the code of the current folder -> a file that this folder must contain.
 _PROJECTS = {
     **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), "package.json"),
     **dict.fromkeys(("uv", "poetry", "pdm", "hatch", "rye"), "pyproject.toml"),
@@ -684,8 +692,9 @@ _SPELLED = {"docker-compose.yml": ("docker-compose.yaml", "compose.yaml", "compo
 
 
 def own_folder(entry: Entry) -> tuple[str | None, str]:
-    """Return the folder that a command line names as the one to run in, and the code that it expects in its folder:
-    a file (`dist/index.js`), or what every such folder holds (`package.json`). "" if it brings its code from elsewhere.
+    """Return the folder that a command line says to run in (None: none), and a file that it expects in its folder.
+
+    The file is its code (`dist/index.js`) or its project's file (`package.json`); "" if its code comes from elsewhere.
     """
     words = [str(entry.get("command") or ""), *map(str, entry.get("args") or [])]
     is_mark = words[0].startswith(("<", "{", "["))  # the author's, in place of a program
@@ -725,7 +734,7 @@ def own_folder(entry: Entry) -> tuple[str | None, str]:
 
 
 def with_folder(source: Source, exists: Callable[[str], bool]) -> Source:
-    """Return a source that asks for the folder of its code, unless it names it or the present one holds that code."""
+    """Return a source that asks for the folder of its code, unless it names one or the current folder has the code."""
     entry = source.entry
     folder = str(entry.get("cwd") or "")
     is_asked = any(one.keys == ("cwd",) for one in source.wants)
@@ -743,7 +752,7 @@ def with_folder(source: Source, exists: Callable[[str], bool]) -> Source:
     return replace(source, entry=entry, wants=(*source.wants, Variable("cwd", ("cwd",), "", why, kind="directory")))
 
 
-# Names of values that their owner reads and mends in servers.yaml.
+# Names of values that are not secret: users read and edit them in servers.yaml.
 _NO_SECRET = re.compile(
     r"(?i)(?:ur[li]|endpoint|entrypoint)s?$|(?:^|[_-])(?:id|uid|uuid|guid|arn|ip|addr(?:ess)?)s?$"
     r"|(?:^|[_-])(?:host(?:name)?|port|db|database|name|region|zone|e?mail|user(?:name)?|(?:python|class)?path|dir(?:ectory)?|folder|file"
@@ -753,7 +762,7 @@ _NO_SECRET = re.compile(
     r"|account|base|client|app(?:lication)?|company|customer|table|collection|page|store)s?(?:[_-]?id)?$"
     r"|(?:^|[_-])(?:use|enable|disable|allow|is|has|show|skip|verify|include|exclude|max|min|default)[_-]"
 )
-# Addresses and IDs that give access by themselves, or hold what does.
+# Addresses and IDs that give access by themselves, or contain a credential.
 _GIVES_ACCESS = re.compile(
     r"(?i)(?:^|[_-])(?:session|sess|cookie|ticket|licen[cs]e|key|access|private|signed|shared?|invite|feed|ical"
     r"|(?:web)?hooks?|rpc|proxy|smtp|mqtt|amqp|broker|conn(?:ection)?|dsn|db|database|sql|postgres(?:ql)?|pg|mysql"
@@ -939,7 +948,7 @@ def placeholder_in(text: str) -> str | None:
 
 
 def _example_in(text: str) -> str | None:
-    """Return the word of a text that is the author's example, or None. An address with such a host is one, whole."""
+    """Return the word of a text that is the author's example, or None. With an example host, it is the address."""
     if _EXAMPLE_ELSEWHERE.search(text) and not re.search(r"[<>{}\[\]]", text):
         return text
     if " " not in text and "://" not in text and _IN_A_ROW.search(text) and redacted(text) == text:
