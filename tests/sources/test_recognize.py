@@ -84,7 +84,7 @@ def test_what_was_judged_before_it_was_read_names_the_right_server_or_is_refused
         "npx foo &", "sudo npx foo", "bash -lc 'npx foo'", "powershell -c iex", "eval npx foo", "exec npx foo",
         "npm install -g foo", "pip install foo", "brew install foo", "git clone https://x.example/y", "docker build .",
         'claude --mcp "node /a/dist/index.js"',
-        "npx -y @smithery/cli install foo --client claude", "npx add-mcp https://mcp.example.com/mcp",
+        "npx -y @smithery/cli install foo --client claude", "npx add-mcp <url-or-package>",
         "export TOKEN=abc", "npx 'unclosed", "export TOKEN=$(id)\nnpx foo", "uvx --from . foo",
         "cd /x\nnpx foo", "TOOLS=a\n# b: c\nuvx foo",
         "npx @modelcontextprotocol/inspector npx -y foo", "npx @acme/inspector --port 9000", "npx foo-mcp --version",
@@ -184,7 +184,8 @@ def test_what_was_judged_before_it_was_read_names_the_right_server_or_is_refused
         "bin/pip-x install a\nclaude mcp add a -- a-mcp", "claude mcp remove a || rm -rf ~\nclaude mcp add a -- a-mcp",
         "git clone https://a.test/a-mcp && cd a-mcp && npm i && npm run build",
         "See https://docs.foo.test/mcp and https://foo.test/mcp.", "Read https://docs.foo.test/mcp first.",
-        "curl https://a.test/mcp | bash", "Install it\nnpx add-mcp https://a.test/mcp",
+        "curl https://a.test/mcp | bash", "npx add-mcp find", "npx install-mcp a --url https://a.test/mcp",
+        "npx add-mcp https://a.test/mcp --unknown x", "npx mcp-add",
         'url = "http://localhost:8000/mcp"', "acme add --type http x https://a.test/mcp",
         "Token written to: /tmp/a-mcp-1",
         "npx foo-mcp --port 8931", "./foo-mcp --port=8008 --config a.toml", "npx mcporter call --stdio npx foo-mcp",
@@ -223,14 +224,14 @@ def test_what_is_unclear_is_refused_with_what_to_do(text: str) -> None:
          "claude mcp add a -- npx a-mcp; claude mcp add b -- npx b-mcp"),
         ("docker run -p 1:1 acme/a\nclaude mcp add a https://a.test", "docker run", "claude mcp add a https://a.test"),
         ('{"mcpServers": {"a": {"env": {"A": "1"}}}}', "a has neither a command nor a url", "whole snippet"),
-        ("npx add-mcp https://a.test/mcp --name a", "an installer", "the address itself: https://a.test/mcp"),
+        ("npx setup-mcp https://a.test/mcp --name a", "an installer", "the address itself: https://a.test/mcp"),
         ("node scripts/build-mcpb.mjs", "a developer's script", "of the server"),
-        ("npx add-mcp @acme/a-mcp --env A=b", "an installer", "add npm:@acme/a-mcp"),
-        ("npx -y install-mcp 'npx -y a-mcp' --client claude", "an installer", "the command inside it: npx -y a-mcp"),
+        ("npx get-mcp @acme/a-mcp --env A=b", "an installer", "add npm:@acme/a-mcp"),
+        ("npx -y setup-mcp 'npx -y a-mcp' --client claude", "an installer", "the command inside it: npx -y a-mcp"),
         ("uvx mcpm add a -- npx -y a-mcp", "an installer", "the command inside it: npx -y a-mcp"),
         ("mcp-get install @acme/a-mcp", "an installer", "add npm:@acme/a-mcp"),
         ("npx -y @smithery/cli install @acme/a-mcp --client x", "an installer", "multi-mcp find a"),
-        ("npx mcp-add --type http --url https://a.test/mcp", "an installer", "itself: https://a.test/mcp"),
+        ("npx mcp-install --type http --url https://a.test/mcp", "an installer", "itself: https://a.test/mcp"),
         ("npx @acme/a-mcp setup https://a.test/mcp", "@acme/a-mcp setup starts no server", "https://a.test/mcp"),
         ("npx foo bar baz", "npx foo bar does not look", "multi-mcp add NAME"),
         ("# claude mcp add a -- npx a", "only comments", "without the signs"),
@@ -1664,6 +1665,45 @@ def test_a_shells_own_variable_counts_where_a_line_below_uses_it() -> None:
 
 
 @pytest.mark.requirement("source-recognized")
+@pytest.mark.parametrize(
+    ("line", "name", "entry", "asked"),
+    [
+        ("npx -y add-mcp https://mcp.a.test/mcp -g -n A -y -a <agent>", "A", {"url": "https://mcp.a.test/mcp"}, []),
+        ('npx add-mcp <MCP_URL> --header "Authorization: Bearer ${A}"', "server",
+         {"url": "<MCP_URL>", "headers": {"Authorization": "Bearer ${A}"}}, ["url"]),
+        ("npx add-mcp https://a.test/sse --transport sse", "a", {"url": "https://a.test/sse", "type": "sse"}, []),
+        ("npx -y add-mcp@2 /srv/a --args mcp -n a", "a", {"command": "/srv/a", "args": ["mcp"]}, []),
+        ('npx add-mcp "npx -y @b/a-mcp --c" -a cursor', "a", {"command": "npx", "args": ["-y", "@b/a-mcp", "--c"]}, []),
+        ("npx add-mcp a-mcp --env A_TOKEN=your-token", "a",
+         {"command": "npx", "args": ["-y", "a-mcp"], "env": {"A_TOKEN": "your-token"}}, ["env.A_TOKEN"]),
+        ("npx install-mcp i https://a.test/mcp --client claude --oauth=no", "a", {"url": "https://a.test/mcp"}, []),
+        ("npx -y install-mcp@latest @b/a-mcp --client cursor", "a", {"command": "npx", "args": ["-y", "@b/a-mcp"]}, []),
+        ('mcp-add --name a --type http --url https://b.test/mcp --headers "A=b,C=d" --clients "x,y"', "a",
+         {"url": "https://b.test/mcp", "headers": {"A": "b", "C": "d"}}, []),
+        ('npx mcp-add --command "npx -y a-mcp /tmp" --env A=1,B=2 --scope global', "a",
+         {"command": "npx", "args": ["-y", "a-mcp", "/tmp"], "env": {"A": "1", "B": "2"}}, []),
+        ("claude mcp add a --npm-package @b/c-mcp", "a", {"command": "npx", "args": ["-y", "@b/c-mcp"]}, []),
+        ("claude mcp add a --stdio a-mcp", "a", {"command": "a-mcp"}, []),
+        ("claude mcp add a --unknown npx a-mcp", "a", {"command": "npx", "args": ["a-mcp"]}, []),
+    ],
+)  # fmt: skip
+def test_a_line_of_a_program_that_installs_one_server_names_that_server(
+    line: str, name: str, entry: dict[str, Any], asked: list[str]
+) -> None:
+    (one,) = recognize(line, HOME)
+    assert (one.name, {key: value for key, value in one.entry.items() if value}) == (name, entry)
+    assert [".".join(map(str, want.keys)) for want in one.wants] == asked
+
+
+@pytest.mark.requirement("source-recognized", "source-refused")
+def test_the_value_of_an_unknown_option_is_no_command_and_two_servers_are_two() -> None:
+    with pytest.raises(UnclearSourceError, match="has no option --image, so"):
+        recognize("claude mcp add a --image b/c", HOME)
+    both = recognize("npx add-mcp https://a.test/mcp\nnpx add-mcp https://b.test/mcp -y", HOME)
+    assert [one.entry["url"] for one in both] == ["https://a.test/mcp", "https://b.test/mcp"]
+
+
+@pytest.mark.requirement("source-recognized")
 def test_install_links_of_further_clients_are_read() -> None:
     entry = {"command": "npx", "args": ["-y", "a-mcp"]}
 
@@ -1676,6 +1716,13 @@ def test_install_links_of_further_clients_are_read() -> None:
         f"raycast://mcp/install?{quote(json.dumps({'name': 'a', **entry}))}",
     ):
         assert [(one.name, one.entry) for one in recognize(link, HOME)] == [("a", entry)]
+    for page in ("https://claude.ai/mcp/install?name=a", "https://a.test/i?name=a&x=1"):
+        for config in (encoded(entry), quote(json.dumps(entry))):
+            (one,) = recognize(f"[Add](https://img.test/x) or [here]({page}&config={config})", HOME)
+            assert (one.name, one.entry) == ("a", entry)
+    for address in (f"https://a.test/mcp?config={encoded(entry)}", f"https://a.test/x?config={encoded({'key': 'k'})}"):
+        assert [one.entry for one in recognize(address, HOME)] == [{"url": address}]  # of the server's own settings
+    assert recognize(f"https://a.test/x?config={'%5B' * 20_000}", HOME)[0].kind == "an address"
     with pytest.raises(UnclearSourceError, match="page for people"):
         recognize("https://claude.ai/settings/connectors?url=https://mcp.a.test/mcp", HOME)
 
@@ -1859,6 +1906,12 @@ def test_the_folder_of_a_server_is_asked_for_where_the_author_writes_an_example(
         ("keychain:github-pat", "keychain:github-pat"), ("op://Work/a b/key", None),
         ("https://a.${config.b.c}/d", "${config.b.c}"), ("op://Your-Vault/a/MY_KEY", "op://Your-Vault/a/MY_KEY"),
         ("D:/path/to/x;D:/path/to/y", "D:/path/to/x;D:/path/to/y"),
+        ("https://seu-server.acme.test/mcp", "https://seu-server.acme.test/mcp"), ("Bearer SEU_TOKEN", "SEU_TOKEN"),
+        ("https://tu-proyecto.acme.test", "https://tu-proyecto.acme.test"), ("la-tua-api-key", "la-tua-api-key"),
+        ("tu-api-key-aqui", "tu-api-key-aqui"), ("votre-cle", "votre-cle"), ("dein-api-key", "dein-api-key"),
+        ("IHR_TOKEN", "IHR_TOKEN"), ("ta-cle", "ta-cle"), ("@b/[NEXT-MCP-N]-mcp", "[NEXT-MCP-N]"),
+        ("https://dein-apotheker.test", None), ("https://tu-dortmund.test/api", None), ("https://ton-api.test", None),
+        ("su-exec", None), ("ta-lib", None), ("tu-berlin-api", None), ("ihr-mcp", None), ("/srv/ton-server", None),
     ],
 )  # fmt: skip
 def test_an_example_of_the_author_in_the_middle_of_a_text_is_a_placeholder(text: str, mark: str | None) -> None:

@@ -445,7 +445,7 @@ def _setting(line: str) -> dict[str, str] | None:
 def _is_adder(line: str) -> bool:
     """Return True for a client's own command, such as `claude mcp add ...`."""
     words = _without_package(line.split())
-    return program_of(words[0]) in _ADDERS or _adds(words)
+    return program_of(words[0]) in _ADDERS or _adds(words) or _bare(package_of(words) or words[0]) in _SERVER_INSTALLERS
 
 
 def _added(lines: Sequence[str], home: Path, windows: bool) -> list[Source]:
@@ -497,6 +497,8 @@ def _of_line(line: str, home: Path, *, windows: bool) -> list[Source]:
     if re.fullmatch(r"/[\w-]+", words[0]):
         raise UnclearSourceError(f"{words[0]} is a chat command", "Paste the command that starts the server")
     words = _without_package(words)
+    if (installed := _installed(words, home, windows)) is not None:
+        return installed
     adder = _ADDERS.get(program_of(words[0])) or (_client(f"{words[0]} mcp add") if _adds(words) else None)
     if adder is not None:
         if (found := adder(words[1:], home, windows)) is not None:
@@ -533,6 +535,71 @@ def _without_package(words: Sequence[str]) -> list[str]:
     client = _CLIENT_PACKAGES.get(re.sub(r"(?<=.)@.*", "", package))
     behind = list(words[words.index(package) + 1 :]) if client and package in words else []
     return [client, *behind] if client and behind[:1] == ["mcp"] else list(words)
+
+
+# Programs that write one server into clients' files: neondatabase/add-mcp, supermemoryai/install-mcp and
+# paoloricciuti/mcp-add. Their options in the spelling of `mcp add`; "" for those that choose clients and files.
+_SERVER_INSTALLERS = frozenset(("add-mcp", "install-mcp", "mcp-add"))
+_INSTALLER_OPTIONS = {
+    **dict.fromkeys(("-n", "--name"), "--name"), **dict.fromkeys(("-t", "--transport", "--type"), "--transport"),
+    **dict.fromkeys(("-H", "--header", "--headers"), "--header"), **dict.fromkeys(("-e", "--env"), "--env"),
+    **dict.fromkeys(("-u", "--url"), "--url"), "--command": "--command", "--args": "--args",
+    "--client-id": "--client-id", "--client-secret": "--client-secret", "--project": "--project",
+    **dict.fromkeys(("-a", "--agent", "--client", "--clients", "-C", "-s", "--scope", "--oauth"), ""),
+}  # fmt: skip
+_INSTALLER_FLAGS = frozenset(("-g", "--global", "-y", "--yes", "--all", "--gitignore", "--local"))
+_INSTALLER_VERBS = frozenset(("find", "search", "list", "list-agents", "detect", "sync", "unify", "remove", "update"))
+
+
+def _installed(words: Sequence[str], home: Path, windows: bool) -> list[Source] | None:
+    """Return the server that `npx add-mcp TARGET [options]` and the like write into clients' files.
+
+    None for another program, and for a line of these that does not name one server.
+    """
+    package = package_of(list(words)) or words[0]
+    installer = _bare(package)
+    if installer not in _SERVER_INSTALLERS or package not in words:
+        return None
+    left = list(words[words.index(package) + 1 :])
+    targets: list[str] = []
+    given: dict[str, list[str]] = {}
+    while left:
+        word = left.pop(0)
+        name, equals, value = word.partition("=")
+        if not word.startswith("-"):
+            targets.append(word)
+        elif name in _INSTALLER_OPTIONS and (equals or left):
+            given.setdefault(_INSTALLER_OPTIONS[name], []).append(value if equals else left.pop(0))
+        elif name not in _INSTALLER_FLAGS:
+            return None
+    targets = targets[1:] if targets[1:] and targets[0] in ("i", "install", "add") else targets
+    targets += given.pop("--url", []) + given.pop("--command", [])
+    if len(targets) != 1 or targets[0] in _INSTALLER_VERBS or re.search("(?i)<.*package.*>", targets[0]):
+        return None
+    (target,) = targets
+    args = given.pop("--args", [])
+    if _is_address(target):
+        server, start = {"url": target}, ["--url", target]
+    elif " " in target or target[0] in "/~.<":
+        command = [*_words(target), *args]
+        server, start = {"command": command[0], "args": command[1:]}, ["--", *command]
+    elif _PACKAGE_FORM.fullmatch(target):
+        server, start = {"command": "npx", "args": ["-y", target, *args]}, ["--", "npx", "-y", target, *args]
+    else:
+        return None
+    name = given.pop("--name", [""])[-1] or name_for(server)
+    left_out = ("project",) if given.pop("--project", []) else ()
+    comma = {"--env": r",(?=[A-Za-z_]\w*=)", "--header": r",(?=[\w-]+=)"} if installer == "mcp-add" else {}
+    options = [
+        word
+        for option, values in given.items()
+        for value in values
+        for part in (re.split(comma[option], value) if option in comma else [value])
+        for word in (option, part)
+        if option
+    ]
+    added = _mcp_add(installer, home, windows, ["add", "--name", name, *options, *start]) or []
+    return [replace(one, left_out=(*one.left_out, *left_out)) for one in added]
 
 
 def _logical_lines(text: str) -> list[str]:
@@ -891,6 +958,11 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
         line = [*(_words(command) if is_line else [command]), *_args(given.every("--args"), by_comma)]
         if not command or (line == [command] and "--" in words):
             line = [*filter(None, line), *rest]
+        if len(line) == 1 and (option := given.unknown.get(line[0], "")):
+            if option not in _PACKAGE_OPTIONS or not _PACKAGE_FORM.fullmatch(line[0]):
+                title = f"{kind} has no option {option}, so this line names no command"
+                raise UnclearSourceError(title, f"Paste it as: {kind} {name} -- COMMAND")
+            line = ["npx", "-y", line[0]]
         if len(line) == 1 and " " in line[0] and not _WINDOWS_PROGRAM.fullmatch(line[0]):
             line = _words(line[0])
         elif line and _is_quoted_command(line[0]):
@@ -953,7 +1025,11 @@ _KNOWN_VALUES = {
     ("--include-tools", "--exclude-tools"): r"(?!-).+",
 }  # fmt: skip
 _CLIENT_SECRET = "--client-secret"
-_FLAGS = frozenset(("--force", "--trust", "--verbose", "--disabled", "--enabled"))
+_FLAGS = frozenset((
+    "--force", "--trust", "--verbose", "--disabled", "--enabled", "--stdio", "--http", "--sse", "--remote",
+    "--local", "--global", "--user", "--project", "--yes",
+))  # fmt: skip
+_PACKAGE_OPTIONS = frozenset(("--npm-package", "--npm", "--package"))
 
 
 class _AddOptions:
@@ -966,6 +1042,7 @@ class _AddOptions:
 
     def __init__(self, words: Sequence[str], *, anywhere: bool = True, passes_unknown: bool = False) -> None:
         self.plain: list[str] = []
+        self.unknown: dict[str, str] = {}  # options, by the plain word behind each
         self._given: dict[str, list[str]] = {}
         words = list(words)
         while words:
@@ -1004,6 +1081,8 @@ class _AddOptions:
                 self.plain.append(word)
             elif self.plain and "--" in words[1:] and not words[0].startswith("-"):
                 words.pop(0)  # the value of an unknown option
+            elif words and name.startswith("--") and not equals and name not in _FLAGS and words[0][0:1] != "-":
+                self.unknown[words[0]] = name
 
     def _without_options(self, words: list[str]) -> list[str]:
         """Take the client's options among the first words of the server's command. Return the others.

@@ -66,6 +66,9 @@ _PAGES = re.compile(
     r"https://(?:(?:www\.)?cursor\.com/(?:[A-Za-z-]+/)?install-mcp|(?:insiders\.)?vscode\.dev/redirect(?:/mcp/install)?"
     r"|(?:files\.)?lmstudio\.ai/install-mcp|kiro\.dev/launch/mcp/add|vs-open\.link/(?:[\w-]+/)?mcp-install)\?"
 )
+# A page with a configuration in its address: `https://claude.ai/mcp/install?name=a&config=...`. Some servers have one,
+# too: that of their own settings.
+_CONFIGURED = re.compile(r"https://(?![^\s?]*/(?:mcp|sse)/?\?)[^\s?#]+\?(?:[^\s#]*&)?config=\S+")
 # An install link in Markdown or HTML.
 _LINKS = re.compile(rf"(?:(?:{'|'.join(SCHEMES)}):(?://)?|{_PAGES.pattern})[^\s\"'<>)\]]+", re.IGNORECASE)
 _DEFAULT = re.compile(r"true|false|\d+", re.IGNORECASE)
@@ -262,7 +265,8 @@ def _parts(text: str) -> Iterator[Iterator[str]]:
 
     The forms are install links, fenced blocks, objects, lines between sentences, and code spans.
     """
-    if links := _LINKS.findall(text):
+    configured = (one for one in _URL.findall(text) if not _LINKS.match(one))
+    if links := [*_LINKS.findall(text), *filter(is_link, configured)]:
         yield iter(list(map(html.unescape, links[:PARTS_MOST])))
     lines = text.splitlines()
     fences = [at for at, line in enumerate(lines) if _FENCES.match(line)]
@@ -450,7 +454,15 @@ def _refuse_page(url: str) -> None:
 def is_link(text: str) -> bool:
     """Return True if a text is an install link of a client or of multi-mcp."""
     scheme, mark, _ = text.strip().partition(":")
-    return (bool(mark) and scheme.lower() in SCHEMES) or _PAGES.match(text.strip()) is not None
+    if (bool(mark) and scheme.lower() in SCHEMES) or _PAGES.match(text.strip()) is not None:
+        return True
+    if _CONFIGURED.fullmatch(text.strip()) is None:
+        return False
+    with suppress(UnclearSourceError, ValueError, RecursionError):
+        held = json.loads(_decoded(parse_qs(urlsplit(text.strip()).query)["config"][0]))
+        starts = {key: held.get(key) for key in ("command", "mcpServers", "url")} if isinstance(held, dict) else {}
+        return bool(starts.get("command") or starts.get("mcpServers") or str(starts.get("url")).startswith("http"))
+    return False
 
 
 def text_of_link(what: str) -> str:

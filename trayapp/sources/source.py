@@ -69,7 +69,8 @@ _INSIDE = re.compile(
     r"|<[^\W\d_][^<>]{0,80}>|\b[A-Za-z]{1,12}_\*{3,}"
     r"|\$?\{\{ ?[A-Za-z_][\w-]*(?:[ .][A-Za-z_][\w-]*){0,5} ?\}\}"
     r"|(?<![^\W_])(?<![${])(?<![Dd]river=)#?\{[A-Za-z][\w ./-]{0,60}\}(?!\})|\[\[[A-Za-z][\w -]{1,40}\]\]"
-    r"|\[[A-Za-z]{2,20}(?:[ _-][A-Za-z]{2,20}){1,12}\]|\$?\[[A-Z]{3,20}\]|(?<=[./:=@])\[[a-z]{2,20}\]"
+    r"|\[[A-Za-z]{2,20}(?:[ _-][A-Za-z]{2,20}){1,12}\]|\[[A-Z]{2,20}(?:[ _-][A-Z0-9]{1,20}){1,12}\]"
+    r"|\$?\[[A-Z]{3,20}\]|(?<=[./:=@])\[[a-z]{2,20}\]"
     r"|(?<=/):[a-z][\w-]{0,40}(?=[/?#]|$)"
     r"|\$\{(?:workspace(?:Folder|Root|Dir)?|PWD|(?:[A-Z]+_)?(?:PLUGIN|PROJECT)_(?:ROOT|DIR|DATA)|extensionPath|__dirname)\}"
     r"|(?:(?<![\w./~-])|(?<=://)|(?<=:///))/(?:absolute/)?path/to/[\w./-]+(?<!\.)|(?<=github\.com/)(?:OWNER|ORG|USER|USERNAME)(?=/)"
@@ -120,9 +121,28 @@ _OWN_HOST = (
     r"(?:localhost|127\.|0\.0\.0\.0|\[|host\.docker\.internal|(?:db|postgres|mysql|redis|mongo(?:db)?|neo4j)[:/])"
 )
 _FOLDER = re.compile(r"\$\{(\w+)\}")  # the folder that an editor or a shell has open
+_FOREIGN_NOUN = (  # in Portuguese and Spanish, French, German, Italian
+    r"(?:api[-_](?:key|token)|servidor|chave|clave|senha|contrase[nñ]a|usu[aá]rio|proje[ct]?to|proyecto|dom[ií]nio|empresa"
+    r"|loja|tienda|sit[ei]o|cuenta|conta|inst[aâ]ncia|servi(?:cio|[cç]o)|organiza[cç](?:ion|ao)|correo|email"
+    r"|serveur|cl[eé]f?|mot[-_]de[-_]passe|utilisateur|projet|domaine|jeton|boutique|entreprise|compte|identifiant"
+    r"|schl(?:ue|ü)ssel|pass?wort|benutzer(?:name)?|projekt|firma|konto|instanz"
+    r"|chiave|utente|progetto|azienda|istanza|sito)(?![a-z])"
+)
+_NOUN_ANYWHERE = (
+    r"(?:api|key|token|secret|password|server|host|workspace|project|domain|user(?:name)?|name|app|url|id|org|tenant"
+    r"|instance|client|service|backend|frontend)"
+    r"(?![a-z])"
+)
+# "Your" in these languages, as `your-`: `seu-workspace.acme.com`, `VOTRE_CLE`. Shorter ones belong to names, too.
+_YOUR_ELSEWHERE = (
+    r"(?<![a-z0-9])(?:seu|sua|votre)[-_](?=[a-z]{2})"
+    rf"|(?<![a-z0-9])(?:vos|deine?|ihre?|tu[ao])[-_](?=(?:[a-z]+[-_])?(?:{_FOREIGN_NOUN}|{_NOUN_ANYWHERE}))"
+    rf"|(?<![\w.-])tu[-_](?={_FOREIGN_NOUN}|{_NOUN_ANYWHERE})|(?<![\w.-])(?:su|ton|ta|tes)[-_](?={_FOREIGN_NOUN})"
+)
 # A word that is the author's example: `yourcompany.com`, `oh.YOUR_TOKEN`, `api-xxxxxxxx-xxxx`. YOURLS is a program.
 _EXAMPLE = re.compile(
-    r"(?i)(?:(?<![a-z0-9])|(?<![a-z0-9])0x)your(?!s(?![a-z])|self|ls)(?:[-_.@][a-z0-9]|[a-z0-9])"
+    rf"(?i){_YOUR_ELSEWHERE}|"
+    r"(?:(?<![a-z0-9])|(?<![a-z0-9])0x)your(?!s(?![a-z])|self|ls)(?:[-_.@][a-z0-9]|[a-z0-9])"
     r"|(?<![a-z0-9])(?:x{3,}|y{3,}|z{3,})(?![a-z0-9])|(?<![\d.])(?:192\.0\.2|198\.51\.100|203\.0\.113)\.\d{1,3}(?![\d.])"
     r"|(?<=://)(?:url|host(?:name)?|domain|address|endpoint|connection[-_]string|(?:api|mcp|server)[-_]?(?:url|host|address))(?=[:/?]|$)"
     rf"|(?<![a-z0-9])(?:{_SOMEBODY}:{_SECRET_WORD}@|(?<=://)[\w.-]*:{_SECRET_WORD}@(?!{_OWN_HOST}))"
@@ -140,7 +160,7 @@ _EXAMPLE = re.compile(
 # addresses of mail by RFC 2606.
 _EXAMPLE_ELSEWHERE = re.compile(
     "(?i)(?:你|您)(?:自己)?(?:使用)?的|路径|密钥|填写|可选|あなたの|(?<!\\w)(?:絶対|フル)?パス(?=[/\\\\])|경로|여기에"
-    r"|(?<![\w])(?:tw[oó]j[ae]?)[_-]\w|(?<![a-z0-9])(?:COLE|SEU|SUA|VOTRE|DEINE?|IHRE?)_[A-Z_]+|(?<![a-z0-9])TU_(?:API|TOKEN|CLAVE|USUARIO)"
+    r"|(?<![\w])(?:tw[oó]j[ae]?)[_-]\w|(?<![a-z0-9])(?:COLE|VOTRE|DEINE?|IHRE?)_[A-Z_]+"
     r"|(?<![\w.+-])[\w.+-]+@example\.(?:com|net|org)(?![\w.-])"
     r"|(?<=://)[^/\s:.?#<>{}]*[^\x00-\x7f][^/\s:.?#<>{}]*(?=[:/?#]|$)"  # a word in place of a host
 )
