@@ -311,10 +311,10 @@ def _pair(node: Node | None, name: str) -> Pair | None:
 def _written(text: str, pair: Pair) -> str:
     key, value = pair.key, pair.value
     start = text.rfind("\n", 0, key.start) + 1
-    if text[start : key.start].strip():  # several on a line
+    if text[start : key.start].strip():  # several entries on a line
         start = key.start
     first, *rest = text[start:].splitlines()
-    if value.start < start:  # an alias of something further up
+    if value.start < start:  # an alias of an earlier node
         return first
     if isinstance(value, Mapping) and not value.flow:  # a block ends before the next line that is not deeper
         return "\n".join((first, *takewhile(lambda one: not one.strip() or _indent(one) > _indent(first), rest)))

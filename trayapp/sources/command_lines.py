@@ -88,7 +88,7 @@ _SETTING = re.compile(
 _SETTING_FIRST = re.compile(rf"(?:{_SETTING.pattern})\s*(?:&&|;)\s*(?=\S)", re.IGNORECASE)  # `set A=b && npx x`
 # A whole path, whose folders may have blanks: C:\Program Files\acme\acme.exe
 _WINDOWS_PROGRAM = re.compile(r"[A-Za-z]:[\\/](?:(?!\.(?:exe|cmd|bat)\s).)*\.(?:exe|cmd|bat)", re.IGNORECASE)
-_BUILT = re.compile(r"(?:[\w.-]+/)*(?:bin|release|debug|build|dist)/[\w.-]+")  # a program below the present folder
+_BUILT = re.compile(r"(?:[\w.-]+/)*(?:bin|release|debug|build|dist)/[\w.-]+")  # a program below the current folder
 _CHECKS = re.compile(  # lines beside one that adds a server, which check the result
     r"(?:npx (?:-y )?)?[@\w./~-]+ mcp (?:list|ls|get|remove|log(?:in|out)|auth|test|enable|status|tools)\b[\w -]*"
     r"(?:2> ?/dev/null ?)?(?:\|\| true)?"
@@ -125,8 +125,8 @@ _COMMENT = re.compile(r"""('[^']*'|"(?:[^"\\]|\\.)*")|(?<!\s)\s+#(?:\s.*)?$""")
 _AND = re.compile(r"""('[^']*'|"(?:[^"\\]|\\.)*")|\s&&\s""")
 _SHELL = re.compile(r"[|;&<>`\n]|\$\(|(?<!\S)\([A-Z][a-z]+-[A-Z]")  # the last one is PowerShell's
 _EXPANSION = re.compile(r"\$\{\w+(?:[%#/^,@+]|:[\d+?=])[^}]{0,40}\}?")  # `${NAME%/}`: only a shell can evaluate it
-_FOUND = re.compile(r"\$\((?:which|command -v) ([\w.+-]+)\)")  # the program that this name stands for
-_PLACE = re.compile(r"<[^\W\d_][\w.-]*(?:[ |/][\w.-]+)*>")  # the author's `<REPO>`, `<your token>`, not a redirection
+_FOUND = re.compile(r"\$\((?:which|command -v) ([\w.+-]+)\)")  # the path of a program
+_PLACE = re.compile(r"<[^\W\d_][\w.-]*(?:[ |/][\w.-]+)*>")  # a placeholder (`<REPO>`, `<your token>`), no redirection
 _SPACED = re.compile(r"<[^\W\d_][\w.-]*(?: [\w.,-]+)+>|(?<=\s)\[[^\W\d_][\w.-]*(?: [\w.,-]+)+\](?=\s|$)")
 # `npx ... mcp`, `add [-e KEY=VALUE ...]`, `npx x <command> [flags]`
 _LEFT_OUT = re.compile(
@@ -154,7 +154,7 @@ _PROMPT = re.compile(
 )
 # A line break within a command: after a continuation character, or before an option, with which no command begins.
 _NEXT_LINE = re.compile(r"[\\^`]\r?\n\s*(?:>\s+)?|\r?\n[ \t]{0,80}(?=--[a-z])")
-# Programs that write servers into other programs' files, by the words of their names.
+# Programs that add servers to other programs, recognized by words in their names.
 _INSTALLERS = re.compile(
     r"@?smithery(?:/cli)?(?:@|$)|(?:^|/)(?:(?:install|add|get|setup)-(?:mcps?|skills?)|mcps?-(?:install|add|get|setup)|mcpm|mcpick|skills"
     r"|create-[\w-]+|(?:[\w-]+-)?wizard|[\w-]+-(?:doctor|installer))(?:@|$)|(?:^|/)(?:setup|install)[\w-]*\.(?:py|[cm]?[jt]s|rb)$"
@@ -191,7 +191,7 @@ _CHECKERS = frozenset((
     "pytest", "ruff", "mypy", "black", "isort", "flake8", "pylint", "pyright", "bandit", "pre-commit", "tox", "nox",
     "coverage", "build", "twine", "pip", "venv", "mkdocs", "unittest",
 ))  # fmt: skip
-# A script beside a server's code, for its tests, builds or measurements. In Go a folder is named instead.
+# A script beside a server's code, for its tests, builds or measurements. For Go, see _DEVELOPERS_FOLDER.
 _DEVELOPERS = re.compile(
     r"(?:[\w.-]+/)*(?:scripts?|scratch|examples?)/(?!\S*(?:mcp(?!b)|serve|stdio))\S*\.(?:py|rb|sh|ps1|[cm]?[jt]s)"
     r"|(?:\S*/)?(?:tests?/\S*|bench(?:es|marks?)?/\S*|(?:build|test|release|publish)[-_][\w.-]*)\.(?:py|rb|sh|[cm]?[jt]s)"
@@ -222,7 +222,7 @@ ALL_LINES_MOST = 200  # lines in all, with those that set variables or prepare
 def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
     """Return the servers of a command line. Raises UnclearSourceError."""
     refuse_large(len(text))
-    text = text.replace('`"', '\\"')  # PowerShell's
+    text = text.replace('`"', '\\"')  # PowerShell escapes a quote with a backtick
     joined = _NEXT_LINE.sub(" ", re.sub(r"(?<=\s)\\\s*\Z", "", text))
     lines = _without_output([line.strip() for line in _logical_lines(joined)])
     refuse_long_lines(lines)
@@ -437,7 +437,7 @@ def _setting(line: str) -> dict[str, str] | None:
     """Return {name: value} for the variable that a line sets, with `$` before a shell's own name; None for others."""
     if (found := _SETTING.fullmatch(line)) is None:
         return None
-    is_local = re.match(r"\$(?!env:)", line, re.IGNORECASE) is not None  # of PowerShell alone: no program gets it
+    is_local = re.match(r"\$(?!env:)", line, re.IGNORECASE) is not None  # PowerShell's own: no program gets it
     name = ("$" if is_local else "") + str(found["name"] or found["inside"])
     return {name: found["plain"] or found["quoted"] or found["all"] or ""}
 
@@ -605,14 +605,14 @@ def _installed(words: Sequence[str], home: Path, windows: bool) -> list[Source] 
 def _logical_lines(text: str) -> list[str]:
     """Return the lines; a line that ends inside quotes continues on the next."""
     lines: list[list[str]] = []
-    mark = ""  # of the quotes that are open
+    mark = ""  # the quotation mark that is still open
     for line in text.splitlines():
         if mark:
             lines[-1].append(line)
         else:
             lines.append([line])
         for found in re.findall(r"\\.|['\"]", _FOLDER_QUOTED.sub(r'\1"', line)):
-            letter = found[-1] if found == found[-1] or mark != '"' else ""  # only "..." has escaped letters
+            letter = found[-1] if found == found[-1] or mark != '"' else ""  # \" escapes only inside "..."
             if letter in ("'", '"') and mark in ("", letter):
                 mark = "" if mark else letter
     return ["\n".join(parts) for parts in lines]
@@ -627,7 +627,7 @@ def _with_variables(line: str) -> str:
         if part.startswith("'")
         else own.sub(r"${\1}", _FOUND.sub(r"\1", part.replace("$(pwd)", "${PWD}"))).replace(
             r"\$", "$"
-        )  # `"\${NAME}"` is for the client
+        )  # `"\${NAME}"`: the client replaces it, not the shell
         for part in parts
     )
 
@@ -699,7 +699,7 @@ def _words(line: str) -> list[str]:
         raise UnclearSourceError("This line needs a shell (it has |, ;, &, <, > or $(...))", "Paste one plain command")
     if expansion := _EXPANSION.search(bare):
         raise UnclearSourceError(f"This line needs a shell (it has {expansion[0]})", "Paste it with the value itself")
-    line = _SPACED.sub(lambda place: place[0].replace(" ", "\0"), line)  # one word
+    line = _SPACED.sub(lambda place: place[0].replace(" ", "\0"), line)  # keep it as one word
     try:
         words = [word.replace("\0", " ") for word in split_command(line, exists=lambda path: False, windows=False)]
     except ValueError as error:
@@ -731,7 +731,7 @@ def _runs(words: Sequence[str], line: str) -> Source:
     if program in _FETCHES:
         raise UnclearSourceError(f"{words[0]} installs or fetches something; it starts no server", "Paste what does")
     package = package_of(words)
-    # `--package=x -- y` as `--package x y`
+    # `--package=x` becomes two words, as in `--package x`.
     plain = [part for word in words for part in (word.split("=", 1) if _NAMES_PACKAGE.match(word) else [word])]
     at = plain.index(package) if package in plain else 0
     behind = [] if not at or program in ("docker", "podman") else plain[at + 1 :]
@@ -776,7 +776,7 @@ def _runs(words: Sequence[str], line: str) -> Source:
         for before, word in pairwise(words)
     )
     bridges = any(word.startswith(("http://", "https://")) for before, word in pairwise(words) if before[0] != "-")
-    if speaks and not bridges and _bare(package_of(words)) not in BRIDGES:  # a bridge takes an address
+    if speaks and not bridges and _bare(package_of(words)) not in BRIDGES:  # a bridge connects to an HTTP server
         raise UnclearSourceError("This server speaks HTTP, not stdio", "Start it, and add its address instead")
     serves = any(re.match(r"--(?:stdio|(?:sse-)?port)(?:=|$)", word) for word in words)
     if serves and not bridges and {_bare(package), program} & BRIDGES and not any("http" in word for word in words):
@@ -857,7 +857,7 @@ def _refuse_installer(words: Sequence[str]) -> None:
     if at is None:
         return
     behind = list(words[at + 1 :])
-    if "--" in behind:  # a command follows
+    if "--" in behind:  # the server's command follows: make it one word
         behind = [*behind[: behind.index("--")], " ".join(behind[behind.index("--") + 1 :])]
     plain = [
         word
@@ -933,7 +933,7 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
         env = dict(
             word.split("=", 1) for pair in env.items() for word in re.split(r",(?=[A-Za-z_]\w*=)", "=".join(pair))
         )
-    own = list(filter(str.isidentifier, given.every(*_ENV)))  # with the shell's own value
+    own = list(filter(str.isidentifier, given.every(*_ENV)))  # `-e NAME`: the value comes from the shell
     env |= dict.fromkeys(own, "")
     entry: Entry
     if name.startswith("<") and _PLACE.fullmatch(url or " ".join(rest)):
@@ -949,12 +949,12 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
         client, port = given.named("--client-id"), given.named("--callback-port")
         entry |= (
             {"client_secret": given.named(_CLIENT_SECRET)} if _CLIENT_SECRET in words else {}
-        )  # "": it is asked for
+        )  # "": the user is asked for it
         entry |= ({"client_id": client} if client else {}) | ({"callback_port": int(port)} if port.isdecimal() else {})
     else:
         command = given.named("--command")
         by_comma = kind in _BY_COMMA or program_of(command) in RUNNERS
-        is_line = _is_quoted_command(command) or re.match(r"[\w.-]+ \S", command)  # otherwise a path may have blanks
+        is_line = _is_quoted_command(command) or re.match(r"[\w.-]+ \S", command)  # else: a path with blanks
         line = [*(_words(command) if is_line else [command]), *_args(given.every("--args"), by_comma)]
         if not command or (line == [command] and "--" in words):
             line = [*filter(None, line), *rest]
@@ -1062,7 +1062,7 @@ class _AddOptions:
                 self._given[name] += taken
                 del words[: len(taken)]
             elif self.plain and {"--command", "--url"} & self._given.keys() and not word.startswith("-"):
-                continue  # the value of an unknown option: an option says what to start
+                continue  # the value of an unknown option: --command or --url already says what to start
             elif len(self.plain) == 1 and words and word in ("stdio", *HTTP):  # `add NAME stdio COMMAND`
                 self._given.setdefault("--transport", []).append(word)
             elif len(self.plain) >= 2 or (len(self.plain) == 1 and not word.startswith("-")):
@@ -1186,7 +1186,7 @@ def _client(kind: str) -> Callable[[Sequence[str], Path, bool], list[Source] | N
         for option, config in pairwise(words):
             if option == "--mcp-config" and config.startswith("{"):
                 return read_document(_json_word(config), kind, home, windows=windows)
-            if option.startswith("--with-") and option.endswith("-extension"):  # of goose: a command, or an address
+            if option.startswith("--with-") and option.endswith("-extension"):  # goose: a command or an address
                 entry = {"url": config}
                 remote = _is_address(config)
                 return (

@@ -232,7 +232,7 @@ def _source(
         raw = {**raw, "env": {**dict.fromkeys(passed, ""), **(raw.get("env") or {})}}
     auth = raw.get("auth") if isinstance(raw, Mapping) else None
     token = [auth[key] for key in auth if _TOKEN_ENV.fullmatch(_spelled(key))] if isinstance(auth, Mapping) else []
-    if token:  # the name of a variable
+    if token:  # the name of the variable that holds the token
         raw = {**{key: value for key, value in raw.items() if key != "auth"}, "bearer_token_env": token[0]}
     if isinstance(raw, Mapping) and isinstance(raw.get("command"), str):
         line = raw["command"]
@@ -579,7 +579,7 @@ def _servers(document: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
         yield str(document.get("name") or ""), document, "vscode"
         return
     meta, spec = document.get("metadata"), document.get("spec")
-    if "mcp" in str(document.get("kind")).lower() and isinstance(meta, Mapping) and _is_server(spec):  # of Kubernetes
+    if "mcp" in str(document.get("kind")).lower() and isinstance(meta, Mapping) and _is_server(spec):  # Kubernetes
         yield str(meta.get("name") or ""), spec, "vscode"
         return
     if isinstance(document.get("name"), str) and _is_server(document.get("config")):

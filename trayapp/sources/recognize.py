@@ -85,7 +85,7 @@ _SENTENCE = re.compile(
     r"|[A-Z][A-Za-z'\u2019-]*(?:[ ,.:;!?(]|$)|(?![A-Za-z_][\w.-]*:\s)[^\"'=]*[^\x00-\x7f][^\"'=]*$|`[^`]*`.*[^`]$"
     r"|(?:or|and|then|for|with|in|if)\b(?!.*=))"
 )
-_KEY = re.compile(r"[\w.\"-]+\s*([=:])")  # of TOML, of YAML
+_KEY = re.compile(r"[\w.\"-]+\s*([=:])")  # a key of TOML or YAML
 _ADDING = re.compile(r"(?<!/)\bmcp add(?:-json)? +\S|(?:mcp|context)_?servers", re.IGNORECASE)
 _CODE = re.compile(r"(?<!`)`(?![~./])([^`\n]{3,2000})`(?!`)")  # a code span in a sentence; not a path
 _WRAPPED_CODE = re.compile(r"(?<!`)`(?![~./])([^`\n]{3,200}\n[ \t]*[^`\n]{1,200})`(?!`)")  # a code span over two lines
@@ -114,7 +114,7 @@ _LABEL = re.compile(
     re.IGNORECASE,
 )
 _WHOLE_QUOTED = re.compile(r"""\A(?:(["'])(?=[^"']*\1\Z)|<)(.*)["'>]\Z""")
-# `Claude Code: claude mcp add ...`, `<https://...>`, `"npx -y pkg"`, `https://... (HTTP)`: one line around what counts.
+# A line around a command or address: `Claude Code: claude mcp add ...`, `<https://...>`, `https://... (HTTP)`.
 _INTRODUCED = re.compile(
     r"(?:[-*]\s+)?(?:[A-Z][\w ()/.-]{1,40}:\s+)?"
     r"(?:\"([^\n\"]+)\"|\u201c([^\n\u201d]+)\u201d|<([^\n<>]+)>|([^\n\"\u201c<>]{3,2000}?))(?: \([\w ]+\))?"
@@ -131,7 +131,7 @@ _PAGE = re.compile(
 )
 _URL = re.compile(r"https?://[^\s<>\"'`)\]]+")
 _NOTE = re.compile(r"(?!.* --)[^\n{}=$|\"]{0,400}")  # a sentence around an address
-_ENDPOINT = re.compile(r"(?i)^https?://(?!docs?\.)(?:mcp\.|.*/(?:mcp|sse)(?:[/?#]|$))")  # in a sentence
+_ENDPOINT = re.compile(r"(?i)^https?://(?!docs?\.)(?:mcp\.|.*/(?:mcp|sse)(?:[/?#]|$))")  # a server's address
 _REGISTRY_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*\.)+[a-z0-9-]+/[\w.-]+(?:@[\w.+-]+)?", re.IGNORECASE)
 _DOCUMENT = re.compile(
     r"""\A\s*(?:\{|\[?\s*"(?:npx|uvx|docker|node|uv|python3?|bunx)"\s*,|(["'])[^"'\n]*\1\s*[:=]|\u201c[^\u201d\n]*\u201d\s*:|[\w.-]+\s*[:=]\s*\{|\[\s*\{"""
@@ -316,7 +316,7 @@ class _ProseLines:
         if not line:
             return False
         listed = line.startswith("-") and (self._before.startswith("-") or self._before.endswith(":"))
-        goes_on = line.endswith("\\") or self._before.endswith("\\")  # of a command
+        goes_on = line.endswith("\\") or self._before.endswith("\\")  # a command over several lines
         key = _KEY.match(line)
         keyed = key is not None and (key[1] == "=" or (indented and self._before != ""))
         prose = not (listed or goes_on or keyed) and (
@@ -333,7 +333,7 @@ class _ProseLines:
 def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:
     fenced = _FENCE.match(text)
     text = (fenced[1] if fenced else text).strip().strip("`").strip().removeprefix("\ufeff")
-    if _ADDED_LINE.search(text):  # of a diff
+    if _ADDED_LINE.search(text):  # a diff
         text = "\n".join(re.sub(r"^[+ ]", "", line) for line in text.splitlines() if line[:1] != "-")
     if not text:
         raise UnclearSourceError("This is empty", "Paste a snippet, a command, a link or an address")
@@ -377,7 +377,7 @@ def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:
             with suppress(UnparsableError):
                 document = jsonc.read(text, "the text")
             if isinstance(listed := document.get("servers"), list) and len(listed) == 1 and isinstance(listed[0], dict):
-                document = listed[0] if is_server_json(listed[0]) else document  # the registry's answer
+                document = listed[0] if is_server_json(listed[0]) else document  # an answer of the registry
             if is_server_json(document):
                 refuse_large(len(text))
                 return read_server_json(document)

@@ -200,7 +200,7 @@ def _package(part: Input) -> Way | None:
     if runner in ("docker", "podman"):
         tagged = not version or ":" in identifier.rpartition("/")[2] or "@" in identifier
         image = identifier if tagged else f"{identifier}:{version}"
-        known = {*_RUN, image}  # some authors write the whole line there
+        known = {*_RUN, image}  # some authors repeat these in runtimeArguments
         own = [word for word in own if word.text not in known]
         variables = {_text(one, "name") for one in env}
         own = [word for at, word in enumerate(own) if word.text not in variables or (at and own[at - 1].text in _ENV)]
@@ -213,7 +213,7 @@ def _package(part: Input) -> Way | None:
         words = [*yes, *_with_package(runner, [word for word in own if word.text not in ("-y", "--yes")], package)]
     elif runner == "dnx":  # asks before it fetches a package
         words = [_Filled("--yes"), *(word for word in own if word.text not in ("-y", "--yes")), _Filled(package)]
-    elif any(word.text == identifier for word in own):  # some authors write the whole line there
+    elif any(word.text == identifier for word in own):  # some authors repeat the package there
         words = [_Filled(package) if word.text == identifier else word for word in own]
     elif (
         runner == "uvx" and (line := _named_by_from(own, identifier, version)) and behind and behind[0].text[:1] != "-"

@@ -116,7 +116,7 @@ _SAMPLE = re.compile(r"(?i)(?<![a-z])(?:example|sample|dummy|fake|placeholder)(?
 # The user, password and host that authors write into addresses of databases.
 _SOMEBODY = r"(?:[a-z]{1,10}[_-]?)?user(?:name)?\d?"
 _SECRET_WORD = r"(?:[a-z]{1,10}[_-]?)?(?:pass(?:word|wd)?|pwd|secret)\d?"
-# A database of one's own machine or network may have such a password.
+# A database on the user's own machine or network may really have such a password.
 _OWN_HOST = (
     r"(?:localhost|127\.|0\.0\.0\.0|\[|host\.docker\.internal|(?:db|postgres|mysql|redis|mongo(?:db)?|neo4j)[:/])"
 )
@@ -280,7 +280,7 @@ class Source:
     more: Mapping[str, str] = field(default_factory=dict)
     tools: tuple[Mapping[str, Any], ...] = ()  # as listed by its author
     more_tools: bool = False  # True if the author's list is incomplete
-    run_first: tuple[str, ...] = ()  # lines before it that install something; nobody runs them but the user
+    run_first: tuple[str, ...] = ()  # lines before the command that install something: only the user runs them
 
 
 def with_passed(entry: Entry) -> Entry:
@@ -550,11 +550,11 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
         if option and word[0] != "-" and CONNECTION.search(word):
             option = None  # `Host=a;Password=b` has no name
         valued = before.startswith("-") and "=" not in before and not _FLAGS.fullmatch(before)
-        valued = valued and not (program in SHELLS and before.endswith("c"))  # code
+        valued = valued and not (program in SHELLS and before.endswith("c"))  # code follows
         plain = (option[1] if option else before if valued else "").lstrip("-")
         plain = plain or ("package" if word == package else "")
         stands = isinstance(word, str) and word.isupper() and len(word) > 3 and before not in ("-e", "--env")
-        stands = stands and _UNKNOWN.fullmatch(word) is not None  # `ORG_NAME` in place of one
+        stands = stands and _UNKNOWN.fullmatch(word) is not None  # `ORG_NAME` in place of a name
         plain = plain or (word if stands else "")
         add(plain, ("args", at), word, partial(_is_secret, plain, word), stands=stands)
     for key in ("command", "url", "cwd", "client_id"):
@@ -656,7 +656,7 @@ def with_paths_of_others(
     entry = source.entry
     words = [str(word) for word in entry.get("args") or []]
     program = program_of(str(entry.get("command") or ""))
-    is_container = program in CONTAINERS or (program in REACHING and program != "wsl")  # its paths are its own
+    is_container = program in CONTAINERS or (program in REACHING and program != "wsl")  # its paths are elsewhere
     places: list[tuple[Keys, str]] = [
         (("args", at), word)
         for at, (before, word) in enumerate(zip(["", *words], words, strict=False))
@@ -678,7 +678,7 @@ def with_paths_of_others(
             kind: ValueKind = "path" if keys != ("command",) else "string"
             why, default = ("not on this machine", path[0]) if path is own else ("a path of another machine", "")
             if keys == ("command",) and program_of(path[0]) in RUNNERS:
-                default = program_of(path[0])  # wherever it is here
+                default = program_of(path[0])  # by its name, wherever it is on this machine
             found.append(Variable(name, keys, path[0], why, kind=kind, default=default))
     if not found:
         return source.wants
@@ -717,7 +717,7 @@ def own_folder(entry: Entry) -> tuple[str | None, str]:
     The file is its code (`dist/index.js`) or its project's file (`package.json`); "" if its code comes from elsewhere.
     """
     words = [str(entry.get("command") or ""), *map(str, entry.get("args") or [])]
-    is_mark = words[0].startswith(("<", "{", "["))  # the author's, in place of a program
+    is_mark = words[0].startswith(("<", "{", "["))  # a placeholder for a program
     if re.search(r"[/\\]", words[0]) and is_relative(words[0]) and not is_mark:
         return None, words[0]
     program, rest = program_of(words[0]), words[1:]
@@ -791,7 +791,7 @@ _GIVES_ACCESS = re.compile(
 _FLAGS = re.compile(r"-y|--yes|-it?|--rm|--stdio|--quiet|-q|--|--(?:allow|deny|no|enable|disable|skip)-[\w-]+")
 
 
-# An option or a placeholder for what leads to a database, with its password.
+# Names of options and placeholders for a database's connection string, which contains its password.
 _CONNECTION_NAME = re.compile(
     r"(?i)(?<![a-z])(?:conn(?:ection)?[-_ ]?str(?:ing)?|dsn"
     r"|(?:database|db|postgres(?:ql)?|mysql|mongo(?:db)?)[-_]ur[li])(?![a-z])"
@@ -801,7 +801,7 @@ _CONNECTION_NAME = re.compile(
 def _names_itself(name: str, text: str) -> bool:
     """Return True for a value that only says what belongs there: `API_KEY: TOKEN`, `ACCESS_TOKEN: cloud-token`."""
     if _FOLDER.fullmatch(text):
-        return False  # a variable
+        return False  # a reference to a variable
     upper = name.upper().replace("-", "_")
     secret = _NOUN.search(upper) is not None
     if secret and (
@@ -893,10 +893,10 @@ def placeholders_in(text: str) -> list[str]:
     whole = text
     while (mark := placeholder_in(text)) is not None and mark not in found:
         if found and (host := re.search(r"://([^/?#\s]+)", mark)):
-            mark = host[1]  # the rest of this address holds the others
+            mark = host[1]  # only the host: the rest of this address may hold other placeholders
         found.append(mark)
         if mark in ("", text) or f"{mark}:/" in text:
-            break  # what follows a path is what a container sees
+            break  # `HOST:CONTAINER`: what follows is a path in a container
         text = _bounded(mark).sub("plain", text)
     return sorted(found, key=whole.find)
 
@@ -910,7 +910,7 @@ def placeholder_in(text: str) -> str | None:
     if text.startswith("op://"):  # a reference of 1Password
         return text if _EXAMPLE.search(text) or "<" in text else None
     if _PLACEHOLDER_PATH.fullmatch(text):
-        # the part that a container sees (`HOST:CONTAINER`) stays, and what a folder has for Nix (`FOLDER#PACKAGE`)
+        # Cut off a path in a container (`HOST:CONTAINER`) and a Nix package (`FOLDER#PACKAGE`): they stay as they are.
         return re.split(r"(?<=..)(?<![;,][A-Za-z]):(?=/)|#", text)[0]
     if given := CONNECTION.search(text):
         word = given[1]
@@ -972,7 +972,7 @@ def _example_in(text: str) -> str | None:
     if _EXAMPLE_ELSEWHERE.search(text) and not re.search(r"[<>{}\[\]]", text):
         return text
     if " " not in text and "://" not in text and _IN_A_ROW.search(text) and redacted(text) == text:
-        return text.partition("=")[2] or text  # not what has the form of a secret: it may be the user's own
+        return text.partition("=")[2] or text  # but not if it has the form of a secret, which may be real
     for word in re.split(r"\s+|(?<==)|;(?=[A-Za-z][\w ]*=)", text):
         scheme, mark, rest = word.partition("://")
         if mark and rest.lower().startswith("my-"):
@@ -997,7 +997,7 @@ def name_for(entry: Mapping[str, Any]) -> str:
     """Return a name for a server that has none, from its package, program or address."""
     url = entry.get("url")
     if isinstance(url, str):
-        with suppress(ValueError):  # an address in no valid form
+        with suppress(ValueError):  # an invalid address
             return name_of_url(url)
         return "server"
     words = [str(entry.get("command") or ""), *(str(arg) for arg in entry.get("args") or [])]
@@ -1140,7 +1140,7 @@ RUNNERS = frozenset((
 ))  # fmt: skip
 
 
-_SWITCH = re.compile(r"--[\w-]+=.*|--(?:silent|yes|quiet|bun)|-[sy]")  # of a package manager, before its verb
+_SWITCH = re.compile(r"--[\w-]+=.*|--(?:silent|yes|quiet|bun)|-[sy]")  # a package manager's, before its verb
 
 
 def program_of(word: str) -> str:

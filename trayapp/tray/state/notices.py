@@ -46,7 +46,7 @@ DELAYS_S: dict[NoticeKind, float] = {
     NoticeKind.PERMISSIONS: 1.0,
     NoticeKind.APPROVAL: 1.0,
     NoticeKind.FAILED: 4.0,  # a server that recovers in this time (after a wake or a restart) is not worth a report
-    NoticeKind.TOOLS: 2.0,  # a refresh of all servers
+    NoticeKind.TOOLS: 2.0,  # groups the changes that a refresh of all servers finds
     NoticeKind.KEYRING: 1.0,  # a dialog to unlock it may be open
     NoticeKind.OFFER: 1.0,
 }

@@ -516,8 +516,8 @@ DECLINE = "Decline"
 OPEN_PAGE = "Open the page"
 MORE_ASKS = "Answer"
 PROJECT = 40  # columns of a folder's path
-# Room for a notification's text, as (line width in half digits, lines), in GNOME Shell and in Plasma. xfce4-notifyd
-# shows six longer lines of a paragraph; dunst and LXQt show more.
+# Room for a notification's text, as (line width in units of half a digit, lines), in GNOME Shell and in Plasma.
+# xfce4-notifyd shows six longer lines of a paragraph; dunst and LXQt show more.
 NOTICE_ROOM = ((90, 6), (60, 9))
 NOTICE_LINE = 38  # columns of a line that most desktops do not wrap
 NOTICE_TITLE = 40  # columns of a title: GNOME Shell and xfce4-notifyd show one line
