@@ -578,6 +578,7 @@ def _installed(words: Sequence[str], home: Path, windows: bool) -> list[Source] 
         return None
     (target,) = targets
     args = given.pop("--args", [])
+    server: Entry
     if _is_address(target):
         server, start = {"url": target}, ["--url", target]
     elif " " in target or target[0] in "/~.<":
