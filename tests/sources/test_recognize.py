@@ -1682,6 +1682,13 @@ def test_a_shells_own_variable_counts_where_a_line_below_uses_it() -> None:
          {"url": "https://b.test/mcp", "headers": {"A": "b", "C": "d"}}, []),
         ('npx mcp-add --command "npx -y a-mcp /tmp" --env A=1,B=2 --scope global', "a",
          {"command": "npx", "args": ["-y", "a-mcp", "/tmp"], "env": {"A": "1", "B": "2"}}, []),
+        ("claude mcp add -t sse a https://b.test/mcp -e X-Key=your-key -e Authorization=b", "a",
+         {"url": "https://b.test/mcp", "type": "sse", "headers": {"X-Key": "your-key", "Authorization": "b"}},
+         ["headers.X-Key"]),
+        ("grok mcp add a -- a-mcp\ngrok mcp doctor a --probe\ngrok inspect", "a", {"command": "a-mcp"}, []),
+        ('{"a": {"command": "a", "env": {"A": "valor", "B_KEYS": "b:AIza...", "C": "valores", "D": "b:c"}}}', "a",
+         {"command": "a", "env": {"A": "valor", "B_KEYS": "b:AIza...", "C": "valores", "D": "b:c"}},
+         ["env.A", "env.B_KEYS"]),
         ("claude mcp add a --npm-package @b/c-mcp", "a", {"command": "npx", "args": ["-y", "@b/c-mcp"]}, []),
         ("claude mcp add a --stdio a-mcp", "a", {"command": "a-mcp"}, []),
         ("claude mcp add a --unknown npx a-mcp", "a", {"command": "npx", "args": ["a-mcp"]}, []),
@@ -1699,6 +1706,8 @@ def test_a_line_of_a_program_that_installs_one_server_names_that_server(
 def test_the_value_of_an_unknown_option_is_no_command_and_two_servers_are_two() -> None:
     with pytest.raises(UnclearSourceError, match="has no option --image, so"):
         recognize("claude mcp add a --image b/c", HOME)
+    (one,) = recognize("claude mcp add --transport http a https://a.test/mcp -e A=b", HOME)
+    assert (one.entry, one.left_out) == ({"url": "https://a.test/mcp"}, ("env",))
     both = recognize("npx add-mcp https://a.test/mcp\nnpx add-mcp https://b.test/mcp -y", HOME)
     assert [one.entry["url"] for one in both] == ["https://a.test/mcp", "https://b.test/mcp"]
 
@@ -1909,6 +1918,7 @@ def test_the_folder_of_a_server_is_asked_for_where_the_author_writes_an_example(
         ("https://seu-server.acme.test/mcp", "https://seu-server.acme.test/mcp"), ("Bearer SEU_TOKEN", "SEU_TOKEN"),
         ("https://tu-proyecto.acme.test", "https://tu-proyecto.acme.test"), ("la-tua-api-key", "la-tua-api-key"),
         ("tu-api-key-aqui", "tu-api-key-aqui"), ("votre-cle", "votre-cle"), ("dein-api-key", "dein-api-key"),
+        ("/полный/путь/к/a.js", "/полный/путь/к/a.js"), ("/полный/a.js", None),
         ("IHR_TOKEN", "IHR_TOKEN"), ("ta-cle", "ta-cle"), ("@b/[NEXT-MCP-N]-mcp", "[NEXT-MCP-N]"),
         ("https://dein-apotheker.test", None), ("https://tu-dortmund.test/api", None), ("https://ton-api.test", None),
         ("su-exec", None), ("ta-lib", None), ("tu-berlin-api", None), ("ihr-mcp", None), ("/srv/ton-server", None),

@@ -90,9 +90,9 @@ _SETTING_FIRST = re.compile(rf"(?:{_SETTING.pattern})\s*(?:&&|;)\s*(?=\S)", re.I
 _WINDOWS_PROGRAM = re.compile(r"[A-Za-z]:[\\/](?:(?!\.(?:exe|cmd|bat)\s).)*\.(?:exe|cmd|bat)", re.IGNORECASE)
 _BUILT = re.compile(r"(?:[\w.-]+/)*(?:bin|release|debug|build|dist)/[\w.-]+")  # a program below the current folder
 _CHECKS = re.compile(  # lines beside one that adds a server, which check the result
-    r"(?:npx (?:-y )?)?[@\w./~-]+ mcp (?:list|ls|get|remove|log(?:in|out)|auth|test|enable|status|tools)\b[\w -]*"
+    r"(?:npx (?:-y )?)?[@\w./~-]+ mcp (?:list|ls|get|show|remove|log(?:in|out)|auth|test|doctor|probe|enable|status|tools)\b[\w -]*"
     r"(?:2> ?/dev/null ?)?(?:\|\| true)?"
-    r"|(?:which|where|command -v) [\w.-]+|\S.* --(?:help|version)|(?:claude|codex|gemini|qwen) (?:doctor|update)"
+    r"|(?:which|where|command -v) [\w.-]+|\S.* --(?:help|version)|(?:claude|codex|gemini|qwen|grok) (?:doctor|inspect|update)"
     r"|/mcp|claude|codex|gemini|qwen|copilot|opencode"
     r"|(?:(?:claude|gemini|qwen|copilot) (?:-p|--print|--prompt)|codex exec) .+"
 )
@@ -934,6 +934,8 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
         env = dict(
             word.split("=", 1) for pair in env.items() for word in re.split(r",(?=[A-Za-z_]\w*=)", "=".join(pair))
         )
+    if url:  # it gets no variables; some write its headers as such
+        headers |= {name: env.pop(name) for name in list(env) if "-" in name or name == "Authorization"}
     own = list(filter(str.isidentifier, given.every(*_ENV)))  # `-e NAME`: the value comes from the shell
     env |= dict.fromkeys(own, "")
     entry: Entry
@@ -983,6 +985,7 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
         tools = [tool for value in given.every(option) for tool in re.split(r"[,\s]+", value) if tool]
         entry |= {key: tools} if tools else {}
     left_out = ("timeout",) if given.named("--timeout") else ()  # its unit differs from client to client
+    left_out += ("env",) if url and env else ()
     empty = [("env", name) for name, value in env.items() if not value and name not in own]
     wants = tuple(replace(one, stays=not one.required and one.keys in empty) for one in wanted(entry))
     return [Source(name or name_for(entry), entry, kind, wants, left_out)]

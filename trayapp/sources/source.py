@@ -40,12 +40,12 @@ _PLACEHOLDER = re.compile(
     | my(?:company|domain|org|organization|instance|site|team|tenant|workspace|store|shop|user(?:name)?|pass(?:word)?
         |database|db|token|secret|key|project|account)
     | [$%@]{0,4}__[A-Z_]{3,40}__[$%@]{0,4}
-    | (?=[\w+/=-]{0,80}(?:\.{3}|\u2026|[*\u2022]{3}|x{4}))[\w+/=.*\u2026\u2022-]{1,200} | (?:[\w-]{0,40}[_-])?x{3}
+    | (?=[\w+/=:-]{0,80}(?:\.{3}|\u2026|[*\u2022]{3}|x{4}))[\w+/=:.*\u2026\u2022-]{1,200} | (?:[\w-]{0,40}[_-])?x{3}
     | change[ _-]?(?:me|it|this) | redacted | placeholder | replace | fix[ _-]?me | tbd
     | (?:fill|set)[ _-]?(?:me|in|me[ _-]?in) | todo | to[ _-]be[ _-][\w -]{2,40}
     | (?:your|my|insert|enter|replace|put|add|paste)[ _-][\w-]+(?:[ ][\w-]+){0,7}[ ]?
     | (?!(?:bearer|basic|token)\ )[\w\ -]{0,60}[ _-]here
-    | (?:[a-z]+[_-])?value\d? | arg\d
+    | (?:[a-z]+[_-])?value\d? | arg\d | valor | valeur | valore
     | (?:db|database|schema|user)[_-]name | [a-z]+(?:\|[a-z]+){2,}
     | true(?:\||/|[ ]or[ ])false | false(?:\||/|[ ]or[ ])true | (?:yes|on)(?:\||/|[ ]or[ ])(?:no|off)
     | (?-i:[A-Z]{2,}(?:[ ][A-Z]{2,})*[ ]OR(?:[ ][A-Z]{2,})+) | (?-i:default)(?:s[ ]to|:|[ ]is)?[ ][^ ]{1,60}
@@ -175,7 +175,7 @@ _PLACEHOLDER_PATH = re.compile(
     r"|(?:[A-Z]:)?[/\\]+(?:(?:absolute|abs|full|complete|actual|real|some|repo|project)[/\\_-]+)?path(?:[/\\_-].*)?"
     r"|(?:(?:absolute|abs|full|complete|actual|real|some|repo|project)[/\\_-]+)?path[/\\].+"
     r"|(?:[A-Z]:)?[/\\]+(?:absolute|another|other|some|directory|location/of|where/(?:you|it|the))[/\\].*"
-    r"|(?:[A-Z]:)?[/\\]+(?:ruta|chemin|caminho|percorso|pfad|ścieżka|sciezka|putanja|шлях|путь|cesta|sökväg|polku)[/\\].*"
+    r"|(?:[A-Z]:)?[/\\]+(?:(?:полный|абсолютный|повний|absoluter?|vollständiger?|pełna)[/\\_-])?(?:ruta|chemin|caminho|percorso|pfad|ścieżka|sciezka|putanja|шлях|путь|cesta|sökväg|polku)[/\\].*"
     r"|(?:[A-Z]:)?[/\\]+(?:votre|mi|tu|su|seu|sua|meu|ihr|dein|mein)[/\\](?:ruta|chemin|caminho|pfad|projet|proyecto|projeto|projekt)\b.*"
     r"|(?:[A-Z]:)?[/\\](?:your\b|tw[oó]ja?[_-]).*|[/\\]?(?-i:(?:[A-Z]+_)+(?:PATH|DIR|FOLDER)|PATH_TO_[A-Z_]+)[/\\].*"
     r"|%[A-Za-z_]\w+%[/\\].*"
