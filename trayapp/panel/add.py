@@ -62,7 +62,7 @@ async def look(host: PanelHost, form: Form) -> ActionResult:
 async def add(host: PanelHost, form: Form) -> ActionResult:
     """Add the server that the page showed, with the values from its form.
 
-    The answer takes the place of its proposal, or of all proposals if they were ways to run the same server.
+    The result replaces the server's proposal on the page, or all proposals if they are ways to run the same server.
     """
     pick, name = int(form.text("pick")[:4]), form.get("name").strip()
     if name in await _server_names(host):  # checked before the server's secrets are stored

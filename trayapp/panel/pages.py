@@ -208,7 +208,7 @@ def render(template: str = "", **context: Any) -> str:
 async def overview(page: Page) -> Context:
     """Show every server's state and everything that needs the user.
 
-    A new page has a screen of servers, and requests the rest once it is painted.
+    A new page has SCREEN servers, and requests the rest once it is painted.
     """
     snapshot = await page.host.ask(control.SNAPSHOT, {})
     waiting = await asks(page.host)

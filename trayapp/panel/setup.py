@@ -95,7 +95,7 @@ async def _connected(host: PanelHost) -> list[str]:
 
 
 async def _run_for_clients(host: PanelHost, name: str, clients: Sequence[str], word: str) -> ActionResult:
-    """Run a verb for each AI tool. One that fails does not stop the others."""
+    """Run a verb for each AI tool. A failure does not stop the others."""
     done: list[str] = []
     failed: list[str] = []
     for client in clients:

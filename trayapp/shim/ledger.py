@@ -75,7 +75,7 @@ PAUSED = "The user paused multi-mcp. Ask them to choose Resume in its tray menu"
 
 
 class Ledger:
-    """The ledger of one session. Ids are kept as their JSON text."""
+    """The handshake, open requests and state of one session. Ids are kept as their JSON text."""
 
     def __init__(self) -> None:
         self.open: dict[bytes, bytes | None] = {}  # open request -> its line if it is a subscription (MCP 2026-07-28)

@@ -224,7 +224,7 @@ class Shim:
             self._load_ledger()
 
     def _passed_on(self, data: bytes) -> bool:
-        """Pass on a long answer that `data` completes, in the parts received. Return False if it is not one.
+        """Pass on a long answer that `data` completes, in the parts received. Return False for other data.
 
         Joining the parts first would cost more than twice as much.
         """
@@ -324,7 +324,7 @@ class Shim:
             self._drop()  # a gateway that is ending still accepts connections: find the next one
 
     def _replayed(self) -> bool:
-        """Replay the session state to a new gateway before anything else. Return False if it ended meanwhile."""
+        """Replay the session state to a new gateway before anything else. Return False if the gateway ended."""
         ledger = self._load_ledger()
         try:
             self._to_gateway(ledger.replay())
@@ -360,8 +360,10 @@ class Shim:
         return True
 
     def _received(self, most: int) -> "bytes | None":
-        """Return the bytes received over the socket; empty if the gateway is gone. If they end with the message that
-        carries pipes, switch to those and return what came before, or None if nothing did.
+        """Return the bytes received over the socket; empty if the gateway is gone.
+
+        If they end with the message that carries pipes, switch to the pipes and return the bytes before that message,
+        or None if there are none.
         """
         from _socket import MSG_CMSG_CLOEXEC
 

@@ -885,7 +885,7 @@ def _address_in(words: Sequence[str]) -> str:
 
 
 def _setup_verb(behind: Sequence[str]) -> str:
-    """Return the word after a package that makes it set something up or print something; "" for a server."""
+    """Return the word after a package with which it sets up or prints something instead of serving; "" for none."""
     if behind[:1] == ["mcp"] and set(behind[1:2]) & _SETUP_VERBS:
         return " ".join(behind[:2])
     for at, word in enumerate(behind):
@@ -897,8 +897,9 @@ def _setup_verb(behind: Sequence[str]) -> str:
 
 
 def _without_terminal(words: Sequence[str]) -> list[str]:
-    """Return `docker run` without -t: a server has no terminal. Raises UnclearSourceError if the container serves in
-    another way.
+    """Return `docker run` without -t: a server has no terminal.
+
+    Raises UnclearSourceError if the container runs in the background, or wants a terminal and a port.
     """
     options = container_options(words) or []
     if any(map(DETACHED.fullmatch, options)):

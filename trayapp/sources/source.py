@@ -188,7 +188,7 @@ _GENERIC = re.compile(
 
 
 class UnclearSourceError(UsageError):
-    """Raised if a text names no server, or not clearly one. Its hint says what to do."""
+    """Raised if a text names no server, or is unclear about it. The hint says what to do."""
 
     code = "unclear_source"
 
@@ -328,12 +328,12 @@ _STARTS = ("command", "args", "url")
 
 
 def launch_of(entry: Entry) -> Entry:
-    """Return an entry without `type` and empty values. Entries with equal results start the same server."""
+    """Return an entry without `type` and empty values. Entries with equal results start the same server alike."""
     return {key: value for key, value in entry.items() if value and key != "type"}
 
 
 def start_of(entry: Entry) -> Entry:
-    """Return an entry's command, args and url. Entries with equal results start the same server with any variables."""
+    """Return an entry's command, args and url. Entries with equal results start the same server."""
     start = launch_of({key: value for key, value in entry.items() if key in _STARTS})
     if program_of(str(entry.get("command") or "")) in ("npx", "bunx"):
         start["args"] = [word for word in entry.get("args") or [] if word not in ("-y", "--yes")]
@@ -968,7 +968,7 @@ def placeholder_in(text: str) -> str | None:
 
 
 def _example_in(text: str) -> str | None:
-    """Return the word of a text that is the author's example, or None. With an example host, it is the address."""
+    """Return the word of a text that is the author's example, the whole address if its host is one, or None."""
     if _EXAMPLE_ELSEWHERE.search(text) and not re.search(r"[<>{}\[\]]", text):
         return text
     if " " not in text and "://" not in text and _IN_A_ROW.search(text) and redacted(text) == text:

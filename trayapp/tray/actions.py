@@ -260,7 +260,7 @@ class Actions:
         return outcomes.diagnostics(self._means.version, self._means.run(["doctor"], VERB_S))
 
     def _written(self, name: Path, text: str, command: str) -> Path:
-        """Write a text to read into the cache folder. The error names `command`, which shows the same in a terminal."""
+        """Write a text for the user into the cache folder. An error names `command`, which prints the same text."""
         file = self._means.paths.cache_dir / name
         try:
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -61,7 +61,7 @@ class TrayPlatform(NoticeDisplay, Protocol):
 class App:
     """One tray. `clock` returns the seconds of a steady clock.
 
-    The class is broad because each event of the system ends here.
+    The class is broad because every event arrives here.
     """
 
     def __init__(

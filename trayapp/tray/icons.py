@@ -60,7 +60,7 @@ def app_icon(size: int) -> Image.Image:
 
 
 def offset(size: int) -> int:
-    """Return the x position of the picture of that size, one of SIZES, in its file."""
+    """Return the x position in pixels of the picture of this size, one of SIZES, in a file of assets/."""
     return sum(SIZES[: SIZES.index(size)])
 
 

@@ -83,9 +83,9 @@ def run_tray(environ: Mapping[str, str], *, autostart: bool, say: Say) -> int:
 
 
 def quit_tray(environ: Mapping[str, str]) -> int | None:
-    """End this user's tray and the gateway that it started. Return its process id (0: unknown); None if no tray runs.
+    """End this user's tray, and the gateway that it started. Return the tray's process id; 0: unknown; None: no tray.
 
-    Raises MultiMcpError if it does not answer, StorageError.
+    Raises MultiMcpError if the tray does not answer, StorageError.
     """
     single = SingleTray(run_dir(dict(absolute_home(environ))))
     holder = single.take()
@@ -219,8 +219,8 @@ def client_of(row: Mapping[str, Any]) -> ClientState:
 class SystemPlatform:
     """The icon and the notifications of this system. Implements app.TrayPlatform.
 
-    `told`: a file that exists once the user was told that nothing shows icons. None = a person started the tray. Then
-    the panel is already running or starting, and the user is told in any case.
+    `told`: a file that exists once the user was told that nothing shows icons. None: the tray was not started at login,
+    so a panel would already be running, and the user is told every time.
     """
 
     def __init__(self, say: Say, told: Path | None = None) -> None:

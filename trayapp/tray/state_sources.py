@@ -30,8 +30,8 @@ class StateSources:
 
     - `clients`: finds the AI tools. It may block.
     - `offer`: finds servers in the AI tools' files that multi-mcp lacks. It may block.
-    - `doubled`: finds servers there that multi-mcp also has. It may block.
-    - `offer_told`: True if a notification already reported such servers.
+    - `doubled`: finds servers in these files that multi-mcp also has. It may block.
+    - `offer_told`: True if a notification already reported servers to import.
     """
 
     def __init__(

@@ -164,11 +164,11 @@ class SessionBus:
     # -- being asked -----------------------------------------------------------------------------------------------
 
     def serve(self, path: str, thing: BusObject) -> None:
-        """Answer calls to that object path."""
+        """Let `thing` answer calls to this object path."""
         self._objects[path] = thing
 
     def withdraw(self, path: str) -> None:
-        """Stop answering calls to that object path."""
+        """Stop answering calls to this object path."""
         self._objects.pop(path, None)
 
     def emit(self, path: str, interface: str, member: str, signature: str | None = None, body: Body = ()) -> None:

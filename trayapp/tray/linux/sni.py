@@ -63,7 +63,7 @@ class StatusNotifierIcon:
     - `on_activate`: the icon was clicked.
     - `on_click`: a menu item was clicked; gets the pystray item.
     - `on_open`: the menu is about to be shown.
-    - `on_watcher`: True if a panel can show the icon, False if not; first called with the present state.
+    - `on_watcher`: gets True if a panel can show the icon, False if not; first called with the current state.
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class ItemLook:
 
     @property
     def status(self) -> str:
-        """Return one of the specification's three values."""
+        """Return the status as the specification names it: Passive, Active, or NeedsAttention."""
         return "Passive" if not self.visible else "NeedsAttention" if self.attention else "Active"
 
 

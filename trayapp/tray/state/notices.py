@@ -85,7 +85,7 @@ class NoticeMemory:
     - `waiting`: cause not yet reported -> the time since which it holds.
     - `tools`: server -> its numbers of all and of stale tools, as last reported.
     - `child`: the process state at the last call.
-    - `crashed_at`: when the last crash was seen.
+    - `crashed_at`: the time of the last crash.
     - `is_down`: True from a crash until the gateway runs again (only then is the crash reported) or is no longer
       wanted. Crashes in a row count as one.
     """

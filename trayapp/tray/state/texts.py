@@ -341,12 +341,12 @@ def removal(number: int) -> str:
 
 
 def only_in(project: str) -> str:
-    """Return a note for a server that only a project defines."""
+    """Return `Only in the project shop`, for a server that only a project defines."""
     return fit(f"Only in the project {base_name(project)}")
 
 
 def wanted(words: str) -> str:
-    """Return an entry that asks for a click."""
+    """Return `! Allow delete_repo of github ...`: an entry that needs the user."""
     return f"! {words} ..."
 
 
@@ -368,7 +368,7 @@ def approve(server: str, codes: Sequence[str] = ()) -> str:
 
 
 def problem_entry(problem: Problem) -> str:
-    """Return an entry about a problem that asks for a click."""
+    """Return `! servers.yaml, line 12: Unknown key comand`."""
     return fit(f"! {problem_words(problem)}")
 
 
@@ -557,7 +557,7 @@ def ask_entry(ask: AskStatus) -> str:
 def ask_rows(ask: AskStatus, longest: int = LINE, who: int = 2 * LINE, *, counted: bool = True) -> list[str]:
     """Return who asks, what the tool may do and according to whom, and the arguments, one per line.
 
-    `longest`: columns of an argument. `who`: of the first line. `counted`: with the number of arguments.
+    `longest`: most columns of an argument's line. `who`: of the first line. `counted`: add the number of arguments.
     """
     where = f" in {_middle(plain(ask.project), PROJECT)}" if ask.project else ""
     rows = [_middle(f"{name(ask.client)}{where}", who)]
@@ -593,7 +593,7 @@ def _middle(text: str, columns: int, length: int = 0) -> str:
 def ask_text(ask: AskStatus) -> list[str]:
     """Return the lines of a notification, with a note if they do not show everything.
 
-    They are cut until every desktop shows them whole: first the arguments, all alike, then the line that says who
+    Lines are cut until every desktop shows them whole: first the arguments, all alike, then the line that says who
     asks. If that is not enough, the last lines are left out.
     """
     named = [] if _subject(ask) in ask_title(ask) else [_middle(_subject(ask), 2 * NOTICE_LINE)]

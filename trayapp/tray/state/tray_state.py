@@ -18,7 +18,7 @@ from trayapp.model.status import AskStatus, KeyringState, ServerStatus, Snapshot
 
 
 class IconKind(StrEnum):
-    """The icon's message (PRODUCT 11)."""
+    """The states that the icon shows (PRODUCT 11)."""
 
     STARTING = "starting"
     HEALTHY = "healthy"
@@ -29,7 +29,7 @@ class IconKind(StrEnum):
 
 
 class Verb(StrEnum):
-    """Everything that a click can ask for. Comments name the target; without one it is always ""."""
+    """Everything that a click can ask for. Comments describe the target; without a comment it is always ""."""
 
     RECONNECT = "reconnect"  # a server; "" = all of them
     REFRESH = "refresh"  # a server; "" = all of them
@@ -108,7 +108,7 @@ class TrayView:
     """Everything that the tray shows. Two states with equal views need no redraw.
 
     - `tooltip`: lines of at most 60 characters, 127 characters in all.
-    - `summary`: a longer version, for a notification.
+    - `summary`: longer than the tooltip, for a notification.
     - `click`: the action of a click on the icon. Where the icon has no menu, a click shows the summary.
     - `buttons`: labels and actions of that notification. Panels without menus offer nothing else.
     """
@@ -157,12 +157,12 @@ class TrayState:
 
     - `snapshot`: the gateway's newest. It counts only in the states running and attached.
     - `error`: why the gateway is not up, in one line.
-    - `hangs`: True if its process exists and does not answer.
+    - `hangs`: True if the gateway's process exists but does not answer.
     - `autostart`: None if start at login is not possible here.
     - `clients`: None until the first look.
     - `approvals`: servers whose changed tool definitions wait for the user.
     - `offered`: servers that can be imported, on a first start.
-    - `offer_told`: True if an earlier tray already reported such servers.
+    - `offer_told`: True if an earlier tray already reported servers to import.
     - `doubled`: servers that connected AI tools still start themselves.
     """
 
@@ -183,7 +183,7 @@ ANSWERS = frozenset({ChildState.RUNNING, ChildState.ATTACHED})
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """The facts behind menu, icon, and notifications. It is broad because it answers each of their questions once.
+    """The facts behind menu, icon, and notifications. It is broad because each fact is computed once, for all of them.
 
     - `live`: the snapshot of a serving gateway; None in every other state.
     - `servers`: sorted by name, so that no server moves in an open menu: GNOME's panel draws such a move wrong. The top

@@ -412,7 +412,7 @@ def _why(server: ServerStatus, key: str) -> list[Entry]:
 def _clients(state: TrayState) -> tuple[Entry, ...]:
     """Return the AI tools that are installed or connected, by title, and the servers that they still start themselves.
 
-    A yes to removing those covers only the servers that were shown.
+    The user's yes to removing these servers covers only those that were shown.
     """
     clients = state.clients
     unique = {client.name: client for client in clients or () if client.found or client.connected}
