@@ -188,7 +188,7 @@ def test_an_inspection_is_a_table_or_json(tmp_path: Path) -> None:
         done = run_cli(tmp_path, "inspect")
         as_json = run_cli(tmp_path, "inspect", "evil", "--json")
     assert (done.returncode, "\x1b" in done.stdout, "orders.conceal" in done.stdout) == (0, False, True)
-    assert done.stdout.endswith("3 tools looked over, 1 finding\n")
+    assert done.stdout.endswith("3 tools checked, 1 finding\n")
     assert json.loads(as_json.stdout) == [row]
 
 

@@ -88,14 +88,14 @@ def test_other_command_lines_start_as_written(line: str, tmp_path: Path) -> None
         ("npx -c demo", "npx with its option -c"),
         ("npx --unheard-of demo", "npx with its option --unheard-of"),
         ("npx --yes true demo", "npx with a value of --yes"),
-        ("npx --cache near demo", "npx with that value of --cache"),
-        ("npx demo@npm:other@1", "npx with that name of a package"),
+        ("npx --cache near demo", "npx with the value near of --cache"),
+        ("npx demo@npm:other@1", "npx with the package name demo@npm:other@1"),
         ("npm exec demo --port 3", "npm with its option --port"),
         ("npm --prefix /p exec demo", "npm with its option --prefix"),
         ("uvx --with-requirements r.txt demo", "uvx with its option --with-requirements"),
         ("pipx run --pip-args=--pre demo", "pipx with its option --pip-args"),
         ("docker run --unheard-of demo", "docker with its option --unheard-of"),
-        ("podman run Demo", "podman with that name of an image"),
+        ("podman run Demo", "podman with the image name Demo"),
     ],
 )
 @pytest.mark.requirement("lock-only")

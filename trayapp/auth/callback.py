@@ -1,4 +1,6 @@
-"""The redirect URI of a sign-in: a listener on a random port of 127.0.0.1 that takes one answer and closes.
+"""The redirect URI of a sign-in: a listener on 127.0.0.1 that takes one answer and closes.
+
+The port is random unless the server's `callback_port` names one.
 
 An answer is valid if its state is ours (RFC 6749 10.12) and its issuer is the expected one (RFC 9207). The
 browser gets a page that says what happened and what to do. The page loads nothing else.

@@ -218,7 +218,7 @@ def inspect_verb(server: str | None, as_json: bool) -> None:
             for row in rows
         ]
         print_table(Table(("TOOL", "SEVERITY", "FINDING", "TEXT"), cells, STYLES, wraps=True))
-    say(f"{count(found['tools'], 'tool')} looked over, {count(len(rows), 'finding')}")
+    say(f"{count(found['tools'], 'tool')} checked, {count(len(rows), 'finding')}")
 
 
 @click.command("trust", epilog=examples("multi-mcp trust .", "multi-mcp trust ~/src/shop --yes"))

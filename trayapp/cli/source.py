@@ -201,9 +201,9 @@ def read_form(text: str) -> tuple[str, Answers]:
 
 
 def proposals(what: str, *, here: bool = True) -> tuple[list[Proposal], bool]:
-    """Return the servers that a text or a file names, all usable, and True if they are ways to run the same server.
+    """Return the servers found in a text or file, and True if they are alternatives for running one server.
 
-    `here`: relative paths refer to the current folder; the panel has none.
+    `here`: accept paths relative to the current folder. False for the panel, which has no current folder.
     """
     machine = Machine()
     what = text_of_link(what)

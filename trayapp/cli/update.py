@@ -102,7 +102,7 @@ def _update(name: str, to: str | None, yes: bool, quiet: bool) -> dict[str, Any]
     if not quiet:
         say_hints(one_line(f"{name} runs {found['to']}; back: multi-mcp update {name} --to {found['from']}"))
         if outcome["error"] is not None:
-            note(one_line(f"It does not work: {outcome['error']['title']}"))
+            note(one_line(f"Version {found['to']} does not work: {outcome['error']['title']}"))
     return found | {"taken": True, "outcome": outcome}
 
 
@@ -112,7 +112,8 @@ def _lines(found: dict[str, Any]) -> Iterator[str]:
         return
     yield one_line(f"{found['server']}: {found['package']} {found['from']} -> {found['to']}")
     if found["error"] is not None:
-        yield one_line(f"It does not work: {found['error']['title']}. It keeps running {found['from']}")
+        told = f"Version {found['to']} does not work: {found['error']['title']}"
+        yield one_line(f"{told}. The server keeps running {found['from']}")
         return
     for word in ("added", "removed"):
         if found[word]:

@@ -1,4 +1,4 @@
-"""The row that is kept of one call, without secrets."""
+"""History rows: one for each call, with secrets redacted."""
 
 from __future__ import annotations
 

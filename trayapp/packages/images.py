@@ -171,6 +171,6 @@ def read_docker(argv: tuple[str, ...]) -> ImageRequest | None:
     if not _IMAGE.fullmatch(rest[0]):
         if re.search("[<{]", rest[0]):  # a variable, or an example that the user has to replace
             return None
-        raise UncertainError("that name of an image")
+        raise UncertainError(f"the image name {rest[0]}")
     passed = tuple(f"{name}={value}" if value else name for name, value in found if name in _PULLED)
     return ImageRequest(argv, len(argv) - len(rest), argv[:start], passed)

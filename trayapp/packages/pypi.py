@@ -184,7 +184,7 @@ def _request(found: list[tuple[str, str]], rest: tuple[str, ...]) -> PypiRequest
         if name in _FOLDERS:
             raise UncertainError("a folder or an address", is_local=True)
         if value.startswith("-") or (name in _PASSED_PATHS and not address):
-            raise UncertainError(f"that value of {name}")
+            raise UncertainError(f"the value {value} of {name}")
     if not rest:
         return None
     chosen = [value for name, value in found if name in _FROM]
@@ -195,7 +195,7 @@ def _request(found: list[tuple[str, str]], rest: tuple[str, ...]) -> PypiRequest
     for text in (asked, *beside):
         if _REQUIREMENT.fullmatch(text) is None:
             is_local = text.startswith((".", "~")) or "/" in text or "\\" in text
-            what = "a folder or an address" if is_local else "that name of a package"
+            what = "a folder or an address" if is_local else f"the package name {text}"
             if not is_local and _MISSING.search(text):
                 return None
             raise UncertainError(what, is_local=is_local)

@@ -919,7 +919,8 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
         plain = [_json_word(word) for word in _AddOptions(words[1:]).plain]
         text = next((word for word in plain if word.lstrip().startswith("{")), "")
         if plain[:1] in ([], [text]) or not text:
-            raise UnclearSourceError(f"{kind}: add-json takes a name and JSON", "Paste the whole line, in its quotes")
+            title = f"{kind.removesuffix(' add')} {words[0]} needs a name and JSON"
+            raise UnclearSourceError(title, "Paste the whole line, including its quotes")
         (one,) = read_document(text, kind, home, windows=windows)
         return [Source(plain[0], one.entry, kind, one.wants, one.left_out)]
     if words[:1] not in (["add"], ["a"]):

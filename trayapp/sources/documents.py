@@ -439,7 +439,8 @@ def without_cmd(entry: dict[str, Any]) -> dict[str, Any]:
     if program_of(str(entry.get("command", ""))) == "cmd" and len(args) > 1 and str(args[0]).lower() == "/c":
         words = str(args[1]).split() if len(args) == 2 else args[1:]
         if operator := _OPERATOR.search(" ".join(map(str, words))):
-            raise UnclearSourceError(f"Its command needs a shell (it has {operator[1]})", "Paste one plain command")
+            title = f"The server's command needs a shell (it contains {operator[1]})"
+            raise UnclearSourceError(title, "Paste one plain command")
         return entry | {"command": words[0], "args": list(words[1:])} if words else entry
     return entry
 

@@ -188,7 +188,7 @@ def _request(
             raise UncertainError(f"the copy that is installed here ({name})", is_local=True)
         relative = name in _PASSED_PATHS and not value.startswith("~/") and not Path(value).is_absolute()
         if relative or value.startswith("-") or (name in _NPX.values and not value):
-            raise UncertainError(f"that value of {name}")
+            raise UncertainError(f"the value {value} of {name}" if value else f"{name} without a value")
     words_of_options = pairwise((*before, *rest[:1]))
     follows = next((flag for flag, word in words_of_options if flag[:1] == "-" and word in ("true", "false")), None)
     if follows is not None:
@@ -203,7 +203,7 @@ def _request(
             raise UncertainError("a folder or an address", is_local=True)
         if _MISSING.search(words):
             return None
-        raise UncertainError("that name of a package")
+        raise UncertainError(f"the package name {words}")
     words, *beside = packages or rest[:1]
     package, wanted = package_of(words) or ("", None)
     kept = _QUIET | _QUIET_VALUES | _PACKAGE

@@ -73,7 +73,8 @@ class Environment(dict[str, str]):
             found = await (find or login_environment)(self)
             if found:
                 self.update(merged(self, found))
-                log.info("Read the PATH of the login shell: %d folders", self.get("PATH", "").count(os.pathsep) + 1)
+                folders = self.get("PATH", "").count(os.pathsep) + 1
+                log.info("Merged the login shell's variables; PATH has %d folders", folders)
         finally:
             self._settled.set()
 

@@ -101,7 +101,7 @@ class UpdateRequests:
         server = self._gateway.services.pool.find(text_of(asked, "server", "the request")).server
         package = self._gateway.services.pool.updates.package(server)
         if package is None:
-            raise UsageError(f"{server.name} runs no package that is locked", "See: multi-mcp outdated")
+            raise UsageError(f"{server.name} runs no locked package", "See: multi-mcp outdated")
         if not package.versions:
             raise UsageError(f"{server.name} was not started yet", f"Start it: multi-mcp reconnect {server.name}")
         return server, package

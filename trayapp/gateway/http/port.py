@@ -90,7 +90,10 @@ class HttpPort:
         self._expected = anyio.Event()  # a client is about to connect, or has connected
 
     def follow(self, settings: HttpSettings) -> None:
-        """Open, move or close the port if the settings have changed."""
+        """Request that `serve` open, move or close the port, if the settings have changed.
+
+        Does not wait: see `settle`.
+        """
         if settings != self._wanted:
             self._wanted = settings
             self._settled.set()  # waiters check again
@@ -267,8 +270,9 @@ class ClientTokens:
 def _known(path: Path, port: int) -> str | None:
     try:
         known = path.read_text(encoding="ascii").strip()
+        # Refuse a token in a link or in another user's file: others could read it.
         if len(known) >= TOKEN_BYTES and is_for(known, port) and not close_to_others([path]):
-            return known  # others could read a token in a linked file, or in another user's
+            return known
     except (OSError, ValueError):
         pass
     return None
