@@ -90,9 +90,10 @@ _SETTING_FIRST = re.compile(rf"(?:{_SETTING.pattern})\s*(?:&&|;)\s*(?=\S)", re.I
 _WINDOWS_PROGRAM = re.compile(r"[A-Za-z]:[\\/](?:(?!\.(?:exe|cmd|bat)\s).)*\.(?:exe|cmd|bat)", re.IGNORECASE)
 _BUILT = re.compile(r"(?:[\w.-]+/)*(?:bin|release|debug|build|dist)/[\w.-]+")  # a program below the current folder
 _CHECKS = re.compile(  # lines beside one that adds a server, which check the result
-    r"(?:npx (?:-y )?)?[@\w./~-]+ mcp (?:list|ls|get|show|remove|log(?:in|out)|auth|test|doctor|probe|enable|status|tools)\b[\w -]*"
-    r"(?:2> ?/dev/null ?)?(?:\|\| true)?"
-    r"|(?:which|where|command -v) [\w.-]+|\S.* --(?:help|version)|(?:claude|codex|gemini|qwen|grok) (?:doctor|inspect|update)"
+    r"(?:npx (?:-y )?)?[@\w./~-]+ mcp (?:list|ls|get|show|remove|log(?:in|out)|auth|test|doctor|probe|enable|status"
+    r"|tools)\b[\w -]*(?:2> ?/dev/null ?)?(?:\|\| true)?"
+    r"|(?:which|where|command -v) [\w.-]+|\S.* --(?:help|version)"
+    r"|(?:claude|codex|gemini|qwen|grok) (?:doctor|inspect|update)"
     r"|/mcp|claude|codex|gemini|qwen|copilot|opencode"
     r"|(?:(?:claude|gemini|qwen|copilot) (?:-p|--print|--prompt)|codex exec) .+"
 )
@@ -986,11 +987,11 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
     for option, key in (("--include-tools", "include_tools"), ("--exclude-tools", "exclude_tools")):
         tools = [tool for value in given.every(option) for tool in re.split(r"[,\s]+", value) if tool]
         entry |= {key: tools} if tools else {}
-    left_out = ("timeout",) if given.named("--timeout") else ()  # its unit differs from client to client
-    left_out += ("env",) if url and env else ()
+    # the unit of a timeout differs from client to client
+    left_out = [key for key, is_given in (("timeout", given.named("--timeout")), ("env", url and env)) if is_given]
     empty = [("env", name) for name, value in env.items() if not value and name not in own]
     wants = tuple(replace(one, stays=not one.required and one.keys in empty) for one in wanted(entry))
-    return [Source(name or name_for(entry), entry, kind, wants, left_out)]
+    return [Source(name or name_for(entry), entry, kind, wants, tuple(left_out))]
 
 
 _PASSES_UNKNOWN = frozenset(("gemini mcp add", "qwen mcp add"))

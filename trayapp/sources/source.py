@@ -45,7 +45,7 @@ _PLACEHOLDER = re.compile(
     | (?:fill|set)[ _-]?(?:me|in|me[ _-]?in) | todo | to[ _-]be[ _-][\w -]{2,40}
     | (?:your|my|insert|enter|replace|put|add|paste)[ _-][\w-]+(?:[ ][\w-]+){0,7}[ ]?
     | (?!(?:bearer|basic|token)\ )[\w\ -]{0,60}[ _-]here
-    | (?:[a-z]+[_-])?value\d? | arg\d | valor | valeur | valore
+    | (?:[a-z]+[_-])?value\d? | arg\d | valor | valeur | valore | (?:\.{3}|\u2026)[\w ].{0,200}
     | (?:db|database|schema|user)[_-]name | [a-z]+(?:\|[a-z]+){2,}
     | true(?:\||/|[ ]or[ ])false | false(?:\||/|[ ]or[ ])true | (?:yes|on)(?:\||/|[ ]or[ ])(?:no|off)
     | (?-i:[A-Z]{2,}(?:[ ][A-Z]{2,})*[ ]OR(?:[ ][A-Z]{2,})+) | (?-i:default)(?:s[ ]to|:|[ ]is)?[ ][^ ]{1,60}
@@ -72,7 +72,7 @@ _INSIDE = re.compile(
     r"|\[[A-Za-z]{2,20}(?:[ _-][A-Za-z]{2,20}){1,12}\]|\[[A-Z]{2,20}(?:[ _-][A-Z0-9]{1,20}){1,12}\]"
     r"|\$?\[[A-Z]{3,20}\]|(?<=[./:=@])\[[a-z]{2,20}\]"
     r"|(?<=/):[a-z][\w-]{0,40}(?=[/?#]|$)"
-    r"|\$\{(?:workspace(?:Folder|Root|Dir)?|PWD|(?:[A-Z]+_)?(?:PLUGIN|PROJECT)_(?:ROOT|DIR|DATA)|extensionPath|__dirname)\}"
+    r"|\$\{(?:workspace(?:Folder|Root|Dir)?|PWD|(?:[A-Z]+_)?(?:PLUGIN|PROJECT)_(?:ROOT|DIR|DATA)|project(?:Root|Dir|Path)|extensionPath|__dirname)\}"
     r"|(?:(?<![\w./~-])|(?<=://)|(?<=:///))/(?:absolute/)?path/to/[\w./-]+(?<!\.)|(?<=github\.com/)(?:OWNER|ORG|USER|USERNAME)(?=/)"
     r"|(?<![\w-])[a-z]{2,6}[_-](?:API_)?(?:KEY|TOKEN|SECRET)(?![\w-])"
     r"|\$\{[a-z]\w*(?:\.[\w-]+)+\}|\$\{[A-Za-z]\w*-[A-Z]\w*\}"  # of Nix or Terraform; no name of a variable
@@ -130,13 +130,15 @@ _FOREIGN_NOUN = (  # in Portuguese and Spanish, French, German, Italian
 )
 _NOUN_ANYWHERE = (
     r"(?:api|key|token|secret|password|server|host|workspace|project|domain|user(?:name)?|name|app|url|id|org|tenant"
-    r"|instance|client|service|backend|frontend)"
+    r"|instance|client|service|backend|frontend|cloud)"
     r"(?![a-z])"
 )
 # "Your" in these languages, as `your-`: `seu-workspace.acme.com`, `VOTRE_CLE`. Shorter ones belong to names, too.
 _YOUR_ELSEWHERE = (
     r"(?<![a-z0-9])(?:seu|sua|votre)[-_](?=[a-z]{2})"
     rf"|(?<![a-z0-9])(?:vos|deine?|ihre?|tu[ao])[-_](?=(?:[a-z]+[-_])?(?:{_FOREIGN_NOUN}|{_NOUN_ANYWHERE}))"
+    r"|(?<![a-z0-9])(?:seu|sua|tu|votre|deine?|tuo)(?:dom[ií]nio|domaine|domain|servidor|serveur|server|projekt|pro(?:j|y)e[ct]?to"
+    r"|empresa|loja|tienda|inst[aâ]ncia|instanz|site|sitio|sito)(?![a-z])"
     rf"|(?<![\w.-])tu[-_](?={_FOREIGN_NOUN}|{_NOUN_ANYWHERE})|(?<![\w.-])(?:su|ton|ta|tes)[-_](?={_FOREIGN_NOUN})"
 )
 # A word that is the author's example: `yourcompany.com`, `oh.YOUR_TOKEN`, `api-xxxxxxxx-xxxx`. YOURLS is a program.
@@ -147,7 +149,7 @@ _EXAMPLE = re.compile(
     r"|(?<=://)(?:url|host(?:name)?|domain|address|endpoint|connection[-_]string|(?:api|mcp|server)[-_]?(?:url|host|address))(?=[:/?]|$)"
     rf"|(?<![a-z0-9])(?:{_SOMEBODY}:{_SECRET_WORD}@|(?<=://)[\w.-]*:{_SECRET_WORD}@(?!{_OWN_HOST}))"
     rf"|(?<![\w.+-])[\w.+-]+@[\w.-]+:{_SECRET_WORD}(?![\w.@/-])"
-    r"|(?<![\w.+-])(?:you|user(?:name)?|some(?:one|body)|(?:john|jane)[._]?doe)@[\w-]+(?:\.[a-z]{2,})+(?![\w.-])"
+    r"|(?<![\w.+-])(?:you|tu|seu|votre|deine?|ihre?|tuo|user(?:name)?|usuario|some(?:one|body)|(?:john|jane)[._]?doe)@[\w-]+(?:\.[a-z]{2,})+(?![\w.-])"
     r"|(?<![\w.+-])[\w.+-]+@(?:my-[\w-]+|project)\.[\w.-]+"
     r"|(?<![\w.+-])[\w.+-]+@(?-i:(?:[A-Z][A-Z0-9]*[_-])*(?:HOST(?:NAME)?|SERVER|IP|ADDRESS|DOMAIN))(?![\w.@-])"
     r"|(?<![\w.@-])[a-z]+-name\.(?:[\w-]+\.)+(?:com|net|org|io|dev|app|cloud|ai)(?=[:/?]|$)"
