@@ -158,10 +158,11 @@ _EXAMPLE = re.compile(
     r"|(?<![\w.@-])(?:my-?(?:company|domain|org|organization|instance|site|team|tenant|workspace|store|shop|server|host)"
     r"|company|domain|subdomain|instance|tenant)\.(?:[\w-]+\.){0,4}(?:com|net|org|io|dev|app|cloud|local)(?=[:/?]|$)"
 )
-# "Your", "path", "key" and "here" in Chinese, Japanese and Korean, "your" and "paste" in four languages, and
+# "Your", "path", "key" and "here" in Chinese, Japanese and Korean, "your" and "paste" in other languages, and
 # addresses of mail by RFC 2606.
 _EXAMPLE_ELSEWHERE = re.compile(
-    "(?i)(?:你|您)(?:自己)?(?:使用)?的|路径|密钥|填写|可选|あなたの|(?<!\\w)(?:絶対|フル)?パス(?=[/\\\\])|경로|여기에"
+    "(?i)(?<!\\w)(?:ваш[аеи]?|твой|твоя|jouw|senin|sizin)[-_]\\w|anahtar[ıi]n[ıi]z(?!\\w)|(?<!\\w)din[-_]api(?!\\w)"
+    "|(?:你|您)(?:自己)?(?:使用)?的|路径|密钥|填写|可选|あなたの|(?<!\\w)(?:絶対|フル)?パス(?=[/\\\\])|경로|여기에"
     r"|(?<![\w])(?:tw[oó]j[ae]?)[_-]\w|(?<![a-z0-9])(?:COLE|VOTRE|DEINE?|IHRE?)_[A-Z_]+"
     r"|(?<![\w.+-])[\w.+-]+@example\.(?:com|net|org)(?![\w.-])"
     r"|(?<=://)[^/\s:.?#<>{}]*[^\x00-\x7f][^/\s:.?#<>{}]*(?=[:/?#]|$)"  # a word in place of a host
