@@ -65,7 +65,7 @@ def test_an_unencrypted_address_is_taken_in_ones_own_network_only_and_with_a_war
     assert (unsafe_url(url, asks=True) is None) is fine
     told = exposure(url)
     assert told is not None
-    assert "in that network can read" in told or not fine
+    assert "in the server's network can read" in told or not fine
     assert exposure(url.replace("http:", "https:")) is None
 
 
@@ -75,7 +75,7 @@ def test_an_unencrypted_address_is_taken_in_ones_own_network_only_and_with_a_war
     [
         (
             "http://mcp.acme.com/mcp",
-            "Give its https:// address. If it is in your own network and you trust that, write it",
+            "Use its https:// address. If the server is in your own network and you trust that network, write it",
         ),
         ("file:///etc/passwd", "Or write it into servers.yaml by hand"),
     ],

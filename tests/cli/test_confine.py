@@ -67,7 +67,7 @@ def test_it_runs_the_server_says_what_it_touched_and_proposes_exactly_what_it_ne
     done = needy.says("confine", "needy", "--try")
     assert done.returncode == 0, done.stderr
     assert "needy: 3 tools, confined by landlock" in done.stdout
-    assert "Its entry: confine: {read: [~/notes/n.txt]}" in done.stdout
+    assert "The server's entry: confine: {read: [~/notes/n.txt]}" in done.stdout
     assert "~/src/shop/made" in done.stdout
     assert "Refused: read ~/.ssh/id (protected: do not allow it only because the server asks)" in done.stdout
     assert written(needy) is None
@@ -96,14 +96,14 @@ def test_what_a_call_was_refused_is_in_the_proposal(person: Person) -> None:
     entry = {"command": [sys.executable, "-I", "-S", str(program)], "cwd": str(person.folder), "confine": True}
     (person.home / "servers.yaml").write_text(json.dumps({"servers": {"late": entry}}))
     try:
-        assert "Its entry: confine: true" in person.says("confine", "late", "--try").stdout
+        assert "The server's entry: confine: true" in person.says("confine", "late", "--try").stdout
         assert "Permission denied" in person.says("call", "late_open").stdout
         assert "to allow it: confine: {sockets: true}" in person.says("status").stdout
         done = person.says("confine", "late", "--try")
     finally:
         person.says("stop")
     assert "Refused in calls: Unix sockets; to allow it: confine: {sockets: true}" in done.stdout
-    assert "Its entry: confine: {sockets: true}" in done.stdout
+    assert "The server's entry: confine: {sockets: true}" in done.stdout
 
 
 @pytest.mark.requirement("confine-real", "confine-refused")
@@ -126,11 +126,11 @@ def test_a_real_server_is_proposed_exactly_the_line_that_it_needs(
     person.servers.write_text(json.dumps({"servers": {name: entry}}))
     try:
         if name != "sqlite":  # the others can list their tools without more
-            assert "Its entry: confine: true\n" in person.says("confine", name, "--try").stdout
+            assert "The server's entry: confine: true\n" in person.says("confine", name, "--try").stdout
         refused = person.says("call", f"{name}/{tool}", *arguments)
         assert says not in refused.stdout
         proposed = person.says("confine", name, "--yes")
-        assert f"Its entry: {line}\n" in proposed.stdout, refused.stdout + proposed.stdout
+        assert f"The server's entry: {line}\n" in proposed.stdout, refused.stdout + proposed.stdout
         called = person.says("call", f"{name}/{tool}", *arguments)
     finally:
         person.says("stop")
@@ -168,5 +168,5 @@ def test_a_server_that_a_shell_starts_is_not_said_to_want_a_terminal(person: Per
     person.servers.write_text(json.dumps({"servers": {"odd": {"command": argv, "cwd": str(person.folder)}}}))
     done = person.says("confine", "odd", "--try")
     person.says("stop")
-    assert "Its entry: confine: true" in done.stdout, done.stdout + done.stderr
+    assert "The server's entry: confine: true" in done.stdout, done.stdout + done.stderr
     assert "tty" not in done.stdout

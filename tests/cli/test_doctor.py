@@ -53,7 +53,7 @@ def test_foreign_words_are_one_line_without_secrets() -> None:
 def test_without_a_gateway_all_else_is_told(home: Path) -> None:
     done = run_cli(home, "doctor")
     assert "note     socket.answers" in done.stdout
-    assert "Nothing to do: AI tools start it." in done.stdout
+    assert "Nothing to do: AI tools start the gateway." in done.stdout
     assert done.stderr == ""
 
 

@@ -59,7 +59,7 @@ def test_of_too_many_names_the_exact_one_comes_first_and_that_some_are_missing_i
         server.page_most = 1
         said = json.loads(person.says("find", "--json", "wiki").stdout)
         told = person.says("find", "wiki").stderr
-    cut = "Only the first 10 names with wiki were read, and all whose last part begins with it"
+    cut = "Only the first 10 names with wiki were read, and all names whose last part begins with wiki"
     assert (said["servers"][0]["name"], said["found"], said["cut"], said["problem"]) == ("zz.acme/wiki", 21, cut, None)
     assert f"{cut}: give more of the name" in told
 

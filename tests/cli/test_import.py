@@ -83,7 +83,7 @@ def test_a_copy_leaves_the_tools_file_as_it_is(person: Person, cursor: Path) -> 
     assert configured(person) == {"gh": "gh", "fs": "fs"}
     assert cursor.read_text() == before
     again = person.says("import", "--yes")
-    assert "gh (there already)" in again.stdout
+    assert "gh (already there)" in again.stdout
     assert configured(person) == {"gh": "gh", "fs": "fs"}
 
 
@@ -279,7 +279,7 @@ def test_of_servers_that_start_alike_the_one_that_is_switched_on_wins_with_its_n
 def test_an_unencrypted_address_that_is_imported_is_told(person: Person) -> None:
     saved(person, ".cursor/mcp.json", {"a": {"url": "http://nas.local/mcp"}, "b": {"url": "http://localhost:1/mcp"}})
     done = person.says("import", "--yes")
-    assert "a: http:// is not encrypted: others in that network can read" in done.stdout
+    assert "a: http:// is not encrypted: others in the server's network can read" in done.stdout
     assert "b: http" not in done.stdout
 
 

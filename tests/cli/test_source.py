@@ -200,12 +200,13 @@ def test_an_address_that_the_user_gives_may_be_unencrypted_and_that_is_said(pers
     for url, is_said in (("http://192.168.1.5:8000/mcp", True), ("http://localhost:8000/mcp", False)):
         done = person.says("add", text, "--as", f"a{is_said}", "--yes", "--json", "--set", f"url={url}")
         assert json.loads(done.stdout)["entry"]["url"] == url
-        assert ("http:// is not encrypted: others in that network can read" in done.stderr) is is_said
+        assert ("http:// is not encrypted: others in the server's network can read" in done.stderr) is is_said
 
 
 @pytest.mark.requirement("source-asked")
 def test_an_address_in_ones_own_network_may_be_unencrypted_and_that_is_said_before_the_yes(person: Person) -> None:
-    told = "http:// is not encrypted: others in that network can read and change what is sent, the credentials, too"
+    who = "others in the server's network"
+    told = f"http:// is not encrypted: {who} can read and change what is sent, including credentials"
     entry = {"url": "http://nas.local:8000/mcp", "headers": {"Authorization": "Bearer <token>"}}
     text = json.dumps({"mcpServers": {"a": entry}})
     assert person.says("add", text).stdout.splitlines()[1:3] == [f"  {told}", "  http://nas.local:8000/mcp"]

@@ -269,7 +269,7 @@ def test_in_a_project_the_way_to_its_servers_is_named(person: Person) -> None:
         assert person.says("list").stderr == ""
         assert "--project" not in person.says("list", "own").stderr
         (person.folder / ".mcp.json").write_text("{}", encoding="utf-8")
-        said = "Without the servers of this project, for those: multi-mcp list --project ~/src/shop\n"
+        said = "The servers of this project are not listed. To list them: multi-mcp list --project ~/src/shop\n"
         assert person.says("list").stderr == said
         for words in (["list", "--json"], ["list", "github"], ["list", "--project", "."]):
             assert person.says(*words).stderr == ""

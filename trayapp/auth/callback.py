@@ -167,7 +167,7 @@ class Callback:
                 "The answer came from a different sign-in service than the one that was asked", "Try again"
             )
         if parameters.get("error") == DENIED:
-            return SignInError("The sign-in was declined", "Try again, and allow it")
+            return SignInError("The sign-in was declined", "Try again, and allow access")
         if "error" in parameters:
             kind = "".join(letter for letter in parameters["error"][:60] if letter.isalnum() or letter in "_-")
             return SignInError(f"The sign-in service refused ({kind or 'no reason given'})", "Try again")

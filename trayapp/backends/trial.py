@@ -31,7 +31,7 @@ class _TrialInbound:
     """An Inbound that ignores notifications and refuses requests."""
 
     async def on_request(self, method: str, params: Params, about: Call | None = None) -> dict[str, Any]:
-        raise RpcError(METHOD_NOT_FOUND, "No user is there to answer")
+        raise RpcError(METHOD_NOT_FOUND, "No user can answer: this is a trial")
 
     def on_notification(self, method: str, params: Params, about: Call | None = None) -> None:
         """Ignore the notification."""
@@ -137,8 +137,8 @@ class PackageUpdates:
         if read_package(argv) is None:
             return not_locked(argv)
         if server.lock:
-            return NotLocked("it was not started yet", "Its first start locks it")
-        return NotLocked("its entry says lock: false", "To hold what its next start takes, remove that")
+            return NotLocked("the server was not started yet", "Its first start locks the package")
+        return NotLocked("the entry says lock: false", "To lock the package at the next start, remove lock: false")
 
     async def newest(self, server: ServerConfig, package: Package) -> str | None:
         """Return the newest version that is old enough to be offered. Raises PackageError, ToolError."""

@@ -88,7 +88,7 @@ def _report_outcome(server: str, outcome: dict[str, Any], as_json: bool) -> int:
     else:
         say(f"{one_line(server)}: {signed_in_words(outcome['auth']) or 'signed in'}")
         if outcome["auth"] and not outcome["auth"]["kept"]:
-            note("No keyring keeps it: the sign-in is lost when the gateway ends. See: multi-mcp doctor")
+            note("No keyring stores the sign-in: it is lost when the gateway ends. See: multi-mcp doctor")
     if error is not None:
         raise as_error(error)
     return ExitCode.OK

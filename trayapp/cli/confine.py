@@ -62,10 +62,10 @@ def _lines(server: str, found: dict[str, Any]) -> Iterator[str]:
     yield from _refusals("Refused in calls", found["refused_in_calls"])
     if found["tools"] is not None:
         if found["refused"]:
-            yield "It can list its tools without the refused accesses"
+            yield "The server can list its tools without the refused accesses"
         if found["confine"] is True and not any(one["access"] == "network" for one in found["refused"]):
-            yield "If its tools need no network: confine: {network: false}"
-        yield f"Its entry: {found['line']}"
+            yield "If the tools need no network, write confine: {network: false}"
+        yield f"The server's entry: {found['line']}"
 
 
 def _refusals(what: str, refused: Sequence[dict[str, Any]]) -> Iterator[str]:

@@ -140,7 +140,7 @@ class Demo:
                 if add(client, number, 1) != str(number + 1):
                     raise DemoFailed(f"The sample server cannot add {number} and 1")
                 times.append((time.perf_counter() - begin) * 1000)
-            report.step("call_warm", f"{WARM_CALLS} more calls, median of one", statistics.median(times))
+            report.step("call_warm", f"Median of {WARM_CALLS} more calls", statistics.median(times))
             self._note_processes()
 
     @contextmanager

@@ -341,7 +341,7 @@ def _row(offer: ImportOffer, machine: Machine) -> tuple[str, str, str]:
     found, name, entry = offer.found, offer.name, offer.found.entry
     starts = redacted(str(entry["url"]) if "url" in entry else shlex.join(words_of(entry)))
     if offer.known:
-        name = f"{offer.known} (there already)" if offer.there else f"{found.name} (same as {offer.known})"
+        name = f"{offer.known} (already there)" if offer.there else f"{found.name} (same as {offer.known})"
     where = f" ({shown_path(found.folder, machine.home)})" if found.folder else ""
     return one_line(name), one_line(found.client.title + where), one_line(starts)
 

@@ -54,7 +54,7 @@ def set_verb(name: str, value: tuple[str, ...], as_json: bool) -> None:
     else:
         say(f"{'Kept' if kept else 'In memory'}: ${{keyring:{one_line(name)}}}")
     if not kept:
-        note("No keyring keeps it: it is lost when the gateway ends.")
+        note("No keyring stores the secret: it is lost when the gateway ends.")
         note("See: multi-mcp doctor")
 
 

@@ -46,7 +46,7 @@ def list_verb(
     else:
         say("No tools" if not (disabled or stale or withheld) else "No such tools")
     folder = current_project() if project is None and server is None and not as_json else None
-    of_folder = [f"Without the servers of this project, for those: {list_command(folder)}"] if folder else []
+    of_folder = [f"The servers of this project are not listed. To list them: {list_command(folder)}"] if folder else []
     note_lacking([*lacking, *of_folder], as_json=as_json)
 
 

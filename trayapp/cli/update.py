@@ -79,7 +79,7 @@ def update_verb(server: str | None, to: str | None, yes: bool, as_json: bool) ->
     rows = [] if server is not None else _outdated(as_json)["rows"]
     names = [server] if server is not None else [row["server"] for row in rows if row["newest"] and not row["pinned"]]
     if not names and not as_json:
-        say("Nothing newer is offered, or a command names its version. See: multi-mcp outdated")
+        say("Nothing to update: no newer version is offered, or the command names a version. See: multi-mcp outdated")
     done = [_update(name, to, yes, as_json) for name in names]
     if as_json:
         print_json({"updates": done})
@@ -108,7 +108,7 @@ def _update(name: str, to: str | None, yes: bool, quiet: bool) -> dict[str, Any]
 
 def _lines(found: dict[str, Any]) -> Iterator[str]:
     if found["to"] is None:
-        yield one_line(f"{found['server']} runs {found['package']} {found['from']}: nothing else is offered")
+        yield one_line(f"{found['server']} runs {found['package']} {found['from']}: nothing to update")
         return
     yield one_line(f"{found['server']}: {found['package']} {found['from']} -> {found['to']}")
     if found["error"] is not None:
@@ -122,9 +122,9 @@ def _lines(found: dict[str, Any]) -> Iterator[str]:
         yield one_line(f"  {tool} changes:")
         yield from (f"    {clean(line)}" for line in lines[:LINES_SHOWN])
     if found.get("kept"):
-        yield "  It ran that release before, and its tools become what they were then"
+        yield "  The server ran this version before: its tools return to their earlier definitions"
     elif not found["added"] and not found["removed"] and not found["changed"]:
-        yield "  Its tools stay as they are"
+        yield "  The server's tools do not change"
 
 
 @click.command("update-check", epilog=examples("multi-mcp update-check"))

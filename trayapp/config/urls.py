@@ -68,8 +68,8 @@ def exposure(url: str) -> str | None:
     is_loopback = host == "localhost" or host.endswith(".localhost") or (address is not None and address.is_loopback)
     if not host or is_loopback or not url.lower().startswith("http:"):
         return None
-    who = "others in that network" if is_inside(url) else "others on its way"
-    return f"http:// is not encrypted: {who} can read and change what is sent, the credentials, too"
+    who = "others in the server's network" if is_inside(url) else "others on the way to the server"
+    return f"http:// is not encrypted: {who} can read and change what is sent, including credentials"
 
 
 def unsafe_url_hint(url: str) -> str:
@@ -77,7 +77,7 @@ def unsafe_url_hint(url: str) -> str:
     by_hand = "write it into servers.yaml by hand: multi-mcp edit"
     if not url.lower().startswith("http://"):
         return f"Or {by_hand}"
-    return f"Give its https:// address. If it is in your own network and you trust that, {by_hand}"
+    return f"Use its https:// address. If the server is in your own network and you trust that network, {by_hand}"
 
 
 _HOSTS_OF_CONTAINERS = frozenset({"host.docker.internal", "gateway.docker.internal", "host.containers.internal"})

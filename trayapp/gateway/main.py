@@ -406,7 +406,7 @@ class GatewayHost:
             return len(self._links) > sum(session.transport == "stdio" for session in self._gateway.sessions)
 
         await await_turn(self._gateway.services, self._is_followed, has_control_connection)
-        log.info("The program was replaced and nothing is in progress: continuing as the new one")
+        log.info("The program was replaced and nothing is in progress. Ending; clients continue with the new gateway")
         self.makes_room = True
         self._gateway.stop_wanted.set()
 

@@ -142,13 +142,13 @@ def _checked(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
             raise _bad(f"{name!r} is encrypted, or packed in another way")
         parts = _plain(name).split("/")
         if name.startswith("/") or name != entry.orig_filename.replace("\\", "/") or "\\" in entry.orig_filename:
-            raise _bad(f"{name!r} is not a path inside it")
+            raise _bad(f"{name!r} is not a path inside the bundle")
         if any(part in ("", "..") or _BAD_PART.fullmatch(part) for part in parts):
-            raise _bad(f"{name!r} is not a path that every system takes")
+            raise _bad(f"{name!r} is not a valid path on every system")
         prefixes = ("/".join(parts[:length]) for length in range(1, len(parts) + 1))
         keys = [normalize("NFC", normalize("NFC", prefix).casefold()) for prefix in prefixes]
         if keys[-1] in seen and not (entry.is_dir() and seen[keys[-1]]):
-            raise _bad(f"{name!r} stands in it twice")
+            raise _bad(f"{name!r} appears twice")
         if any(seen.get(key) is False for key in keys[:-1]):
             raise _bad(f"{name!r} is inside a path that is also a file")
         seen |= dict.fromkeys(keys[:-1], True) | {keys[-1]: entry.is_dir()}

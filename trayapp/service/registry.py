@@ -102,7 +102,9 @@ class ServerRegistry:
             if answer.cut:
                 exact = self._exact(word)
                 answers.append(exact)
-                cuts.append(answer.cut if exact.cut else f"{answer.cut}, and all whose last part begins with it")
+                cuts.append(
+                    answer.cut if exact.cut else f"{answer.cut}, and all names whose last part begins with {word}"
+                )
         found = {entry.name: entry for answer in answers for entry in answer.entries}
         ranked = sorted(found.values(), key=lambda entry: _rank(entry, words))
         oldest = max(
@@ -174,7 +176,7 @@ class ServerRegistry:
             page = read_json(self._address + path + (f"&{urlencode({'cursor': cursor})}" if cursor else ""), LARGEST)
             listed = page.get("servers", 7) if isinstance(page, dict) else 7
             if not isinstance(listed, list | None):
-                raise WebError("Its answer is not a registry's answer")
+                raise WebError("Its answer is not a list of servers")
             rows += listed or []
             metadata = page.get("metadata")
             following = metadata.get("nextCursor") if isinstance(metadata, dict) else None

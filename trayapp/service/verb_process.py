@@ -31,9 +31,9 @@ def run_verb(argv: Sequence[str], environ: Mapping[str, str], timeout_s: float, 
             creationflags=NO_WINDOW,
         )
     except subprocess.TimeoutExpired:
-        raise MultiMcpError(f"It did not end within {timeout_s:g} s", f"Try it on a terminal: {name}") from None
+        raise MultiMcpError(f"{name} did not end within {timeout_s:g} s", f"Try it on a terminal: {name}") from None
     except OSError as error:
-        raise MultiMcpError(f"Cannot start it: {error.strerror}", "Install multi-mcp again") from None
+        raise MultiMcpError(f"Cannot start {name}: {error.strerror}", "Install multi-mcp again") from None
     try:
         answer = json.loads(done.stdout)
     except ValueError:
@@ -44,4 +44,4 @@ def run_verb(argv: Sequence[str], environ: Mapping[str, str], timeout_s: float, 
     failure = answer.get("error") if isinstance(answer, dict) else None
     if isinstance(failure, dict) and failure.get("title"):
         raise MultiMcpError(str(failure["title"]), str(failure.get("hint", "")), str(failure.get("field", "")))
-    raise MultiMcpError(f"It failed (exit code {done.returncode})", f"Try it on a terminal: {name}")
+    raise MultiMcpError(f"{name} failed (exit code {done.returncode})", f"Try it on a terminal: {name}")

@@ -428,7 +428,7 @@ async def test_a_resource_passes_the_gate_as_a_tool_and_plainly(tmp_path: Path) 
         client = await made.ready()
         code, _ = await refused(client, tool="a_read_one")
         assert code == "ask_nobody"
-        assert "no user is there" in (await client.error("resources/read", {"uri": "x://1"}))["message"]
+        assert "no user is available" in (await client.error("resources/read", {"uri": "x://1"}))["message"]
         assert "resources/read" not in made.net["a"].methods()
 
 

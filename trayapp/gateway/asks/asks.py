@@ -393,7 +393,7 @@ def denied_error(server: str, tool: str) -> NotAllowedError:
 
 def unanswered_error(server: str, tool: str, after_s: float) -> NotAllowedError:
     """Return the error of a call that the user did not decide in time."""
-    hint = "Tell the user what you want to do, and call it again when they are there"
+    hint = "Tell the user what you want to do, and call the tool again when the user is available"
     return NotAllowedError(server, tool, f"the user did not answer within {after_s:g} s", hint, "ask_timed_out")
 
 
@@ -403,7 +403,9 @@ def no_user_error(server: str, tool: str) -> NotAllowedError:
         "Ask the user to start multi-mcp's tray or panel, or to run `multi-mcp asks --watch` in a terminal; "
         "then call it again"
     )
-    return NotAllowedError(server, tool, "the user wants to be asked first, and no user is there", hint, "ask_nobody")
+    return NotAllowedError(
+        server, tool, "the user wants to be asked first, and no user is available", hint, "ask_nobody"
+    )
 
 
 def too_many_asks_error(server: str, tool: str) -> NotAllowedError:

@@ -52,12 +52,14 @@ UNSTUCK_S = 1.0  # for a refused question's call to end; if that leaves one sess
 STOPS_WITHIN_S = 30.0  # a server that was told to cancel a call, and has not answered since, may still ask
 
 # Why a question is refused: part of the log line and of the server's error
-_NONE = "no client has a call in progress there"
+_NONE = "no client has a call in progress on this server"
 _OVER = "its call has ended"
-_SEVERAL = "several sessions have calls in progress there, and the server does not say which one it belongs to"
+_SEVERAL = (
+    "several sessions have calls in progress on this server, and the request does not say to which call it belongs"
+)
 _OFF = "the tool of its call was disabled"
 _MOVED = "its call is sent again on a connection of its session's own"
-_GIVEN_UP = "another session just canceled a call there, and the server does not say which one it belongs to"
+_GIVEN_UP = "another session just canceled a call of this server, and the request does not say to which call it belongs"
 
 
 class ServerRequests:

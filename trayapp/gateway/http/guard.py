@@ -26,7 +26,7 @@ Values = Mapping[str, list[str]]  # the values of headers, by lower-case name
 
 HEADERS_MOST = 100  # clients send about ten headers
 HEADER_BYTES = 32 * 1024
-LONG_HEADERS = "Too many headers, or too long ones"
+LONG_HEADERS = "Too many headers, or headers too long"
 UNAUTHORIZED = 401
 
 CHANGING = frozenset({"POST", "DELETE"})

@@ -254,7 +254,7 @@ class ClientTokens:
         for old in ended:
             with suppress(OSError):
                 old.unlink()
-                log.warning("The token in %s is no longer valid: no gateway has its port", old)
+                log.warning("The token in %s is no longer valid: no gateway listens on its port", old)
         path = self._folder / name
         token = _known(path, port) or _made(path, port)
         self._held = hold(path)

@@ -171,7 +171,7 @@ def _no_answer(context: CheckContext) -> CheckResult:
     is_left = context.platform != "win32" and Path(socket_path(context.run)).exists()
     what = "The gateway was killed and is not running" if is_left else "The gateway is not running"
     return CheckResult(
-        code, "note", what, "Nothing to do: AI tools start it. To start it now: multi-mcp start --detach"
+        code, "note", what, "Nothing to do: AI tools start the gateway. To start it now: multi-mcp start --detach"
     )
 
 
