@@ -1253,6 +1253,8 @@ def test_a_server_runs_once_for_each_session_only_if_it_depends_on_its_folder(
          ["python -m venv v", "source v/bin/activate", "pip install 'a>=2'"]),
         ("sudo apt install a\nexport A=1\nclaude mcp add a -- a-mcp", "a-mcp", ["sudo apt install a"]),
         ("npm install a-mcp\nnpx -y a-mcp", "npx -y a-mcp", []),
+        ("npx a-mcp\n\n# or update it\nnpm update -g a-mcp", "npx a-mcp", ["npm update -g a-mcp"]),
+        ("uvx a-mcp@latest\n# or\nuv tool upgrade a-mcp", "uvx a-mcp@latest", ["uv tool upgrade a-mcp"]),
         ("npm ci\nclaude mcp add a https://a.test/mcp", "https://a.test/mcp", ["npm ci"]),
         ("python -m venv v && v/bin/pip install -e .\nnpm test # all pass\nclaude mcp add a -- a-mcp", "a-mcp",
          ["python -m venv v", "v/bin/pip install -e .", "npm test"]),
@@ -2241,3 +2243,9 @@ def test_a_value_takes_the_place_of_its_placeholder(variable: Variable, value: s
 )  # fmt: skip
 def test_a_name_of_the_registry_is_told_from_other_texts(text: str, is_name: bool) -> None:
     assert is_registry_name(text) is is_name
+
+
+@pytest.mark.requirement("source-secrets")
+def test_what_stands_for_a_password_behind_pass_is_hidden() -> None:
+    (one,) = recognize("surreal mcp --user root --pass '<local-pass>' --passive '<mode>'", HOME)
+    assert [(want.name, want.secret) for want in one.wants] == [("pass", True), ("passive", False)]

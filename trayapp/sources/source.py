@@ -867,6 +867,8 @@ def may_be_secret(name: str, mark: str) -> bool:
 def _is_secret(option: str, word: str, mark: str) -> bool:
     """Return True if a value in place of `mark` among the arguments is a secret, by its option or its surroundings."""
     samples = (f"{option or mark}=plain-value", word.replace(mark, "plain-value"))
+    if re.fullmatch("pass|passwd|pwd", option, re.IGNORECASE):
+        return may_be_secret("", mark)
     is_whole = mark in (word, word.partition("=")[2])  # otherwise its own name counts: `--url redis://:<password>@host`
     named = (
         None
