@@ -73,7 +73,7 @@ def run_here(linger: bool, on_ready: Callable[[], None]) -> int:
         on_ready=on_ready,
         is_followed=bool if stays(sys.stdout) else partial(is_followed, time.time()),
     )
-    if code == MAKES_ROOM:  # exec the newly installed program: whoever watches this process id sees no end
+    if code == MAKES_ROOM:  # exec the newly installed program: a watcher of this process id sees no end
         argv = [*own_command(), *sys.argv[1:]]
         os.execve(argv[0], argv, gateway_environment(os.environ))
     return code

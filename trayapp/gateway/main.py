@@ -179,7 +179,7 @@ class GatewayHost:
             await anyio.to_thread.run_sync(self._file.create)
             await anyio.to_thread.run_sync(gateway.services.given_names.load)
             await self._file.reload()
-            self._stop_on_signals(gateway)  # before `listen`: whoever can connect may send a signal at once
+            self._stop_on_signals(gateway)  # before `listen`: a client that can connect may also signal at once
             self._listener = await listen(self._run, self._accept, __version__)
             gateway.start_serving()
             tasks.start_soon(kept_up, self._http_port.serve, anyio.sleep)

@@ -102,8 +102,10 @@ _PREPARES = re.compile(
     r"""(?x) (?:sudo\s+)? (?:
       (?: (?:[\w./\\~-]*[/\\])? (?:(?:python[\d.]*|py)(?:\.exe)?\ -m\ )? pip[\d.]*(?:\.exe)?\ (?:--?[\w-]+\ )*install
         | (?:python[\d.]*|py)\ -m\ venv | (?:npm|pnpm|yarn|bun)\ (?:run\ )?test | pytest | (?:cargo|go|make)\ test
-        | pipx\ (?:install|ensurepath|upgrade) | uv\ (?:sync|venv|lock|add|tool\ (?:install|upgrade)|pip\ install|python\ install)
-        | (?:npm|pnpm|yarn|bun)\ (?:--?[\w-]+\ )*(?:ci|i|install|add|global\ add|update|upgrade|link|(?:run\ )?build(?:[:-][\w:-]+)?)
+        | pipx\ (?:install|ensurepath|upgrade)
+        | uv\ (?:sync|venv|lock|add|tool\ (?:install|upgrade)|pip\ install|python\ install)
+        | (?:npm|pnpm|yarn|bun)\ (?:--?[\w-]+\ )*(?:ci|i|install|add|global\ add|update|upgrade|link
+            |(?:run\ )?build(?:[:-][\w:-]+)?)
         | (?:npx|uvx|bunx)\ (?:-y\ |--yes\ )?playwright\ install | (?:conda|mamba)\ (?:env\ )?(?:create|install)
         | (?:poetry|bundle|pdm|composer|gem|deno|mise|make|choco|scoop|rustup)\ install
         | (?:brew|winget|scoop)\ (?:install|tap|update)
