@@ -59,7 +59,7 @@ FAILURES: dict[Verb, str] = {
     Verb.AUTOSTART_ON: "Start at login not turned on",
     Verb.AUTOSTART_OFF: "Start at login not turned off",
     Verb.SHOW_STATE: "Cannot show the state",
-    Verb.ABOUT: "Cannot show it",
+    Verb.ABOUT: "Cannot show the version",
     Verb.QUIT: "Not quit",
 }
 
