@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from devtools.places import NPM_SERVERS, OLD_PYPI_SERVERS, PYPI_SERVERS, script
-from tests.tools import node, require, require_file
+from tests.tools import require, require_file
 
 REMEDY = "`python3 packaging/dev.py test` installs it"
 
@@ -53,11 +53,12 @@ def git(repository: Path) -> list[str]:
 
 
 def npm(package: str) -> list[str]:
-    """Node.js and the file that the package's `bin` names first: what npx would run, without npx."""
+    """node and the file that the package's `bin` names first: what npx would run, without npx."""
+    node = require("node")
     folder = require_file(NPM_SERVERS / "node_modules" / package, REMEDY)
     manifest = json.loads((folder / "package.json").read_text(encoding="utf-8"))
     programs = manifest["bin"]
-    return [node(), str(folder / (programs if isinstance(programs, str) else next(iter(programs.values()))))]
+    return [node, str(folder / (programs if isinstance(programs, str) else next(iter(programs.values()))))]
 
 
 def pypi(program: str) -> list[str]:
