@@ -198,7 +198,9 @@ def _explained(error: ToolError, package: str, version: str) -> PackageError:
     if "EINTEGRITY" in output:
         return PackageError(f"{name} changed: its content is not what was locked", "Do not use it; ask its author")
     if "E404" in output or "ETARGET" in output or "ENOVERSIONS" in output:
-        return WithdrawnReleaseError(f"npm's registry does not have {name}", "See its versions: npm view PACKAGE")
+        return WithdrawnReleaseError(
+            f"npm's registry does not have {name}", f"Check its name and versions: npm view {package} versions"
+        )
     if any(code in output for code in ("ENOTFOUND", "ECONNREFUSED", "EAI_AGAIN", "ENOTCACHED", "ETIMEDOUT")):
         return PackageError(f"npm's registry cannot be reached for {name}", "Go online, then try again")
     return PackageError(error.title, error.hint)
