@@ -48,7 +48,9 @@ class Line:
         while line := await self._process.stdout.readline():
             message: Message = json.loads(line)
             if "method" not in message:
-                self._open.pop(message["id"])[0].set_result(message)
+                waiting, _ = self._open.pop(message["id"], (None, None))
+                if waiting and not waiting.done():  # else the client has gone meanwhile
+                    waiting.set_result(message)
             elif "id" in message:
                 self._tasks.start_soon(self._ask, message)
             else:
@@ -76,7 +78,10 @@ class Line:
         waiting: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         self._open[request_id] = waiting, channel
         self.send({"id": request_id, "method": method, **({} if params is None else {"params": dict(params)})})
-        message = await waiting
+        try:
+            message = await waiting
+        finally:
+            self._open.pop(request_id, None)
         if "error" in message:
             error = message["error"]
             raise MCPError(error["code"], error["message"], error.get("data"))

@@ -21,7 +21,7 @@ from tests import servers
 from tests.e2e.client import Conversation, RpcFailure, client_of
 from tests.e2e.gateway import Gateway
 from tests.e2e.test_real_servers import without_era
-from tests.tools import require
+from tests.tools import node, require
 from trayapp.gateway.exposure.exposure import INDEX_URI
 
 pytestmark = pytest.mark.anyio
@@ -64,7 +64,8 @@ def program(name: str, *args: str) -> Callable[[], list[str]]:
 
 def devtools() -> list[str]:
     options = ("--headless", "--isolated", "--chromeArg=--no-sandbox", "--no-usage-statistics")
-    return [*servers.npm("chrome-devtools-mcp"), *options, "--executablePath", require("chromium")]
+    _, program = servers.npm("chrome-devtools-mcp")  # before Node.js 22, `get_css_styles` lacks Set.intersection
+    return [node(), program, *options, "--executablePath", require("chromium")]
 
 
 def playwright() -> list[str]:

@@ -113,7 +113,7 @@ def test_a_withdrawn_release_that_is_not_here_is_an_error(world: World) -> None:
 def test_without_its_registry_a_package_is_not_locked(world: World) -> None:
     with pytest.raises(ConnectFailedError, match="cannot be reached"):
         world.start(npm_config_registry="http://127.0.0.1:9")
-    with pytest.raises(ConnectFailedError, match="does not have nothing.*npm view nothing versions"):
+    with pytest.raises(ConnectFailedError, match=r"does not have nothing.*npm view nothing versions"):
         world.start(("npx", "nothing"))
     assert list(world.locks.file.all()) == []
 
