@@ -6,10 +6,9 @@ itself, because honest manuals give orders, too. Every rule needs a sentence tha
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
-
-from trayapp.model.late import late
 
 # Parts of patterns. A gap stays within a sentence; its limit bounds the search time.
 _GAP = r"[^\n]{0,60}?"
@@ -99,13 +98,13 @@ _GAP_FILE = rf"(?:[^\n]{{0,60}}?{_FILE_NAME}|[^\n]{{0,60}}{_DOT_FILE}|[^\n]{{0,6
 _ADDRESS = r"(?:https?://|\b(?:s3|s?ftp)://|\w@[\w-]+\.\w)"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rule:
     """One kind of order.
 
     `code` is stable. `least` is the length of the shortest match. `reason` completes the sentence "It ...". `hints`
-    are lower-case parts; every match holds one, and one of `beside` if there are any. `found` are sentences that the
-    rule finds, `honest` ones that it must not.
+    are lower-case parts; every match holds one, and one of `beside` if there are any. `patterns` are alternatives,
+    `found` sentences that the rule finds, `honest` ones that it must not.
     """
 
     code: str
@@ -114,9 +113,14 @@ class Rule:
     source: str
     hints: tuple[str, ...]
     beside: tuple[str, ...]
-    pattern: re.Pattern[str]
+    patterns: tuple[str, ...]
     found: tuple[str, ...]
     honest: tuple[str, ...]
+
+    @functools.cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """Return all of `patterns`, compiled on first use: that of one rule takes milliseconds."""
+        return re.compile(_at_words("|".join(self.patterns)))
 
 
 _EDGE = r"\b"
@@ -142,8 +146,7 @@ def _rule(
 ) -> Rule:
     """Return a rule.
 
-    `hints` has the form `a|b&c|d`: the hints, then those of `beside`. `patterns` are alternatives, `found` and `honest`
-    hold one sentence per line.
+    `hints` has the form `a|b&c|d`: the hints, then those of `beside`. `found` and `honest` hold one sentence per line.
     """
     parts, _, beside = hints.partition("&")
     return Rule(
@@ -153,7 +156,7 @@ def _rule(
         source,
         tuple(_BETWEEN_HINTS.split(parts)),
         tuple(_BETWEEN_HINTS.split(beside)) if beside else (),
-        late(_at_words("|".join(patterns))),
+        patterns,
         tuple(line.strip() for line in found.strip().splitlines()),
         tuple(line.strip() for line in honest.strip().splitlines()),
     )
