@@ -119,7 +119,9 @@ def is_browser(words: Iterable[str]) -> bool:
 
 
 # Words of a command line that may run a package by its name
-RUNS_PACKAGES = late(r"\b(?:npx|npm|uvx?|pipx|docker|podman|bunx?|pnpm|pnpx|yarn|deno|dnx|go)\b", re.IGNORECASE)
+RUNS_PACKAGES = late(
+    r"(?<![\w-])(?:npx|npm|uvx?|pipx|docker|podman|bunx?|pnpm|pnpx|yarn|deno|dnx|go)(?![\w-])", re.IGNORECASE
+)
 RUNNERS = frozenset(("npx", "npm", "uvx", "uv", "pipx", "docker", "podman"))
 _SUFFIXES = (".exe", ".cmd", ".ps1", ".bat")
 
