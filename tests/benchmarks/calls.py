@@ -90,11 +90,12 @@ def connected(ways: Sequence[Way]) -> Iterator[Mapping[str, Client]]:
 def one_core() -> Iterator[None]:
     """Keep this process and all that it started on one core: what a call costs all of them, wherever they would run."""
     everybody = [psutil.Process(), *psutil.Process().children(recursive=True)]
-    threads = [thread.id for process in everybody for thread in process.threads()]
-    before = {thread: os.sched_getaffinity(thread) for thread in threads}
+    before = dict[int, set[int]]()
     try:
-        for thread, cores in before.items():
-            os.sched_setaffinity(thread, {min(cores)})
+        for thread in [thread.id for process in everybody for thread in process.threads()]:
+            with suppress(ProcessLookupError):  # it has just ended
+                before[thread] = os.sched_getaffinity(thread)
+                os.sched_setaffinity(thread, {min(before[thread])})
         yield
     finally:
         for thread, cores in before.items():
