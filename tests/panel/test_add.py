@@ -190,6 +190,12 @@ async def test_a_command_for_a_secret_is_shown_whole_and_approved_after_add_and_
         await expect(approvals.get_by_label("Commands of sample")).to_have_text(command)
         await assert_accessible(approvals, "approvals")
         assert made.gateway.server("sample")["state"] == "failed"
+        overview = await made.open(chromium, "")
+        await overview.get_by_role("link", name="Review the command of sample").click()
+        await expect(overview.get_by_label("Commands of sample")).to_have_text(command)
+        link = await made.gateway.ask("panel", page="approvals")
+        await overview.goto(link["url"])
+        await expect(overview.get_by_label("Commands of sample")).to_have_text(command)
         await page.get_by_role("button", name="Approve the command of sample").click()
         await expect(page.locator("#found")).to_contain_text("Approved", timeout=STARTED_MS)
         await expect(page.locator("#found")).to_contain_text("clock")

@@ -97,6 +97,18 @@ async def test_only_a_server_that_wants_a_sign_in_needs_attention_for_it(tmp_pat
     assert ("Sign in to web" in render(page="", **shown)) is (state == "needs_auth")
 
 
+@pytest.mark.requirement("secret-command")
+async def test_a_server_whose_secret_waits_for_approval_leads_to_the_approvals(tmp_path: Path) -> None:
+    """Another try, before the approval, would fail again."""
+    error = {"title": "The command of a secret is not approved: `op read x`", "hint": "Review it"}
+    status = {"name": "web", "state": "failed", "error": error, "needs_approval": True, "tools": {"enabled": 0}}
+    snapshot = {"servers": [status], "gateway": {"sessions": []}, "problems": []}
+    shown = await overview(Page(host(tmp_path, {control.SNAPSHOT: snapshot, control.ASKS: {"asks": []}}), "", {}))
+    text = render(page="", **shown)
+    assert 'aria-label="Review the command of web"' in text
+    assert "Try again" not in text
+
+
 async def test_a_problem_of_an_entry_names_its_server(tmp_path: Path) -> None:
     entry = {"file": "servers.yaml", "line": 9, "server": "web<b>", "message": "It needs a command", "fatal": True}
     named = {**entry, "message": "web<b> needs a command"}

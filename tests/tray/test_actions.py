@@ -153,6 +153,11 @@ def test_a_click_does_it_and_says_so(
     assert (notice.title if notice else None) == title
 
 
+def test_a_click_opens_the_page_of_the_panel_that_it_is_about(world: World) -> None:
+    world.actions.do(Action(V.OPEN_PANEL, "approvals"))
+    assert world.did[-2] == ("ask", ("panel", {"page": "approvals"}))
+
+
 def test_every_verb_is_tried_here() -> None:
     assert {action.verb for action, _, _ in SUCCESS} | FILES | {V.APPROVE} == set(Verb)
 

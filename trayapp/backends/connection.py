@@ -398,6 +398,7 @@ class Connection:
             error = failure
         except MultiMcpError as failure:
             error = ConnectFailedError(self.name, f"Cannot start {self.name}: {failure.title}", failure.hint)
+            error.__cause__ = failure
         except Exception as failure:
             log.exception("Unexpected error in the connection to %s", self.name)
             error = ConnectFailedError(

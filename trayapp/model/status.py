@@ -83,6 +83,7 @@ class ServerStatus:
     auth: SignInStatus | None = None  # None: no sign-in applies, or its state was not read yet
     approvals: tuple[str, ...] | None = None  # tools that await the user's approval; None = none
     findings: tuple[str, ...] | None = None  # codes of the findings in those tools; None = none
+    needs_approval: bool | None = None  # True: the command of a secret awaits the user's approval; None = none does
     suspicious: tuple[str, ...] | None = None  # tools that are served although they read like instructions; None = none
     confinement: ConfinementStatus | None = None  # None: it is not confined
     connections: int | None = None  # processes or HTTP sessions, if there is more than one now
@@ -235,6 +236,7 @@ RARE = frozenset(
         "auth",
         "approvals",
         "findings",
+        "needs_approval",
         "suspicious",
         "unlisted",
         "confinement",

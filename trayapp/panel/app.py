@@ -135,9 +135,9 @@ class Panel:
             return
         value = f"{name_of(scope)}={cookie}; Path={ROOT}; HttpOnly; SameSite=Strict"
         reply.more = [(b"set-cookie", value.encode())]
-        if what:
-            page = f"{ROOT}/add?{urlencode({'what': what})}#found"
-            await reply.send(b"", 303, "", [(b"location", page.encode()), NO_STORE])
+        page = f"add?{urlencode({'what': what})}#found" if what else query.get("page", "")
+        if what or page in ALWAYS_THERE - {""}:
+            await reply.send(b"", 303, "", [(b"location", f"{ROOT}/{page}".encode()), NO_STORE])
         else:  # the page itself, without a redirect, which costs one more request: its script corrects the address
             await self._send_page("", {}, cookie, False, reply)
 

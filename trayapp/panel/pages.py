@@ -217,10 +217,11 @@ async def overview(page: Page) -> Context:
         minutes = await page.host.per_minute(MINUTES)
     wanting = [one for one in snapshot["servers"] if one["state"] == "needs_auth"]
     approvals = [one for one in snapshot["servers"] if one.get("approvals") or one.get("suspicious")]
-    failed = [one for one in snapshot["servers"] if one["state"] == "failed"]
+    commands = [one for one in snapshot["servers"] if one.get("needs_approval")]
+    failed = [one for one in snapshot["servers"] if one["state"] == "failed" and one not in commands]
     return {
         "template": "overview.html", "title": "Overview", "snapshot": snapshot, "asks": waiting, "minutes": minutes,
-        "wanting": wanting, "approvals": approvals, "failed": failed,
+        "wanting": wanting, "approvals": approvals, "failed": failed, "commands": commands,
         "shown": screen_of(snapshot["servers"], page),
     }  # fmt: skip
 

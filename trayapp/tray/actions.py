@@ -205,9 +205,9 @@ class Actions:
 
     # -- files ---------------------------------------------------------------------------------------------------
 
-    def _open_panel(self, _: str) -> None:
-        """Open the panel in the user's browser, by a link that works once."""
-        if not self._means.open_url(str(self._means.ask(PANEL, {})["url"])):
+    def _open_panel(self, page: str) -> None:
+        """Open a page of the panel in the user's browser, by a link that works once."""
+        if not self._means.open_url(str(self._means.ask(PANEL, {"page": page} if page else {})["url"])):
             raise MultiMcpError("No browser was found here", "Print the link with: multi-mcp panel --no-browser")
 
     def _open_file(self, path: str) -> None:

@@ -55,7 +55,7 @@ INSPECT = "inspect"  # {server?} -> {"rows": [{server, tool, code, severity, whe
 HISTORY = "history"
 HISTORY_SHOW = "history_show"  # {id} -> one row with its arguments and result
 HISTORY_CLEAR = "history_clear"  # -> {"cleared"}
-PANEL = "panel"  # {what?} -> {"url"}: it opens the panel once, within 60 s; with `what`, the page that adds a server
+PANEL = "panel"  # {what?, page?} -> {"url"}: opens the panel once, within 60 s, with `what` at the page that adds it
 SETTLE = "settle"  # -> {} once no server is being discovered
 # {server} -> {"url", "redirect_uri", "expires_s"}: the requester opens the url in a browser. If the user unlocked the
 # keyring and a stored sign-in was found there: {"url": None, "outcome": the answer of LOGIN_WAIT}

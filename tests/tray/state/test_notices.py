@@ -49,6 +49,7 @@ F, W, OK = running(failed()), running(wants()), UP
 MORE = running(replace(server("a"), auth=SignInStatus(True, wanted="write")))
 YAML, ENTRY = problem("The file is not YAML", 12), problem("Neither command nor url", 7, "db")
 BAD, BAD_ENTRY = running(server("a"), problems=[YAML]), running(server("a"), problems=[ENTRY])
+COMMAND = running(replace(failed(), needs_approval=True))
 MANY_FAILED = running(*[failed(f"s{at:02}") for at in range(30)])
 TOOLS = {
     number: running(server("a", tools=number), server("b", tools=number), server("c", tools=3)) for number in (0, 3, 5)
@@ -102,6 +103,12 @@ ROWS: list[tuple[str, list[tuple[float, TrayState]], list[tuple[float, str, str]
      [(11, "permissions", "a wants more permissions"), (41, "permissions", "a wants more permissions")]),
     ("permissions-then-signed-out", [(0, MORE), (10, W)],
      [(1, "permissions", "a wants more permissions"), (11, "sign-in", "a wants a sign-in")]),
+    ("a-command-of-a-secret",
+     [(0, OK), (10, COMMAND), (40, running(server("a", S.CONNECTING))), (41, COMMAND), (50, F)],
+     [(11, "command", "a: the command of a secret waits for approval"), (54, "failed", "a failed")]),
+    ("a-command-of-a-secret-twice", [(0, COMMAND), (10, OK), (20, COMMAND)],
+     [(1, "command", "a: the command of a secret waits for approval"),
+      (21, "command", "a: the command of a secret waits for approval")]),
     ("approval", [(0, OK), (10, replace(OK, approvals=("a",)))],
      [(11, "approval", "a: changed tools wait for approval")]),
     ("approval-twice", [(0, replace(OK, approvals=("a",))), (10, OK), (20, replace(OK, approvals=("a",)))],

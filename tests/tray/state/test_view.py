@@ -37,6 +37,8 @@ FAILED, NEEDS_AUTH, DISABLED = State.FAILED, State.NEEDS_AUTH, State.DISABLED
 GITHUB = server("github", CONNECTED, 26)
 LINEAR = server("linear", NEEDS_AUTH, 12)
 BROKEN = server("db", FAILED, 4, "Cannot start db: no such program: my-db", "Is it installed?")
+COMMAND = CommandNotApprovedError("`op read x`")
+UNAPPROVED = replace(server("db", FAILED, 3, COMMAND.title, COMMAND.hint), needs_approval=True)
 OFF = server("off", DISABLED, 9)
 TWO = running(GITHUB, server("time", IDLE, 2))
 OFFERED = (Offered("gh", "Cursor", "npx -y gh"), Offered("fs", "Zed", "fs ."))
@@ -249,10 +251,16 @@ ROWS: list[tuple[str, TrayState, IconKind, str, list[str]]] = [
     ("hints-name-no-commands-above-the-entries-that-do-it",
      running(server("db", FAILED, 3, "It ended", "Is it installed? See: multi-mcp logs db")), K.DEGRADED,
      "multi-mcp: 0 of 1 server ready, 3 tools\ndb: It ended", ["! db failed: It ended > (Is it installed?)"]),
-    ("a-command-of-a-secret-is-approved-in-the-panel",
-     running(server("db", FAILED, 3, "It ended", CommandNotApprovedError("`op read x`").hint)), K.DEGRADED,
-     "multi-mcp: 0 of 1 server ready, 3 tools\ndb: It ended",
-     ["! db failed: It ended > (Review it on the panel's page Approvals)"]),
+    ("a-command-of-a-secret-is-approved-in-the-panel", running(UNAPPROVED), K.ATTENTION,
+     "multi-mcp: 0 of 1 server ready, 3 tools\ndb: the command of a secret waits for approval",
+     ["! Review the command for a secret of db ...",
+      "Servers > ✗ db: failed, 3 tools > (The command of a secret is not approved: `op read x`)",
+      "Servers > ✗ db: failed, 3 tools > (Review it on the panel's page Approvals)"]),
+    ("a-server-that-is-off-waits-for-no-approval", running(GITHUB, replace(UNAPPROVED, state=DISABLED)), K.HEALTHY,
+     "multi-mcp: 1 of 1 server ready, 26 tools", ["not ! Review the command for a secret of db ..."]),
+    ("many-commands-of-secrets", running(*[replace(UNAPPROVED, name=f"s{at}") for at in range(6)]), K.ATTENTION,
+     "multi-mcp: 0 of 6 servers ready, 18 tools\ns0 and 5 more: the command of a secret waits for approval",
+     ["! Review the commands for secrets of 3 more servers"]),
     ("hints-keep-what-no-entry-does",
      running(server("db", FAILED, 3, "It ended", "Store it with: multi-mcp secret set db"),
              server("web", FAILED, 3, "It ended", "Check its url in servers.yaml, then: multi-mcp reconnect web")),

@@ -12,6 +12,7 @@ from trayapp.gateway.calls.errors import shown
 from trayapp.gateway.gateway import Gateway
 from trayapp.gateway.scopes.view import View
 from trayapp.model.config import ServerConfig, confine_of
+from trayapp.model.errors import CommandNotApprovedError
 from trayapp.model.status import CallsToday, ConfinementStatus, GatewayStatus, ServerStatus, SessionStatus, Snapshot
 
 
@@ -83,6 +84,7 @@ def _server(gateway: Gateway, connections: list[Connection], now: float) -> Serv
         auth=auth,
         approvals=approvals or None,
         findings=tuple(dict.fromkeys(found.code for name in approvals for found in held[name])) or None,
+        needs_approval=(error is not None and isinstance(error.__cause__, CommandNotApprovedError)) or None,
         suspicious=view.catalog.switched_on(name, gateway.services.approvals.flagged(server.name)) or None,
         unlisted=unlisted or None,
         confinement=confinement,

@@ -315,5 +315,5 @@ class PanelRequests:
         for module in PANEL_MODULES:
             await anyio.to_thread.run_sync(import_module, module)
         query = {"code": self._gateway.panel_access.code()}
-        query |= {"what": str(asked["what"])} if asked.get("what") else {}
+        query |= {name: str(asked[name]) for name in ("what", "page") if asked.get(name)}
         return {"url": f"{url.removesuffix('/mcp')}/panel/enter?{urlencode(query)}"}

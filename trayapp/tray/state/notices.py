@@ -12,7 +12,15 @@ from trayapp.model.errors import Problem
 from trayapp.model.lifecycle import State
 from trayapp.model.status import AskStatus, ServerStatus
 from trayapp.tray.state import texts
-from trayapp.tray.state.tray_state import Action, Assessment, TrayState, Verb, assess, offer_key
+from trayapp.tray.state.tray_state import (
+    APPROVALS_PAGE,
+    Action,
+    Assessment,
+    TrayState,
+    Verb,
+    assess,
+    offer_key,
+)
 from trayapp.tray.state.view import ask_answers, identity
 
 
@@ -30,6 +38,7 @@ class NoticeKind(StrEnum):
     SIGN_IN = "sign-in"
     PERMISSIONS = "permissions"
     APPROVAL = "approval"
+    COMMAND = "command"
     FAILED = "failed"
     TOOLS = "tools"
     KEYRING = "keyring"
@@ -45,6 +54,7 @@ DELAYS_S: dict[NoticeKind, float] = {
     NoticeKind.SIGN_IN: 1.0,
     NoticeKind.PERMISSIONS: 1.0,
     NoticeKind.APPROVAL: 1.0,
+    NoticeKind.COMMAND: 1.0,
     NoticeKind.FAILED: 4.0,  # a server that recovers in this time (after a wake or a restart) is not worth a report
     NoticeKind.TOOLS: 2.0,  # groups the changes that a refresh of all servers finds
     NoticeKind.KEYRING: 1.0,  # a dialog to unlock it may be open
@@ -156,6 +166,7 @@ ASKING = (
     NoticeKind.SIGN_IN,
     NoticeKind.PERMISSIONS,
     NoticeKind.APPROVAL,
+    NoticeKind.COMMAND,
     NoticeKind.KEYRING,
 )
 PASSING = frozenset({NoticeKind.CRASHED, NoticeKind.TOOLS})  # events are over once they are reported
@@ -179,6 +190,7 @@ def _held(state: TrayState, known: Assessment, told: NoticeMemory) -> set[Cause]
     causes |= {(NoticeKind.SIGN_IN, server.name) for server in known.sign_in}
     causes |= {(NoticeKind.PERMISSIONS, server.name) for server in known.permissions}
     causes |= {(NoticeKind.APPROVAL, name) for name in known.approvals}
+    causes |= {(NoticeKind.COMMAND, server.name) for server in known.commands}
     causes |= {(NoticeKind.FILE, _problem_key(problem)) for problem in known.fatal}
     causes |= {(NoticeKind.TOOLS, server.name) for server in known.servers if any(_tool_change(server, told))}
     causes |= {(NoticeKind.CRASH_LOOP, "")} if state.child is ChildState.CRASH_LOOP else set()
@@ -193,6 +205,7 @@ def _still(told: frozenset[Cause], state: TrayState, known: Assessment) -> froze
     states = {server.name: server.state for server in known.servers}
     problems = set(map(_problem_key, known.fatal))
     asking = {server.name for server in known.permissions}
+    failed = {server.name for server in known.failed}
     live = known.live is not None
     over: dict[NoticeKind, Callable[[str], bool]] = {
         NoticeKind.CRASH_LOOP: lambda _: state.child is not ChildState.CRASH_LOOP,
@@ -202,6 +215,7 @@ def _still(told: frozenset[Cause], state: TrayState, known: Assessment) -> froze
         NoticeKind.FAILED: lambda name: live and states.get(name, State.DISABLED) in OUTAGE_OVER,
         NoticeKind.PERMISSIONS: lambda name: live and name not in asking,
         NoticeKind.APPROVAL: lambda name: live and name not in known.approvals,
+        NoticeKind.COMMAND: lambda name: live and (name in failed or states.get(name, State.DISABLED) in OUTAGE_OVER),
         NoticeKind.KEYRING: lambda _: live and known.keyring is None,
         NoticeKind.OFFER: lambda _: False,  # reported only once
     }
@@ -302,6 +316,13 @@ def _approval(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
     return _notice(NoticeKind.APPROVAL, texts.alarmed(list(alarming), codes), [texts.ALARM_TEXT], *actions)
 
 
+def _command(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
+    servers = [texts.server_name(server) for server in known.commands if server.name in names]
+    text = texts.COMMAND_TEXT if len(servers) == 1 else texts.COMMAND_TEXT_MANY
+    review = (texts.REVIEW, Action(Verb.OPEN_PANEL, APPROVALS_PAGE))
+    return _notice(NoticeKind.COMMAND, texts.commands_wanted(servers), [text], review)
+
+
 def _file(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
     """Return a notice about everything that is wrong now, because it replaces the previous one.
 
@@ -369,6 +390,7 @@ NOTICES: dict[NoticeKind, Callable[[Assessment, set[str], NoticeMemory], Notice]
     NoticeKind.SIGN_IN: lambda known, names, _: _sign_in(NoticeKind.SIGN_IN, known.sign_in, names),
     NoticeKind.PERMISSIONS: lambda known, names, _: _sign_in(NoticeKind.PERMISSIONS, known.permissions, names),
     NoticeKind.APPROVAL: _approval,
+    NoticeKind.COMMAND: _command,
     NoticeKind.FAILED: _failed,
     NoticeKind.TOOLS: _tools,
     NoticeKind.KEYRING: _keyring,

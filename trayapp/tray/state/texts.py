@@ -182,6 +182,11 @@ def approval_wanted(names: Sequence[str]) -> str:
     return listed(names, ": changed tools wait for approval")
 
 
+def commands_wanted(names: Sequence[str]) -> str:
+    """Return `db: the command of a secret waits for approval`."""
+    return listed(names, ": the command of a secret waits for approval")
+
+
 def alarm(codes: Sequence[str]) -> str:
     """Describe the most serious finding in a tool's definition for people; "" without findings."""
     for begin, words in ALARMS.items():
@@ -360,6 +365,11 @@ def grant_to(server: ServerStatus) -> str:
     return f"Grant {server_name(server, 40)} more permissions"
 
 
+def review_command(server: ServerStatus) -> str:
+    """Return `Review the command for a secret of db`."""
+    return f"Review the command for a secret of {server_name(server, 20)}"
+
+
 def approve(server: str, codes: Sequence[str] = ()) -> str:
     """Return `Approve changed tools of github` or, with findings, `bank: a changed tool looks like orders to ...`."""
     if not codes:
@@ -384,6 +394,7 @@ def problem_lines(problem: Problem) -> list[str]:
 MORE_SIGN_INS = "! Sign in to {}"
 MORE_GRANTS = "! Grant {} more permissions"
 MORE_APPROVALS = "! Approve changed tools of {}"
+MORE_COMMANDS = "! Review the commands for secrets of {}"
 MORE_PROBLEMS = "! {}"
 MORE_FAILURES = "! {} failed"
 
@@ -463,6 +474,9 @@ GRANT_TEXT = "A call was refused. Sign in again to allow it."
 GRANT_TEXT_MANY = "Calls were refused. Sign in again to allow them."
 SHOW_CHANGES = "Show what changed"
 APPROVE_SHOWN = "Approve what was shown"
+REVIEW = "Review"
+COMMAND_TEXT = "The server starts once you approve it."
+COMMAND_TEXT_MANY = "The servers start once you approve them."
 APPROVE_TEXT = "The changes are held back until you approve them."
 TRY_AGAIN = "Try again once the gateway runs."
 ALARM_TEXT = "Its new text is held back. Read it before you approve."

@@ -46,7 +46,7 @@ class Verb(StrEnum):
     ALLOW_ALWAYS = "allow_always"  # an ask, by its id, for that definition of the tool from now on
     DENY = "deny"  # an ask
     OPEN_ASKED = "open_asked"  # an ask: opens the page that the server asks for, then allows it
-    OPEN_PANEL = "open_panel"
+    OPEN_PANEL = "open_panel"  # a page of it; "" = the first one
     OPEN_FILE = "open_file"  # a path; "" = servers.yaml
     CONNECT_CLIENT = "connect_client"  # a client's name
     DISCONNECT_CLIENT = "disconnect_client"  # a client's name
@@ -69,6 +69,9 @@ class Verb(StrEnum):
     SHOW_STATE = "show_state"  # shows a notification with TrayView.summary
     ABOUT = "about"
     QUIT = "quit"
+
+
+APPROVALS_PAGE = "approvals"  # the panel's, a target of OPEN_PANEL
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +195,8 @@ class Assessment:
     - `ready`: how many of those answer a call. Connected servers do, and so do idle ones, which start on the call. A
       server that is connecting, failed, or needs a sign-in is not ready.
     - `tools`: the number of enabled tools of the wanted servers.
+    - `failed`: the wanted servers that cannot serve, without those of `commands`.
+    - `commands`: servers that wait for the user's approval of a command that prints a secret.
     - `permissions`: servers that answer, but refused a call for lack of permissions. A new sign-in would grant them.
     - `fatal`: the problems that keep a file or an entry from being used.
     - `keyring`: why sign-ins are not kept; None if they are kept, or if there is nothing to keep.
@@ -207,6 +212,7 @@ class Assessment:
     connecting: int = 0
     tools: int = 0
     failed: tuple[ServerStatus, ...] = ()
+    commands: tuple[ServerStatus, ...] = ()
     sign_in: tuple[ServerStatus, ...] = ()
     permissions: tuple[ServerStatus, ...] = ()
     approvals: tuple[str, ...] = ()
@@ -234,7 +240,8 @@ def assess(state: TrayState) -> Assessment:
         ready=sum(server.ready for server in wanted),
         connecting=sum(server.state is State.CONNECTING for server in wanted),
         tools=sum(server.tools.enabled for server in wanted),
-        failed=tuple(server for server in wanted if server.failed),
+        failed=tuple(server for server in wanted if server.failed and not server.needs_approval),
+        commands=tuple(server for server in wanted if server.needs_approval),
         sign_in=tuple(server for server in wanted if server.state is State.NEEDS_AUTH),
         permissions=tuple(filter(wants_permissions, wanted)),
         approvals=tuple(dict.fromkeys((*state.approvals, *(one.name for one in servers if one.approvals)))),

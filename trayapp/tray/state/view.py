@@ -18,6 +18,7 @@ from trayapp.model.status import AskStatus, KeyringState, ServerStatus
 from trayapp.tray.state import texts
 from trayapp.tray.state.tray_state import (
     ANSWERS,
+    APPROVALS_PAGE,
     SEPARATOR,
     Action,
     Assessment,
@@ -96,7 +97,7 @@ def icon_kind(state: TrayState, known: Assessment) -> IconKind:
         return IconKind.DOWN
     if known.live is None:
         return IconKind.DEGRADED if state.error else IconKind.STARTING
-    if known.asks or known.sign_in or known.locked or known.permissions or known.approvals:
+    if known.asks or known.sign_in or known.locked or known.permissions or known.approvals or known.commands:
         return IconKind.ATTENTION
     return IconKind.DEGRADED if known.failed or known.fatal else IconKind.HEALTHY
 
@@ -129,6 +130,8 @@ def _troubles(state: TrayState, known: Assessment) -> list[str]:
     codes = [code for server in alarming for code in server.findings or ()]
     lines += [texts.alarmed([server.name for server in alarming], codes)] if alarming else []
     lines += [texts.approval_wanted(known.approvals)] if known.approvals and not alarming else []
+    names = list(map(texts.server_name, known.commands))
+    lines += [texts.commands_wanted(names)] if names else []
     lines += [texts.failed_why(known.failed[0])] if len(known.failed) == 1 else []
     lines += [texts.failed(list(map(texts.server_name, known.failed)))] if len(known.failed) > 1 else []
     lines += [texts.problem_line(problem) for problem in known.fatal]
@@ -242,6 +245,15 @@ def _wants(state: TrayState, known: Assessment) -> list[Entry]:
         text = texts.wanted(texts.approve(name, codes.get(name, ())))
         approvals.append(Item(key, text, children=(show, yes)))
     wants += _first_few("approve", approvals, texts.MORE_APPROVALS)
+    commands = [
+        Item(
+            f"want/command/{keyed(server.name)}",
+            texts.wanted(texts.review_command(server)),
+            Action(Verb.OPEN_PANEL, APPROVALS_PAGE),
+        )
+        for server in known.commands
+    ]
+    wants += _first_few("command", commands, texts.MORE_COMMANDS)
     wants += _first_few("failed", map(_failure, known.failed), texts.MORE_FAILURES)
     wants += _first_few("problem", map(_problem, known.problems), texts.MORE_PROBLEMS, "problem")
     if known.offered:
