@@ -593,7 +593,7 @@ def test_a_file_of_secrets_that_is_not_used_or_does_not_open_is_told(
 def test_tools_that_wait_for_an_approval_are_a_note() -> None:
     found = gateway._of_approvals({"name": "gh", "approvals": ["a", "b"]})
     assert (found.code, found.state) == ("gateway.approvals", "note")
-    assert ("2 tools of gh" in found.message, found.remedy) == (True, "Look at it with: multi-mcp approve gh")
+    assert ("2 tools of gh" in found.message, found.remedy) == (True, "Review with: multi-mcp approve gh")
     one = gateway._of_approvals({"name": "gh", "approvals": ["a"]})
     assert one.message == "1 tool of gh changed, or looks suspicious, and waits for approval: a"
 

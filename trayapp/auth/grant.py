@@ -28,7 +28,7 @@ EXPIRES_S = 300.0  # for a whole sign-in; after that, the user is assumed to be 
 
 
 class AccountKey(NamedTuple):
-    """Key of one account: its canonical address, and its name if there are several."""
+    """The key of one account: its canonical address, and its name if there are several."""
 
     url: str
     name: str = ""

@@ -437,7 +437,7 @@ def explained(error: Exception, last: list[httpx2.Response], url: str) -> SignIn
     if isinstance(error, OAuthFlowError) and not isinstance(error, OAuthTokenError):  # the latter quotes the response
         return SignInError(
             redacted(" ".join(str(error).split()))[:WORDS_MAX],
-            "Report this to the makers of the server, or check its url",
+            "Report this to the server's developers, or check its url",
         )
     return SignInError(f"The sign-in service at {host} gave an answer that cannot be read", "Try again later")
 
@@ -485,7 +485,7 @@ def require_outside(url: str, server: str) -> None:
     """Raise SignInError if a remote server names an address of this machine, its network or its cloud (SSRF)."""
     if is_inside(url) and not is_inside(server):
         raise SignInError(f"The server redirects to {shown_host(url)}, an address of this machine or its network",
-                          "Report this to the makers of the server, or do not use it")  # fmt: skip
+                          "Report this to the server's developers, or do not use it")  # fmt: skip
 
 
 def shown_host(url: str | None) -> str:

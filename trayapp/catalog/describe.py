@@ -61,7 +61,7 @@ def _hints(tool: Mapping[str, Any]) -> list[str]:
 
 
 class _Scope:
-    """Scope in which the references of one schema are resolved."""
+    """The scope in which the references of one schema are resolved."""
 
     def __init__(self, root: Any) -> None:
         self._root = root

@@ -13,7 +13,7 @@ NEAR_BEST = 0.7  # share of the best score: weaker suggestions only distract
 PREFIX_WORTH = 0.8  # relative to a full match: "repo" for "repositories"
 TYPO_WORTH = 0.75
 PREFIX_SHORTEST = 3  # characters
-EDITS_MOST = 3  # in a whole name
+EDITS_MOST = 3  # edits between a whole name and a known one
 WORDS_MOST = 16  # asked words that count
 ASKED_LONGEST = 256  # characters of the asked name that count: keeps the work bounded
 
@@ -37,7 +37,7 @@ def _known(names: tuple[str, ...]) -> _NameIndex:
 
 
 class _NameIndex:
-    """Index of known names, by their words and by their lengths."""
+    """An index of known names, by their words and by their lengths."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self._names = list(dict.fromkeys(names))

@@ -75,7 +75,7 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 
 class ToolClassification(NamedTuple):
-    """Class of one tool, and where the class came from."""
+    """The class of one tool, and where the class came from."""
 
     tool_class: ToolClass
     basis: Basis

@@ -130,7 +130,7 @@ def _settle_commands(commands: Mapping[str, list[str]], *, agreed: bool, as_json
         if as_json:
             return False
         if not require_person("approve a command"):
-            raise UsageError("Cannot ask for confirmation (no terminal)", "Look at the commands above; then pass --yes")
+            raise UsageError("Cannot ask for confirmation (no terminal)", "Review the commands above, then pass --yes")
         if not click.confirm("Run these commands now and whenever their servers start?", default=False):
             return False
     else:
@@ -146,7 +146,7 @@ def _settle_commands(commands: Mapping[str, list[str]], *, agreed: bool, as_json
 def _confirm_approval(number: int, rows: list[Row], can_ask: bool) -> bool:
     """Ask for approval of the tools, and show them in full on request. Raises UsageError if nobody can answer."""
     if not can_ask:
-        raise UsageError("Cannot ask for confirmation (no terminal)", "Look at the tools above; then pass --yes")
+        raise UsageError("Cannot ask for confirmation (no terminal)", "Review the tools above, then pass --yes")
     question = f"Approve {'it' if number == 1 else f'these {number}'}? [y/N/d = show all]"
     while (answer := click.prompt(question, default="n", show_default=False).strip().lower()) == "d":
         say(*_lines(rows, whole=True))
@@ -258,7 +258,7 @@ def trust_verb(folder: Path, yes: bool, revoke: bool, as_json: bool) -> int:
     trusts = yes
     if not yes and not as_json:
         if not can_ask:
-            raise UsageError("Cannot ask for confirmation (no terminal)", "Look at the servers above; then pass --yes")
+            raise UsageError("Cannot ask for confirmation (no terminal)", "Review the servers above, then pass --yes")
         uses_secrets = any(any(secret_lines(laid.config.servers[name])) for name in laid.named)
         more = " and to use the secrets shown above" if uses_secrets else ""
         trusts = click.confirm(f"Trust this file to start these programs{more}?", default=False)

@@ -65,7 +65,7 @@ TARGET = "SERVER[/TOOL-GLOB]"
 @click.argument("target", metavar=TARGET)
 @json_option
 def enable_verb(target: str, as_json: bool) -> None:
-    """Enable a server, or those of its tools that match TOOL-GLOB."""
+    """Enable a server, or only its tools that match TOOL-GLOB."""
     switch(target, True, as_json)
 
 
@@ -73,7 +73,7 @@ def enable_verb(target: str, as_json: bool) -> None:
 @click.argument("target", metavar=TARGET)
 @json_option
 def disable_verb(target: str, as_json: bool) -> None:
-    """Disable a server, or those of its tools that match TOOL-GLOB.
+    """Disable a server, or only its tools that match TOOL-GLOB.
 
     Clients no longer see them, and calls to them are refused.
     """

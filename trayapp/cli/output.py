@@ -252,7 +252,7 @@ INTERRUPTED = 130  # the shell's exit code for a program ended by Ctrl-C
 
 
 def guarded(work: Callable[[list[str]], object], argv: list[str]) -> int:
-    """Run `work` on the arguments, and return its exit code or that of its error.
+    """Run `work` on the arguments, and return its exit code, or the exit code of the error that it raised.
 
     Raises BrokenPipeError, and OSError if stdout is full.
     """

@@ -28,7 +28,7 @@ _ENDPOINTS = ("/mcp", "/sse")
 
 
 def holders(client: Client, document: Document) -> list[Keys]:
-    """Return the key paths of the mappings that hold servers in a client's file, that of the newer form first."""
+    """Return the key paths of the mappings that hold servers in a client's file, the newer form first."""
     newer = (*client.holder, client.inner)
     inside = lookup(document, newer) if client.inner else None
     is_server = isinstance(inside, Mapping) and any(

@@ -134,7 +134,7 @@ def as_server(name: str, entry: Mapping[str, Any]) -> ServerConfig | None:
 
 
 def _names_of(found: FoundServer) -> tuple[str, str]:
-    """Return the server's name in our files, and the name to use if that one is taken."""
+    """Return the server's name in our files, and the name to use if it is taken."""
     name = re.sub(r"[/\x00-\x1f\x7f]+", "-", found.name).strip()[:LONGEST_NAME] or found.client.name
     return name, f"{name}-{found.client.name}"
 
@@ -253,7 +253,7 @@ class ImportedServer:
     secrets: tuple[str, ...] = ()
 
     def is_untouched(self, server: ServerConfig | None) -> bool:
-        """Return True if the server's launch settings are still those of the import."""
+        """Return True if the server's launch settings are unchanged since the import."""
         return server is not None and launch_hash(server) == self.launch
 
 

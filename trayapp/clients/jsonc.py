@@ -180,7 +180,7 @@ class _Text:
         return max(self.text.rfind("\n", 0, at) + 1, len(BOM) * self.text.startswith(BOM))
 
     def _before_line(self, at: int) -> int:
-        """Return the offset where the line above that of `at` ends, before its line break."""
+        """Return the offset where the line before the line of `at` ends, excluding its line break."""
         end = self._line_start(at) - 1
         return end - 1 if self.text[end - 1 : end] == "\r" else end
 

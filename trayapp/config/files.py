@@ -115,7 +115,7 @@ class FolderWatch:
 
 
 def watch_folders_of(path: Path) -> FolderWatch | None:
-    """Return a watch on the folder of `path` and on that of its link target, or None if unavailable."""
+    """Return a watch on the folder of `path` and the folder of its link target, or None if unavailable."""
     if sys.platform != "linux":
         return None
     import ctypes

@@ -386,7 +386,7 @@ def _code_root(path: str, home: str) -> str:
 
 
 def root_of(program: str, home: str) -> str:
-    """Return the folder that an installed program needs besides itself: the one above `bin`, or that of its code."""
+    """Return the folder that an installed program needs besides itself: the parent of `bin`, or its code's folder."""
     folder = os.path.dirname(program)
     above = os.path.dirname(folder)
     installed = os.path.basename(folder) == "bin" and not _holds(above, home)

@@ -16,7 +16,7 @@ Listener = Callable[[], None]
 
 
 class ChangeFeed:
-    """Feed of one gateway's changes. Runs on its event loop."""
+    """The feed of one gateway's changes. Runs on its event loop."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -16,7 +16,7 @@ OnNotification = Callable[[str, Params], None]
 
 
 class ClientPeer(Protocol):
-    """Channel to one client. `about`: the id of the client's request that a message belongs to, None if to no request.
+    """A channel to one client. `about`: the id of the client's request that a message belongs to, or None.
 
     The shim carries all messages on one stream; over HTTP each request has its own response (MCP, transports).
     """
@@ -50,7 +50,7 @@ class ClientInfo:
 
 
 class Questioner(Protocol):
-    """Part of ServerRequests that a call needs when its server's answer is a question."""
+    """The part of ServerRequests that a call needs when its server's answer is a question."""
 
     async def answers(
         self, session: ClientSession, about: RequestId, question: dict[str, Any], key: str

@@ -99,8 +99,8 @@ class GatewayDependencies:
 
 
 class Gateway:
-    """State of the gateway, and the observer of its backends (backends.connection.Observer). Runs on the event loop;
-    its tasks run in `tasks`.
+    """The state of the gateway, and the observer of its backends (backends.connection.Observer). Runs on the event
+    loop; its tasks run in `tasks`.
 
     It is broad because it builds all parts and implements the observer's four methods.
     """

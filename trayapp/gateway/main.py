@@ -116,7 +116,7 @@ def _log_end(cause: BaseException) -> None:
 
 
 class NoLink:
-    """Link for the panel's control requests. It drops all output."""
+    """A link for the panel's control requests. It drops all output."""
 
     def write(self, data: bytes) -> None:
         """Drop `data`."""

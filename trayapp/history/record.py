@@ -111,7 +111,7 @@ class RowMaker:
         return kept
 
     def _tokens(self, tool: tuple[str, str], result: str, size: int) -> int:
-        """Return an estimate of a result's tokens, by those of the tool's first result in this batch."""
+        """Return an estimate of a result's tokens, extrapolated from the tool's first result in this batch."""
         density = self._density.get(tool)
         if density is None:
             if not result:

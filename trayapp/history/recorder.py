@@ -76,7 +76,7 @@ class Throttle:
 
 
 class Recorder:
-    """History of one gateway. `note` and the coroutines run on its event loop, everything else in one thread.
+    """The history of one gateway. `note` and the coroutines run on its event loop, everything else in one thread.
 
     `settings`: returns the current settings. On the loop, listeners are called after calls were written, and `changed`
     after the problem changed.

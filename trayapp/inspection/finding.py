@@ -15,9 +15,9 @@ CLEANED_MOST = 8 * EVIDENCE_LONGEST  # characters of evidence, some of which may
 
 
 class Finding(NamedTuple):
-    """Finding in a definition. `code` is stable. `where` is the place in the definition. `evidence` is the sentence as
-    the server wrote it, on one line; `marked` is the part of it that was found, or empty. `reason` is a sentence for a
-    person.
+    """A finding in a definition. `code` is stable. `where` is the place in the definition. `evidence` is the sentence
+    as the server wrote it, on one line; `marked` is the part of it that was found, or empty. `reason` is a sentence
+    for a person.
     """
 
     code: str

@@ -18,7 +18,7 @@ STEGANOGRAPHY = 8  # invisible characters in one text, anywhere: enough to encod
 SELECTOR_RUN = 3  # variation selectors in a row; a normal character takes one
 PRIVATE_RUN = 3  # private-use characters in a row; icons of a font in prose stand alone
 FAR_AWAY = 120  # consecutive blanks after which nobody expects more text
-FAR_BELOW = 30  # the same for lines
+FAR_BELOW = 30  # consecutive blank lines after which nobody expects more text
 
 _TAG = "\U000e0000-\U000e007f"
 _ZERO = (

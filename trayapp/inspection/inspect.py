@@ -116,8 +116,8 @@ def _concealed(texts: list[tuple[str, str]]) -> Iterator[Finding]:
 
 
 class _Search:
-    """Search for orders. Its work is limited: texts stuffed with words of orders are not searched to their end. Decoded
-    and transformed texts share the limit of their definition, and are searched one after another.
+    """The search for orders. Its work is limited: texts stuffed with words of orders are not searched to their end.
+    Decoded and transformed texts share the limit of their definition, and are searched one after another.
     """
 
     def __init__(self, most: int) -> None:
@@ -164,7 +164,7 @@ def _hopeful_sentences(
 
 
 class _Said:
-    """Set of a text's sentences. The text is split only when a looked-up sentence occurs somewhere in it."""
+    """The set of a text's sentences. The text is split only when a looked-up sentence occurs somewhere in it."""
 
     def __init__(self, text: str) -> None:
         from trayapp.inspection import hints

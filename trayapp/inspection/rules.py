@@ -119,7 +119,7 @@ class Rule:
 
     @functools.cached_property
     def pattern(self) -> re.Pattern[str]:
-        """Return all of `patterns`, compiled on first use: that of one rule takes milliseconds."""
+        """Return all of `patterns` as one, compiled on first use: compiling takes milliseconds."""
         return re.compile(_at_words("|".join(self.patterns)))
 
 
@@ -146,7 +146,7 @@ def _rule(
 ) -> Rule:
     """Return a rule.
 
-    `hints` has the form `a|b&c|d`: the hints, then those of `beside`. `found` and `honest` hold one sentence per line.
+    `hints` has the form `a|b&c|d`: the hints, then those for `beside`. `found` and `honest` hold one sentence per line.
     """
     parts, _, beside = hints.partition("&")
     return Rule(

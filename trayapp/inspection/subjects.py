@@ -24,7 +24,7 @@ KINDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "events": ("(event) ", "name"),
     }
 )
-OLDER = "(older) "  # prefix, before any other, of the name of a subject that the older era defines differently
+OLDER = "(older) "  # first prefix of a subject name: its definition for the older era, where that differs
 SKILL = "(skill) "  # prefix of a skill's subject name: like a changed tool, a changed skill waits for approval
 # Members of a prompt, resource, template or event that reach a model or a person; the URI becomes a tool's description.
 TOLD = ("title", "description", "uri", "uriTemplate", "mimeType", "annotations", "inputSchema", "payloadSchema")
@@ -70,7 +70,7 @@ def tools_of(offer: Offer) -> dict[str, Item]:
 
 
 def skills_of(offer: Offer) -> dict[str, Item]:
-    """Return the skills in the form of a tool's definition. Files count by digest, so new content is a change."""
+    """Return the skills by subject name, each in the form of a tool's definition. Its files are compared by digest."""
     found: dict[str, Item] = {}
     for item in offer.skills:
         said = item.get("frontmatter")

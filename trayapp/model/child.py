@@ -12,7 +12,7 @@ from trayapp.model.lifecycle import TransitionError
 
 
 class ChildState(StrEnum):
-    """State of the gateway process, as seen by the tray that supervises it (PRODUCT 2, 11)."""
+    """The state of the gateway process, as seen by the tray that supervises it (PRODUCT 2, 11)."""
 
     STARTING = "starting"  # started by us, not answering yet
     RUNNING = "running"  # answers; started by us, an earlier tray or a shim, so we may restart and stop it

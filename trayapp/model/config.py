@@ -144,7 +144,7 @@ class ServerConfig:
     env: dict[str, str] = field(default_factory=dict)
     cwd: str | None = None
     inherit_env: bool = True
-    confine: Confining = None  # None: the setting applies
+    confine: Confining = None  # None: `settings.confine` applies
     url: str | None = None
     type: HttpType | None = None
     headers: dict[str, str] = field(default_factory=dict)

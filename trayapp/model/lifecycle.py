@@ -13,7 +13,7 @@ from trayapp.model.errors import MultiMcpError
 
 
 class State(StrEnum):
-    """State of one backend (PRODUCT 5). The values are what `status --json` shows."""
+    """The state of one backend (PRODUCT 5). The values are what `status --json` shows."""
 
     DISABLED = "disabled"
     IDLE = "idle"

@@ -41,7 +41,7 @@ def escape_unprintable(text: str) -> str:
 
 def clean(text: str) -> str:
     """Return `text` without control sequences and invisible controls. Line ends and tabs stay."""
-    if text.isprintable():  # then the text contains neither
+    if text.isprintable():  # then it has no control characters
         return text
     plain = _ESCAPES.sub("", text.replace("\r\n", "\n"))
     plain = CONTROLS.sub("", plain.replace("\r", "\n"))

@@ -46,7 +46,7 @@ _RUN = OptionTable(
         -v --volume --volume-driver --volumes-from -w --workdir
     """),
 )
-_PULLED = options("--arch --authfile --cert-dir --os --platform --tls-verify --variant")  # of _RUN, for the pull, too
+_PULLED = options("--arch --authfile --cert-dir --os --platform --tls-verify --variant")  # options that `pull` has, too
 # Options of docker itself, before `run`: they decide which daemon is asked.
 _DOCKER = OptionTable(
     options("-D --debug --tls --tlsverify"),

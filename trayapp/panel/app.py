@@ -63,7 +63,7 @@ HEADERS = (
 )
 NO_STORE = (b"cache-control", b"no-store")
 FRESH = (b"cache-control", b"no-cache")
-FOR_EVER = (b"cache-control", b"max-age=31536000, immutable")  # under an address that changes with the content
+FOR_EVER = (b"cache-control", b"max-age=31536000, immutable")  # for a file whose address changes with its content
 # Pages that are never "not found". Their head is sent first: a browser takes 15 ms to leave the previous page.
 ALWAYS_THERE = {name for name, _ in NAV}
 NEWS = ("change", "calls", "logs")  # names of the numbers that `PanelHost.seen` returns

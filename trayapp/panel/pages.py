@@ -360,7 +360,7 @@ async def tools(page: Page) -> Context:
 
 
 async def with_classes(host: PanelHost, tools: Sequence[tuple[str, str]]) -> list[Context]:
-    """Return the rows of those of `tools` that still exist, with their classes. All tools would take 5 ms."""
+    """Return the rows of the `tools` that still exist, with their classes. All tools would take 5 ms."""
     rows = await host.ask(control.LIST, {"classes": True, "tools": tools})
     known = {(row["server"], row["name"]): row for row in rows}
     return [known[tool] for tool in tools if tool in known]

@@ -43,7 +43,7 @@ def typed_command() -> str:
 
 
 def program(name: str) -> str:
-    """Return the path of a packaged program, or that of this process if the program is not in the same folder."""
+    """Return the path of a packaged program, or of this process if the program is not in the same folder."""
     beside = os.path.join(os.path.dirname(sys.executable), name + (".exe" if os.name == "nt" else ""))
     return beside if os.access(beside, os.X_OK) else sys.executable
 

@@ -41,7 +41,7 @@ class Timing:
 
     beat: float = 1.0  # interval of the gateway's signs of life; each wakes the gateway and us once
     silent: float = 2.0  # without a sign of life for this long, it hangs. A busy machine may be late by one beat
-    first_sign: float = 4.0  # the same for a new connection, whose first snapshot may be large
+    first_sign: float = 4.0  # like `silent`, for a new connection, whose first snapshot may be large
     hung_grace: float = 10.0  # after that, until we kill our own gateway: a laptop that swaps may recover
     late: float = 1.0  # if a wait took this much too long, the machine slept, and the silence means nothing
     ready: float = 20.0  # a cold disk and a busy machine; usually it takes 0.3 s

@@ -112,7 +112,7 @@ def _parts(numbers: str) -> tuple[int, ...]:
 
 
 def _page(url: Any, address: str) -> str:
-    """Return the page's URL if it is https and its host is that of `address` or a parent domain of it; else "".
+    """Return the page's URL if it is https and its host is the host of `address` or a parent domain; else "".
 
     For example, api.github.com may name a page on github.com.
     """

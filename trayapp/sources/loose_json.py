@@ -42,7 +42,7 @@ class _Name(str):
 
 
 def read_loosely(text: str) -> dict[str, Any]:
-    """Return the object of a text; the brackets around it may be missing. Raises ValueError."""
+    """Parse an object in loose JSON, whose outer brackets may be missing. Raises ValueError."""
     tokens = ((str(found.lastgroup), found[0]) for found in _TOKEN.finditer(text))
     useful = ((kind, token) for kind, token in tokens if kind != "blank")
     opening = next(useful)[1] if text[:1] in ("{", "[") else ""

@@ -66,8 +66,8 @@ _PAGES = re.compile(
     r"https://(?:(?:www\.)?cursor\.com/(?:[A-Za-z-]+/)?install-mcp|(?:insiders\.)?vscode\.dev/redirect(?:/mcp/install)?"
     r"|(?:files\.)?lmstudio\.ai/install-mcp|kiro\.dev/launch/mcp/add|vs-open\.link/(?:[\w-]+/)?mcp-install)\?"
 )
-# A page with a configuration in its address: `https://claude.ai/mcp/install?name=a&config=...`. Some servers have one,
-# too: that of their own settings.
+# A page with a configuration in its address: `https://claude.ai/mcp/install?name=a&config=...`. A server's own
+# address, which ends in /mcp or /sse, may hold its settings in the same way.
 _CONFIGURED = re.compile(r"https://(?![^\s?]*/(?:mcp|sse)/?\?)[^\s?#]+\?(?:[^\s#]*&)?config=\S+")
 # An install link in Markdown or HTML.
 _LINKS = re.compile(rf"(?:(?:{'|'.join(SCHEMES)}):(?://)?|{_PAGES.pattern})[^\s\"'<>)\]]+", re.IGNORECASE)

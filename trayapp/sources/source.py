@@ -573,7 +573,7 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
 
 
 def _inside_json(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the keys and values of a JSON object in a text whose values only say what belongs there."""
+    """Yield each key and value of a text that is a JSON object, if the value only says what belongs there."""
     pairs: list[tuple[str, str]] = []
 
     def keep(found: list[tuple[str, Any]]) -> None:

@@ -298,7 +298,7 @@ class Actions:
         offered = self._offered()
         if offer_key(offered) != key:
             self._means.changed()
-            raise MultiMcpError("The list changed after it was shown", "Look at it in the menu and choose again")
+            raise MultiMcpError("The list changed after it was shown", "Review it in the menu and choose again")
         try:
             self._means.run(["import", "--first", "--copy", "--yes", how], TAKE_OVER_S)
         except MultiMcpError as error:
@@ -316,7 +316,7 @@ class Actions:
         doubled = offered_of(self._means.run(["import", "--doubled", "--dry-run"], VERB_S), known=True)
         if offer_key(doubled) != key:
             self._means.changed()
-            raise MultiMcpError("The list changed after it was shown", "Look at it in the menu and choose again")
+            raise MultiMcpError("The list changed after it was shown", "Review it in the menu and choose again")
         self._means.run(["import", "--doubled", "--move", "--yes"], VERB_S)
         self._means.changed()
         return outcomes.taken_out(doubled)

@@ -17,7 +17,7 @@ GREETING = b"multi-mcp/1 "  # a JSON object and a newline follow; the number is 
 
 
 class Endpoint(NamedTuple):
-    """Content of the endpoint file: how to reach the running gateway."""
+    """The content of the endpoint file: how to reach the running gateway."""
 
     pid: int
     version: str

@@ -85,7 +85,7 @@ def without_envelope(params: Params) -> Params:
 
 
 class Envelope(NamedTuple):
-    """Envelope of a 2026-07-28 request: its protocol revision, and what it says about its client."""
+    """The envelope of a 2026-07-28 request: its protocol revision, and what it says about its client."""
 
     protocol: str
     capabilities: dict[str, Any]

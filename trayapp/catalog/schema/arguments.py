@@ -18,7 +18,7 @@ from trayapp.catalog.suggest import nearest
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.json_schema import referenced
 
-PROBLEMS_MOST = 20  # reported at once
+PROBLEMS_MOST = 20  # sentences in one message
 STEPS_MOST = 50_000  # steps of one check: about 50 ms
 DEPTH_MOST = 60  # levels that are checked; recursive schemas end with the arguments
 SHOWN = 60  # characters of a wrong value in a message
@@ -68,7 +68,7 @@ def as_typed(args: Mapping[str, Any], typed: Mapping[str, str], schema: Any) -> 
 
 
 def problems(args: Mapping[str, Any], schema: Any) -> list[str]:
-    """Return every problem of `args`, in one sentence each that names the parameter; empty if they may be sent."""
+    """Return the problems of `args`: at most PROBLEMS_MOST sentences, each naming its parameter."""
     found = chain(_not_finite(args, ""), _Check(schema).all_wrong(args, schema))
     return list(dict.fromkeys(islice(found, PROBLEMS_MOST)))
 
@@ -93,7 +93,7 @@ def _unpacked(value: Any, schema: Any, root: Any) -> Any:
 
 
 def _not_finite(value: Any, where: str, depth: int = 0) -> Iterator[str]:
-    """Yield the numbers that JSON cannot hold, at any depth."""
+    """Yield a problem for each number that JSON cannot hold (infinity, NaN), at any depth."""
     if isinstance(value, float) and not math.isfinite(value):
         yield f"{where}: {value} is not a number that JSON can hold"
     if depth > DEPTH_MOST:
@@ -111,7 +111,7 @@ class _TooLongError(Exception):
 
 
 class _Check:
-    """Check of values against parts of one schema."""
+    """A check of values against parts of one schema."""
 
     def __init__(self, root: Any) -> None:
         self._root = root

@@ -28,7 +28,7 @@ Schema = dict[str, Any]
 
 
 class Mender:
-    """Repair of one schema with all its parts. `notes` describe the repairs, each once."""
+    """The repair of one schema with all its parts. `notes` describe the repairs, each once."""
 
     def __init__(self, root: Schema) -> None:
         self._root = root

@@ -23,7 +23,7 @@ _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
 
 class RepairedTool(NamedTuple):
-    """Schema that clients accept: the server's own object if there was nothing to repair. `notes`: the repairs."""
+    """A schema that clients accept: the server's own object if there was nothing to repair. `notes`: the repairs."""
 
     schema: Schema
     notes: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ def served_tool(item: Item, exposed_name: str, schema: Schema | None = None) -> 
 
 
 def allows_others(schema: Any) -> bool:
-    """Return True if a schema allows values other than objects, by its `type` or by that of an alternative."""
+    """Return True if a schema allows values other than objects, by its `type` or the `type` of an alternative."""
     if not isinstance(schema, dict):
         return False
     if (kind := schema.get("type")) is not None:

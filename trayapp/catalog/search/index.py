@@ -25,7 +25,7 @@ RELEVANT = 0.04  # share of the best score: further hits below it only cost toke
 FIRST_CHARS = 200  # characters of a description: word forms are compared there, and patterns match the first line
 REFINED = 12  # best hits that are reordered by exact word forms
 SCORE_DIGITS = 6  # further digits depend on the order in which sets are summed, which differs at each start
-WRITTEN_MET = 0.15  # added to the factor 1 if the tool has every word of the query in exactly that form
+WRITTEN_MET = 0.15  # raises the score by 15 % if the tool has all words of the query in exactly that form
 ALIKE = 0.5  # the share of words that the descriptions of the same tool have in common
 
 
@@ -74,8 +74,8 @@ class Hit:
 
 
 class SearchIndex:
-    """Index to find tools by words or a pattern. `synonyms`, as in settings, maps a word to words that mean the same. A
-    key may also be a tool's name, or a pattern like `search_*` or `SERVER/GLOB`: its words describe those tools.
+    """An index to find tools by words or a pattern. `synonyms`, as in settings, maps a word to its synonyms. A key
+    may also be a tool's name, or a pattern like `search_*` or `SERVER/GLOB`: its words describe those tools.
     """
 
     def __init__(self, synonyms: Mapping[str, Sequence[str]] | None = None) -> None:

@@ -246,7 +246,7 @@ Groups = dict[str, tuple[str, ...]]  # stem -> the stems that may stand for it
 
 
 def synonyms(word: str, *, is_verb: bool) -> tuple[str, ...]:
-    """Return the stems that may stand for a stem: those of the noun and, if it is used as a verb, those of the verb.
+    """Return the stems of the word's synonyms: for the noun and, if it is used as a verb, for the verb, too.
 
     A word that is never a noun always counts as a verb.
     """

@@ -29,10 +29,10 @@ USUAL_LENGTH = {
 }  # fmt: skip
 SATURATION = 2.0  # k1 of BM25: how quickly a further occurrence stops mattering
 PAIRED_FIELDS = ("name", "title", "head", "body")  # where adjacent words count
-NAME_MET = 0.6  # added to the factor 1 if all of the tool's name is in the query
-PAIRS_MET = 1.6  # added if all adjacent words of the query are adjacent here
-SERVER_NAMED = 2.0  # added if the query has a word of the server's name that no other server's tools use
-ACTION_MET = 0.3  # added if the query and the tool are about the same action, subtracted if about different ones
+NAME_MET = 0.6  # raises the score by 60 % if the query has the whole name of the tool, by less for a part
+PAIRS_MET = 1.6  # the same for adjacent words of the query that are adjacent in the tool's text, too
+SERVER_NAMED = 2.0  # the same for a word of the server's name that no other server's tools use
+ACTION_MET = 0.3  # raises the score if query and tool are about the same action, lowers it if not
 
 
 @dataclass(slots=True)

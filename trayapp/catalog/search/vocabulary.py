@@ -114,7 +114,7 @@ class ServerNames:
         self._shares.clear()
 
     def shares(self, asked: Iterable[str], having: Callable[[str], int]) -> dict[str, float]:
-        """Return stem -> how clearly it names a server (0 to 1), for those of `asked` that are in a server's name.
+        """Return stem -> how clearly it names a server (0 to 1), for each of `asked` that is in a server's name.
 
         A stem that no other server's tools contain gets 1. `having` counts the servers whose tools have a stem.
         """

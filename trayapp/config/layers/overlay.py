@@ -207,7 +207,7 @@ _NOTHING = Scalar(0, 0, 0, 0, None, 1, "null", "", None)
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """Configuration for the sessions of one project: the user's settings, all servers, the project's problems.
+    """The configuration for the sessions of one project: the user's settings, all servers, the project's problems.
 
     `named`: usable servers of the project's file. `own`: those that only this project has or that it starts
     differently. They never use the user's shared processes.
@@ -261,7 +261,7 @@ def preview(user: Config, file: ProjectFile, *, exists: Exists = path_exists) ->
 
 # Fields of a user's entry that are meant only for its own program or address
 _PRIVATE = (HTTP_FIELDS | frozenset(("env", "cwd"))) - {"url", "type"}
-_LAUNCH = frozenset(("command", "args", "env", "cwd"))  # a project's entry without these keeps the user's folder
+_LAUNCH = frozenset(("command", "args", "env", "cwd"))  # a project's entry that sets one of these runs in its folder
 
 
 def _starts_another(user: ServerConfig | None, server: ServerConfig | None) -> bool:

@@ -64,7 +64,7 @@ _ONLY_WITH = {  # program -> the words without which it runs none of a project's
 
 
 class ProjectFile(NamedTuple):
-    """Content of a project's file at one moment."""
+    """The content of a project's file at one moment."""
 
     path: Path  # with its folder resolved, so that each folder has only one name
     data: bytes

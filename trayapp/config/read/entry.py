@@ -123,7 +123,7 @@ class _Entry:
         return self._values[key][1] if key in self._values else None
 
     def _place(self, *keys: str) -> Node:
-        """Return the key node of `keys` that comes last in the file, or else that of the entry."""
+        """Return the node of the last of `keys` in the file, or the key node of the entry if it has none of them."""
         places = [self._values[key][0].key for key in keys if key in self._values]
         return max(places, key=lambda node: node.start, default=self._pair.key)
 

@@ -51,7 +51,7 @@ class Layout:
         self._newline = found[0] if found and found[0] in ("\n", "\r\n", "\r") else "\n"
 
     def newline(self, at: int) -> str:
-        """Return the line end to use at position `at`: that of the line there, or else the file's first."""
+        """Return the line end to use at position `at`: the one found there, or else the file's first."""
         found = _BREAK.match(self.text, at)
         return found[0] if found and found[0] in ("\n", "\r\n", "\r") else self._newline
 
@@ -172,7 +172,7 @@ class EditRefusedError(ConfigError):
 
 @dataclass(frozen=True, slots=True)
 class Splice:
-    """Replacement of text[start:end] by `new`."""
+    """A replacement of text[start:end] by `new`."""
 
     start: int
     end: int

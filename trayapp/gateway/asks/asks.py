@@ -48,12 +48,12 @@ _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufffc") | f
     for first, last in ((0x180B, 0x180F), (0xFE00, 0xFE0F), (0xE0100, 0xE01EF))
     for code in range(first, last + 1)
 )
-_UNDRAWN = frozenset(("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"))  # Unicode general categories of such characters
+_UNDRAWN = frozenset(("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"))  # Unicode categories of invisible characters
 
 
 class Shown(NamedTuple):
-    """Argument as the user sees it. `value`: JSON with marks for invisible characters, cut if it is long. `length`: the
-    number of characters of the whole JSON.
+    """An argument as the user sees it. `value`: JSON with marks for invisible characters, cut if it is long. `length`:
+    characters of the uncut JSON.
     """
 
     name: str
@@ -398,7 +398,7 @@ def unanswered_error(server: str, tool: str, after_s: float) -> NotAllowedError:
 
 
 def no_user_error(server: str, tool: str) -> NotAllowedError:
-    """Return the error of a call that needs approval while nobody is there to give it."""
+    """Return the error of a call that needs approval when no user can be asked."""
     hint = (
         "Ask the user to start multi-mcp's tray or panel, or to run `multi-mcp asks --watch` in a terminal; "
         "then call it again"

@@ -13,8 +13,8 @@ from trayapp.wire.revisions import HANDSHAKE_VERSIONS, MODERN_VERSIONS
 
 
 class Purpose(NamedTuple):
-    """Purpose of a connection to the server with that key. `newer`: the era, if the connection only reads the lists
-    that clients of that era get. Without `newer`, `alone` and `requests`, sessions share it.
+    """The purpose of a connection. `server`: the key of its server. `newer`: the era, if the connection only reads the
+    lists that clients of that era get. Without `newer`, `alone` and `requests`, sessions share it.
     """
 
     server: str

@@ -422,7 +422,7 @@ class RoutedCall:
 
 
 class IgnoredCall:
-    """Call whose answer is ignored."""
+    """A call whose answer is ignored."""
 
     def answered(self, reply: Reply) -> None:
         """Ignore the answer."""

@@ -64,7 +64,7 @@ def no_note(line: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class CatalogCaller:
-    """Visitor of a project, for the duration of one request."""
+    """A visitor of a project, for the duration of one request."""
 
     cwd: str
 
@@ -89,7 +89,7 @@ class CatalogRequests:
 
     @asynccontextmanager
     async def _session_view(self, asked: Asked, *, complete: bool = True) -> AsyncIterator[SessionView]:
-        """Yield the session view in the folder `project`, or without one, that of sessions outside any project.
+        """Yield the session view of the folder `project`. Without one: the view of sessions outside any project.
 
         Raises MultiMcpError, RpcError. `complete`: wait up to PROJECT_WAIT_S for the project's own servers.
         """
@@ -524,7 +524,7 @@ def costs(lists: ListResults) -> dict[str, Any]:
 
 
 def unused(found: dict[str, Any], since: float, called: Container[tuple[str, str]]) -> dict[str, Any]:
-    """Return `{"since", "tools", "tokens"}`: the tools that nobody called, the largest first.
+    """Return `{"since", "tools", "tokens"}`: the tools without a call, the largest first.
 
     `found`: the result of `costs`. `since`: Unix time from which on `called` is known; 0 if no call was kept, and then
     no tool is returned.

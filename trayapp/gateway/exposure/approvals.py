@@ -41,7 +41,7 @@ LOGGED_MOST = 5  # log lines about one tool's changes: some tools change with ev
 
 
 class PendingApproval(NamedTuple):
-    """Tool that the user should look at: the definition that an approval is for, and why.
+    """A tool that the user should look at: the definition that an approval is for, and why.
 
     `held`: the tool waits for approval. Otherwise it is served and only flagged.
     """
@@ -59,7 +59,7 @@ class PendingApproval(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """Decision about one tool: `item` is served unless `withheld` gives a reason against it.
+    """The decision about one tool: `item` is served unless `withheld` gives a reason against it.
 
     `held`: None = it does not wait for approval. `flagged`: it is served, and the user should look at it.
     """
@@ -71,7 +71,7 @@ class Verdict(NamedTuple):
 
 
 class HeldDefinition(NamedTuple):
-    """Definition of a tool that waits for approval, with the approved one before it (`old`) and its findings."""
+    """The definition of a tool that waits for approval, with the approved one before it (`old`) and its findings."""
 
     old: Item | None
     new: Item
@@ -82,7 +82,7 @@ class HeldDefinition(NamedTuple):
 
 
 class Inspection(NamedTuple):
-    """Definition that was inspected before its offer is judged. `findings`: None if it equals its pin."""
+    """A definition that was inspected before its offer is judged. `findings`: None if it equals its pin."""
 
     item: Item
     hash: str
@@ -436,4 +436,4 @@ def _describe_findings(findings: tuple[Finding, ...]) -> str:
 
 
 def _approve_hint(server: str, tool: str) -> str:
-    return f"look at it with: multi-mcp approve {server}/{tool}"
+    return f"review it with: multi-mcp approve {server}/{tool}"

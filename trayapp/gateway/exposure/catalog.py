@@ -28,7 +28,7 @@ ONE_TOOL = "mcp"  # the name of the one tool: reserved in every mode, so that no
 # Hints for a model about a hidden tool. They never say how to unhide it, nor what was found in it.
 SERVER_OFF = f"The user switched its server off. {LEAVE_IT}"
 LEFT_OUT = "The user excluded it in servers.yaml. Tell them if it is needed, and leave it as it is"
-WAITS = "Ask them to look at it"  # the error names the reason
+WAITS = "Ask them to look at it"  # for the model: the error itself names the reason
 UNTAKEABLE = "It is withheld: its parameters are not valid JSON Schema. Tell the user"
 
 
@@ -51,7 +51,7 @@ def digests_of(skill: Item) -> dict[str, str | None]:
 
 
 class Catalog:
-    """Catalog of one configuration and one state of the offers. `served`: the known offers, by server name.
+    """The catalog of one configuration and one state of the offers. `served`: the known offers, by server name.
 
     It is broad because it only answers questions: each property is one, computed once.
     """

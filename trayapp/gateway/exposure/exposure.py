@@ -29,7 +29,7 @@ INDEX: Item = {
     "description": "What the tools of all servers do, in Markdown",
     "mimeType": "text/markdown",
 }
-_OUTSIDE = "This session was started without it"  # by --servers or --profile
+_OUTSIDE = "This session was started without it"  # its --servers or --profile excludes the server
 OUTSIDE = HiddenReason(_OUTSIDE, _OUTSIDE)
 _UNSEEN = "Its server does not list it for a client of this kind"
 UNSEEN = HiddenReason(_UNSEEN, _UNSEEN)
@@ -45,7 +45,7 @@ class HiddenCounts(NamedTuple):
 
 
 class Exposure:
-    """Part of a catalog. Names and URIs are the catalog's: a session's filter renames nothing. It is broad because it
+    """A part of a catalog. Names and URIs are the catalog's: a session's filter renames nothing. It is broad because it
     only answers questions about the same choice: each property is one, computed once.
     """
 

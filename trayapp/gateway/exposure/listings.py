@@ -55,7 +55,7 @@ class Job(NamedTuple):
 
 
 class ListingWriter:
-    """Writer of one gateway. `more` writes approvals and names in the same thread. It blocks."""
+    """The writer of one gateway. `more` writes approvals and names in the same thread. It blocks."""
 
     def __init__(self, folder: Path, switches: WriteSwitches, more: Callable[[], None]) -> None:
         self._folder = folder

@@ -16,7 +16,7 @@ SIBLING_TOOLS = 3  # tool names that two servers of one program share: this many
 
 
 class LookAlike(NamedTuple):
-    """Tool of another server, with the names of all tools of that server."""
+    """A tool of another server, with the names of all tools of that server."""
 
     server: str
     tools: frozenset[str]

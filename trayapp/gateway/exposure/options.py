@@ -23,7 +23,7 @@ class SessionOptions(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """Part of the catalog that a session sees, and in which mode.
+    """The part of the catalog that a session sees, and in which mode.
 
     `servers`: None = all. `wrong`: the options cannot be followed. Then nothing is shown, since the session asked for
     less than everything. `unknown`: named servers that are not configured; the session has the others.

@@ -28,7 +28,7 @@ Signature = tuple[ServedOffer, Mapping[Key, str], str]  # what a server's entrie
 
 
 class ToolSearch:
-    """Index of one view. Each search is narrowed to what its session sees."""
+    """The index of one view. Each search is narrowed to what its session sees."""
 
     def __init__(self) -> None:
         self._synonyms: Mapping[str, Any] = {}

@@ -17,7 +17,7 @@ NONE_SOUND: frozenset[int] = frozenset()
 
 
 class ServedTool:
-    """Tool as clients get it. Its schemas are repaired when first needed; a `sound` one needs no repair."""
+    """A tool as clients get it. Its schemas are repaired when first needed; a `sound` one needs no repair."""
 
     def __init__(self, item: Item, held_back: str | None = None, *, sound: bool = False) -> None:
         self.item = item

@@ -61,7 +61,7 @@ class ExtensionSession(TaskSession, Protocol):
 
 
 class ExtensionSender(Protocol):
-    """Sender of one session's requests to servers."""
+    """The sender of one session's requests to servers."""
 
     @property
     def session(self) -> ExtensionSession:

@@ -28,7 +28,7 @@ _HANDLE = re.compile(rf"({SCHEME}[^/]*?)%00([0-9a-f]*)(?:-[0-9]+)?(/.+)", re.DOT
 
 
 class KnownTask(NamedTuple):
-    """Task of a session: the connection that it was last reported on, and its id at the server."""
+    """A task of a session: the connection that it was last reported on, and its id at the server."""
 
     connection: Connection
     live: Live | None

@@ -36,7 +36,7 @@ class TaskSession(AskingSession, Protocol):
 
 
 class TaskListening:
-    """Part of a client's subscriptions/listen that one server gets, for its own tasks (a wire.messages.Call)."""
+    """The part of a client's subscriptions/listen that one server gets, for its own tasks (a wire.messages.Call)."""
 
     def __init__(self, session: AskingSession, request_id: RequestId, result: ServerResult) -> None:
         self.session = session
@@ -60,7 +60,7 @@ class TaskListening:
 
 
 class StreamingCall(RoutedCall):
-    """Request for the events of one name, open as long as the client wants (SEP-3415, events/stream)."""
+    """A request for the events of one name, open as long as the client wants (SEP-3415, events/stream)."""
 
     __slots__ = ("exposed", "own")
 

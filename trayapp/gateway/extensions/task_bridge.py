@@ -168,7 +168,7 @@ class TaskBridge:
 
 
 class _TaskResultCall(RoutedCall):
-    """Request for the result of an older server's task. It takes the place of the call that created the task."""
+    """A request for the result of an older server's task. It takes the place of the call that created the task."""
 
     def cancel(self, reason: str) -> None:
         """Cancel the task as well."""

@@ -50,7 +50,7 @@ class WrongFieldsError(MultiMcpError):
 
 @dataclass(frozen=True, slots=True)
 class ToolRequest:
-    """Call of the one tool. `text`: the value of the field that names the mode. `args`: as given."""
+    """A call of the one tool. `text`: the value of the field that names the mode. `args`: as given."""
 
     mode: Mode
     text: str = ""

@@ -146,8 +146,8 @@ def _json(value: Any) -> str:
 LINES_MOST = 2_000  # lines of one page: thousands of short lines cost a model more than their bytes suggest
 NOTE_BYTES = 200  # reserved for the note after a page
 WHOLE_LINES = 0.8  # a page ends at a line's end if that keeps at least this share of it
-KEPT_RESULTS = 8  # kept per session
-KEPT_CHARACTERS = 32 << 20  # kept per session
+KEPT_RESULTS = 8  # per session; older ones are dropped
+KEPT_CHARACTERS = 32 << 20  # of all kept results of a session
 
 T = TypeVar("T")
 
@@ -209,7 +209,7 @@ class KeptText:
 
 
 class CutResults:
-    """Store for the rest of one session's long results. The oldest are dropped when there are too many."""
+    """The store for the rest of one session's long results. The oldest are dropped when there are too many."""
 
     def __init__(self, files: ResultFiles | None = None) -> None:
         self._files = files

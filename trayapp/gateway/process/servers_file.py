@@ -30,7 +30,7 @@ Outcome = Config | Problem
 
 
 class Layers(Protocol):
-    """Reader of the layers in `settings.imports` (clients/servers)."""
+    """A reader of the layers in `settings.imports` (clients/servers)."""
 
     def read(self, names: Sequence[str], file: str) -> tuple[Imported, ...]:
         """Return the layers. A problem with the names is reported for `file`. Blocks; never raises."""

@@ -170,7 +170,7 @@ class ConnectionKeys:
         return self.purpose(key).server if "#" in key else key
 
     def is_own(self, key: str) -> bool:
-        """Return True if the key is that of a further connection, not of a server's first."""
+        """Return True if the key belongs to a further connection, not to a server's first one."""
         return any(key in keys for keys in (self._owners, self._calls, self._eras, self._kinds, self._requests))
 
     def serves(self, key: str, session: KeyedSession) -> bool:

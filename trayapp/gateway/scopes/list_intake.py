@@ -29,7 +29,7 @@ OURSELVES = "multi-mcp"  # no server's tool may imitate one of the gateway's own
 
 
 class ListIntake:
-    """Intake of lists into the catalog of one gateway."""
+    """The intake of lists into the catalog of one gateway."""
 
     def __init__(self, services: Services, servers: Servers, sign_ins: SignIns) -> None:
         self._services = services

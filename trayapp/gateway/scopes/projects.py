@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 class ProjectFinding(NamedTuple):
-    """Result of checking a folder's project file. It has an overlay only if this very content is trusted."""
+    """The result of checking a folder's project file. It has an overlay only if this very content is trusted."""
 
     overlay: Overlay | None = None
     problems: tuple[Problem, ...] = ()

@@ -35,7 +35,7 @@ Target = tuple[str, dict[str, Any]]  # server, params with that server's own nam
 
 
 class Route(NamedTuple):
-    """Route of one tool's calls. It lasts as long as its exposure, which every change of servers and settings
+    """The route of one tool's calls. It lasts as long as its exposure, which every change of servers and settings
     ends.
     """
 
@@ -50,7 +50,7 @@ class Route(NamedTuple):
 
 
 class SessionView:
-    """View with one set of options: what its sessions see now, and which server gets each request.
+    """A view with one set of options: what its sessions see now, and which server gets each request.
 
     It is broad because each kind of request has its own route.
     """
@@ -65,7 +65,7 @@ class SessionView:
         self._routes: dict[str | Key, Route] = {}
         self._routes_of = -1  # the revision of the view that the routes belong to
         self._subjects: dict[tuple[str, str, str, bool], Subject | None] = {}
-        self._subjects_of = -1  # the same for the subjects
+        self._subjects_of = -1  # the revision of the view that the subjects belong to
 
     # -- exposure ------------------------------------------------------------------------------------------------
 

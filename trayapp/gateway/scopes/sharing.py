@@ -61,10 +61,10 @@ from trayapp.wire.messages import Request
 
 log = logging.getLogger(__name__)
 
-PROVE_S = 1.0  # most tools answer or ask within this time; after it, a new session gets a separate process
-WORKS_S = 5.0  # the same for sessions that must stay; a tool seldom works for longer before its server's first question
-QUIET_S = 0.25  # the same for a tool that has not asked so far; sessions rarely call a server within so short a time
-KNOWN = 20  # after this many answers without a question, QUIET_S also limits how long its calls wait in all
+PROVE_S = 1.0  # wait of a new session before it gets a separate process; most tools answer or ask by then
+WORKS_S = 5.0  # wait of a session that must share; a tool seldom works longer before its server's first question
+QUIET_S = 0.25  # wait for a tool that has not asked so far; sessions rarely call one server within so short a time
+KNOWN = 20  # answers without a question, after which QUIET_S also limits the total wait of a call
 PARKED_S = (
     45.0  # the SDKs' clients give up a call after 60 s: by then it must have got the connection of a killed client
 )
@@ -90,12 +90,12 @@ class QuietTopic:
         self.longest_s = max(self.longest_s, seconds)
 
 
-ALWAYS_QUIET = QuietTopic(TRUSTED)  # where a question names its call
+ALWAYS_QUIET = QuietTopic(TRUSTED)  # for servers of 2026-07-28, whose questions name their call
 
 
 class Wait(NamedTuple):
-    """Wait of a request for calls in progress: `left_s` from now, but `most_s` in all. `proves`: neither its topic nor
-    that of some other call was ever answered, so it may be sent on another connection instead.
+    """How long a request waits for calls in progress: `left_s` from now, but `most_s` in all. `proves`: neither its
+    topic nor the topic of some other call was ever answered, so it may be sent on another connection instead.
     """
 
     left_s: float

@@ -144,7 +144,7 @@ class VariantProbes:
     # -- probes --------------------------------------------------------------------------------------------------
 
     async def _probe(self, key: str) -> None:
-        """Read the lists on that connection, unless that was done meanwhile."""
+        """Read the lists on the connection with that key, unless they have been read since."""
         pool = self._services.pool
         first = pool.get(self._services.shared_key(key))
         over_http = first is not None and first.server.url is not None

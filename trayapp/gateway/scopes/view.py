@@ -197,7 +197,7 @@ class AskedServers(Protocol):
 
 
 class FirstListDelay:
-    """Delay of the first lists of one view on the very first run, while its servers are being asked."""
+    """The delay of the first lists of one view on the very first run, while its servers are being asked."""
 
     def __init__(self, services: Services, being_asked: AskedServers) -> None:
         self._services = services

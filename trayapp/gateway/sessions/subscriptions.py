@@ -49,7 +49,7 @@ class Follower(ClientSession, Protocol):
 
 @dataclass(eq=False, slots=True)
 class _Listener:
-    """Listener to updates: the session of an older client, or one subscriptions/listen request."""
+    """A listener to updates: the session of an older client, or one subscriptions/listen request."""
 
     session: Follower
     request_id: RequestId | None = None
@@ -204,7 +204,7 @@ class Subscriptions:
                 listener.send(UPDATED, {**known, "uri": followed[own] + changed[len(own) :]})
 
     def renew(self, connection: Connection, places: Collection[Place] | None = None) -> None:
-        """Subscribe to those of `places` (by default, of all wanted ones) that the connection is not subscribed to.
+        """Subscribe to each of `places` (default: all wanted ones) that the connection is not yet subscribed to.
 
         Called if the connection is new, or if a session has changed to it.
         """
@@ -308,7 +308,7 @@ class Subscriptions:
 
 
 def _is_below(uri: str, followed: str) -> bool:
-    """Return True if the URI is that of a sub-resource, or differs only by a slash at the end."""
+    """Return True if the URI names a sub-resource of `followed`, or differs from it only by a slash at the end."""
     return uri.startswith(followed) and (followed.endswith(BELOW) or uri[len(followed) :].startswith(BELOW))
 
 

@@ -221,7 +221,7 @@ def _of_approvals(server: dict[str, Any]) -> CheckResult:
     tools, looks, wait = ("tool", "looks", "waits") if len(waiting) == 1 else ("tools", "look", "wait")
     state = f"changed, or {looks} suspicious, and {wait} for approval"
     what = f"{len(waiting)} {tools} of {name} {state}: {', '.join(waiting[:5])}"
-    return CheckResult("gateway.approvals", "note", what, f"Look at it with: multi-mcp approve {name}")
+    return CheckResult("gateway.approvals", "note", what, f"Review with: multi-mcp approve {name}")
 
 
 def _is_alive(pid: int, noted_in: Path) -> bool:

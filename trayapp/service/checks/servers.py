@@ -46,7 +46,7 @@ def config_parses(context: CheckContext) -> list[CheckResult]:
     code, path = "config.parses", context.paths.config_file
     loaded = ConfigStore(path).read()
     if not loaded.exists:
-        return [CheckResult(code, "note", f"There is no {path} yet", "Write it with: multi-mcp edit")]
+        return [CheckResult(code, "note", f"There is no {path} yet", "Create it with: multi-mcp edit")]
     try:
         config = context.lay(parse(loaded.text, str(path)), str(path))
     except UnparsableError as error:
@@ -177,7 +177,7 @@ def _launch(server: ServerConfig, context: CheckContext) -> Iterable[CheckResult
 def _program_of(server: ServerConfig, ready: ServerConfig, context: CheckContext) -> Iterable[CheckResult]:
     """Yield a problem if the server's folder or program is missing.
 
-    `ready` has the values of variables; only `server` may be shown.
+    `ready` is `server` with variables replaced by their values, which may be secrets: messages quote only `server`.
     """
     assert ready.command is not None
     home = context.environ.get("HOME") or str(Path.home())

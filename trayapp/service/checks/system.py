@@ -160,7 +160,7 @@ def session_bus(context: CheckContext) -> list[CheckResult]:
     if context.platform != "linux":
         return []
     if _has_bus(context.environ):
-        return [CheckResult("bus.session", "ok", "There is a session bus")]
+        return [CheckResult("bus.session", "ok", "A session bus is available")]
     remedy = "Log in to a desktop, or run everything in: dbus-run-session"
     return [CheckResult("bus.session", "note", "There is no session bus, so no tray icon and no keyring", remedy)]
 
@@ -195,7 +195,7 @@ def keyring(context: CheckContext) -> list[CheckResult]:
         what = "The keyring is locked. Until it is unlocked, sign-ins are kept in memory only"
         return [CheckResult(code, "note", what, "Unlock it in your password manager, or log in again")]
     if answer:
-        return [CheckResult(code, "ok", "There is a Secret Service")]
+        return [CheckResult(code, "ok", "A Secret Service is available")]
     return [
         CheckResult(code, "note", f"There is no keyring. {NO_KEYRING}", "Install gnome-keyring, KWallet or KeePassXC")
     ]
@@ -266,7 +266,7 @@ def tray_host(context: CheckContext) -> list[CheckResult]:
     if answer is None:
         return [CheckResult(code, "note", "Not checked: the session bus does not answer")]
     if answer:
-        return [CheckResult(code, "ok", "There is a panel for tray icons with menus")]
+        return [CheckResult(code, "ok", "A panel shows tray icons with menus")]
     remedy = (
         "On GNOME, install the extension AppIndicator; elsewhere, add a tray to the panel. All verbs work without one"
     )

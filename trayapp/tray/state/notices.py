@@ -201,7 +201,7 @@ def _held(state: TrayState, known: Assessment, told: NoticeMemory) -> set[Cause]
 
 
 def _still(told: frozenset[Cause], state: TrayState, known: Assessment) -> frozenset[Cause]:
-    """Return the reported causes that still hold. Without a gateway, those of servers stay: their state is unknown."""
+    """Return the reported causes that still hold. Without a gateway, servers' causes stay: their state is unknown."""
     states = {server.name: server.state for server in known.servers}
     problems = set(map(_problem_key, known.fatal))
     asking = {server.name for server in known.permissions}

@@ -29,7 +29,7 @@ class IconKind(StrEnum):
 
 
 class Verb(StrEnum):
-    """Everything that a click can ask for. Comments describe the target; without a comment it is always ""."""
+    """Everything that a click can ask for. A comment names the target, or explains a verb whose target is ""."""
 
     RECONNECT = "reconnect"  # a server; "" = all of them
     REFRESH = "refresh"  # a server; "" = all of them
