@@ -13,9 +13,9 @@ from devtools.steps import FOREIGN_VARIABLES
 
 PYTEST = ("pytest",)
 SLOWEST = ("--durations=40", "--durations-min=3")  # shown at the end, to find out why a run takes too long
-# Tests wait as much as they work: four processes keep two cores busy. The tests of a file share expensive fixtures.
+# Tests wait more than they work: six processes keep two cores busy. The tests of a file share expensive fixtures.
 # The order is ours (tests/conftest.py): xdist's own would begin with the files of many quick tests.
-IN_PARALLEL = ("--numprocesses=4", "--dist=loadfile", "--no-loadscope-reorder")
+IN_PARALLEL = ("--numprocesses=6", "--dist=loadfile", "--no-loadscope-reorder")
 # The quick ones first. All of them run even if one fails: one round shows every problem.
 STATIC_CHECKS = (("ruff", "check"), ("ruff", "format", "--check"), ("mypy", "--strict"))
 

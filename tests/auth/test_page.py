@@ -16,7 +16,7 @@ from PIL import Image
 
 from tests.auth.issuer import Issuer, guarded
 from tests.auth.world import person
-from tests.tools import require
+from tests.tools import chromium
 from trayapp.auth.callback import DETAIL_MAX, CallbackPage, Outcome, html
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
@@ -54,7 +54,7 @@ def test_a_reason_without_end_is_cut() -> None:
 
 def look(address: str, scheme: str) -> Image.Image:
     """Return a screenshot of the page that the address leads to, in real Chromium."""
-    browser = require("chromium")
+    browser = chromium()
     folder = Path(tempfile.mkdtemp(prefix="mm-web-"))
     quiet = ("--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update")
     argv = [

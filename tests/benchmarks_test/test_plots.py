@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from tests.benchmarks.curves import Curve
 from tests.benchmarks.figures import OURS, Figure, Target
-from tests.benchmarks.plots import against_limit, draw, part_of_limit
 from tests.benchmarks.run import Chapter, Run
 
 MOST = Figure("call", "ms", {"direct": [1.0], OURS: [2.0], "peer": [90.0]}, Target("ratio", 4.0), broken={"b": "gone"})
 LEAST = Figure("rate", "calls/s", {OURS: [10.0]}, Target("value", 30, at_least=True))
 
 
-def test_a_run_has_a_picture_of_targets_of_each_part_with_several_ways_and_of_each_axis(tmp_path: Path) -> None:
+@pytest.fixture
+def plots() -> ModuleType:
+    """Return the module, loaded by its tests alone: matplotlib takes each process that collects them 0.3 s."""
+    from tests.benchmarks import plots
+
+    return plots
+
+
+def test_a_run_has_a_picture_of_targets_of_each_part_with_several_ways_and_of_each_axis(
+    plots: ModuleType, tmp_path: Path
+) -> None:
     curve = Curve("tools", "list", "ms", {10: 1.0, 100: 9.0})
     run = Run(0.0, "", False, [Chapter("calls", "Calls", [MOST, LEAST]), Chapter("growth", "Growth", [curve])])
     names = {"": ["targets.png"], "calls": ["calls.png"], "growth": ["growth-tools.png"]}
-    assert draw(run, tmp_path) == names
+    assert plots.draw(run, tmp_path) == names
     for name in (name for some in names.values() for name in some):
         assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
 
@@ -31,7 +41,7 @@ def test_a_run_has_a_picture_of_targets_of_each_part_with_several_ways_and_of_ea
         (LEAST, 3.0, "10.0 calls/s, wanted at least 30.0"),
     ],
 )
-def test_a_target_is_met_up_to_one_part_of_its_limit(figure: Figure, part: float, said: str) -> None:
+def test_a_target_is_met_up_to_one_part_of_its_limit(plots: ModuleType, figure: Figure, part: float, said: str) -> None:
     row = next(row for row in figure.rows if row.way == OURS)
-    assert part_of_limit(figure, row) == part
-    assert against_limit(figure, row) == said
+    assert plots.part_of_limit(figure, row) == part
+    assert plots.against_limit(figure, row) == said

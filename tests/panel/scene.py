@@ -17,7 +17,7 @@ from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 from tests.e2e.gateway import Gateway, entry, gateway_in
 from tests.fixtures.odd import Odd
 from tests.patience import stretched
-from tests.tools import NO_CERTIFICATES, require, require_file
+from tests.tools import NO_CERTIFICATES, chromium, require_file
 
 AXE = Path(__file__).resolve().parents[2] / ".cache/npm-servers/node_modules/axe-core/axe.min.js"
 OF_COLORS = ("color-contrast", "link-in-text-block")  # axe-core's rules that depend on the color scheme
@@ -108,10 +108,10 @@ async def scene(home: Path, *servers: Odd, **settings: Any) -> AsyncIterator[Sce
 
 @asynccontextmanager
 async def browser() -> AsyncIterator[Browser]:
-    """Yield Debian's Chromium."""
+    """Yield Chromium."""
     async with async_playwright() as made:
         options = ["--no-sandbox", ONLY_HERE, NO_SPARES]
-        found = await made.chromium.launch(executable_path=require("chromium"), args=options)
+        found = await made.chromium.launch(executable_path=chromium(), args=options)
         try:
             yield found
         finally:
