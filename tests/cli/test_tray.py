@@ -81,7 +81,7 @@ def test_quit_names_no_process_that_the_lock_does_not_name(home: Path) -> None:
         silent = run_cli(home, "quit")
         assert silent.stderr == "Error: The tray does not answer\nEnd the process multi-mcp-tray\n"
         tray.serve(answer)
-        assert run_cli(home, "quit").stdout == "The tray app ends\n"
+        assert run_cli(home, "quit").stdout == "The tray app is quitting\n"
     finally:
         tray.close()
     assert asked == [ENDED_BY]

@@ -74,7 +74,7 @@ def test_a_verb_s_error_comes_back_with_what_to_do(home: Path) -> None:
 def test_a_verb_that_takes_too_long_is_ended_and_named(home: Path) -> None:
     with pytest.raises(MultiMcpError, match="did not end within 0") as caught:
         run_verb(["start"], os.environ, 0.01)
-    assert caught.value.hint == "Try it on a terminal: multi-mcp start"
+    assert caught.value.hint == "Try it in a terminal: multi-mcp start"
 
 
 # -- the pause -----------------------------------------------------------------------------------------------------

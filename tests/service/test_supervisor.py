@@ -197,7 +197,7 @@ def test_one_of_ours_that_goes_on_hanging_is_ended_and_replaced(place: FakePlace
         place.answering = False
         watched.until(lambda seen: len(place.processes) == 2 and seen.state is S.RUNNING)
         assert place.processes[0].signals == ["kill"]
-        assert any("was ended" in (seen.error or "") for seen in watched.seen)
+        assert any("was killed" in (seen.error or "") for seen in watched.seen)
 
 
 @pytest.mark.requirement("tray-hung", "tray-attached")

@@ -423,7 +423,7 @@ def test_without_a_browser_the_way_on_a_terminal_is_said(world: World) -> None:
     world.has_browser = False
     notice = world.actions.do(Action(V.SIGN_IN, "linear"))
     assert notice is not None
-    assert notice.text == "No browser was found here\nSign in on a terminal: multi-mcp auth linear"
+    assert notice.text == "No browser was found here\nSign in from a terminal: multi-mcp auth linear"
 
 
 def test_a_sign_in_that_is_not_kept_is_said_so(world: World) -> None:

@@ -445,7 +445,7 @@ def test_quit_on_the_command_line_ends_the_tray_and_its_gateway(own_app: TrayApp
     pid = own_app.gateway()
     run = [*own_command(), "quit"]
     done = subprocess.run(run, env=own_app.env, capture_output=True, encoding="utf-8", timeout=END_S, check=False)
-    assert (done.returncode, done.stdout) == (0, f"The tray app ends (process {own_app.tray.pid})\n")
+    assert (done.returncode, done.stdout) == (0, f"The tray app is quitting (process {own_app.tray.pid})\n")
     assert own_app.tray.wait(END_S) == 0
     until(lambda: not psutil.pid_exists(pid), "its gateway has ended")
     again = subprocess.run(run, env=own_app.env, capture_output=True, encoding="utf-8", timeout=END_S, check=False)

@@ -27,7 +27,7 @@ from trayapp.model.errors import LEAVE_IT, AmbiguousToolError, ApprovalRequiredE
 
 
 class HiddenReason(NamedTuple):
-    """Reason why a tool may not be called: `person` for people, with the remedy, `model` for models, without it."""
+    """The reason why a tool may not be called: `person` for people, with the remedy, `model` for models, without it."""
 
     person: str
     model: str

@@ -55,7 +55,7 @@ def quit_verb(as_json: bool) -> int:
     elif process is None:
         say_hints("The tray app is not running. To stop the gateway: multi-mcp stop")
     else:
-        say(f"The tray app ends (process {process})" if process else "The tray app ends")
+        say(f"The tray app is quitting (process {process})" if process else "The tray app is quitting")
     return 0
 
 

@@ -39,7 +39,7 @@ class ClientPeer(Protocol):
 
 @dataclass(slots=True)
 class ClientInfo:
-    """Name, era and capabilities of a client, as known so far."""
+    """The name, era and capabilities of a client, as known so far."""
 
     name: str = "unknown"
     protocol: str = ""
@@ -68,7 +68,7 @@ class Questioner(Protocol):
 
 
 class ClientSession(Protocol):
-    """Client session, as calls and servers' requests see it."""
+    """A client session, as calls and servers' requests see it."""
 
     @property
     def peer(self) -> ClientPeer:

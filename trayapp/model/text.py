@@ -116,7 +116,7 @@ _MARKS = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
 class StderrDecoder:
-    """Incremental decoder of a server's stderr: UTF-8, or UTF-16 as written by some Windows programs.
+    """An incremental decoder of a server's stderr: UTF-8, or UTF-16 as written by some Windows programs.
 
     The first bytes decide the encoding. A character may arrive in two pieces. Bytes that are not UTF-8 are read as
     Latin-1, so that secrets in that encoding are recognized, too.

@@ -392,10 +392,10 @@ class Supervisor:
             log.warning("The gateway has not responded for %.1f s", seconds)
             self._notify()
         elif self._process is not None and seconds >= self._timing.silent + self._timing.hung_grace:
-            log.warning("The gateway has not responded for %.0f s. Ending it", seconds)
+            log.warning("The gateway has not responded for %.0f s. Killing it", seconds)
             self._kill()
             self._disconnect()
-            self._on_crash(f"The gateway did not answer for {seconds:.0f} s and was ended")
+            self._on_crash(f"The gateway did not answer for {seconds:.0f} s and was killed")
 
     def _on_stream_end(self, watch: Stream) -> None:
         """Handle the end of the stream: find out how the process ended, or kill it."""
@@ -414,7 +414,7 @@ class Supervisor:
                 code = self._await_end()
             else:
                 self._kill()
-                self._on_crash("The gateway closed its connections and was ended")
+                self._on_crash("The gateway closed its connections without exiting and was killed")
                 return
         if code is None:
             code = ExitCode.OK if stopping else None

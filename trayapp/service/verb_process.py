@@ -31,7 +31,7 @@ def run_verb(argv: Sequence[str], environ: Mapping[str, str], timeout_s: float, 
             creationflags=NO_WINDOW,
         )
     except subprocess.TimeoutExpired:
-        raise MultiMcpError(f"{name} did not end within {timeout_s:g} s", f"Try it on a terminal: {name}") from None
+        raise MultiMcpError(f"{name} did not end within {timeout_s:g} s", f"Try it in a terminal: {name}") from None
     except OSError as error:
         raise MultiMcpError(f"Cannot start {name}: {error.strerror}", "Install multi-mcp again") from None
     try:
@@ -44,4 +44,4 @@ def run_verb(argv: Sequence[str], environ: Mapping[str, str], timeout_s: float, 
     failure = answer.get("error") if isinstance(answer, dict) else None
     if isinstance(failure, dict) and failure.get("title"):
         raise MultiMcpError(str(failure["title"]), str(failure.get("hint", "")), str(failure.get("field", "")))
-    raise MultiMcpError(f"{name} failed (exit code {done.returncode})", f"Try it on a terminal: {name}")
+    raise MultiMcpError(f"{name} failed (exit code {done.returncode})", f"Try it in a terminal: {name}")

@@ -156,7 +156,7 @@ class Actions:
         if begun["url"] is None:  # found in the keyring, which the user has just unlocked
             return outcomes.signed_in(server, begun["outcome"])
         if not self._means.open_url(str(begun["url"])):
-            raise MultiMcpError("No browser was found here", f"Sign in on a terminal: multi-mcp auth {server}")
+            raise MultiMcpError("No browser was found here", f"Sign in from a terminal: multi-mcp auth {server}")
         outcome = self._means.ask(LOGIN_WAIT, {"server": server})
         return outcomes.signed_in(server, outcome)
 

@@ -40,7 +40,7 @@ class Endpoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """First line of a connection: its kind ("session" or "control") and its options."""
+    """The first line of a connection: its kind ("session" or "control") and its options."""
 
     kind: str
     options: dict[str, Any] = field(default_factory=dict)

@@ -139,7 +139,7 @@ OUTCOMES = {"once": "it was allowed", "session": "it was allowed", "always": "it
 
 
 class Asker(NamedTuple):
-    """Client on whose behalf the user is asked. `session`: None for the command line, which has no session."""
+    """The client on whose behalf the user is asked. `session`: None for the command line, which has no session."""
 
     client: str
     project: str | None
@@ -156,8 +156,8 @@ class Question(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class OpenAsk:
-    """Open ask. `ended` is called once, unless the ask is withdrawn: with how it ended and, for a question, the content
-    of the answer.
+    """An open ask. `ended` is called once, unless the ask is withdrawn: with how it ended and, for a question, the
+    content of the answer.
     """
 
     id: str
@@ -441,7 +441,7 @@ class UnfitAnswerError(MultiMcpError):
 
     def __init__(self, ask_id: str, answer: str, answers: tuple[str, ...], why: str = "") -> None:
         if why:
-            super().__init__(f"The answer does not fit the question: {why}", "It still waits. See: multi-mcp asks")
+            super().__init__(f"The answer does not fit the question: {why}", "It is still waiting. See: multi-mcp asks")
         else:
             super().__init__(f"{ask_id} cannot be answered with {answer}", f"Its answers: {', '.join(answers)}")
 

@@ -12,7 +12,7 @@ READS = ToolClassification("read", "name")  # the class of reading a resource
 
 
 class Subject(NamedTuple):
-    """Tool or resource that a call would use, if the user has to be asked first.
+    """The tool or resource that a call would use, if the user has to be asked first.
 
     `key`: of the shared server. `hash`: of the definition that the answer is for. `mode`: the setting that requires the
     ask. `callable`: False if the session may no longer call it.

@@ -31,7 +31,7 @@ GATED = frozenset(("tools/call", "resources/read"))  # methods of the requests t
 
 
 class AskingSession(ClientSession, Protocol):
-    """Client session whose calls may need the user's consent."""
+    """A client session whose calls may need the user's consent."""
 
     @property
     def asks(self) -> Asks:

@@ -49,7 +49,7 @@ Finishing = Callable[[Reply], Reply | None]  # raises JsonError; None: the answe
 
 
 class RoutedCall:
-    """Client request, as a wire.messages.Call: open from `send` until its answer, its cancellation or its timeout.
+    """A client request, as a wire.messages.Call: open from `send` until its answer, its cancellation or its timeout.
 
     The call stays registered on its connection all that time, and in its session while the client waits. It is parked
     from an answer that asks the client something until the client comes back (server_requests).

@@ -496,7 +496,7 @@ class _HeldQuestions:
 
 
 class _CancelPing:
-    """Ping after the cancels of calls on one connection. Its answer proves that the server has read them."""
+    """A ping after the cancels of calls on one connection. Its answer proves that the server has read them."""
 
     __slots__ = ("_note_answer", "asked", "live", "sessions", "until")
 

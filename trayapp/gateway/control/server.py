@@ -53,7 +53,7 @@ def sleeps(connection: Connection) -> bool:
 
 
 class Control:
-    """Control connection of a tray or a command. `others`: the handlers of requests that need more than the gateway."""
+    """A control connection of a tray or a command. `others`: handlers of requests that need more than the gateway."""
 
     def __init__(self, gateway: Gateway, others: Mapping[str, Handler], link: Link, reload: Reload) -> None:
         self._gateway = gateway

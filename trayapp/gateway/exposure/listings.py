@@ -48,7 +48,7 @@ WriteSwitches = Callable[[dict[str, dict[str, ToolSwitch]]], None]  # into serve
 
 
 class Job(NamedTuple):
-    """Cache entry to write, and the switches that servers.yaml should have for that server."""
+    """A cache entry to write, and the switches that servers.yaml should have for that server."""
 
     entry: CacheEntry
     switches: dict[str, ToolSwitch] | None

@@ -48,7 +48,7 @@ Listen = Callable[[dict[str, Any]], Awaitable[None]]  # receives the honored par
 
 
 class ExtensionSession(TaskSession, Protocol):
-    """Client session with what its requests of extensions need."""
+    """A client session with what its requests of extensions need."""
 
     def present(self, server: str) -> Connection:
         """Return the connection that a call would use, without starting one. Raises ServerNotFoundError."""

@@ -79,7 +79,7 @@ SEVERAL = "{} servers are enabled, and the request does not say which one is mea
 
 
 class Destination(NamedTuple):
-    """Server of a request, its params there, and the finish of its answer for the client."""
+    """The server of a request, its params there, and the finish of its answer for the client."""
 
     server: str
     params: dict[str, Any]

@@ -24,7 +24,7 @@ ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 
 
 class TaskSession(AskingSession, Protocol):
-    """Client session that may have tasks."""
+    """A client session that may have tasks."""
 
     @property
     def seen(self) -> SessionView:

@@ -24,7 +24,7 @@ WARMED_HITS = 2  # servers to connect after a search: those of the best hits
 
 
 class ToolSession(Protocol):
-    """Client session, as seen by the one tool."""
+    """A client session, as seen by the one tool."""
 
     client: ClientInfo
     history: Recorder

@@ -56,7 +56,7 @@ class ToolGoneError(ToolNotFoundError):
 
 
 class McpTool:
-    """Tool `mcp` of one session.
+    """The tool `mcp` of one session.
 
     It is broad because the tool has one method for each form of its arguments.
     """

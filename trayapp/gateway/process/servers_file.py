@@ -54,7 +54,7 @@ class NoLayers:
 
 
 class ServersFile:
-    """File servers.yaml at `path`. `take` gets each new configuration; `running` returns the last one taken.
+    """The file servers.yaml at `path`. `take` gets each new configuration; `running` returns the last one taken.
 
     `sample`: the command of the bundled sample server. `layers`: returns the reader of the imports; only called if
     there are any. Its code takes 30 ms to load, and most files have no imports.

@@ -14,7 +14,7 @@ AGAIN_AFTER_S = 1.0  # a task that always fails at once must not keep a core bus
 
 
 class FencedTasks:
-    """Task group for servers and sessions: `tasks`, with a boundary around each task."""
+    """The task group for servers and sessions: `tasks`, with a boundary around each task."""
 
     def __init__(self, tasks: anyio.abc.TaskGroup) -> None:
         self._tasks = tasks

@@ -26,7 +26,7 @@ PARKED_MOST = {False: 12, True: 64}
 
 
 class KeyedSession(Hashable, Protocol):
-    """Client session, as connections of servers see it."""
+    """A client session, as connections of servers see it."""
 
     lasting: bool  # False: it is a single request
     apart: set[str]  # keys of servers to which it has its own connection

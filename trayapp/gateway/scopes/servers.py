@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class ConnectedSession(KeyedSession, ProjectSession, ClientSession, Protocol):
-    """Client session, as Servers sees it."""
+    """A client session, as Servers sees it."""
 
     def follow(self, view: View) -> None:
         """Show that view to the client from now on."""

@@ -12,7 +12,7 @@ from trayapp.wire.messages import Call, Params, RequestId
 
 
 class FramePeer:
-    """Client on newline-delimited frames. The owner of the stream feeds `dispatcher`."""
+    """A client on newline-delimited frames. The owner of the stream feeds `dispatcher`."""
 
     def __init__(self, sink: Callable[[bytes], None], pour: Callable[[Pieces], None] | None = None) -> None:
         self.dispatcher = FrameDispatcher(sink, pour=pour)

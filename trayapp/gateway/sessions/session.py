@@ -74,7 +74,7 @@ class SessionDependencies(NamedTuple):
 
 
 class Session:
-    """Client session. `options`: cwd, expose, servers, profile, from the shim's first line or the URL's query.
+    """A client session. `options`: cwd, expose, servers, profile, from the shim's first line or the URL's query.
 
     `lasting`: the session is one connection, whose end ends its calls. Otherwise it is a single request of 2026-07-28
     over HTTP. It is broad because calls, the one tool and the snapshot each use a few of its methods, through

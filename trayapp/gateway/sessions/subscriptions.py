@@ -39,7 +39,7 @@ Connected = Callable[[str], Awaitable[Connection]]  # server -> the connection t
 
 
 class Follower(ClientSession, Protocol):
-    """Client session that subscribes."""
+    """A client session that subscribes."""
 
     seen: SessionView
 

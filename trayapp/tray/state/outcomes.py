@@ -189,7 +189,7 @@ def taken_out(servers: Sequence[Offered]) -> Notice:
 
 def offer_declined() -> Notice:
     """Return the notice after `Leave them where they are`."""
-    after = "To import them later, on a terminal: multi-mcp import"
+    after = "To import them later, run in a terminal: multi-mcp import"
     return _instead(NoticeKind.OFFER, outcome_notice("They stay where they are", after))
 
 
@@ -211,7 +211,7 @@ def changes_text(server: str, rows: Sequence[Mapping[str, Any]]) -> str:
     lines = [
         head,
         "Lines with - were approved, lines with + are new.",
-        "To approve them, use the menu of multi-mcp, or on a terminal: multi-mcp approve",
+        "To approve them, use the menu of multi-mcp, or run in a terminal: multi-mcp approve",
         "",
     ]
     for row in sorted(rows, key=lambda row: not row["findings"]):
