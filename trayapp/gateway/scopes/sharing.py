@@ -62,8 +62,8 @@ from trayapp.wire.messages import Request
 log = logging.getLogger(__name__)
 
 PROVE_S = 1.0  # wait of a new session before it gets a separate process; most tools answer or ask by then
-WORKS_S = 5.0  # wait of a session that must share; a tool seldom works longer before its server's first question
-QUIET_S = 0.25  # wait for a tool that has not asked so far; sessions rarely call one server within so short a time
+WORKS_S = 5.0  # age up to which a call holds up sessions that must share; servers seldom ask later for the first time
+QUIET_S = 0.25  # the same age for a tool that has not asked so far; sessions rarely call a server so soon after another
 KNOWN = 20  # answers without a question, after which QUIET_S also limits the total wait of a call
 PARKED_S = (
     45.0  # the SDKs' clients give up a call after 60 s: by then it must have got the connection of a killed client
