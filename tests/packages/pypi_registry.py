@@ -27,9 +27,9 @@ class PypiRegistry:
         self.online = True
         self._wheels: dict[str, tuple[str, bytes, float]] = {}  # file name -> package, content, time of upload
 
-    def publish(self, name: str, version: str, module: str, at: float = 0.0) -> None:
+    def publish(self, name: str, version: str, module: str, at: float = 0.0, needs: str = "") -> None:
         """Add a version whose module has a function `main`, or put other content in its place."""
-        self._wheels[f"{name}-{version}-py3-none-any.whl"] = (name, _wheel(name, version, module), at)
+        self._wheels[f"{name}-{version}-py3-none-any.whl"] = (name, _wheel(name, version, module, needs), at)
 
     def withdraw(self, name: str, version: str) -> None:
         """Have a version no longer."""
@@ -70,11 +70,12 @@ class PypiRegistry:
         return SIMPLE, json.dumps(page).encode()
 
 
-def _wheel(name: str, version: str, module: str) -> bytes:
+def _wheel(name: str, version: str, module: str, needs: str) -> bytes:
     info = f"{name}-{version}.dist-info"
     files = {
         f"{name}.py": module,
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+        + (f"Requires-Dist: {needs}\n" if needs else ""),
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
         f"{info}/entry_points.txt": f"[console_scripts]\n{name} = {name}:main\n",
     }

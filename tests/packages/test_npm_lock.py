@@ -155,6 +155,45 @@ def test_a_release_is_offered_once_it_is_old_enough(world: World) -> None:
     assert request.newest(Tools(world.env), now - 3 * day, newer) is None
 
 
+@pytest.mark.requirement("lock-update")
+@pytest.mark.parametrize(
+    ("line", "env", "part"),
+    [
+        ("npx -y demo", {}, "1.1.0"),
+        ("npx -y --before=1999-12-31 demo", {}, "1.0.0"),
+        ("npx -y demo", {"npm_config_before": "1999-12-31"}, "1.0.0"),
+        ("npx -y --min-release-age=9999 demo", {}, "1.0.0"),
+    ],
+)
+def test_the_dependencies_of_an_update_are_old_enough_too(
+    world: World, line: str, env: dict[str, str], part: str
+) -> None:
+    """A limit of the user's own is kept: ours would replace it."""
+    world.start()
+    now, day = time.time(), 86_400
+    world.registry.publish("part", "1.1.0", "old enough", at=now - 4 * day)
+    world.registry.publish("part", "1.2.0", "too young", at=now - 2 * day)
+    world.registry.publish("demo", "1.0.1", "two", needs={"part": "^1.0.0"})
+    request = read_package(tuple(line.split()))
+    assert request is not None
+    tools = Tools(world.env | env)
+    one = request.resolve(tools, now, "1.0.1", now - 3 * day)
+    assert (one.version, one.content["node_modules/part"]["version"]) == ("1.0.1", part)
+
+
+@pytest.mark.requirement("lock-update")
+def test_an_update_that_needs_a_release_that_is_too_young_says_so(world: World) -> None:
+    now, day = time.time(), 86_400
+    world.registry.publish("part", "2.0.0", "too young", at=now - 2 * day)
+    world.registry.publish("demo", "1.1.0", "two", at=now - 4 * day, needs={"part": "^2.0.0"})
+    request = read_package(LINE)
+    assert request is not None
+    with pytest.raises(PackageError, match=r"demo@1\.1\.0 needs a release that is younger") as raised:
+        request.resolve(Tools(world.env), now, "1.1.0", now - 3 * day)
+    assert raised.value.hint == "Wait, or name the version: multi-mcp update SERVER --to 1.1.0"
+    assert request.resolve(Tools(world.env), now, "1.1.0").version == "1.1.0"
+
+
 @pytest.mark.requirement("lock-only", "lock-forms")
 @pytest.mark.parametrize(
     "line",

@@ -125,3 +125,26 @@ def test_an_update_stays_within_the_limits_of_the_command_line(world: World) -> 
         request.resolve(Tools(world.env), time.time(), "2.0")
     assert raised.value.hint == "Write demo==2.0 there: multi-mcp edit"
     assert request.resolve(Tools(world.env), time.time(), "1.5").version == "1.5"
+
+
+@pytest.mark.requirement("lock-update")
+@pytest.mark.parametrize(
+    ("line", "env", "part"),
+    [
+        ("uvx demo", {}, "1.1"),
+        ("uvx --exclude-newer=2000-01-01 demo", {}, "1.0"),
+        ("uvx demo", {"UV_EXCLUDE_NEWER": "2000-01-01"}, "1.0"),
+    ],
+)
+def test_the_dependencies_of_an_update_are_old_enough_too(
+    world: World, line: str, env: dict[str, str], part: str
+) -> None:
+    """A limit of the user's own is kept: ours would replace it."""
+    now, day = time.time(), 86_400
+    for version, at in (("1.0", 0.0), ("1.1", now - 4 * day), ("1.2", now - 2 * day)):
+        world.registry.publish("part", version, PRINTS.format(text="part"), at)
+    world.registry.publish("demo", "1.1", PRINTS.format(text="two"), needs="part")
+    request = read_package(tuple(line.split()))
+    assert request is not None
+    one = request.resolve(Tools(world.env | env), now, "1.1", now - 3 * day)
+    assert f"\npart=={part} " in f"\n{one.content}"

@@ -142,9 +142,13 @@ class PackageUpdates:
 
     async def newest(self, server: ServerConfig, package: Package) -> str | None:
         """Return the newest version that is old enough to be offered. Raises PackageError, ToolError."""
-        before = time.time() - self._context.settings().min_age * DAY_S
+        before = self._oldest()
         tools = await self._tools(server)
         return await tools.in_thread(lambda: package.request.newest(tools, before, package.versions[0]))
+
+    def _oldest(self) -> float:
+        """Return the time (Unix seconds) before which a release must have been published to be offered."""
+        return time.time() - self._context.settings().min_age * DAY_S
 
     async def choose(self, server: ServerConfig, package: Package, version: str | None) -> LockedPackage | None:
         """Return the package that an update would lock: an earlier one or a release. None if there is nothing newer.
@@ -155,6 +159,7 @@ class PackageUpdates:
         kept = [one for one in package.versions if version in (one.version, one.integrity)]
         if kept:
             return kept[0]
+        before = self._oldest() if version is None else None  # a version that the user names has no such limit
         if version is None:
             version = await self.newest(server, package)
             if version is None:
@@ -164,7 +169,7 @@ class PackageUpdates:
                 f"The command of {server.name} names {now.version}", f"Write {version} there: multi-mcp edit"
             )
         tools, wanted = await self._tools(server), version if request.has_versions else None
-        return await tools.in_thread(lambda: request.resolve(tools, time.time(), wanted))
+        return await tools.in_thread(lambda: request.resolve(tools, time.time(), wanted, before))
 
     async def offer(self, server: ServerConfig, one: LockedPackage) -> Offer:
         """Start the server once with that package and return what it offers. Raises MultiMcpError."""

@@ -86,7 +86,9 @@ class ImageRequest:
     def runs_scripts(self) -> bool:
         return True
 
-    def resolve(self, tools: Tools, now: float, version: str | None = None) -> LockedPackage:
+    def resolve(
+        self, tools: Tools, now: float, version: str | None = None, before: float | None = None
+    ) -> LockedPackage:
         if version is not None:
             raise PackageError(f"{self.image} has no versions to choose from", "Write another tag in servers.yaml")
         found = self._inspected(tools)

@@ -111,8 +111,13 @@ class PackageRequest(Protocol):
     def runs_scripts(self) -> bool:
         """Return True unless the command line forbids the package's install scripts."""
 
-    def resolve(self, tools: Tools, now: float, version: str | None = None) -> LockedPackage:
+    def resolve(
+        self, tools: Tools, now: float, version: str | None = None, before: float | None = None
+    ) -> LockedPackage:
         """Return the version and content that the runner would take now.
+
+        `before`: take no release of a dependency that was published later (Unix seconds), unless the user's own
+        settings have such a limit.
 
         Raises PackageError, also for a version that the command line excludes, and ToolError.
         """

@@ -24,6 +24,7 @@ from trayapp.packages.tools import NO_NODE, ToolError, Tools
 QUIET = ("--no-audit", "--no-fund", "--loglevel=error")
 # A person waits for the answer. By itself npm tries again after 10 s and 60 s, which is more than a minute offline.
 ONE_RETRY = ("--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=1000")
+AGE_LIMITS = ("--before", "--min-release-age")
 COMPLETE = ".complete"  # a marker file, written last
 _LEFT_OUT = frozenset(("license", "funding", "deprecated"))
 
@@ -52,7 +53,9 @@ class NpmRequest:
     def runs_scripts(self) -> bool:
         return "--ignore-scripts" not in self.asked.passed
 
-    def resolve(self, tools: Tools, now: float, version: str | None = None) -> LockedPackage:
+    def resolve(
+        self, tools: Tools, now: float, version: str | None = None, before: float | None = None
+    ) -> LockedPackage:
         cached = cached_version(self.asked, tools.env) if version is None else None
         package, asked = self.asked.package, self.asked.wanted
         wanted = version or cached or asked or "latest"
@@ -66,11 +69,17 @@ class NpmRequest:
             folder = Path(name)
             _write(folder / "package.json", self._project(package, wanted))
             try:
+                limit = () if before is None or self._has_limit(tools, folder) else (f"--before={_date(before)}",)
                 tools.run(
                     "npm", "install", "--package-lock-only", "--ignore-scripts", "--omit-lockfile-registry-resolved",
-                    "--prefer-offline" if cached else "--prefer-online", *QUIET, *self.asked.passed, cwd=folder,
+                    "--prefer-offline" if cached else "--prefer-online", *QUIET, *limit, *self.asked.passed, cwd=folder,
                 )  # fmt: skip
             except ToolError as error:
+                if limit and "ETARGET" in error.output:
+                    raise PackageError(
+                        f"{package}@{wanted} needs a release that is younger than settings.min_age",
+                        f"Wait, or name the version: multi-mcp update SERVER --to {wanted}",
+                    ) from None
                 raise _explained(error, package, wanted) from None
             packages = _packages(folder)
         found = packages.get(f"node_modules/{package}")
@@ -78,6 +87,13 @@ class NpmRequest:
             raise PackageError(f"npm found no package {package}", "Correct its name")
         content = {place: _kept(place, entry) for place, entry in packages.items() if place}
         return LockedPackage("npm", package, found["version"], str(found.get("integrity")), content, now)
+
+    def _has_limit(self, tools: Tools, folder: Path) -> bool:
+        """Return True if the user limits the age of releases, by option or setting. Our option would replace that."""
+        if any(option.startswith(AGE_LIMITS) for option in self.asked.passed):
+            return True
+        said = tools.run("npm", "config", "get", *(name.removeprefix("--") for name in AGE_LIMITS), cwd=folder)
+        return any(line.partition("=")[2] not in ("null", "undefined", "") for line in said.splitlines())
 
     def newest(self, tools: Tools, before: float, locked: LockedPackage) -> str | None:
         package = self.asked.package
@@ -182,6 +198,10 @@ def _kept(place: str, entry: Any) -> dict[str, Any]:
             "Only packages of a registry can be locked. To start it unlocked: lock: false",
         )
     return {key: value for key, value in entry.items() if key not in _LEFT_OUT}
+
+
+def _date(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _is_before(published: Any, before: float) -> bool:

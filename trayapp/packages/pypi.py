@@ -60,8 +60,10 @@ class PypiRequest:
     def runs_scripts(self) -> bool:
         return True
 
-    def resolve(self, tools: Tools, now: float, version: str | None = None) -> LockedPackage:
-        text = self._compiled(tools, version)
+    def resolve(
+        self, tools: Tools, now: float, version: str | None = None, before: float | None = None
+    ) -> LockedPackage:
+        text = self._compiled(tools, version, before)
         found = re.search(rf"(?im)^{_spelled(self.package)}(?:\[[^\]]*\])?==([^\s\\;]+)((?:\s*\\\s*--hash=\S+)+)", text)
         if found is None:
             raise PackageError(f"uv gave no version with hashes of {self.package}", "To start it unlocked: lock: false")
@@ -69,13 +71,16 @@ class PypiRequest:
         return LockedPackage("pypi", self.package, found[1], hashes, text, now)
 
     def newest(self, tools: Tools, before: float, locked: LockedPackage) -> str | None:
-        at = datetime.fromtimestamp(before, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        own = any(option.startswith("--exclude-newer") for option in self.passed)  # uv accepts the option once
-        text = self._compiled(tools, None, *(() if own else ("--exclude-newer", at)))
+        text = self._compiled(tools, None, before)
         found = re.search(rf"(?im)^{_spelled(self.package)}(?:\[[^\]]*\])?==([^\s\\;]+)", text)
         return found[1] if found and _key(found[1]) > _key(locked.version) else None
 
-    def _compiled(self, tools: Tools, version: str | None, *more: str) -> str:
+    def _compiled(self, tools: Tools, version: str | None, before: float | None) -> str:
+        limit: tuple[str, ...] = ()
+        # uv accepts the option once; it would replace the variable
+        own = any(option.startswith("--exclude-newer") for option in self.passed) or "UV_EXCLUDE_NEWER" in tools.env
+        if before is not None and not own:
+            limit = ("--exclude-newer", datetime.fromtimestamp(before, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
         with tempfile.TemporaryDirectory(prefix="multi-mcp-") as name:
             wanted = Path(name, "requirements.in")
             limited = (self._requirement(),) if version else ()  # the version has to be within the limits
@@ -84,7 +89,7 @@ class PypiRequest:
             try:
                 return tools.run(
                     "uv", "pip", "compile", str(wanted), "--generate-hashes", "--no-header", "--no-annotate",
-                    "--quiet", *WHEELS, *python, *more, *self.passed, cwd=Path(name),
+                    "--quiet", *WHEELS, *python, *limit, *self.passed, cwd=Path(name),
                 )  # fmt: skip
             except ToolError as error:
                 name = _spelled(self.package)
