@@ -169,6 +169,30 @@ async def test_each_server_of_a_snippet_stays_with_what_was_typed_until_it_is_ad
         assert (made.elsewhere, made.errors) == ([], [])
 
 
+@pytest.mark.requirement("panel-add", "source-secrets")
+async def test_without_a_keyring_it_is_said_before_a_secret_is_typed_and_what_was_typed_stays(
+    chromium: Browser, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MULTI_MCP_PASSPHRASE")
+    async with scene(home, Odd(home, "odd")) as made:
+        page = await made.open(chromium, "add")
+        await page.get_by_label("A snippet from any AI tool").fill(snippet())
+        await page.get_by_role("button", name="Show what would run").click()
+        field = page.get_by_label("API_TOKEN")
+        await expect(field).to_be_visible(timeout=STARTED_MS)
+        note = page.locator("#proposal-0 .note", has_text="There is no keyring")
+        await expect(note).to_contain_text("token_store: file")
+        await expect(page.locator("#proposal-0")).not_to_contain_text("stored in the keyring")
+        await expect(field).to_have_accessible_description(re.compile("There is no keyring"))
+        await assert_accessible(page, "no keyring")
+        await field.fill(SECRET)
+        await page.get_by_role("button", name="Add sample").click()
+        answer = page.locator("#proposal-0 .answer")
+        await expect(answer).to_contain_text("not kept", timeout=STARTED_MS)
+        await expect(field).to_have_value(SECRET)
+        assert "sample" not in made.gateway.file.read_text()
+
+
 @pytest.mark.requirement("panel-add", "secret-command", "pin-person")
 async def test_a_command_for_a_secret_is_shown_whole_and_approved_after_add_and_on_its_page(
     chromium: Browser, home: Path

@@ -18,7 +18,7 @@ from trayapp.panel.actions import Action, ActionResult, Form, tools_of
 from trayapp.panel.host import PanelHost
 from trayapp.panel.pages import Context, Page
 from trayapp.service.verb_process import run_verb
-from trayapp.wire.control import COMMANDS, SNAPSHOT
+from trayapp.wire.control import COMMANDS, KEYRING, SNAPSHOT
 
 LOOK_S = 45.0
 ADD_S = 150.0  # the first start of a server may include its download
@@ -45,7 +45,11 @@ async def find_servers(host: PanelHost, what: str) -> ActionResult:
     """Return the servers that a text names, with everything that would run."""
     done = await _run_add(host, {"what": what}, "--dry-run")
     known = await _server_names(host)
-    found = tuple({**one, "taken": one["name"] in known, "is_way": done["ways"]} for one in done["servers"])
+    has_secrets = any(each["secret"] for one in done["servers"] for each in one["wants"])
+    keyring = (await host.ask(KEYRING, {}))["error"] if has_secrets else None  # said before a secret is typed
+    found = tuple(
+        {**one, "taken": one["name"] in known, "is_way": done["ways"], "keyring": keyring} for one in done["servers"]
+    )
     if len(found) == 1:
         return ActionResult("", proposals=found)
     several = (
