@@ -19,10 +19,12 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
-from typing import Any
+
+TYPE_CHECKING = False  # as in typing, which with subprocess would take more than a third of the start
+if TYPE_CHECKING:
+    from typing import Any
 
 argv = sys.argv[1:]
 MB = 1 << 20
@@ -125,6 +127,8 @@ def leave(request_id: Any) -> None:
 
 def heirs(request_id: Any) -> None:
     """Dies; a child keeps its stdout and stderr open."""
+    import subprocess
+
     subprocess.Popen([sys.executable, "-I", "-S", "-c", DEAF], stdin=subprocess.DEVNULL)
     os._exit(7)
 
@@ -196,6 +200,8 @@ def handle(message: dict[str, Any]) -> None:
 
 def start_family(path: str) -> None:
     command = [sys.executable, "-I", "-S", "-c", DEAF]
+    import subprocess
+
     null = subprocess.DEVNULL
     apart = subprocess.Popen(command, stdin=null, stdout=null, stderr=null, start_new_session=True)
     grouped = subprocess.Popen(command, stdin=null, stdout=null, stderr=null, process_group=0)
@@ -220,6 +226,8 @@ os.execve(sys.executable, ["-bash", "-I", "-S", "-c", sys.argv[2]], {})
 
 def main() -> None:
     if runaway := value("--runaway"):
+        import subprocess
+
         subprocess.run([sys.executable, "-I", "-S", "-c", RUNAWAY, runaway, DEAF], stdin=subprocess.DEVNULL, check=True)
     if "--deaf" in argv:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
