@@ -23,6 +23,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from trayapp.model.late import _LatePattern
+
 LATER = (  # what a gateway loads for its first call, its HTTP port, a server over HTTP: as much as for its start
     "anyio._backends._asyncio", "httpcore2", "keyring.backends.SecretService", "re2", "truststore",
     "trayapp.backends.http.sse", "trayapp.backends.http.streamable", "trayapp.backends.wake.linux",
@@ -111,6 +113,7 @@ def serve(descriptor: int) -> None:
         importlib.import_module(name)
     for name in TEMPLATES.list_templates():
         TEMPLATES.get_template(name)
+    compile_late()
     ended: dict[int, int] = {}  # exit codes
 
     def reap(*_: object) -> None:
@@ -134,6 +137,12 @@ def serve(descriptor: int) -> None:
                         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                         run(argv, env, folder)
             asked.send(marshal.dumps(answer))
+
+
+def compile_late() -> None:
+    """Compile the patterns that wait for their first use: each fork would do it again."""
+    for late in [thing for thing in gc.get_objects() if type(thing) is _LatePattern]:
+        late.search  # noqa: B018 (looking it up compiles it)
 
 
 def run(argv: list[str], env: dict[str, str], folder: str) -> None:
