@@ -85,7 +85,7 @@ def test_what_was_judged_before_it_was_read_names_the_right_server_or_is_refused
         "npm install -g foo", "pip install foo", "brew install foo", "git clone https://x.example/y", "docker build .",
         'claude --mcp "node /a/dist/index.js"',
         "npx -y @smithery/cli install foo --client claude", "npx add-mcp <url-or-package>",
-        "export TOKEN=abc", "npx 'unclosed", "export TOKEN=$(id)\nnpx foo", "uvx --from . foo",
+        "export TOKEN=abc", "npx 'unclosed", "export TOKEN=$(id)\nnpx foo",
         "cd /x\nnpx foo", "TOOLS=a\n# b: c\nuvx foo",
         "npx @modelcontextprotocol/inspector npx -y foo", "npx @acme/inspector --port 9000", "npx foo-mcp --version",
         "docker run --rm -p 8080:8080 acme/foo", "docker run -d acme/foo-mcp", "docker run --name mcp-db redis",
@@ -433,6 +433,8 @@ ROWS: list[Row] = [  # a text, the name, what is launched, and the places of wha
     ('K="<KEY>" npx -y a-mcp\n\n# PowerShell\n$env:K="<KEY>"\nnpx -y a-mcp', "a",
      {"command": "npx", "args": ["-y", "a-mcp"], "env": {"K": "<KEY>"}}, ["env.K"]),
     # values
+    ('{"command": "a", "args": ["rocksdb://C:/path/to/a", "file:///path/to/b"]}', "a",
+     {"command": "a", "args": ["rocksdb://C:/path/to/a", "file:///path/to/b"]}, ["args.0", "args.1"]),
     ("docker run -i --volume=/path/to/x:/srv acme/a-mcp", "a",
      {"command": "docker", "args": ["run", "-i", "--volume=/path/to/x:/srv", "acme/a-mcp"]}, ["args.2"]),
     ('{"a": {"url": "http://localhost:1/mcp?access_token=TOKEN&b=1"}}', "a",
@@ -482,6 +484,8 @@ ROWS: list[Row] = [  # a text, the name, what is launched, and the places of wha
     ("npx -y @openai/codex mcp add a --url https://a.test/mcp --bearer-token-env-var A_KEY\n\n"
      "export A_KEY=your-key  # into your profile", "a",
      {"url": "https://a.test/mcp", "headers": {"Authorization": "Bearer your-key"}}, ["headers.Authorization"]),
+    ("claude mcp add a npx -y a-mcp\nclaude mcp config set a A_KEY=your-key", "a",
+     {"command": "npx", "args": ["-y", "a-mcp"], "env": {"A_KEY": "your-key"}}, ["env.A_KEY"]),
     ("export A_KEY='your-key'\nclaude mcp add a -e KEY=$A_KEY -- npx -y a-mcp", "a",
      {"command": "npx", "args": ["-y", "a-mcp"], "env": {"A_KEY": "your-key", "KEY": "your-key"}},
      ["env.A_KEY", "env.KEY"]),
@@ -933,6 +937,7 @@ def test_the_options_of_a_client_may_stand_behind_the_first_word_of_the_command(
         ("\uff08\u7528\u6237\u540d\uff09", ["\uff08\u7528\u6237\u540d\uff09"]), ("*TOKEN*", []),
         ("https://SITE.acme.co", ["SITE"]), ("https://aws-0-REGION.db.acme.co:6543", ["REGION"]),
         ("https://ACME.CO", []), ("https://E1ABC23.acme.co", []),
+        ("rocksdb://C:/path/to/a", ["C:/path/to/a"]),
     ],
 )  # fmt: skip
 def test_what_only_an_author_writes_is_a_placeholder(text: str, asked: list[str]) -> None:
@@ -1152,6 +1157,7 @@ def test_a_server_below_the_name_of_its_transport_is_read() -> None:
         ("npx tsx src/index.ts", "src/index.ts"), ("python server.py", "server.py"), ("python src", "src"),
         ("uv run server.py", "server.py"), ("uv run --with mcp mcp run server.py", "server.py"),
         ("uv run acme-mcp", "pyproject.toml"), ("uv run python -m acme", "pyproject.toml"),
+        ("uvx --from . acme-mcp", "pyproject.toml"), ("npx -y ./acme-mcp", "./acme-mcp"), ("npx .", "package.json"),
         ("uv --directory ./acme run acme-mcp", "./acme"), ("npm run mcp", "package.json"),
         ("npm start", "package.json"), ("yarn mcp", "package.json"), ("mix acme.mcp", "mix.exs"),
         ("bundle exec bin/acme mcp", "Gemfile"), ("make mcp", "Makefile"),

@@ -80,7 +80,7 @@ _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 # A line that only sets a variable: in a shell, in PowerShell, in cmd.
 _SETTING = re.compile(
     r"""(?:set\s+"(?P<inside>[A-Za-z_]\w*)=(?P<all>[^"$`%]*)")"""
-    r"""|(?:export\s+|\$(?:env:)?|set\s+)(?P<name>[A-Za-z_]\w*)\s*=\s*"""
+    r"""|(?:export\s+|\$(?:env:)?|set\s+|\w+\ mcp\ config\ set\ [\w.-]+\s+)(?P<name>[A-Za-z_]\w*)\s*=\s*"""
     r"""(?:(?P<mark>["'])(?P<quoted>(?:[^"'$`]|\$env:[A-Za-z_])*)(?P=mark)"""
     r"""|(?P<plain>(?:[^\s"'$`;|&<>]|<[^\W\d_][\w .-]*>)+))\s*;?""",
     re.IGNORECASE,
@@ -785,8 +785,6 @@ def _runs(words: Sequence[str], line: str) -> Source:
     serves = any(re.match(r"--(?:stdio|(?:sse-)?port)(?:=|$)", word) for word in words)
     if serves and not bridges and {_bare(package), program} & BRIDGES and not any("http" in word for word in words):
         raise UnclearSourceError("This listens on a port", "Paste the command of the server behind it")
-    if program in ("uvx", "npx") and (package == "." or package.startswith(("./", "../"))):
-        raise UnclearSourceError(f"{words[0]} runs what the present folder holds", "Paste the package's own name")
     mentions = any("mcp" in word.lower() for word in words)
     tool = package if package in _TOOLS and not mentions else next(iter({package, script_of(words)} & _CHECKERS), "")
     if tool:

@@ -73,7 +73,7 @@ _INSIDE = re.compile(
     r"|\$?\[[A-Z]{3,20}\]|(?<=[./:=@])\[[a-z]{2,20}\]"
     r"|(?<=/):[a-z][\w-]{0,40}(?=[/?#]|$)"
     r"|\$\{(?:workspace(?:Folder|Root|Dir)?|PWD|(?:[A-Z]+_)?(?:PLUGIN|PROJECT)_(?:ROOT|DIR|DATA)|project(?:Root|Dir|Path)|extensionPath|__dirname)\}"
-    r"|(?:(?<![\w./~-])|(?<=://)|(?<=:///))/(?:absolute/)?path/to/[\w./-]+(?<!\.)|(?<=github\.com/)(?:OWNER|ORG|USER|USERNAME)(?=/)"
+    r"|(?:(?<![\w./~-])|(?<=://)|(?<=:///))(?:[A-Za-z]:)?/(?:absolute/)?path/to/[\w./-]+(?<!\.)|(?<=github\.com/)(?:OWNER|ORG|USER|USERNAME)(?=/)"
     r"|(?<![\w-])[a-z]{2,6}[_-](?:API_)?(?:KEY|TOKEN|SECRET)(?![\w-])"
     r"|\$\{[a-z]\w*(?:\.[\w-]+)+\}|\$\{[A-Za-z]\w*-[A-Z]\w*\}"  # of Nix or Terraform; no name of a variable
     r"|(?<=@)v?(?:[xX]\.[xX](?:\.[xX])?|X\.Y\.Z)(?![\w.])|(?<=:)(?:\*{3,}|\.{3})(?=@)"
@@ -707,6 +707,7 @@ _INLINE = re.compile(r"-m|-[a-z]*c|-e|--eval|-Command")
 _SCRIPTED = frozenset(("node", "python", "python3", "py", "tsx", "ts-node", "php", "perl", "sh", "bash", "zsh", "pwsh"))
 _CODE_FILE = re.compile(r"\.(?:[cm]?[jt]sx?|py|jar|rb|php|csx?|(?:cs|fs)proj|dll|go|sh|ps1|exs|pl)$", re.IGNORECASE)
 _PATH_FIRST = re.compile(r"\.{1,2}(?:[/\\]|$)|[~/$<{\[]|[A-Za-z]:[/\\]")
+_OWN_PACKAGE = re.compile(r"\.{1,2}(?:[/\\]|$)")  # `uvx --from . acme-mcp`, `npx ../acme-mcp`
 _ELSEWHERE = re.compile(r"[\w+.-]+:[^\\]|[\w-]+\.[\w.-]+/|@")  # an address, a module of Go, a scoped package
 
 
@@ -726,7 +727,10 @@ def own_folder(entry: Entry) -> tuple[str | None, str]:
     program, rest = program_of(words[0]), words[1:]
     if program in CONTAINERS and (files := re.findall(r"\0--env-file[=\0]([^\0]+)", "\0".join(words))):
         return None, next(filter(is_relative, files), "")
-    if package := package_of(words):
+    package = package_of(words)
+    if _OWN_PACKAGE.match(package):
+        return None, package if package.strip("./\\") else _PROJECTS["npm" if program == "npx" else "uv"]
+    if package:
         program = re.sub(r"(?<=.)@.*", "", package)
         rest = words[words.index(package) + 1 :] if package in words else []
     if program in COMPOSERS or (program in CONTAINERS and rest[:1] == ["compose"]):
@@ -1017,6 +1021,8 @@ def name_for(entry: Mapping[str, Any]) -> str:
         return name_for({"command": inner[0], "args": inner[1:]})
     if bare == "@smithery/cli" and "run" in words[:-1]:
         package = words[words.index("run") + 1]
+    elif package in words and _OWN_PACKAGE.match(package):  # `--from . acme-mcp`
+        package = next(iter(words[words.index(package) + 1 :]), package)
     elif bare in _INTERPRETERS or (not package and program.lower() in _INTERPRETERS):
         package = next(filter(None, map(_own_part, words[1:])), "")
     named = _NAMED_WITHIN.match(" ".join([program, *words[1:]]))
