@@ -61,7 +61,7 @@ def test_an_ask_is_told_once_with_its_buttons_and_taken_back_when_it_is_over() -
 def test_a_notification_says_when_there_is_more_to_see() -> None:
     long = replace(CALL_ASK, arguments=tuple(ShownArgument(f"a{at}", "x" * 90) for at in range(9)))
     (notice,) = due_notices(asking(long), NoticeMemory(), 0.0).notices
-    assert notice.text.endswith("\n6 arguments more: multi-mcp asks")
+    assert notice.text.endswith("\n6 more arguments: multi-mcp asks")
     assert len(notice.text) <= 255
 
 

@@ -88,7 +88,7 @@ def _availability(name: str, connection: Connection, now: float, settings: Setti
     if (left := backoff_left(connection, now, settings)) > 0 and connection.failed_at is not None:
         word, soon = f"failed {now - connection.failed_at:.0f}s ago", f"next try in {left:.0f}s"
         return Availability(
-            word, f"{why}; {soon}, at once with connect", f"{why}; {soon}, or: multi-mcp reconnect {name}"
+            word, f'{why}; {soon}, or now with {{"connect":"{name}"}}', f"{why}; {soon}, or: multi-mcp reconnect {name}"
         )
     if state is State.CONNECTING:
         return Availability("connecting")

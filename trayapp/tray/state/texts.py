@@ -623,7 +623,7 @@ def ask_text(ask: AskStatus) -> list[str]:
     while not _is_shown(rows) and len(rows) > 2:
         del rows[-2]
         left += len(rows) > about
-        rows[-1] = f"{count(left, 'argument')} more: multi-mcp asks" if left else ALL_OF_IT
+        rows[-1] = f"{count(left, 'more argument')}: multi-mcp asks" if left else ALL_OF_IT
     return rows
 
 
