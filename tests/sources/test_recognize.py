@@ -267,6 +267,70 @@ def test_a_refusal_names_what_is_in_the_way(text: str, what: str, hint: str) -> 
 
 Row = tuple[str, str, dict[str, Any], list[str]]
 ROWS: list[Row] = [  # a text, the name, what is launched, and the places of what is asked for
+    # what a shell writes to a file
+    ("cat >> ~/.codex/config.toml <<'EOF'\n[mcp_servers.a]\ncommand = \"a\"\nEOF\n$", "a", {"command": "a"}, []),
+    ("```bash\nmkdir -p ~/x\ncat <<EOF > x.yaml\nextensions:\n  a:\n    cmd: a\n    type: stdio\nEOF\n```", "a",
+     {"command": "a"}, []),
+    ("mkdir -p ~/.a && echo '{\"mcpServers\": {\"a\": {\"command\": \"a\"}}}' > ~/.a/mcp.json", "a",
+     {"command": "a"}, []),
+    ("echo \"{\\\"mcpServers\\\": {\\\"a\\\": {\\\"command\\\": \\\"a\\\"}}}\" | sudo tee a.json", "a",
+     {"command": "a"}, []),
+    ("printf '[mcp_servers.a]\\ncommand = \"a\"\\n' >> ~/.codex/config.toml", "a", {"command": "a"}, []),
+    # lines as they are typed and as text processors change them
+    ("PS C:\\> claude mcp add a `\n>>   -e A_KEY=<key> `\n>>   -- npx a-mcp", "a",
+     {"command": "npx", "args": ["a-mcp"], "env": {"A_KEY": "<key>"}}, ["env.A_KEY"]),
+    ("PS C:\\> code --add-mcp '{\\\"name\\\":\\\"a\\\",\\\"command\\\":\\\"a\\\"}'", "a", {"command": "a"}, []),
+    ("claude mcp add a \\ \n  -e A_KEY=<key> \\  \n  -- npx a-mcp", "a",
+     {"command": "npx", "args": ["a-mcp"], "env": {"A_KEY": "<key>"}}, ["env.A_KEY"]),
+    ("claude mcp add a\n  --env A_KEY=<key>\n  -- npx a-mcp", "a",
+     {"command": "npx", "args": ["a-mcp"], "env": {"A_KEY": "<key>"}}, ["env.A_KEY"]),
+    ("claude mcp add a \u2014env A=\u201cb c\u201d \u2014 npx a-mcp", "a",
+     {"command": "npx", "args": ["a-mcp"], "env": {"A": "b c"}}, []),
+    ("docker run \u2013i \u2013\u2013rm a/mcp", "a", {"command": "docker", "args": ["run", "-i", "--rm", "a/mcp"]}, []),
+    ("claude mcp add a -e A=\"b \u2014 c\" -- npx a-mcp", "a",
+     {"command": "npx", "args": ["a-mcp"], "env": {"A": "b \u2014 c"}}, []),
+    ("claude mcp remove a; claude mcp add a -- npx a-mcp;", "a", {"command": "npx", "args": ["a-mcp"]}, []),
+    ("claude mcp add a -e 'A=b; c' -- node `pwd`/a.js", "a",
+     {"command": "node", "args": ["${PWD}/a.js"], "env": {"A": "b; c"}}, ["args.0"]),
+    ("export A=b\n# The server — with npx\nnpx a-mcp  # — this one", "a",
+     {"command": "npx", "args": ["a-mcp"], "env": {"A": "b"}}, []),
+    ("set -euo pipefail\nnpx a-mcp", "a", {"command": "npx", "args": ["a-mcp"]}, []),
+    *[(f"{line}\nnpx a-mcp", "a", {"command": "npx", "args": ["a-mcp"], "env": {"A_KEY": "your-key"}}, ["env.A_KEY"])
+      for line in ("set -x A_KEY your-key", "set -gx A_KEY 'your-key'", "setx A_KEY \"your-key\"")],
+    ("codex mcp add a --url https://a.test/mcp --http-header 'A-Key: <key>'", "a",
+     {"url": "https://a.test/mcp", "headers": {"A-Key": "<key>"}}, ["headers.A-Key"]),
+    # names
+    ("deno run -A npm:a-mcp", "a", {"command": "deno", "args": ["run", "-A", "npm:a-mcp"]}, []),
+    ("nix run github:b/a-mcp -- --stdio", "a",
+     {"command": "nix", "args": ["run", "github:b/a-mcp", "--", "--stdio"]}, []),
+    ("go run github.com/b/abc/cmd/server@latest", "abc",
+     {"command": "go", "args": ["run", "github.com/b/abc/cmd/server@latest"]}, []),
+    ("npx https://a.test/a-mcp.tgz", "a", {"command": "npx", "args": ["https://a.test/a-mcp.tgz"]}, []),
+    # values, folders and signs
+    ("docker run -i --rm -v %cd%:/data a/mcp", "a",
+     {"command": "docker", "args": ["run", "-i", "--rm", "-v", "%cd%:/data", "a/mcp"]}, ["args.4"]),
+    ('{"a": {"command": "a", "args": ["${workspaceFolder:api}", "--x"]}}', "a",
+     {"command": "a", "args": ["${workspaceFolder:api}", "--x"]}, ["args.0"]),
+    ("uv run fastmcp run a.py:mcp", "fastmcp",
+     {"command": "uv", "args": ["run", "fastmcp", "run", "a.py:mcp"]}, []),
+    ('{"a": {"command": "$HOME/bin/a", "args": ["--x"]}}', "a", {"command": "~/bin/a", "args": ["--x"]}, []),
+    ('{"a": {"command": "a", "env": {"A": "${env://B:-c}", "D": "${env://E}"}}}', "a",
+     {"command": "a", "env": {"A": "${B:-c}", "D": "${E}"}}, []),
+    ('{"a": {"url": "https://a.test/mcp", "headers": {"Authorization": "Bearer "}}}', "a",
+     {"url": "https://a.test/mcp", "headers": {"Authorization": "Bearer <token>"}}, ["headers.Authorization"]),
+    ('{"a": {"command": "a", "env": {"AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"}}}', "a",
+     {"command": "a", "env": {"AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"}},
+     ["env.AWS_SECRET_ACCESS_KEY"]),
+    ('{"a": {"command": "a", "env": {"APP_PASSWORD": "abcd efgh ijkl mnop"}}}', "a",
+     {"command": "a", "env": {"APP_PASSWORD": "abcd efgh ijkl mnop"}}, ["env.APP_PASSWORD"]),
+    ('{"a": {"command": "a", "env": {"A_TOKEN": "api_key_anda", "A_USER": "\uc0ac\uc6a9\uc790_\uc774\ub984"}}}', "a",
+     {"command": "a", "env": {"A_TOKEN": "api_key_anda", "A_USER": "\uc0ac\uc6a9\uc790_\uc774\ub984"}},
+     ["env.A_TOKEN", "env.A_USER"]),
+    ("uvx 'acme-mcp>=1.0'", "acme", {"command": "uvx", "args": ["acme-mcp>=1.0"]}, []),
+    ('tools=[{\n  "type": "mcp",\n  "server_label": "a",\n  "server_url": "https://a.test/mcp",\n}]', "a",
+     {"url": "https://a.test/mcp"}, []),
+    ("goose://extension?url=https%3A%2F%2Fa.test%2Fmcp&id=a&header=A-Key%3D%3Ckey%3E", "a",
+     {"url": "https://a.test/mcp", "headers": {"A-Key": "<key>"}}, ["headers.A-Key"]),
     # forms that are seldom seen
     ("gemini mcp add --transport http a INSTANCE_URL/mcp", "a", {"url": "INSTANCE_URL/mcp"}, ["url"]),
     ("# 1\nclaude mcp add-json <name> '<json>'\n# 2\nclaude mcp add-json a '{\"command\": \"a\"}'\nclaude doctor", "a",
@@ -2255,3 +2319,37 @@ def test_a_name_of_the_registry_is_told_from_other_texts(text: str, is_name: boo
 def test_what_stands_for_a_password_behind_pass_is_hidden() -> None:
     (one,) = recognize("surreal mcp --user root --pass '<local-pass>' --passive '<mode>'", HOME)
     assert [(want.name, want.secret) for want in one.wants] == [("pass", True), ("passive", False)]
+
+
+@pytest.mark.requirement("source-recognized")
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("npx -y acme-mcp \u2014 starts the server", "a remark after \u2014"),
+        ("sudo docker run -i --rm acme/mcp", "sudo may ask for a password"),
+        ("https://img.shields.io/badge/a-b?link=cursor%3A%2F%2Fx", "a page for people"),
+        ("https://acme.test/install.svg", "a page for people"),
+    ],
+)
+def test_a_text_that_only_resembles_a_server_is_refused_and_says_why(text: str, why: str) -> None:
+    with pytest.raises(UnclearSourceError, match=why):
+        recognize(text, HOME)
+
+
+@pytest.mark.requirement("source-recognized")
+def test_an_option_of_a_client_that_is_not_used_is_named() -> None:
+    (one,) = recognize("codex mcp add acme --url https://acme.test/mcp --startup-timeout 30", HOME)
+    assert one.left_out == ("startup-timeout",)
+
+
+@pytest.mark.requirement("source-recognized")
+def test_an_example_of_an_address_is_asked_for_with_its_query() -> None:
+    (one,) = recognize('DATABASE_URL="postgres://user:pass@localhost/db?sslmode=require" npx acme-mcp', HOME)
+    (want,) = one.wants
+    assert with_value(one.entry, want, "postgres://a.test/b")["env"] == {"DATABASE_URL": "postgres://a.test/b"}
+
+
+@pytest.mark.requirement("source-recognized")
+def test_the_folder_of_a_file_behind_fastmcp_is_asked_for() -> None:
+    (one,) = recognize("fastmcp run server.py:mcp", HOME, exists=lambda path: False)
+    assert [(want.keys, want.description) for want in one.wants] == [(("cwd",), "the folder with server.py")]

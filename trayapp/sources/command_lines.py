@@ -74,13 +74,15 @@ _RUNS = {
     "docker": {"run", "exec", "mcp"}, "podman": {"run", "exec"}, "bundle": {"exec"},
     "conda": {"run"}, "mamba": {"run"}, "micromamba": {"run"},
 }  # fmt: skip
+_ESCAPED_JSON = re.compile(r"""["']\{\s*\\["]""")  # the quotation marks of JSON, escaped for PowerShell or cmd
 _FOLDER_QUOTED = re.compile(r"""("[A-Za-z]:\\[^"\n]*)\\"(?=\s|$)""")  # cmd's "C:\Program Files\x\", no escaped quote
 _BUILDERS = frozenset(("npm", "pnpm", "yarn", "cargo", "go", "dotnet"))  # they mostly build or install
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
-# A line that only sets a variable: in a shell, in PowerShell, in cmd.
+# A line that only sets a variable: in a shell, in PowerShell, in cmd, in fish.
 _SETTING = re.compile(
     r"""(?:set\s+"(?P<inside>[A-Za-z_]\w*)=(?P<all>[^"$`%]*)")"""
-    r"""|(?:export\s+|\$(?:env:)?|set\s+|\w+\ mcp\ config\ set\ [\w.-]+\s+)(?P<name>[A-Za-z_]\w*)\s*=\s*"""
+    r"""|(?:(?:export\s+|\$(?:env:)?|set\s+|\w+\ mcp\ config\ set\ [\w.-]+\s+)(?P<name>[A-Za-z_]\w*)\s*=\s*"""
+    r"""|(?:setx|setenv|set\s+-[gU]?x[gU]?)\s+(?P<apart>[A-Za-z_]\w*)\s+)"""
     r"""(?:(?P<mark>["'])(?P<quoted>(?:[^"'$`]|\$env:[A-Za-z_])*)(?P=mark)"""
     r"""|(?P<plain>(?:[^\s"'$`;|&<>]|<[^\W\d_][\w .-]*>)+))\s*;?""",
     re.IGNORECASE,
@@ -94,6 +96,7 @@ _CHECKS = re.compile(  # lines beside one that adds a server, which check the re
     r"|tools)\b[\w -]*(?:2> ?/dev/null ?)?(?:\|\| true)?"
     r"|(?:which|where|command -v) [\w.-]+|\S.* --(?:help|version)"
     r"|(?:claude|codex|gemini|qwen|grok) (?:doctor|inspect|update)"
+    r"|set -\w+(?: pipefail)?"
     r"|/mcp|claude|codex|gemini|qwen|copilot|opencode"
     r"|(?:(?:claude|gemini|qwen|copilot) (?:-p|--print|--prompt)|codex exec) .+"
 )
@@ -125,7 +128,10 @@ _FOLDER = re.compile(r"cd (?:/d )?([\"']?)(.+)\1")
 # The form of a line that adds: `claude mcp add <name> <url>`. An example of it may follow.
 _PATTERN = re.compile(r"\S+ mcp (?:add|add-json|set) (?:.* )?<(?:[\w-]*name|alias)>(?: .*)?")
 _COMMENT = re.compile(r"""('[^']*'|"(?:[^"\\]|\\.)*")|(?<!\s)\s+#(?:\s.*)?$""")
-_AND = re.compile(r"""('[^']*'|"(?:[^"\\]|\\.)*")|\s&&\s""")
+_DASH = re.compile(
+    r"""(?P<quoted>'[^']*'|"(?:[^"\\]|\\.)*")|(?<=\s)(?P<dash>[\u2013\u2014]{1,2})(?P<word>[A-Za-z][\w-]*|(?=\s))"""
+)
+_AND = re.compile(r"""('[^']*'|"(?:[^"\\]|\\.)*")|\s&&\s|;(?:\s+|$)""")
 _SHELL = re.compile(r"[|;&<>`\n]|\$\(|(?<!\S)\([A-Z][a-z]+-[A-Z]")  # the last one is PowerShell's
 _EXPANSION = re.compile(r"\$\{\w+(?:[%#/^,@+]|:[\d+?=])[^}]{0,40}\}?")  # `${NAME%/}`: only a shell can evaluate it
 _FOUND = re.compile(r"\$\((?:which|command -v) ([\w.+-]+)\)")  # the path of a program
@@ -156,7 +162,7 @@ _PROMPT = re.compile(
     )+"""
 )
 # A line break within a command: after a continuation character, or before an option, with which no command begins.
-_NEXT_LINE = re.compile(r"[\\^`]\r?\n\s*(?:>\s+)?|\r?\n[ \t]{0,80}(?=--[a-z])")
+_NEXT_LINE = re.compile(r"[\\^`][ \t]{0,8}\r?\n\s*(?:>{1,2}\s+)?|\r?\n[ \t]{0,80}(?=--[a-z ])")
 # Programs that add servers to other programs, recognized by words in their names.
 _INSTALLERS = re.compile(
     r"@?smithery(?:/cli)?(?:@|$)|(?:^|/)(?:(?:install|add|get|setup)-(?:mcps?|skills?)|mcps?-(?:install|add|get|setup)|mcpm|mcpick|skills"
@@ -230,7 +236,9 @@ def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
     lines = _without_output([line.strip() for line in _logical_lines(joined)])
     refuse_long_lines(lines)
     lines = [part for line in lines for one in _statements(line) for part in _settings_first(one)]
-    lines = [_COMMENT.sub(r"\1", line) for line in lines if line and not line.startswith(("#", "//"))]
+    lines = [
+        _with_plain_signs(_COMMENT.sub(r"\1", line)) for line in lines if line and not line.startswith(("#", "//"))
+    ]
     if len(lines) > ALL_LINES_MOST:
         raise UnclearSourceError(f"These are {len(lines)} lines", "Paste the one command that starts the server")
     starting = [line for line in lines if not (_CHECKS.fullmatch(line) or any(map(_LEFT_OUT.search, line.split())))]
@@ -244,6 +252,25 @@ def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
         raise _several_lines([*lines, *before], home, windows)
     found = _of_lines(text, lines, settings, home, windows)
     return [replace(_with_folder(one, before, lines), run_first=tuple(before)) for one in found]
+
+
+def _with_plain_signs(line: str) -> str:
+    """Return a line with the quotation marks and hyphens that a text processor replaced with its own.
+
+    Raises UnclearSourceError for a dash between words that belongs to no client's line: a remark follows it.
+    """
+    for typed, marks in (('"', "\u201c\u201d"), ("'", "\u2018\u2019")):
+        line = line if typed in line else re.sub(f"[{marks}]", typed, line)
+    if not _DASH.search(line):
+        return line
+    adds = re.search(r"\smcp\s+add(?:-json)?\s", line) is not None
+
+    def hyphens(found: re.Match[str]) -> str:
+        if found["dash"] and found["word"] == "" and not adds:
+            raise UnclearSourceError(f"This line has a remark after {found['dash']}", "Paste it without the remark")
+        return found["quoted"] or ("-" if len(found["word"]) == len(found["dash"]) == 1 else "--") + found["word"]
+
+    return _DASH.sub(hyphens, line)
 
 
 def _of_lines(text: str, lines: list[str], settings: Mapping[str, str], home: Path, windows: bool) -> list[Source]:
@@ -289,7 +316,8 @@ def _with_backslashes(line: str) -> str:
     if re.match(r"[\"']?[A-Za-z]:[\\/]", line):
         return line
     parts = re.split(r"('(?!\{)[^']*')", line)
-    return "".join(part if at % 2 else part.replace("\\", "\\\\") for at, part in enumerate(parts))
+    escaped = r'\\(?!")' if _ESCAPED_JSON.search(line) else r"\\"
+    return "".join(part if at % 2 else re.sub(escaped, r"\\\\", part) for at, part in enumerate(parts))
 
 
 def _preparations_apart(lines: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -358,7 +386,7 @@ def _without_output(lines: Sequence[str]) -> list[str]:
 
 
 def _statements(line: str) -> list[str]:
-    """Return the commands of a line with `&&` between them; those in quotes are words."""
+    """Return the commands of a line with `&&` or `;` between them; those in quotes are words."""
     return [part.strip() for part in _AND.sub(lambda found: found[1] or "\0", line).split("\0")]
 
 
@@ -441,7 +469,7 @@ def _setting(line: str) -> dict[str, str] | None:
     if (found := _SETTING.fullmatch(line)) is None:
         return None
     is_local = re.match(r"\$(?!env:)", line, re.IGNORECASE) is not None  # PowerShell's own: no program gets it
-    name = ("$" if is_local else "") + str(found["name"] or found["inside"])
+    name = ("$" if is_local else "") + str(found["name"] or found["apart"] or found["inside"])
     return {name: found["plain"] or found["quoted"] or found["all"] or ""}
 
 
@@ -629,7 +657,7 @@ def _with_variables(line: str) -> str:
     return "".join(
         part
         if part.startswith("'")
-        else own.sub(r"${\1}", _FOUND.sub(r"\1", part.replace("$(pwd)", "${PWD}"))).replace(
+        else own.sub(r"${\1}", _FOUND.sub(r"\1", re.sub(r"\$\(pwd\)|`pwd`", "${PWD}", part))).replace(
             r"\$", "$"
         )  # `"\${NAME}"`: the client replaces it, not the shell
         for part in parts
@@ -729,6 +757,8 @@ def _runs(words: Sequence[str], line: str) -> Source:
     program = program_of(words[0])
     if re.search(r"[/\\].*\.(?:json[c5]?|toml|ya?ml|md|txt|env|conf|log)$", words[0], re.IGNORECASE):
         raise UnclearSourceError(f"{words[0]} is no program", "Paste the command that starts the server")
+    if program == "sudo":
+        raise UnclearSourceError("sudo may ask for a password, which nobody could type", "Paste the line without sudo")
     if program in SHELLS:
         raise UnclearSourceError(f"{words[0]} runs its own script, not one server", "Paste the command inside it")
     _refuse_bare(words)
@@ -989,6 +1019,7 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
         entry |= {key: tools} if tools else {}
     # the unit of a timeout differs from client to client
     left_out = [key for key, is_given in (("timeout", given.named("--timeout")), ("env", url and env)) if is_given]
+    left_out += given.unused
     empty = [("env", name) for name, value in env.items() if not value and name not in own]
     wants = tuple(replace(one, stays=not one.required and one.keys in empty) for one in wanted(entry))
     return [Source(name or name_for(entry), entry, kind, wants, tuple(left_out))]
@@ -1017,7 +1048,7 @@ def _json_pairs(text: str) -> dict[str, str]:
 
 
 _ENV = ("-e", "--env")
-_HEADER = ("-H", "--header")
+_HEADER = ("-H", "--header", "--http-header")
 _TRANSPORT = ("-t", "--transport", "--type")
 _VALUED = frozenset((
     "-s", "--scope", *_TRANSPORT, *_ENV, *_HEADER, "--url", "--name", "--command", "--args",
@@ -1050,6 +1081,7 @@ class _AddOptions:
     def __init__(self, words: Sequence[str], *, anywhere: bool = True, passes_unknown: bool = False) -> None:
         self.plain: list[str] = []
         self.unknown: dict[str, str] = {}  # options, by the plain word behind each
+        self.unused: list[str] = []  # options that have no meaning here
         self._given: dict[str, list[str]] = {}
         words = list(words)
         while words:
@@ -1069,7 +1101,8 @@ class _AddOptions:
                 self._given[name] += taken
                 del words[: len(taken)]
             elif self.plain and {"--command", "--url"} & self._given.keys() and not word.startswith("-"):
-                continue  # the value of an unknown option: --command or --url already says what to start
+                # the value of an unknown option: --command or --url already says what to start
+                self.unused += [self.unknown[word].lstrip("-")] if word in self.unknown else []
             elif len(self.plain) == 1 and words and word in ("stdio", *HTTP):  # `add NAME stdio COMMAND`
                 self._given.setdefault("--transport", []).append(word)
             elif len(self.plain) >= 2 or (len(self.plain) == 1 and not word.startswith("-")):
@@ -1088,6 +1121,7 @@ class _AddOptions:
                 self.plain.append(word)
             elif self.plain and "--" in words[1:] and not words[0].startswith("-"):
                 words.pop(0)  # the value of an unknown option
+                self.unused.append(name.lstrip("-"))
             elif words and name.startswith("--") and not equals and name not in _FLAGS and words[0][0:1] != "-":
                 self.unknown[words[0]] = name
 

@@ -104,6 +104,7 @@ _NO_KEY = re.compile(r"\.{3}|\u2026|(?://|#|[_$]+(?:comment|note)).*|comment", r
 # `$NAME`: authors write this for a value that a client or a shell fills in. `$HOME/x` is read as `~/x`.
 _SHELL_VARIABLE = re.compile(r"(?<![^\s=/:@,?&])\$(?!HOME[/\\])([A-Z][A-Z0-9_]*)(?![\w$({])")
 _OF_EXTENSION = re.compile(r"\$\{(?:__dirname|user_config\.)")  # only the unpacking program knows these
+_ENV_ADDRESS = re.compile(r"\$\{env://(?=\w+(?::-[^{}]*)?\})")  # `${env://NAME:-default}` of MCPHost
 _PERCENT = re.compile(r"(?<![^=,;])%(?!CD%)([A-Za-z_]\w*)%(?=[/\\])")
 HTTP = frozenset(("http", "sse", "streamablehttp", "streamable-http", "streamable_http"))
 _HTTP_SWITCH = re.compile(r"(?:.*_)?(?:HTTP|SSE)(?:_STREAM[A-Z]*)?_(?:SERVER|MODE|TRANSPORT)|(?:.*_)?STREAMABLE_HTTP")
@@ -111,6 +112,7 @@ _COMMENT_LINE = re.compile(r"\s*(?://|#|/?\*)(.*)")
 _COMMENT_BEHIND = re.compile(r"""(?:(?<=[\s,"'])//|(?<=\s)#)[^"']*$""")
 _KEY = re.compile(r"""[\s{,-]{0,80}+["']?([\w.-]{1,80}+)["']?\s{0,80}[:=]""")
 _PAIRS = frozenset(("env", "headers"))
+_SCHEME = re.compile(r"(?i)\A(bearer|basic|token) *\Z")
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 LONGEST_COMMENT = 200  # characters behind a value
 DEEPEST = 6  # levels above the servers: {"mcp": {"servers": {...}}} has two; lists are not counted
@@ -227,6 +229,12 @@ def _source(
     name: str, raw: Any, client: str, kind: str, inputs: Mapping[str, Any], home: Path, windows: bool
 ) -> Source:
     raw = _with_inputs_closed(_flat(raw), inputs)
+    if isinstance(raw, Mapping) and isinstance(raw.get("headers"), Mapping):  # `Bearer `, with nothing behind it
+        sent = {
+            key: _SCHEME.sub(r"\1 <token>", value) if isinstance(value, str) else value
+            for key, value in raw["headers"].items()
+        }
+        raw = {**raw, "headers": sent}
     passed = [one for one in _passed_on(raw) if is_variable_name(one)]
     if passed:
         raw = {**raw, "env": {**dict.fromkeys(passed, ""), **(raw.get("env") or {})}}
@@ -313,7 +321,8 @@ def _with_shell_variables(entry: dict[str, Any], windows: bool) -> dict[str, Any
     def read(value: Any) -> Any:
         if not isinstance(value, str):
             return value
-        return _SHELL_VARIABLE.sub(r"${\1}", _PERCENT.sub(r"${\1}", value) if windows else value)
+        value = _ENV_ADDRESS.sub("${", _PERCENT.sub(r"${\1}", value) if windows else value)
+        return _SHELL_VARIABLE.sub(r"${\1}", value)
 
     changed = dict(entry)
     for place in _PAIRS & entry.keys():

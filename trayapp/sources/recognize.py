@@ -13,10 +13,10 @@ import html
 import json
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import groupby, islice
+from itertools import groupby, islice, takewhile
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -78,7 +78,7 @@ _NOT_IN_NAME = re.compile(r"[/\x00-\x1f\x7f]+")
 _NO_NAME = re.compile(r"<[^<>]+>|\{[^{}]+\}").fullmatch  # the author's placeholder for a name
 _COMMENTS = re.compile(r"\A(?:[ \t]*(?:#|//)[^\n]*(?:\n\s*|\Z))+")
 _IS_COMMENTED = re.compile(r"[^\n]*(?:(?:\n[ \t]*#[^\n]*)+|(?:\n[ \t]*\*(?:[ \t][^\n]*)?)+)").fullmatch
-_LAUNCHES = re.compile(r"""["'\s{](?:command|cmd|url|uri|serverUrl|httpUrl)["']?\s*:""")
+_LAUNCHES = re.compile(r"""["'\s{](?:command|cmd|url|uri|serverUrl|server_url|httpUrl)["']?\s*:""")
 # How a line of prose begins: as a heading, a table row or a list item, with a capital letter or in another script.
 _SENTENCE = re.compile(
     r"(?:#{2,6}\s|[>|<]|\*\*|!?\[[^\]]+\]\(|[-=*_]{3,}$|[*+\u2022]\s|(?:-|\d+[.)])\s+(?:[A-Z*`\[]|[^\x00-\x7f])"
@@ -91,6 +91,12 @@ _CODE = re.compile(r"(?<!`)`(?![~./])([^`\n]{3,2000})`(?!`)")  # a code span in 
 _WRAPPED_CODE = re.compile(r"(?<!`)`(?![~./])([^`\n]{3,200}\n[ \t]*[^`\n]{1,200})`(?!`)")  # a code span over two lines
 _FENCES = re.compile(r"[\s>*+-]*(?:```|~~~)")  # also in a list or in a quotation
 _FENCE = re.compile(r"(?s)\A\s*```[^\n]*\n(.*?)\n\s*```\s*\Z")
+# What a shell writes to a file: `cat > FILE <<EOF`, `echo '...' > FILE`.
+_HERE = re.compile(r"\b(?:cat|tee)\b.{0,200}?<<-? *['\"]?(\w+)")
+_ECHOED = re.compile(
+    r"""(?sx) \A (?: mkdir\ [^\n&]*(?:&&|\n)\s* )* [$%]?\s* (?P<by>echo(?:\ -e)?|printf)\ +
+    (?: '(?P<plain>[^']*)' | "(?P<quoted>(?:[^"\\]|\\.)*)" ) \s* (?:>{1,2}|\|\s*(?:sudo\ +)?tee\b) [^\n]* \Z"""
+)
 _ADDED_LINE = re.compile(r"(?m)^\+\s*[\w\"'{}\[]")
 _FRONT_MATTER = re.compile(r"(?s)\A---\n(.*?)\n---(?:\n|\Z)")  # the front matter of a file of instructions for an agent
 # The first words of a program.
@@ -127,7 +133,7 @@ _PACKAGE_PAGE = re.compile(
 _PAGE = re.compile(
     r"https?://(?:(?:www\.)?(?:github\.com|mcp\.so|claude\.ai|chatgpt\.com|pulsemcp\.com|mcpservers\.org)"
     r"|hub\.docker\.com|registry\.modelcontextprotocol\.io|marketplace\.visualstudio\.com|(?:insiders\.)?vscode\.dev|(?:www\.)?cursor\.com|gist\.github\.com|raw\.githubusercontent\.com|(?:www\.)?smithery\.ai/servers?"
-    r"|(?:www\.)?glama\.ai/mcp/servers)(?:[/?#].*)?"
+    r"|(?:www\.)?glama\.ai/mcp/servers|img\.shields\.io)(?:[/?#].*)?|https?://[^?#]+\.(?:svg|png|jpe?g|gif|pdf)(?:[?#].*)?"
 )
 _URL = re.compile(r"https?://[^\s<>\"'`)\]]+")
 _NOTE = re.compile(r"(?!.* --)[^\n{}=$|\"]{0,400}")  # a sentence around an address
@@ -269,6 +275,8 @@ def _parts(text: str) -> Iterator[Iterator[str]]:
     if links := [*_LINKS.findall(text), *filter(is_link, configured)]:
         yield iter(list(map(html.unescape, links[:PARTS_MOST])))
     lines = text.splitlines()
+    if written := list(islice(_here_texts(lines), PARTS_MOST)):
+        yield iter(written)
     fences = [at for at, line in enumerate(lines) if _FENCES.match(line)]
     if len(fences) > 1:
         yield (
@@ -281,6 +289,14 @@ def _parts(text: str) -> Iterator[Iterator[str]]:
         yield islice(filter(None, runs), PARTS_MOST)
         yield (span[1] for span in islice(_CODE.finditer(text), PARTS_MOST))
         yield (re.sub(r"\s+", " ", span[1]) for span in islice(_WRAPPED_CODE.finditer(text), PARTS_MOST))
+
+
+def _here_texts(lines: Sequence[str]) -> Iterator[str]:
+    """Yield the texts between `<<EOF` and `EOF`."""
+    left = iter(lines)
+    for line in left:
+        if opened := _HERE.search(line):
+            yield "\n".join(takewhile(lambda one, end=opened[1]: one.strip() != end, left))  # type: ignore[misc]
 
 
 def _objects(text: str) -> Iterator[str]:
@@ -339,6 +355,7 @@ def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:
         raise UnclearSourceError("This is empty", "Paste a snippet, a command, a link or an address")
     text = _without_comments(text)
     text = matter[1] if (matter := _FRONT_MATTER.match(text)) else text
+    text = _written(text)
     if not text:
         raise UnclearSourceError("This has only comments", "Paste it without the signs that make it one")
     if is_link(text):
@@ -398,6 +415,14 @@ def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:
     if re.fullmatch(r"[\w.-]+", text):
         hint = f"Write npm:{text} or pypi:{text} for a package, or use: multi-mcp add NAME -- {text}"
     raise UnclearSourceError("This names no known kind of server", hint)
+
+
+def _written(text: str) -> str:
+    """Return the text that `echo` or `printf` writes to a file; any other text as it is."""
+    if (echoed := _ECHOED.match(text)) is None:
+        return text
+    inner = echoed["plain"] or re.sub(r'\\(["$`\\])', r"\1", echoed["quoted"] or "")
+    return (inner if echoed["by"] == "echo" else inner.replace("\\n", "\n")).strip()
 
 
 def _without_comments(text: str) -> str:
@@ -541,6 +566,8 @@ def _goose(query: dict[str, list[str]], kind: str) -> Source:
     entry: Entry
     if "url" in query:
         entry = {"url": query["url"][0]}
+        sent = [pair.partition("=") for pair in query.get("header", [])]
+        entry |= {"headers": {name: value for name, _, value in sent}} if sent else {}
     elif "cmd" in query:
         entry = with_words_apart({"command": query["cmd"][0], "args": query.get("arg", [])})
     else:

@@ -53,6 +53,7 @@ _PLACEHOLDER = re.compile(
     | (?:\+|(?:[a-z]{1,12}[_-]){0,3})(?:abcdef|123456){2,} | ([01])\1{7}(?:-\1{4}){3}-\1{12}
     | [a-z][a-z0-9+.-]{1,20}://(?:\.{3}|\u2026) | (?:[\w-]+\.)*example\.(?:com|net|org)(?::\d+)?
     | (?-i:[A-Z_]*(?:PATH|LOCATION|DIR(?:ECTORY)?|FOLDER|URL|NAME|ID|KEY|TOKEN)_(?:OF|TO|FOR|FROM)_[A-Z0-9_]+)
+    | (?-i:abcd[ -]?efgh(?:[ -]?ijkl(?:[ -]?mnop)?)?)
     | the[_-][\w-]*(?:token|key|secret|password) | (?:optional|required)[ ,:_-].{1,200}
     | .{0,200}[ ](?:\(|//|\#)[ ]?optional\b.{0,200} | [^|]{1,80}[ ]\|[ ][^|]{1,80}
     | (?:the[ ])?(?:path|url|address|name|key|token)[ ](?:to|of|for)[ ].{1,60}
@@ -72,12 +73,12 @@ _INSIDE = re.compile(
     r"|\[[A-Za-z]{2,20}(?:[ _-][A-Za-z]{2,20}){1,12}\]|\[[A-Z]{2,20}(?:[ _-][A-Z0-9]{1,20}){1,12}\]"
     r"|\$?\[[A-Z]{3,20}\]|(?<=[./:=@])\[[a-z]{2,20}\]"
     r"|(?<=/):[a-z][\w-]{0,40}(?=[/?#]|$)"
-    r"|\$\{(?:workspace(?:Folder|Root|Dir)?|PWD|(?:[A-Z]+_)?(?:PLUGIN|PROJECT)_(?:ROOT|DIR|DATA)|project(?:Root|Dir|Path)|extensionPath|__dirname)\}"
+    r"|\$\{(?:workspace(?:Folder|Root|Dir)?(?::[\w-]+)?|PWD|(?:[A-Z]+_)?(?:PLUGIN|PROJECT)_(?:ROOT|DIR|DATA)|project(?:Root|Dir|Path)|extensionPath|__dirname)\}"
     r"|(?:(?<![\w./~-])|(?<=://)|(?<=:///))(?:[A-Za-z]:)?/(?:absolute/)?path/to/[\w./-]+(?<!\.)|(?<=github\.com/)(?:OWNER|ORG|USER|USERNAME)(?=/)"
     r"|(?<![\w-])[a-z]{2,6}[_-](?:API_)?(?:KEY|TOKEN|SECRET)(?![\w-])"
     r"|\$\{[a-z]\w*(?:\.[\w-]+)+\}|\$\{[A-Za-z]\w*-[A-Z]\w*\}"  # of Nix or Terraform; no name of a variable
     r"|(?<=@)v?(?:[xX]\.[xX](?:\.[xX])?|X\.Y\.Z)(?![\w.])|(?<=:)(?:\*{3,}|\.{3})(?=@)"
-    r"|(?<=[\w\]]:)PORT(?=[/?#]|$)|%[A-Za-z_]\w{2,}%(?:\\[^:,;\"]*)?|(?<=://)[A-Z][A-Z_-]*[A-Z](?=[:/]|$)"
+    r"|(?<=[\w\]]:)PORT(?=[/?#]|$)|%[A-Za-z_]\w{2,}%(?:\\[^:,;\"]*)?|%(?i:cd)%(?=[:/\\]|$)|(?<=://)[A-Z][A-Z_-]*[A-Z](?=[:/]|$)"
 )
 _ROUND = re.compile(r"(?<=[/@:.=?&])\([^\W\d_][\w.-]{2,40}(?:[ ][\w.-]{1,40}){0,5}\)(?=[/.:@?&#]|$)")  # in an address
 # The host of an address, with or without a scheme, and words in capitals in it: names that no host has (RFC 1123), or
@@ -94,7 +95,7 @@ _DAMAGED_WORD = r"[A-Za-z][\w-]{1,40}(?=[/?&#]|$)"  # behind an opening bracket
 _DAMAGED = {
     (opening, closing): re.compile(
         rf"(?<![\w${{\[<-])[{re.escape(opening)}]{{1,2}}(?:{_DAMAGED_NAME}|{_DAMAGED_WORD})[{re.escape(closing)}]?(?![\w{re.escape(closing)}-])"
-        rf"|(?<![\w$.{{\[<-]){_DAMAGED_NAME}[{re.escape(closing)}]{{1,2}}"
+        rf"|(?<![\w$.{{\[<-]){_DAMAGED_NAME}[{re.escape(closing)}]{{1,2}}(?![=\d])"  # `acme-mcp>=1.0` is a version
     )
     for opening, closing in ("<>", "{}", "[]")
 }
@@ -161,7 +162,9 @@ _EXAMPLE = re.compile(
 # "Your", "path", "key" and "here" in Chinese, Japanese and Korean, "your" and "paste" in other languages, and
 # addresses of mail by RFC 2606.
 _EXAMPLE_ELSEWHERE = re.compile(
-    "(?i)(?<!\\w)(?:ваш[аеи]?|твой|твоя|jouw|senin|sizin)[-_]\\w|anahtar[ıi]n[ıi]z(?!\\w)|(?<!\\w)din[-_]api(?!\\w)"
+    "(?i)(?<!\\w)(?:사용자[ _]?(?:이름|명)|用[户戶]名|ユーザー名|имя[ _]пользователя)(?!\\w)"
+    r"|[-_](?:anda|kamu)(?![\w.])|(?<![a-z])masukkan[-_][a-z]|[-_]di[-_]?sini(?![a-z])"
+    "|(?<!\\w)(?:ваш[аеи]?|твой|твоя|jouw|senin|sizin)[-_]\\w|anahtar[ıi]n[ıi]z(?!\\w)|(?<!\\w)din[-_]api(?!\\w)"
     "|(?:你|您)(?:自己)?(?:使用)?的|路径|密钥|填写|可选|あなたの|(?<!\\w)(?:絶対|フル)?パス(?=[/\\\\])|경로|여기에"
     r"|(?<![\w])(?:tw[oó]j[ae]?)[_-]\w|(?<![a-z0-9])(?:COLE|VOTRE|DEINE?|IHRE?)_[A-Z_]+"
     r"|(?<![\w.+-])[\w.+-]+@example\.(?:com|net|org)(?![\w.-])"
@@ -314,11 +317,14 @@ def with_home(source: Source, home: Path) -> Source:
     entry = dict(source.entry)
     if "args" in entry and program not in REACHING:
         entry["args"] = [own(("args", at), word, _TILDE) for at, word in enumerate(entry["args"] or [])]
+    for key in {"command", "cwd"} & entry.keys():  # there, `~` has its meaning
+        entry[key] = _SHELL_HOME.sub("~", entry[key]) if isinstance(entry[key], str) else entry[key]
     if "env" in entry and program not in REACHING | CONTAINERS:
         entry["env"] = {name: own(("env", name), text, _TILDE_LISTED) for name, text in (entry["env"] or {}).items()}
     return replace(source, entry=entry)
 
 
+_SHELL_HOME = re.compile(r"\A\$HOME(?=[/\\])")
 _TILDE = re.compile(r"(?<![^=,])(?:~|\$HOME)(?=[/\\])")
 _TILDE_LISTED = re.compile(r"(?<![^=,:])(?:~|\$HOME)(?=[/\\])")  # also in a list of paths
 CONTAINERS = frozenset(("docker", "podman"))
@@ -705,7 +711,10 @@ _WITHOUT_PROJECT = re.compile(r"--(?:with|script|no-project)(?:=|$)")
 _INLINE = re.compile(r"-m|-[a-z]*c|-e|--eval|-Command")
 # Programs whose first word is a file.
 _SCRIPTED = frozenset(("node", "python", "python3", "py", "tsx", "ts-node", "php", "perl", "sh", "bash", "zsh", "pwsh"))
-_CODE_FILE = re.compile(r"\.(?:[cm]?[jt]sx?|py|jar|rb|php|csx?|(?:cs|fs)proj|dll|go|sh|ps1|exs|pl)$", re.IGNORECASE)
+_CODE_FILE = re.compile(
+    r"\.(?:[cm]?[jt]sx?|py(?::[a-z_]\w*)?|jar|rb|php|csx?|(?:cs|fs)proj|dll|go|sh|ps1|exs|pl)$", re.IGNORECASE
+)
+_LOADERS = frozenset(("fastmcp", "mcp"))  # `fastmcp run server.py:mcp`, with the name of an object in that file
 _PATH_FIRST = re.compile(r"\.{1,2}(?:[/\\]|$)|[~/$<{\[]|[A-Za-z]:[/\\]")
 _OWN_PACKAGE = re.compile(r"\.{1,2}(?:[/\\]|$)")  # `uvx --from . acme-mcp`, `npx ../acme-mcp`
 _ELSEWHERE = re.compile(r"[\w+.-]+:[^\\]|[\w-]+\.[\w.-]+/|@")  # an address, a module of Go, a scoped package
@@ -736,7 +745,8 @@ def own_folder(entry: Entry) -> tuple[str | None, str]:
     if program in COMPOSERS or (program in CONTAINERS and rest[:1] == ["compose"]):
         file = next((value for option, value in pairwise(rest) if option in ("-f", "--file")), "docker-compose.yml")
         return None, file if is_relative(file) else ""
-    if program in CONTAINERS or not (is_mark or program in RUNNERS | _INTERPRETERS | _SCRIPTED | _PROJECTS.keys()):
+    runs_code = program in RUNNERS | _INTERPRETERS | _SCRIPTED | _LOADERS | _PROJECTS.keys()
+    if program in CONTAINERS or not (is_mark or runs_code):
         return None, ""
     named = next((value for option, value in pairwise(rest) if option in _FOLDER_OPTIONS), None)
     named = named or next((word.partition("=")[2] for word in rest if word.partition("=")[0] in _FOLDER_OPTIONS), None)
@@ -750,6 +760,7 @@ def own_folder(entry: Entry) -> tuple[str | None, str]:
     files = [word for at, word in enumerate(start) if _CODE_FILE.search(word) or (not at and _PATH_FIRST.match(word))]
     if files or program in _SCRIPTED:
         code = (files or start or [""])[0]
+        code = re.sub(r"(?<=\.py):\w+$", "", code)
         code = code if is_relative(code) and not _ELSEWHERE.match(code) else ""
         return named, _PROJECTS.get(program, "") if code in (".", "./") else code
     if program in _TASK_RUNNERS:  # `--filter @acme/mcp start`
@@ -812,7 +823,10 @@ def _names_itself(name: str, text: str) -> bool:
     upper = name.upper().replace("-", "_")
     secret = _NOUN.search(upper) is not None
     if secret and (
-        _NOUN.fullmatch(text) or _NOUN_ELSEWHERE.search(text) or ("://" not in text and _SAMPLE.search(text))
+        _NOUN.fullmatch(text)
+        or text.endswith(("EXAMPLE", "EXAMPLEKEY"))  # of Amazon
+        or _NOUN_ELSEWHERE.search(text)
+        or ("://" not in text and _SAMPLE.search(text))
     ):
         return True
     if re.search("(?:TOKEN|KEY|SECRET)$", upper) and re.match(
@@ -990,8 +1004,8 @@ def _example_in(text: str) -> str | None:
             continue
         if mark and scheme and not _EXAMPLE.search(f"{mark}{rest.partition('/')[0]}"):
             return next((part for part in re.split(r"[/?&=#]", rest) if _EXAMPLE.search(part)), word)
-        if mark:
-            return word.strip("\"'")
+        if mark:  # with the values of its query, which may be a reader's own choice
+            return re.match(r"[^\s;]*", text[text.index(word) :])[0].strip("\"'")  # type: ignore[index]
         if _SPACED_PATH.fullmatch(text) and re.search(r"[^/\\][/\\]", word):
             return text
         value = re.split(r"^[A-Za-z][\w-]+:(?![/\\])", word)[-1]  # of `Name:value`
@@ -1035,6 +1049,7 @@ _NAMED_WITHIN = re.compile(
     r" (?:-\S+ )*([\w.-]+)"
     r"|cargo run (?:.* )?(?:--bin|-p|--package)[ =]([\w-]+)|jbang (?:-\S+ )*[\w.-]+:([\w.-]+):\S+"
     r"|mix (\w+)\.mcp\b|php artisan mcp:start ([\w-]+)"
+    r"|nix run (?:-\S+ )*(?:[\w+.:/-]+#([\w.-]+)|git(?:hub|lab):[\w.-]+/([\w.-]+))"
 )
 
 
@@ -1078,7 +1093,7 @@ _PROGRAM_FILE = re.compile(r"\.(?:[cm]?[jt]sx?|py|jar|rb|php|(?:cs|fs)proj|dll|g
 
 def _own_part(word: str) -> str:
     """Return the part of a program's path that names it (`weather-mcp` of /srv/weather-mcp/dist/index.js), or ""."""
-    if word.startswith("-") or not re.search(r"[/\\.]", word) or "=" in word:
+    if word.startswith("-") or not re.search(r"[/\\.]|^(?:jsr|npm):", word) or "=" in word:
         return ""
     if re.match(r"(?:jsr|npm):|[\w.-]+\.\w+/.*/", word):  # a package, or a module of Go
         return re.sub(r"^(?:jsr|npm):/?((?:@[\w.-]+/)?[^/]+).*", r"\1", word)
@@ -1104,14 +1119,15 @@ def script_of(words: Sequence[str]) -> str:
 
 def name_of_package(package: str) -> str:
     """Return `filesystem` for `@modelcontextprotocol/server-filesystem@1.2.3`."""
-    bare = re.sub(r"(?<=.)(?:@|#|[=<>!~]=?|\[).*$", "", package).removesuffix(".git")
+    bare = re.sub(r"(?<=.)(?:@|#|[=<>!~]=?|\[).*$", "", package)
+    bare = re.sub(r"\.(?:git|tgz|tar\.gz)$", "", bare)
     scope, _, last = bare.rpartition("/")
     last = last.partition(":")[0]
     short = last
     while (cut := _GENERIC.sub("", short)) not in ("", short):
         short = cut
     if short.lower() in ("mcp", "server", "mcp-server", ""):
-        short = scope.rpartition("/")[2].lstrip("@") or last
+        short = scope.removesuffix("/cmd").rpartition("/")[2].lstrip("@") or last
     return re.sub(r"[^A-Za-z0-9._-]+", "-", short).strip("-._")[:LONGEST_NAME] or "server"
 
 
