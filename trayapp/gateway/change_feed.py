@@ -10,13 +10,13 @@ from trayapp.backends.clock import Clock
 
 # Servers' own announcements are collected earlier, in backends/maintenance.
 BROADCAST_DELAY_S = 0.02  # changes within this time are broadcast together: one list_changed, one snapshot
-BROADCAST_REST = 10  # pause, in durations of the last broadcast: broadcasts take at most a tenth of the time
+BROADCAST_REST = 10  # pause, in multiples of the last broadcast's duration: broadcasts take a tenth of the time at most
 
 Listener = Callable[[], None]
 
 
 class ChangeFeed:
-    """The feed of one gateway's changes. Runs on its event loop."""
+    """The feed of one gateway's changes. Runs on the gateway's event loop."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -28,7 +28,7 @@ class ClientPeer(Protocol):
         """Answer a request of the client. If the client is gone, drop the answer."""
 
     def send_notification(self, method: str, params: Params, about: RequestId | None = None) -> None:
-        """Send the client a notification. If the client is gone, drop it."""
+        """Send the client a notification. If the client is gone, drop the notification."""
 
     def relay(self, method: str, params: Params, call: Call, about: RequestId | None = None) -> int:
         """Send the client a request; `call` gets the answer. Return an id for `cancel`."""
@@ -50,7 +50,7 @@ class ClientInfo:
 
 
 class Questioner(Protocol):
-    """The part of ServerRequests that a call needs when its server's answer is a question."""
+    """The part of ServerRequests that calls need: for questions of their servers, and for calls that were given up."""
 
     async def answers(
         self, session: ClientSession, about: RequestId, question: dict[str, Any], key: str
@@ -112,7 +112,7 @@ class ClientSession(Protocol):
         """Return True if the session may use the server with that key."""
 
     def uses_another(self, connection: Connection) -> bool:
-        """Return True if the session's requests go over another connection of the same server, and it is up."""
+        """Return True if the session's requests go over another connection of the server, and that connection is up."""
 
     def is_switched_off(self, key: str, request: Request) -> bool:
         """Return True if the user, or the session's filter, has switched off the tool that a request calls."""
@@ -121,7 +121,7 @@ class ClientSession(Protocol):
         """Return True if a request may be executed twice: a read, or a call of a tool declared as repeatable."""
 
     async def connected_again(self, request_id: RequestId, request: Request, connection: Connection) -> Connection:
-        """Return a connection, connected, for repeating a request first sent on `connection`. Raises ServerError."""
+        """Return a connected connection for repeating a request first sent on `connection`. Raises ServerError."""
 
     def repeat_list(self, kind: str) -> None:
         """Send list_changed for that list, unless a change of it is about to be reported anyway."""

@@ -67,8 +67,8 @@ if TYPE_CHECKING:
     from trayapp.panel.host import PanelAccess
 
 
-# Background work begins after the first list, or after this time if no client lists: a file saved in the meantime must
-# still be applied within a second.
+# Background work begins after the first list, or after this time if no client requests one: a file saved in the
+# meantime must still be applied within a second.
 CALM_AT_LATEST_S = 0.5
 CALLS_TOLD_S = 5.0
 
@@ -95,7 +95,7 @@ class GatewayDependencies:
     approved_dir: Path | None = None  # None: next to the cache
     state_dir: Path | None = None  # None: next to the cache
     lock_file: Path | None = None  # None: packages are not locked
-    calm: anyio.Event = field(default_factory=anyio.Event)  # set with the first client's list or the first start
+    calm: anyio.Event = field(default_factory=anyio.Event)  # set by the first list, or the first start of a server
 
 
 class Gateway:
@@ -320,13 +320,18 @@ class Gateway:
         services.changes.changed()
 
     async def once_calm(self, work: Callable[[], Awaitable[Any]]) -> None:
-        """Run `work` after the first list, so that the first client does not wait for it."""
+        """Run `work` after the first list, so that the first client does not wait for it; at the latest after
+        CALM_AT_LATEST_S.
+        """
         with anyio.move_on_after(CALM_AT_LATEST_S):
             await self._dependencies.calm.wait()
         await work()
 
     def _list_served(self) -> None:
-        """Ask servers whose cached lists have expired, now that a session has a list."""
+        """Ask servers whose cached lists have expired, and let background work begin: a session has its first list.
+
+        Called for every list; later calls do nothing.
+        """
         if not self._expired_asked:
             self._expired_asked = True
             self.services.pool.discover(self.services.listings.expired())
@@ -335,7 +340,7 @@ class Gateway:
     # -- backends.connection.Observer ---------------------------------------------------------------------------------
 
     def state_changed(self, connection: Connection) -> None:
-        """Update what depends on a server that has connected, then broadcast the change."""
+        """Update what depends on a server that has connected or was lost, then broadcast the change."""
         if connection.state is not State.CONNECTING:
             self._capabilities.made(connection.key)
         if connection.state is State.CONNECTED:

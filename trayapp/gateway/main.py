@@ -123,7 +123,7 @@ class NoLink:
 
 
 class GatewayHost:
-    """Process around the gateway: listener, connections, signals, shutdown. It is broad because all parts of the
+    """The process around the gateway: listener, connections, signals, shutdown. It is broad because all parts of the
     process meet here.
 
     `open`: opens transports to servers; tests pass their own.
@@ -160,7 +160,7 @@ class GatewayHost:
         self._tasks: anyio.abc.TaskGroup
 
     async def main(self, linger: bool, on_ready: Callable[[], None]) -> None:
-        """Run from start to end. Raises StorageError, in a group."""
+        """Start the gateway, serve until a stop is wanted, and shut down. Raises StorageError, in a group."""
         async with anyio.create_task_group() as tasks:
             self._accounts = accounts = self._make_accounts(tasks)
             dependencies = self._dependencies()
@@ -243,7 +243,7 @@ class GatewayHost:
         return TrustStore(self._paths.config_file.with_name(TRUST_NAME))
 
     def _make_accounts(self, tasks: anyio.abc.TaskGroup) -> Accounts:
-        """Return sign-ins and secrets. The vault opens when something needs it."""
+        """Return the accounts: sign-ins and secrets. Their vault is opened when first needed."""
 
         clock, place = SystemClock(), place_for(self._store, self._paths.config_file, self._environ)
         vault = Vault(place, changed=self._keyring_changed)
@@ -332,7 +332,7 @@ class GatewayHost:
         )
 
     def _http_changed(self, url: str | None) -> None:
-        """Publish the URL of the HTTP port, or that it is closed, in snapshot and endpoint file."""
+        """Publish the URL of the HTTP port in the snapshot and the endpoint file. `url`: None if the port is closed."""
         self._gateway.http_url = url
         self._gateway.services.changes.changed()
         if self._gateway.state != "stopping":
@@ -389,7 +389,7 @@ class GatewayHost:
                 loop.add_signal_handler(number, gateway.stop_wanted.set)
 
     async def _end_when_unused(self) -> None:
-        """End `settings.linger` minutes after the last session, tray or watcher; never if it is 0."""
+        """End the gateway `settings.linger` minutes after the last session or control connection; never if 0."""
         gateway, used = self._gateway, anyio.current_time()
         while anyio.current_time() - used < (limit_s := gateway.config.settings.linger * 60) or limit_s <= 0:
             await next_beat(min(LINGER_CHECK_S, limit_s / 4) if limit_s > 0 else LINGER_CHECK_S)
@@ -431,8 +431,8 @@ def _prefer_pidfd() -> None:
 async def collect_garbage() -> None:
     """Turn on garbage collection, which cli/run_gateway put off until clients have their first answers.
 
-    The objects of the start are left out, since a collection that is due at once would make the first calls wait. But a
-    first run leaves some MiB of garbage among them. So they are collected once, after SETTLED_S.
+    Objects from the start are left out at first: to search them for garbage would make the first calls wait. But a
+    first run leaves some MiB of garbage among them, so they are collected once, after SETTLED_S.
     """
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS)
@@ -448,9 +448,10 @@ UPGRADE_QUIET_S = 600.0  # without a call: idle servers are closed by then, and 
 
 
 async def await_turn(services: Services, is_followed: Callable[[], bool], is_asked: Callable[[], bool]) -> None:
-    """Return once the program has been replaced and nothing is in progress.
+    """Wait until the program has been replaced, the gateway is quiet, and no tray or command is connected.
 
-    `is_asked`: returns True while a tray or a command is connected. A tray hands over to the new program itself.
+    `is_followed`: returns True once the program was replaced. `is_asked`: returns True while a tray or a command is
+    connected; a tray hands over to the new program itself.
     """
     began = services.clock.now()
     while not is_followed() or is_asked() or not is_quiet(services, began):
@@ -458,7 +459,10 @@ async def await_turn(services: Services, is_followed: Callable[[], bool], is_ask
 
 
 def is_quiet(services: Services, since: float) -> bool:
-    """Return True if nothing was in progress for UPGRADE_QUIET_S. `since`: the clock's time when the gateway began."""
+    """Return True if no server was used for UPGRADE_QUIET_S and nothing is in progress.
+
+    `since`: the clock time from which to count for servers that were never used.
+    """
     used = max((connection.last_used or since for connection in services.pool), default=since)
     return services.clock.now() - used >= UPGRADE_QUIET_S and not is_amid(services)
 

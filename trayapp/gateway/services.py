@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 class Spawn(Protocol):
-    """Starts a task that ends by itself and logs its failure."""
+    """Start a task that ends by itself. A failure of the task is logged."""
 
     def __call__(self, work: Callable[..., Awaitable[Any]], *args: Any) -> None: ...
 
 
 async def first_of(*waits: Callable[[], Awaitable[object]]) -> None:
-    """Wait until one of these ends, and cancel the others."""
+    """Wait until one of `waits` ends, and cancel the others."""
 
     async def wait_for(one: Callable[[], Awaitable[object]]) -> None:
         await one()

@@ -90,9 +90,9 @@ def marked(text: str) -> str:
 
 
 def cut(text: str, longest: int, length: int | None = None) -> str:
-    """Return the text. If it is longer than `longest`, its middle is replaced by the number of its characters.
+    """Return `text`. If it is longer than `longest` characters, a note of its length replaces the middle.
 
-    `length`: that number, if the text has become longer by `marked`.
+    `length`: the length to note, if `marked` has made the text longer.
     """
     if len(text) <= longest:
         return text
@@ -164,7 +164,7 @@ class OpenAsk:
     asker: Asker
     server: str
     answers: tuple[str, ...]
-    since: float  # Unix time, as `until`
+    since: float  # Unix time, like `until`
     until: float
     ended: Callable[[Ending, dict[str, Any] | None], None]
     subject: Subject | None = None
@@ -265,7 +265,10 @@ class Asks:
             self._rounds.popitem(last=False)
 
     def is_round(self, call: str, subject: Subject) -> bool:
-        """Return True, once, if the request is the next round of a call that the user allowed."""
+        """Return True, once, if the request is the next round of a call that the user allowed.
+
+        False after ROUND_S, or if the definition has changed since.
+        """
         digest, until = self._rounds.pop(call, ("", 0.0))
         return digest == subject.hash and self._services.clock.now() < until
 
@@ -276,7 +279,7 @@ class Asks:
         arguments: list[Shown],
         ended: Callable[[Ending, dict[str, Any] | None], None],
     ) -> OpenAsk:
-        """Ask the user before a call. Raises NotAllowedError if nobody can be asked."""
+        """Ask the user before a call. Raises NotAllowedError if nobody can be asked, or too many asks are open."""
         if not self.someone_is_there:
             raise no_user_error(subject.server, subject.tool)
         if self.is_full:
@@ -375,7 +378,7 @@ NOTHING_DONE = "Nothing was executed"
 
 
 class NotAllowedError(MultiMcpError):
-    """Raised when a call was not allowed. `model_hint` says what to ask the user."""
+    """Raised when a call was not allowed. The hint is for the model: what it should do next."""
 
     code = "ask_denied"
 
@@ -420,7 +423,7 @@ def tool_removed_error(server: str, tool: str) -> NotAllowedError:
 
 
 class AskOverError(MultiMcpError):
-    """Raised for an answer to an ask that is no longer open. The answer has no effect."""
+    """Raised for an answer to an ask that is unknown or no longer open. The answer has no effect."""
 
     code = "ask_over"
 

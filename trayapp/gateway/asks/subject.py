@@ -39,8 +39,8 @@ def ask_mode(settings: Settings, server: ServerConfig | None, tool: str) -> AskM
 
 
 def asks_first(mode: AskMode, tool_class: ToolClass, *, listed: bool) -> bool:
-    """Return True if the user is asked before a call. `listed`: the client called the tool by its own name, so it can
-    ask, too.
+    """Return True if the user is asked before a call. `listed`: the client called the tool by its own name, so the
+    client itself can ask the user; `auto` then leaves the asking to the client.
     """
     match mode:
         case "off":
@@ -56,7 +56,9 @@ def asks_first(mode: AskMode, tool_class: ToolClass, *, listed: bool) -> bool:
 
 
 def strictest(items: list[Item]) -> ToolClassification:
-    """Return the strictest class among a tool's definitions: the approved one and the one now listed."""
+    """Return the strictest class among a tool's definitions: the approved one and the one now listed. Without any, the
+    class is `write`.
+    """
     return max(
         map(classify, items), key=lambda one: STRICTNESS[one.tool_class], default=ToolClassification("write", "name")
     )

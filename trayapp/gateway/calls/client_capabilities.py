@@ -14,15 +14,16 @@ from trayapp.wire.revisions import HANDSHAKE_VERSIONS, MODERN_VERSIONS
 
 class Purpose(NamedTuple):
     """The purpose of a connection. `server`: the key of its server. `newer`: the era, if the connection only reads the
-    lists that clients of that era get. Without `newer`, `alone` and `requests`, sessions share it.
+    lists that clients of that era get. Without `newer`, `alone` and `requests`, sessions share the
+    connection.
     """
 
     server: str
     newer: bool | None = None
-    session: Any = None  # None, too, when that session has ended
-    alone: bool = False  # for one session at a time, even while it has none
-    kind: ClientKind | None = None  # to see what the server lists for a client of that kind
-    requests: bool = False  # for sessions that are single requests, and can be asked
+    session: Any = None  # None also once that session has ended
+    alone: bool = False  # serves one session at a time; True also between two sessions
+    kind: ClientKind | None = None  # only reads what the server lists for a client of that kind
+    requests: bool = False  # shared by sessions that are single requests, from clients that can answer questions
 
     @property
     def is_probe(self) -> bool:
@@ -56,8 +57,10 @@ class ClientCapabilities:
     def of_clients(self, key: str) -> dict[str, Any]:
         """Return the client capabilities to announce on a new connection.
 
-        A connection that no session needs, such as a server's first one, announces everything. A shared connection
-        announces nothing that the server is known to ask for: sessions that can answer have their own connections.
+        - A connection that no session needs, such as a server's first one, announces everything.
+        - A connection for one session, one kind of client, or single requests announces the capabilities of these.
+        - A shared connection announces those of all its clients and the user, except what the server is known to ask
+          for: sessions that can answer have their own connections.
         """
         purpose = self._purpose(key)
         if purpose.kind is not None:
@@ -97,5 +100,5 @@ class ClientCapabilities:
         return self._tried_older.get(key, False)
 
     def made(self, key: str) -> None:
-        """Forget which session needed a connection, once that is made or has failed."""
+        """Forget which session needed a connection: the connection was made, or has failed."""
         self._wanted.pop(key, None)

@@ -24,7 +24,7 @@ from trayapp.gateway.asks.subject import Subject
 from trayapp.gateway.client import ClientSession
 from trayapp.wire.messages import Request, RequestId, progress_token
 
-# Servers count their own progress from 0 or 1: these stay below, since progress must increase (MCP progress).
+# Servers count their own progress from 0 or 1. Ours stays far below 1, since progress must increase (MCP progress).
 PROGRESS_STEP = 1e-6
 
 GATED = frozenset(("tools/call", "resources/read"))  # methods of the requests that may need the user's consent
@@ -54,7 +54,7 @@ Answered = Callable[[NotAllowedError | None], None]  # the error that the client
 class CallConsent:
     """Ask the user about one call of a client session. `answered` is called once, unless the ask is withdrawn.
 
-    Raises NotAllowedError at once if nobody can be asked.
+    Raises NotAllowedError at once if nobody can be asked, or too many asks are open.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class CallConsent:
                 self._answered(unanswered_error(server, tool, self._ask.until - self._ask.since))
 
     def _send_progress(self) -> None:
-        """Tell the client that the call is waiting: some give up when they hear nothing."""
+        """Send the client progress, now and every BEAT_S: some clients give up a call when they hear nothing."""
         self._beats += 1
         message = f"Waiting for the user's approval: {self._subject.server}/{self._subject.tool}"
         params = {"progressToken": self._token, "progress": self._beats * PROGRESS_STEP, "message": message}

@@ -66,7 +66,7 @@ def error_json(error: MultiMcpError) -> dict[str, object]:
 
 
 def explained(error: MultiMcpError, problems: Iterable[Problem]) -> MultiMcpError:
-    """Return `error`; for a server that is unknown only because its entry has a problem, return that problem."""
+    """Return `error`. If the server is unknown only because its entry has a problem, `error` now names that problem."""
     if isinstance(error, ServerNotFoundError):
         wrong = next((problem for problem in problems if problem.fatal and problem.server == error.server), None)
         if wrong is not None:

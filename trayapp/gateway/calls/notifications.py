@@ -14,8 +14,8 @@ from trayapp.wire.revisions import has_envelope
 
 LOG = "notifications/message"
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")  # RFC 5424, as MCP logging
-# These belong to one request and end at the connection. A late one concerns no session: sessions may use the same
-# tokens and ids for their own requests.
+# Notifications about one request, which the connection handles. A late notification reaches no session: a session may
+# use the same token or id for a request of its own.
 OF_ONE_REQUEST = frozenset({PROGRESS, CANCELLED})
 OLDER_ONLY = frozenset({"notifications/roots/list_changed"})  # MCP up to 2025-11-25
 
@@ -25,7 +25,7 @@ class Notifications:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._asked: dict[str, tuple[Live, int]] = {}  # server -> connection whose level was set, its place in LEVELS
+        self._asked: dict[str, tuple[Live, int]] = {}  # server -> connection whose level was set, index of the level
 
     def pass_on(self, connection: Connection, method: str, params: Params, about: Call | None = None) -> None:
         """Pass a notification to the session of the call `about`, if the transport names it.
@@ -68,8 +68,8 @@ class Notifications:
     def lists_read(self, connection: Connection) -> None:
         """Pass on a server's notice that a list has changed, even if the list is the same when it is read again.
 
-        Newer clients get it, since they subscribe to it, and sessions during whose calls it came. Other sessions are
-        notified only of lists that differ.
+        Two kinds of sessions get the notice: those of newer clients, which subscribe to it, and those with a call in
+        progress when it came. Other sessions are notified only of lists that differ.
         """
         announced, connection.announced = connection.announced, {}
         for method, calls in announced.items():
@@ -100,7 +100,7 @@ class Notifications:
 
     def set_level(self, connection: Connection, wanted: str | None = None) -> None:
         """Ask an older server for the lowest level that sessions or requests in progress want. Newer servers get the
-        level with each request.
+        level with each request. `wanted`: the level that a request about to be sent asks for.
         """
         live = connection.live
         of_calls = {call.log_level for call in _busy(connection).values()}
@@ -117,7 +117,7 @@ class Notifications:
 
 
 def _busy(connection: Connection) -> dict[ClientSession, RoutedCall]:
-    """Return the sessions with calls in progress there, each with its newest call."""
+    """Return the sessions with calls in progress on a connection, each with its newest call. Ignore parked calls."""
     calls = (call for call in connection.open_calls if isinstance(call, RoutedCall) and not call.parked)
     return {call.session: call for call in calls}
 

@@ -125,8 +125,8 @@ class RoutedCall:
 
     def send(self, timeout_s: float, *, gated: bool = True) -> None:
         """Send the request over the connection, which the caller knows to be live; 0 s means no timeout. A call that
-        needs the user's consent is sent once it is given. Every request of a session passes here. `gated`: False if the
-        caller has just checked that it needs no consent.
+        needs the user's consent is sent once the user has consented. Every request of a session passes here. `gated`:
+        False if the caller has just checked that the request needs no consent.
         """
         method, params, live = self.request.method, self.request.params, self.connection.live
         if gated and method in GATED:
@@ -217,7 +217,9 @@ class RoutedCall:
         return self.session.subject_of(self.connection, self.request, listed=not self.through_tool)
 
     def _is_round(self, subject: Subject) -> bool:
-        """Return True if the request brings the client's answers to the server of a call that the user has allowed."""
+        """Return True, and note the consent, if the request is the next round of a call that the user has allowed: it
+        brings the client's answers to the server's questions.
+        """
         params = self.request.params or {}
         if "inputResponses" not in params and "requestState" not in params:
             return False
@@ -326,7 +328,7 @@ class RoutedCall:
             self._timer.cancel()
 
     def attach(self, session: AskingSession, request_id: RequestId) -> bool:
-        """Continue for another request of the client. Return False if the answer has already come, and was sent now."""
+        """Continue for another request of the client. If the answer has already come, send it now and return False."""
         self.session, self.request_id, self.parked = session, request_id, False
         session.open_calls[request_id] = self
         late, self._late = self._late, None

@@ -45,8 +45,8 @@ log = logging.getLogger(__name__)
 
 STATE_PREFIX = "multi-mcp:"  # prefix of our own request states, to tell them from a server's
 PATIENCE_S = 600.0  # a person may take a while to answer; a client that went away never answers
-STATE_ONLY_PAUSE_S = 0.1  # pause before repeating a call to a server that asks for that without a question
-HELD_S = 50.0  # limit for a question whose session is uncertain; the SDKs' clients give up a call after 60 s
+STATE_ONLY_PAUSE_S = 0.1  # pause before repeating a call whose server asked for the repetition without a question
+HELD_S = 50.0  # limit for holding a question whose session is uncertain; the SDKs' clients give up a call after 60 s
 STUCK_S = 5.0  # the same limit once each call in progress may be waiting for an answer of its own
 UNSTUCK_S = 1.0  # for a refused question's call to end; if that leaves one session, the next question is that session's
 STOPS_WITHIN_S = 30.0  # a server that was told to cancel a call, and has not answered since, may still ask
@@ -124,7 +124,7 @@ class ServerRequests:
         session: ClientSession,
         calls: list[RoutedCall],
     ) -> dict[str, Any]:
-        """Ask the user outside the client, which cannot answer. Raises RpcError if that gives no answer."""
+        """Ask the user outside the client, which cannot answer. Raises RpcError if the user gives no answer."""
         if self._user is None or not self._user.can_answer(method):
             raise RpcError(METHOD_NOT_FOUND, f"The client of this call cannot answer {method}"[:200])
         asker = Asker(session.client.name, session.project, session)
@@ -279,7 +279,7 @@ class ServerRequests:
         asked, state = question.get("inputRequests"), question.get("requestState")
         again: dict[str, Any] = {} if state is None else {"requestState": state}
         if isinstance(asked, dict) and asked:
-            # An older client gets all questions at the same time, and the user those that it cannot answer.
+            # An older client gets all questions at the same time; the user gets those that the client cannot answer.
             tasks = [asyncio.ensure_future(self._ask_one(session, one, about, key)) for one in asked.values()]
             try:
                 again["inputResponses"] = dict(zip(asked, await asyncio.gather(*tasks), strict=True))
@@ -315,7 +315,7 @@ class ServerRequests:
         if method not in QUESTIONS or not can_answer(session.client.capabilities, method, params):
             if self._user is not None and isinstance(question, dict) and self._only_user_can(session, question):
                 asker = Asker(session.client.name, session.project, session)
-                return await self._user.ask(asker, self._plain_name(key), params, lambda: True)  # ends by cancellation
+                return await self._user.ask(asker, self._plain_name(key), params, lambda: True)  # ends when cancelled
             raise RpcError(INVALID_PARAMS, f"The client cannot answer {method}"[:200])
         if method == ELICITATION and isinstance(params, dict) and params.get("mode") == "url":
             params = {"elicitationId": secrets.token_hex(8), **params}  # required by older revisions
@@ -379,8 +379,8 @@ class ServerRequests:
 
 
 def _has_other_arguments(request: Request, sent: Request) -> bool:
-    """Return True if a request's arguments differ from those in `sent`, which was built from the first request. A call
-    through the one tool wraps its arguments in that tool's own, so they are not compared.
+    """Return True if a request has other arguments than `sent`, which was built from the first request; False if it has
+    none. A call through the one tool wraps its arguments in that tool's own, so they are not compared.
     """
     given = request.params.get("arguments") if request.params else None
     return bool(given) and not is_one_tool(request.params) and given != (sent.params or {}).get("arguments")

@@ -117,7 +117,7 @@ class AccountRequests:
         return self._services.pool.find(text_of(params, "server", "the request"))
 
     async def _target(self, connection: Connection) -> Target:
-        """Return where to sign in for a connection. Raises UsageError if its server has none, MultiMcpError."""
+        """Return where to sign in for a connection. Raises MultiMcpError, UsageError if its server has no OAuth."""
         server, name = connection.server, connection.name
         if server.url is None:
             raise UsageError(f"Cannot sign in to {name}: it runs on this machine", "See: multi-mcp status")
@@ -154,7 +154,7 @@ class AccountRequests:
         if not isinstance(value, str):
             raise UsageError("A secret must be text", "Pass it on stdin")
         kept = await self._require_accounts().vault.set_secret(name, value)
-        for connection in self._services.pool:  # the next call of a server that lacked it skips the backoff
+        for connection in self._services.pool:  # the next call of a server that lacked the secret skips the backoff
             if connection.state is State.FAILED and name in keyring_names(connection.server):
                 connection.begin_close()
         return {"kept": kept, "keyring": self._sign_ins.keyring_state}

@@ -1,6 +1,6 @@
-"""Answer control requests about the catalog: list, search, describe, call, index, and the token costs of each exposure.
+"""Answer control requests about the catalog: list, search, describe and call tools, get prompts, count tokens.
 
-They use the same engine as the one tool. With `project` they see what a session in that folder sees.
+The requests use the same engine as the one tool. With `project` they see what a session in that folder sees.
 """
 
 from __future__ import annotations
@@ -116,14 +116,14 @@ class CatalogRequests:
                 projects.leave(visitor)
 
     async def _stay_until_answered(self, visitor: CatalogCaller, view: View) -> None:
-        """Stay until the project's slow servers have answered. The next request then finds their tools in the cache."""
+        """Keep the project's servers until all have answered: the next request then finds their tools in the cache."""
         try:
             await view.first_list_delay.answered(math.inf, own=True)  # each start has a time limit
         finally:
             self._gateway.projects.leave(visitor)
 
     def _note_unknown(self, view: View, names: Iterable[str]) -> None:
-        """Tell the user which servers' tools are unknown, and why."""
+        """Send the user a line about each server whose tools are unknown, with the reason."""
         being_asked = view.being_asked()
         for name in names:
             if (connection := view.get(name)) is not None:
@@ -322,7 +322,10 @@ class CatalogRequests:
         return await _answered(connection, method, params, seen_by.timeout_s(connection))
 
     async def _find_key(self, seen_by: SessionView, asked: str, server: str | None) -> Key:
-        """Return the key of a tool; if it is not found, ask servers whose tools are unknown. Raises MultiMcpError."""
+        """Return the key of a tool, or of a resource as a tool. Raises MultiMcpError.
+
+        If nothing has that name, ask the servers that may have it, then wait for all that are being asked already.
+        """
         if seen_by.exposure.find_read(asked, server) is not None:
             return seen_by.exposure.find_callable(asked, server)
         try:
@@ -335,7 +338,7 @@ class CatalogRequests:
 
 
 def _subject(seen_by: SessionView, key: Key, method: str) -> Subject | None:
-    """Return the subject of the user's consent to a call of a command, as for a call through the one tool."""
+    """Return the subject of the user's consent to a call of the command line or the panel, as for one through `mcp`."""
     return seen_by.subject(seen_by.view.key(key[0]), method, key[1], listed=False)
 
 
@@ -366,7 +369,7 @@ async def _answered(connection: Connection, method: str, params: dict[str, Any],
 # --- the arguments of a prompt, given as a line of words
 
 # A word is quoted text, or text between white space, of which a part may be quoted: topic="two words". In double
-# quotes, \" is a quotation mark if another one closes them. Any other backslash is literal: backslashes are in paths.
+# quotes, \" is a quotation mark if another one closes them. Any other backslash is literal, as paths need.
 _INSIDE = r"""(?:[^"\\]|\\"(?=[^"]*")|\\(?!")|\\(?="[^"]*\Z))*+"""
 _WORD = re.compile(rf"""(?:"{_INSIDE}"|'[^']*'|[^\s"']|["'](?=\s|\Z)|["'](?![^"']*["']))+""")
 _QUOTED = re.compile(rf""""({_INSIDE})"|'([^']*)'""")
@@ -526,7 +529,7 @@ def costs(lists: ListResults) -> dict[str, Any]:
 def unused(found: dict[str, Any], since: float, called: Container[tuple[str, str]]) -> dict[str, Any]:
     """Return `{"since", "tools", "tokens"}`: the tools without a call, the largest first.
 
-    `found`: the result of `costs`. `since`: Unix time from which on `called` is known; 0 if no call was kept, and then
+    `found`: the result of `costs`. `since`: Unix time since which `called` is known; 0 if there are no calls, and then
     no tool is returned.
     """
     rows = [

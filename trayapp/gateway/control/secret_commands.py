@@ -48,7 +48,7 @@ class SecretCommandRequests:
         return {"approved": approved, "missed": [one for one in commands if one not in waiting]}
 
     def _unapproved(self, server: str | None) -> dict[str, list[str]]:
-        """Return the commands that wait for approval, by server. `server`: only this server's. Blocks."""
+        """Return the commands that wait for approval, by enabled server. `server`: only this server's. Blocks."""
         servers = dict(self._gateway.servers.shared.servers)
         return self._trust.unapproved(
             one for name, one in servers.items() if not one.disabled and server in (None, name)

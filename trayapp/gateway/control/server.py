@@ -38,7 +38,7 @@ BEAT_SHORTEST_S = 0.05  # with a shorter interval, the gateway would have no tim
 
 
 def beat_of(params: dict[str, Any]) -> float | None:
-    """Return the seconds between a watcher's heartbeats, None if it wants none. Raises RpcError."""
+    """Return the seconds between a watcher's heartbeats, BEAT_SHORTEST_S at least; None: send none. Raises RpcError."""
     beat_s = params.get("beat_s")
     if beat_s is None:
         return None
@@ -48,7 +48,7 @@ def beat_of(params: dict[str, Any]) -> float | None:
 
 
 def sleeps(connection: Connection) -> bool:
-    """Return True if the connection is closed, or closing, while nothing uses it. Its next call starts it."""
+    """Return True if the connection is closed or closing until the next call of its server."""
     return connection.state in (State.IDLE, State.STOPPING) and connection.server.lifecycle != "keep-alive"
 
 
@@ -177,10 +177,10 @@ class Control:
         *,
         asleep: bool = True,
     ) -> dict[str, Any]:
-        """Run `work` for the named server, or for all enabled ones at the same time.
+        """Run `work` for the named server, or for all enabled ones, AT_ONCE at a time.
 
         Return `{"servers": {NAME: {"state", "error", ...}}}`. Raises ServerNotFoundError, RpcError. `nothing`: the
-        outcome of a `work` that failed. `asleep`: include servers that were closed because they were idle.
+        other members where `work` failed. `asleep`: include servers that only their next call will start (`sleeps`).
         """
         pool, results, at_once = self._gateway.services.pool, dict[str, Any](), anyio.CapacityLimiter(AT_ONCE)
 

@@ -96,7 +96,7 @@ def _server(gateway: Gateway, connections: list[Connection], now: float) -> Serv
 def _not_locked(argv: tuple[str, ...]) -> str | None:
     if not any(RUNS_PACKAGES.search(word) for word in argv):
         return None
-    from trayapp.packages.locks import not_locked  # loaded for users of packages
+    from trayapp.packages.locks import not_locked  # imported only for a command that runs a package
 
     told = not_locked(argv)
     return str(told) if told is not None else None

@@ -51,7 +51,7 @@ class PendingApproval(NamedTuple):
     hash: str
     reason: str
     changed: bool  # False: it is new and suspicious
-    served: bool  # in its approved form, or as in `as_now`
+    served: bool  # clients get it: in its approved form, or as it is now (`as_now`)
     as_now: bool  # as the server lists it now, without approval (`notify`, or not held)
     held: bool
     findings: tuple[Finding, ...]
@@ -189,7 +189,7 @@ class Approvals:
     # -- verdicts ------------------------------------------------------------------------------------------------
 
     def look_ahead(self, server: str, offer: Offer) -> Iterator[None]:
-        """Inspect the definitions of an offer before `judge`, one with each step. The steps may run in a thread."""
+        """Inspect the definitions of an offer before `judge`, one at each step. The steps may run in a thread."""
         if self._settings().suspicious == "off":
             return
         known, looked, new = self.pins.of(server), dict[str, Inspection](), dict[str, str]()
@@ -263,7 +263,7 @@ class Approvals:
             if pin.unread and settings.suspicious == "hold":
                 pin = self._note_orders(known, name, pin, orders_in(name, item))
             return _judge_pinned(known.server, name, item, pin, settings)
-        # Texts other than tools may change from day to day.
+        # Texts other than tools may change from day to day: a changed text is judged as a new one.
         if pin is None or not pin.approved or is_apart(name) or mode == "off":
             return self._judge_new(known, name, item, digest, settings, others)
         takes = is_tool(name) and still_takes(pin.definition, item)  # a skill's earlier version cannot be served

@@ -76,7 +76,7 @@ class Catalog:
 
     @cached_property
     def held(self) -> frozenset[Key]:
-        """Return the tools that wait for approval."""
+        """Return the tools that are held back, most of them until the user approves them."""
         return frozenset(key for key, tool in self.tools.items() if tool.held_back is not None)
 
     @cached_property
@@ -111,7 +111,9 @@ class Catalog:
         return self._is_on(key) and self.offers[key[0]].waits(key[1])
 
     def switched_on(self, server: str, names: Iterable[str]) -> tuple[str, ...]:
-        """Return these subjects of a server (tools, prompts, ...) without the tools that the user disabled."""
+        """Return these subjects of a server (tools, prompts, ...) without the tools that the user disabled. Return
+        none if the server is disabled.
+        """
         if server not in self.offers or self.config.servers[server].disabled:
             return ()
         return tuple(name for name in names if (server, name) not in self.tools or self._is_on((server, name)))
@@ -134,7 +136,7 @@ class Catalog:
 
     @cached_property
     def switched_off(self) -> tuple[Key, ...]:
-        """Return the tools of enabled servers that the user disabled."""
+        """Return the tools of enabled servers that the user disabled or excluded."""
         others = (WAITS, UNTAKEABLE, SERVER_OFF)
         return tuple(key for key, why in self.hidden.items() if why.model not in others)
 
@@ -173,7 +175,7 @@ class Catalog:
 
     @cached_property
     def problems(self) -> tuple[Problem, ...]:
-        """Return a problem, not fatal, for each tool that clients see under another name because of a clash."""
+        """Return a non-fatal problem for each tool that clients see under another name because of a clash."""
         return tuple(
             Problem(
                 "",

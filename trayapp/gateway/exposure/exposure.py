@@ -106,7 +106,7 @@ class Exposure:
 
     @cached_property
     def switched_off(self) -> tuple[Key, ...]:
-        """Return the tools of enabled servers that the user disabled."""
+        """Return the tools of enabled servers that the user disabled or excluded."""
         return tuple(key for key in self.catalog.switched_off if self._passes(*key))
 
     @cached_property
@@ -162,7 +162,7 @@ class Exposure:
 
     @property
     def is_whole(self) -> bool:
-        """True if the session sees the whole catalog."""
+        """True if no option limits which part of the catalog the session sees."""
         choice = self.choice
         return not choice.wrong and choice.servers is None and not choice.include and not choice.exclude
 
@@ -223,7 +223,10 @@ class Exposure:
         return {key: read_tool(all_[key], key[1], name) for key, name in names.items() if self.choice.has(key[0])}
 
     def find_read(self, asked: str, server: str | None = None) -> Key | None:
-        """Return the (server, URI) of a resource by its name as a tool. A real tool with that name wins."""
+        """Return the (server, URI) of a resource by its name as a tool, or of a skill's file by its URI.
+
+        Real tools are not searched. `find_callable` prefers them.
+        """
         if "://" in asked:  # a skill's file: a skill refers to its files by relative paths
             files = self.catalog.served_skill_files
             keys = [key for key in files if self.choice.has(key[0]) and server in (None, key[0])]
@@ -328,7 +331,7 @@ LINE_LONGEST = 160  # characters of a description in a list: enough to tell tool
 
 
 def first_line(text: object) -> str:
-    """Return the first informative line of a description."""
+    """Return the first line of a description that is not blank, shortened to LINE_LONGEST."""
     lines = text.splitlines() if isinstance(text, str) else []
     return shortened(next((line.strip() for line in lines if line.strip()), ""), LINE_LONGEST)
 

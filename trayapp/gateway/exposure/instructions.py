@@ -139,7 +139,10 @@ def common_words(tools: Iterable[Item], known: Iterable[str], most: int) -> list
 
 
 def _stems(text: object, spellings: dict[str, str]) -> list[str]:
-    """Return the stems of a text's words, "" for a stop word; `spellings` records the first spelling of each stem."""
+    """Return the stems of a text's words, "" for each word that says little.
+
+    `spellings` records the first spelling of each stem.
+    """
     from trayapp.catalog.search.words import stem
 
     stems = []

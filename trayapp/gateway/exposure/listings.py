@@ -1,6 +1,6 @@
 """Keep the known lists of every server, from the cache or from the server, and decide which servers to ask.
 
-Changes are written in a thread, one job at a time: cache entries, switches in servers.yaml, and pins.
+Changes are written in a thread, one job at a time: cache entries, switches in servers.yaml, approvals, names.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ WriteSwitches = Callable[[dict[str, dict[str, ToolSwitch]]], None]  # into serve
 
 
 class Job(NamedTuple):
-    """A cache entry to write, and the switches that servers.yaml should have for that server."""
+    """A cache entry to write, and the switches that servers.yaml should have for that server (None: leave them)."""
 
     entry: CacheEntry
     switches: dict[str, ToolSwitch] | None
 
 
 class ListingWriter:
-    """The writer of one gateway. `more` writes approvals and names in the same thread. It blocks."""
+    """The writer of one gateway. `more`: writes approvals and names; called in the same thread, since it blocks."""
 
     def __init__(self, folder: Path, switches: WriteSwitches, more: Callable[[], None]) -> None:
         self._folder = folder
@@ -84,7 +84,7 @@ class ListingWriter:
     def one_write(self) -> Iterator[None]:
         """Combine all jobs added inside into one write, which waits for them ONE_WRITE_S at most."""
         self._gathering += 1
-        if self._gathered.is_set():  # otherwise the writer already waits for this block
+        if self._gathered.is_set():  # otherwise another block has already unset it
             self._gathered = anyio.Event()
         try:
             yield
@@ -162,14 +162,14 @@ class Listings:
         self.changes: dict[str, ToolsChange] = {}  # server -> changes found by its last fetch
 
     def take_config(self, config: Config) -> None:
-        """Follow a new configuration, and load the cached entries of its new servers. Blocks."""
+        """Apply a new configuration, and load the cached entries of its new servers. Blocks."""
         before, self._config = self._config.servers, config
         for name, asked in list(self._asked_for.items()):
             if name not in config.servers or config.servers[name].tools == asked:
                 del self._asked_for[name]
         loaded = load_all(self._folder, [name for name in config.servers if name not in before])
         self._entries.update(loaded)
-        unmarked = [entry for entry in loaded.values() if entry.sound is None]  # by another version of multi-mcp
+        unmarked = [entry for entry in loaded.values() if entry.sound is None]  # saved by another version
         if unmarked:
             self._writer.write([Job(entry, None) for entry in unmarked])
 
@@ -192,8 +192,8 @@ class Listings:
         """Return the enabled servers whose cache is older than seven days: ask them after the first list.
 
         A `ttlMs` that has run out is no reason to start a server that nobody uses. Such a server is asked at its next
-        connection (`worth_asking`). So no process starts before a list is served, even for the many servers that set it
-        to 0.
+        connection (`worth_asking`). So no process starts before a list is served, even for the many servers whose
+        `ttlMs` is 0.
         """
         now = self._time()
         entries = [(s, self._find_entry(s.name)) for s in self._config.servers.values() if not s.disabled]
@@ -368,7 +368,8 @@ def _first_kind(offer: Offer) -> ClientKind:
 def _told_kind(kind: ClientKind, *offers: Offer) -> ClientKind:
     """Return `kind` without the extensions that cannot affect the lists of a server with these offers.
 
-    A server may vary its lists by the extensions that it announces, and by Apps if any of its tools has one.
+    A server may vary its lists by the extensions that it announces, and by Apps if any of its tools has a user
+    interface.
     """
     known = {extension for one in offers for extension in listed_by(one.capabilities or {})}
     known |= {extension for one in offers for extension in listed_by(one.older_capabilities or {})}

@@ -38,7 +38,7 @@ class OtherTools:
         self._any_start = tuple(self._starts)
 
     def may_be_meant(self, name: str) -> bool:
-        """Return False, quickly, if none of these tools can look like `name`, as is usual."""
+        """Return False if none of these tools can look like `name`: a quick test that is enough for most names."""
         letters = _letters(name)
         look = _squeezed(letters)
         return look in self._looks or look != letters or letters.startswith(self._any_start) or self._addresses(name)
@@ -94,10 +94,10 @@ def _looks_of(server: str, tools: frozenset[str]) -> _ServerLooks:
 
 
 def shadowed(name: str, listed: frozenset[str], others: OtherTools, *, late: bool) -> Finding | None:
-    """Return the finding about a tool whose name imitates another server's, None if it does not.
+    """Return the finding about a tool whose name imitates a tool of another server, None if it does not.
 
-    `listed`: all tools of its server. Two servers that share most of their tools are the same program. `late`: the
-    tool appeared after the server's other tools were known.
+    `listed`: all tools of its server. Two servers that share many of their tools (SIBLING_TOOLS) are the same program,
+    so neither imitates the other. `late`: the tool appeared after the server's other tools were known.
     """
     if not others.may_be_meant(name):
         return None
@@ -129,7 +129,7 @@ def _are_siblings(own: frozenset[str], others: frozenset[str]) -> bool:
 _BETWEEN = "-_./: "  # separators between the words of a name
 _WITHOUT_BETWEEN = str.maketrans("", "", _BETWEEN)
 _ALIKE_IN_ASCII = str.maketrans("01i5", "olls", _BETWEEN)
-# The same table for ASCII bytes, also to lower case: it takes a third of the time
+# The same table for ASCII bytes, which also lowers the case: it takes a third of the time
 _ASCII_LETTERS = bytes(ord(chr(byte).lower().translate(_ALIKE_IN_ASCII) or "-") for byte in range(128)) + bytes(128)
 
 

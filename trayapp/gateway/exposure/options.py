@@ -25,8 +25,8 @@ class SessionOptions(NamedTuple):
 class Choice(NamedTuple):
     """The part of the catalog that a session sees, and in which mode.
 
-    `servers`: None = all. `wrong`: the options cannot be followed. Then nothing is shown, since the session asked for
-    less than everything. `unknown`: named servers that are not configured; the session has the others.
+    `servers`: None = all. `wrong`: why the options cannot be applied. Then nothing is shown, since the session asked
+    for less than everything. `unknown`: named servers that are not configured; the session has the others.
     """
 
     expose: Expose = "auto"
@@ -78,7 +78,10 @@ def session_options(given: Mapping[str, Any]) -> SessionOptions:
 
 
 def choose(options: SessionOptions, config: Config) -> Choice:
-    """Return the choice of these options under a configuration. A session's own options win over its profile's."""
+    """Return the choice of these options under a configuration.
+
+    A session's own `expose` wins over its profile's. If both name servers, the session sees those that both name.
+    """
     settings = config.settings
     profile = settings.profiles.get(options.profile) if options.profile is not None else Profile()
     if profile is None or options.wrong:

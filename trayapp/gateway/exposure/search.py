@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     # Loaded by the first search: no list needs it.
     from trayapp.catalog.search.index import Entry, Hit, SearchIndex
 
-ROUNDS_MOST = 3  # during an update more servers may answer; after the last one, few are missing
+ROUNDS_MOST = 3  # updates before a search: more servers may answer during each of them, but few during the last
 STEP = 50  # tools to prepare before other work may run
 
 Signature = tuple[ServedOffer, Mapping[Key, str], str]  # what a server's entries are built from: offer, names, title
@@ -51,7 +51,9 @@ class ToolSearch:
     async def find(
         self, exposure: Callable[[], Exposure], words: str, *, server: str | None, limit: int, regex: bool = False
     ) -> list[Hit]:
-        """Search as `search` does, with pauses for other work. `exposure` is called again after each pause."""
+        """Search as `search` does, with pauses for other work. `exposure` is called again after each update, since the
+        catalog may have changed.
+        """
         async with self._updating:
             for _ in range(ROUNDS_MOST):
                 for _ in self.update(exposure().catalog):
@@ -77,6 +79,8 @@ class ToolSearch:
     ) -> tuple[dict[str, int], dict[str, int]]:
         """Return how many matching tools the search left out, by server: those that the user disabled, and those that
         wait for approval. A tool matches if it lacks no more of the words than the best hit.
+
+        With `regex` or without words, count all of them: a pattern would take too long here.
         """
         off = {key for key in exposure.switched_off if server in (None, key[0])}
         keys = off.union(key for key in exposure.waiting if server in (None, key[0]))
@@ -142,7 +146,7 @@ def _allowed_keys(exposure: Exposure) -> Container[Key] | None:
 
 
 def title_of(catalog: Catalog, server: str) -> str:
-    """Return a server's title, from the user or the server itself."""
+    """Return a server's title from servers.yaml, or else the title or name that the server announces, or ""."""
     told = catalog.offers[server].offer.server_info or {}
     given = (catalog.config.servers[server].title, told.get("title"), told.get("name"))
     return next((text for text in given if isinstance(text, str) and text), "")

@@ -17,7 +17,9 @@ NONE_SOUND: frozenset[int] = frozenset()
 
 
 class ServedTool:
-    """A tool as clients get it. Its schemas are repaired when first needed; a `sound` one needs no repair."""
+    """A tool as clients get it. `held_back`: why no client gets it. `sound`: its schemas need no repair; otherwise
+    they are repaired when first needed.
+    """
 
     def __init__(self, item: Item, held_back: str | None = None, *, sound: bool = False) -> None:
         self.item = item
@@ -86,7 +88,7 @@ class ServedOffer:
 
     @cached_property
     def older(self) -> ServedOffer | None:
-        """Return the offer for clients of the older era; None if they get the same one."""
+        """Return the offer for clients of the older era; None if both eras get this offer."""
         if (offer := self.offer.of_older_era) is None:
             return None
         verdicts = {name[len(OLDER) :]: found for name, found in self._verdicts.items() if name.startswith(OLDER)}
@@ -150,7 +152,7 @@ class ServedTools:
         self._offers: dict[str, ServedOffer] = {}
 
     def of(self, key: str, offer: Offer) -> ServedOffer:
-        """Return the prepared tools of an offer. Prepare them again if the offer has changed."""
+        """Return the prepared form of an offer. Prepare it again if the offer has changed."""
         known = self._offers.get(key)
         if known is None or known.offer is not offer:
             judge = partial(self._judge, key) if self._judge is not None else None
