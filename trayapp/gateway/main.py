@@ -256,7 +256,7 @@ class GatewayHost:
             self._tasks.start_soon(fenced, self._gateway.sign_ins.keyring_is_back)
 
     def _take(self, outcome: Outcome) -> None:
-        """Apply a new configuration. If it is unusable, only show its problem."""
+        """Apply a new configuration, or show the problem of an unusable one. Do nothing while the gateway stops."""
         if self._gateway.state == "stopping":
             return  # no more servers are started
         if isinstance(outcome, Config):

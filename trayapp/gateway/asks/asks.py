@@ -78,7 +78,7 @@ def shown_arguments(arguments: Any) -> list[Shown]:
 
 
 def shown_text(text: str, longest: int = VALUE_LONGEST) -> str:
-    """Return untrusted text on one line, safe to show: secrets removed, invisible characters marked, the middle cut."""
+    """Return untrusted text on one line, safe to show: secrets removed, invisible characters marked, cut if long."""
     return _safe("", text, longest)
 
 

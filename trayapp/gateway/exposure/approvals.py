@@ -1,7 +1,7 @@
 """Decide which tools are held back until the user approves them, and in which form they are served meanwhile.
 
-An offer is judged once, by the pins of its server. `settings.approve_changes` applies to changed tools,
-`settings.suspicious` to findings in new ones.
+An offer is judged once, against the pins of its server: the definitions seen earlier.
+`settings.approve_changes` applies to changed tools, `settings.suspicious` to findings in new ones.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Verdict(NamedTuple):
 
 
 class HeldDefinition(NamedTuple):
-    """The definition of a tool that waits for approval, with the approved one before it (`old`) and its findings."""
+    """The definition of a tool that waits for approval (`new`), with its findings. `old`: the one approved earlier."""
 
     old: Item | None
     new: Item
@@ -380,7 +380,7 @@ class Approvals:
         return held + flagged
 
     def flagged(self, server: str) -> tuple[str, ...]:
-        """Return the tools of a server that are served although their texts contain orders."""
+        """Return the tools of a server that are served in spite of findings, which the user should look at."""
         return tuple(name for name, verdict in self._verdicts.get(server, {}).items() if verdict.flagged is not None)
 
     def names(self, server: str) -> tuple[str, ...]:

@@ -236,7 +236,7 @@ class Catalog:
 
     @cached_property
     def event_names(self) -> ResourceMap:
-        """Return the exposed names of all event types: their own names, unless two servers use the same one."""
+        """Return the exposed names of all event types. A type keeps its own name, unless two servers use that name."""
         return ResourceMap(self.events)
 
     @cached_property

@@ -120,7 +120,7 @@ class ServedOffer:
         return verdict is not None and verdict.withheld is not None
 
     def is_flagged(self, name: str) -> bool:
-        """Return True if a tool is served although its definition reads like an order."""
+        """Return True if a tool is served in spite of findings in its definition."""
         verdict = self._verdicts.get(name)
         return verdict is not None and verdict.flagged is not None
 
