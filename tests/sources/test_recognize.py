@@ -294,6 +294,7 @@ ROWS: list[Row] = [  # a text, the name, what is launched, and the places of wha
      {"command": "node", "args": ["${PWD}/a.js"], "env": {"A": "b; c"}}, ["args.0"]),
     ("export A=b\n# The server — with npx\nnpx a-mcp  # — this one", "a",
      {"command": "npx", "args": ["a-mcp"], "env": {"A": "b"}}, []),
+    ("gem install a-mcp\na-mcp", "a", {"command": "a-mcp"}, []),
     ("set -euo pipefail\nnpx a-mcp", "a", {"command": "npx", "args": ["a-mcp"]}, []),
     *[(f"{line}\nnpx a-mcp", "a", {"command": "npx", "args": ["a-mcp"], "env": {"A_KEY": "your-key"}}, ["env.A_KEY"])
       for line in ("set -x A_KEY your-key", "set -gx A_KEY 'your-key'", "setx A_KEY \"your-key\"")],
@@ -2326,6 +2327,8 @@ def test_what_stands_for_a_password_behind_pass_is_hidden() -> None:
     ("text", "why"),
     [
         ("npx -y acme-mcp \u2014 starts the server", "a remark after \u2014"),
+        ("claude mcp add acme -- npx acme-mcp \u2014 then restart", "a remark after \u2014"),
+        ("npx -y acme-mcp - starts the server", "a remark after -"),
         ("sudo docker run -i --rm acme/mcp", "sudo may ask for a password"),
         ("https://img.shields.io/badge/a-b?link=cursor%3A%2F%2Fx", "a page for people"),
         ("https://acme.test/install.svg", "a page for people"),
@@ -2338,8 +2341,8 @@ def test_a_text_that_only_resembles_a_server_is_refused_and_says_why(text: str, 
 
 @pytest.mark.requirement("source-recognized")
 def test_an_option_of_a_client_that_is_not_used_is_named() -> None:
-    (one,) = recognize("codex mcp add acme --url https://acme.test/mcp --startup-timeout 30", HOME)
-    assert one.left_out == ("startup-timeout",)
+    (one,) = recognize("codex mcp add acme --url https://acme.test/mcp --startup-timeout 30 --scopes=read", HOME)
+    assert one.left_out == ("startup-timeout", "scopes")
 
 
 @pytest.mark.requirement("source-recognized")

@@ -60,7 +60,9 @@ from trayapp.sources.source import (
     without_env,
 )  # fmt: skip
 
-_FETCHES = frozenset(("curl", "wget", "iwr", "irm", "pip", "pip3", "brew", "git", "apt", "apt-get", "winget", "choco"))
+_FETCHES = frozenset(
+    ("curl", "wget", "iwr", "irm", "pip", "pip3", "gem", "brew", "git", "apt", "apt-get", "winget", "choco")
+)
 _INSTALLS = re.compile(
     r"(?:npm (?:install|i)|pnpm add|yarn global add|pip3? install|pipx install|uv (?:tool|pip) install)"
     r"(?:\s+-{1,2}[\w-]+)*\s+[\"']?([@\w][\w@./=~^-]*)[\"']?"
@@ -131,6 +133,8 @@ _COMMENT = re.compile(r"""('[^']*'|"(?:[^"\\]|\\.)*")|(?<!\s)\s+#(?:\s.*)?$""")
 _DASH = re.compile(
     r"""(?P<quoted>'[^']*'|"(?:[^"\\]|\\.)*")|(?<=\s)(?P<dash>[\u2013\u2014]{1,2})(?P<word>[A-Za-z][\w-]*|(?=\s))"""
 )
+_HYPHENS = re.compile(r"\s(?:--|[\u2013\u2014]{1,2})\s")  # between a client's options and a server's command
+_REMARK = re.compile(r"\s-\s+[A-Za-z]+\s+[a-z]+(?:\s+[\w'.]+)*\s*$")  # `npx acme-mcp - the server of Acme`
 _AND = re.compile(r"""('[^']*'|"(?:[^"\\]|\\.)*")|\s&&\s|;(?:\s+|$)""")
 _SHELL = re.compile(r"[|;&<>`\n]|\$\(|(?<!\S)\([A-Z][a-z]+-[A-Z]")  # the last one is PowerShell's
 _EXPANSION = re.compile(r"\$\{\w+(?:[%#/^,@+]|:[\d+?=])[^}]{0,40}\}?")  # `${NAME%/}`: only a shell can evaluate it
@@ -257,16 +261,19 @@ def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
 def _with_plain_signs(line: str) -> str:
     """Return a line with the quotation marks and hyphens that a text processor replaced with its own.
 
-    Raises UnclearSourceError for a dash between words that belongs to no client's line: a remark follows it.
+    Raises UnclearSourceError for a remark behind a dash.
     """
     for typed, marks in (('"', "\u201c\u201d"), ("'", "\u2018\u2019")):
         line = line if typed in line else re.sub(f"[{marks}]", typed, line)
+    if _REMARK.search(line):
+        raise UnclearSourceError("This line has a remark after -", "Paste it without the remark")
     if not _DASH.search(line):
         return line
     adds = re.search(r"\smcp\s+add(?:-json)?\s", line) is not None
 
     def hyphens(found: re.Match[str]) -> str:
-        if found["dash"] and found["word"] == "" and not adds:
+        before = line[: found.start() + 1]
+        if found["dash"] and found["word"] == "" and (not adds or _HYPHENS.search(before)):
             raise UnclearSourceError(f"This line has a remark after {found['dash']}", "Paste it without the remark")
         return found["quoted"] or ("-" if len(found["word"]) == len(found["dash"]) == 1 else "--") + found["word"]
 
@@ -1124,6 +1131,8 @@ class _AddOptions:
                 self.unused.append(name.lstrip("-"))
             elif words and name.startswith("--") and not equals and name not in _FLAGS and words[0][0:1] != "-":
                 self.unknown[words[0]] = name
+            elif equals and name.startswith("--"):
+                self.unused.append(name.lstrip("-"))
 
     def _without_options(self, words: list[str]) -> list[str]:
         """Take the client's options among the first words of the server's command. Return the others.
