@@ -16,7 +16,7 @@ EARLY = 1e-6  # fraction of a period: a task that wakes this little before a bea
 
 
 class Clock(Protocol):
-    """Time in seconds."""
+    """The interface to a clock. All times are in seconds."""
 
     def now(self) -> float:
         """Return monotonic seconds. Only differences are meaningful."""

@@ -46,7 +46,7 @@ class Confinements:
     ) -> RefusalRecord | None:
         """Return a new record for a start of the server, or None if it should not be confined.
 
-        Earlier refusals are kept while the server's `confine` is unchanged: another of its connections may have met
+        Earlier refusals are kept while the server's `confine` is unchanged: another connection may have met
         them, or one may have ended the server.
         """
         confine = confine_of(server.confine, settings.confine) if server.command is not None else None

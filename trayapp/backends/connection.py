@@ -248,7 +248,7 @@ class Connection:
         return attempt
 
     async def fetch(self, *, explicit: bool = False, soon: bool = False) -> Offer:
-        """Read all lists now, tell the observer and return them. The connection stays open.
+        """Read all lists now, pass them to the observer and return them. The connection stays open.
 
         `soon`: return early with what was read while other lists are slow, and wait for the tools no longer than the
         connect timeout. Raises ServerError, also if the tools could not be listed.
@@ -349,7 +349,7 @@ class Connection:
         self.adjusted = anyio.Event()
 
     async def follow_switch(self) -> None:
-        """Disable or enable the server as its settings say. They may change while it closes."""
+        """Disable or enable the server as its settings say. The settings may change while the server closes."""
         if self.server.disabled:
             await self.close()
         if self.server.disabled and self.state is State.IDLE:
@@ -365,7 +365,7 @@ class Connection:
         self.adjusted = anyio.Event()
 
     async def follows(self, uri: str) -> None:
-        """Wait until a connected 2026-07-28 server has confirmed a subscription. Raises RpcError if it refuses."""
+        """Wait a while until a connected 2026-07-28 server confirms a subscription. Raises RpcError if it refuses."""
         if self._maintenance is not None and self.live is not None:
             await self._maintenance.subscription.confirmed(uri)
 
@@ -374,7 +374,7 @@ class Connection:
         self._tell(self._observer.state_changed)
 
     def tell_offer(self, offer: Offer) -> None:
-        """Tell the observer that the lists were read."""
+        """Pass the lists that were read to the observer."""
         self._has_answered = True
         if self._was_lost and not offer.failed:
             self._was_lost, self._doubted_at = False, self._context.clock.now()
@@ -409,7 +409,7 @@ class Connection:
             finished.set()
 
     def _settle(self, attempt: _Attempt, error: ServerError | None) -> None:
-        """Set the state after the connection has ended, then release all who wait."""
+        """Set the state after the connection has ended, then release all waiting callers."""
         self.live = None
         self._attempt = None
         self._maintenance = None  # frees what served the connection: idle servers should take no memory

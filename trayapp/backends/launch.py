@@ -49,7 +49,7 @@ _WINDOWS_DEFAULTS = (
 )  # fmt: skip
 DEFAULT_VARIABLES = _WINDOWS_DEFAULTS if sys.platform == "win32" else _POSIX_DEFAULTS
 
-NPX_LIMIT_S = 2.0  # for npm's cache, read in 2 ms; on a dead network home it hangs: npm decides (npx-36)
+NPX_LIMIT_S = 2.0  # to read npm's cache, normally 2 ms. A home on a dead network hangs: then npm decides (npx-36)
 
 NPX = ("npx", "npm")  # npm's cache is searched for these names, not for a path to an npx
 
@@ -98,7 +98,7 @@ async def prepare_start(
     record: RefusalRecord | None = None,
     locks: Callable[[], Locks | None] = no_locks,
 ) -> Launch:
-    """Prepare a launch as `prepare` does, with the login shell's PATH. Avoid npm for an npx server that it has cached.
+    """Prepare a launch as `prepare` does, with the login shell's PATH. Avoid npm for a server that it has cached.
 
     `now` is in Unix seconds. `record` belongs to the server's confinement, None if it is not confined. With `locks`, a
     package is started in its locked version. Raises as `prepare` does, and ConnectFailedError for a package that cannot
@@ -277,7 +277,7 @@ def secret_variables(server: ServerConfig, environ: Mapping[str, str]) -> Iterat
 
 
 def _is_secret(name: str, value: str) -> bool:
-    """Return True if that value would be redacted. The path of a secrets file is no secret: errors must name it."""
+    """Return True if `value` after `name` is redacted. The path of a secrets file is no secret: errors must name it."""
     if not value or (_PATH.fullmatch(value) and not any(map(is_random, re.split(r"[/\\]", value)))):
         return False
     return REDACTED in redacted(name + value)

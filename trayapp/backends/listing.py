@@ -92,7 +92,7 @@ def _mended(item: Item) -> Item:
 
 
 def _besides(result: dict[str, Any], member: str) -> Item:
-    """Return a page's members other than its list, its cursor and those that the protocol revisions define."""
+    """Return a page's members that neither are its list nor belong to the protocol; {} if larger than MORE_LARGEST."""
     more = {key: value for key, value in result.items() if key not in (member, "_meta", *_OF_THE_PROTOCOL)}
     meta = result.get("_meta")
     left = {key: value for key, value in meta.items() if key != SERVER_INFO} if isinstance(meta, dict) else {}

@@ -34,12 +34,12 @@ REFETCH_DELAY_S = 0.1  # a server that changes many tools announces each change;
 REFETCH_MOST_S = 5.0  # the delay doubles up to this if each reading causes an announcement
 HEALTH_BEAT_S = 5.0  # `health_interval` may be this much shorter, so that all servers are checked at one moment
 HEALTH_TIMEOUT_S = 10.0  # a live server answers a ping in milliseconds; after this long it hangs
-LAST_LISTS_S = 0.5  # after a server ended, time to finish its lists; those that are not complete then fail
+LAST_LISTS_S = 0.5  # how long reading may go on after the server has ended; incomplete lists then fail
 PROBE_JITTER_S = 0.5  # spreads the probes of many connections that one event causes
 
 
 def is_of_tasks(method: str, params: Params) -> bool:
-    """Return True for the acknowledgment of a task subscription. Only sessions make these, never a connection."""
+    """Return True for the acknowledgment of a task subscription. Only sessions subscribe to tasks."""
     said = (params or {}).get("notifications") if method == ACKNOWLEDGED else None
     return isinstance(said, dict) and "taskIds" in said
 
@@ -89,7 +89,7 @@ class Maintained(Protocol):
         """Close without waiting."""
 
     def tell_offer(self, offer: Offer) -> None:
-        """Tell the observer that the lists were read."""
+        """Pass the lists that were read to the observer."""
 
     async def reachable(self) -> None:
         """Wait briefly for a network route if this server needs one."""
@@ -105,7 +105,7 @@ class Maintenance:
         self._dirty = anyio.Event()
         self._awaited = anyio.Event()  # set when a caller waits for the next reading
         self._unread: anyio.Event | None = None  # while an announced change waits to be read, set once it is read
-        self._reading: anyio.Event | None = None  # the same, for changes that are being read
+        self._reading: anyio.Event | None = None  # while announced changes are being read, set once they are read
         self._is_slow = False  # the last reading exceeded LISTS_AGAIN_S: no list waits for the next
         self._round: _Round | None = None  # the reading in progress
         self._tasks: anyio.abc.TaskGroup | None = None
@@ -181,7 +181,7 @@ class Maintenance:
     # -- signs of life -------------------------------------------------------------------------------------------
 
     async def _watch_health(self) -> None:
-        """Check a keep-alive server at each interval. If it does not respond, drop the connection as failed."""
+        """Check a keep-alive server at each interval, unless a call is in flight. Drop a silent connection."""
         connection = self._connection
         while True:
             if "keep-alive" not in connection.server.lifecycle:
@@ -229,7 +229,7 @@ class Maintenance:
     # -- lists ---------------------------------------------------------------------------------------------------
 
     def on_notification(self, method: str, params: Params) -> None:
-        """Handle a notification of OF_OURS."""
+        """Handle a notification whose method is in OF_OURS."""
         if method == ACKNOWLEDGED:
             self.subscription.acknowledged(params)
         else:
@@ -263,7 +263,7 @@ class Maintenance:
         self._is_slow = self._is_slow or limit.cancelled_caught
 
     async def fetch(self, *, soon: bool = False) -> Offer:
-        """Read all lists now, tell the observer and return them.
+        """Read all lists now, pass them to the observer and return them.
 
         `soon`: return what was read while other lists are slow. A caller that waited for a reading with a failed list
         does not begin another: a list that hangs takes a minute each time. Raises RpcError if the connection ended

@@ -152,7 +152,7 @@ class Pool:
     # -- discovery, refresh, reconnect ---------------------------------------------------------------------------
 
     def discover(self, names: Iterable[str]) -> None:
-        """Read the lists of servers not known yet, in the background, at most AT_ONCE at a time."""
+        """Start reading the lists of the named servers in the background, at most AT_ONCE at a time."""
         fresh = [name for name in names if name not in self.discovering and name in self._connections]
         if not fresh:
             return
@@ -210,7 +210,7 @@ class Pool:
         await connection.ensure(explicit=True)
 
     async def try_confined(self, connection: Connection, confine: Confine) -> ConfineTrial:
-        """Run a separate, confined process of that server, end it, and return what it needed."""
+        """Run the server confined, in processes separate from its connection. Return what it needed."""
         from trayapp.backends.trial import try_confined  # only one command needs it
 
         return await try_confined(connection.server, self._context, confine)

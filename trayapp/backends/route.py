@@ -37,7 +37,7 @@ async def await_route(clock: Clock, routed: Callable[[], bool] = has_route) -> N
 
 
 def is_remote(server: ServerConfig) -> bool:
-    """Return True if a server is reached over the network: it has a url whose host is not this machine."""
+    """Return True if a server is reached over the network: the host in its url is not, or may not be, this machine."""
     if server.url is None:
         return False
     try:

@@ -32,7 +32,7 @@ OVERLAPS_MOST = 4  # periods of OVERLAP_S at most, while one of the two requests
 
 
 class Listening:
-    """One subscriptions/listen request, sent again when it breaks (a wire.messages.Call)."""
+    """A subscriptions/listen request, sent again when it breaks. Implements wire.messages.Call."""
 
     def __init__(self) -> None:
         self.uris: frozenset[str] = frozenset()  # the resources requested; after acknowledgment, those accepted
@@ -40,7 +40,7 @@ class Listening:
         self.taken = anyio.Event()  # the server acknowledged the request or does not support it
         self.refused: RpcError | None = None
         self.numbers: set[int] = set()  # the id of the request each time it was sent
-        self.updates: Counter[str] = Counter()  # delivered, by URI, since the newest request began
+        self.updates: Counter[str] = Counter()  # number of updates delivered, by URI, since the newest request began
         self._answer: asyncio.Future[Reply] | None = None
 
     async def send(self, channel: Channel, params: Params) -> None:
@@ -131,7 +131,7 @@ class Subscription:
         return this.updates[uri] > max(one.updates[uri] for one in self._open if one is not this)
 
     async def confirmed(self, uri: str) -> None:
-        """Wait until the server has confirmed the subscription to that resource. Raises RpcError if it refuses."""
+        """Wait up to TAKES_WITHIN_S for the server to confirm the subscription. Raises RpcError if it refuses."""
         newest = self._newest
         with anyio.move_on_after(TAKES_WITHIN_S) as scope:
             await newest.taken.wait()

@@ -38,7 +38,7 @@ class Profile(NamedTuple):
 
 
 class HistorySettings(NamedTuple):
-    """Whether and how much call history is stored."""
+    """Settings of the call history: whether calls are stored, how much of each, and for how long."""
 
     enabled: bool = True
     arguments: bool = True  # also keep the first 2 KB of arguments and result, redacted
@@ -181,7 +181,7 @@ class ServerConfig:
 
 
 def auth_of(server: ServerConfig) -> Auth:
-    """Return how to authenticate to an HTTP server: its `auth`, else bearer if the entry has a token, else oauth."""
+    """Return how to authenticate to an HTTP server: its `auth`, or bearer (it has a token or header), or else oauth."""
     if server.auth is not None:
         return server.auth
     named = server.bearer_token_env is not None or any(name.lower() == "authorization" for name in server.headers)
@@ -193,13 +193,13 @@ LAUNCH_FIELDS = ("command", "args", "env", "cwd", "inherit_env", "url", "type", 
 
 
 def launch_settings(server: ServerConfig) -> tuple[object, ...]:
-    """Return all settings whose change requires a new process or connection. If they are equal, it keeps running."""
+    """Return all settings whose change requires a new process or connection, except `confine`."""
     extra = (server.client_id, server.client_secret, server.scopes, server.account, server.scope)
     return tuple(getattr(server, name) for name in LAUNCH_FIELDS) + extra
 
 
 def launch_hash(server: ServerConfig) -> str:
-    """Return a hex string that identifies the launch settings, as written. A cached catalog is valid only for it.
+    """Return a text that identifies LAUNCH_FIELDS and the account, as written. A cached catalog is valid only for it.
 
     Variables count by name (`${TOKEN}`), so a rotated secret keeps the catalog. A literal value may be a secret: each
     value adds only CHECKSUM_BYTES of a digest, too little to find a secret or to confirm a guess.
@@ -248,7 +248,7 @@ class Plan(NamedTuple):
 
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
-    relaunched: tuple[str, ...] = ()  # launch settings differ: the old process ends
+    relaunched: tuple[str, ...] = ()  # launch settings or confinement differ: the old process ends
     adjusted: tuple[str, ...] = ()  # only other settings differ: the process and its calls continue
     settings_changed: bool = False
 

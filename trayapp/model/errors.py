@@ -224,7 +224,7 @@ class KeyringLockedError(ServerError):
 
 
 class ConnectionLostError(ServerError):
-    """The server went away during a request. The request is not sent again."""
+    """A connection to the server ended unexpectedly or was stopped. Its open requests are not sent again."""
 
     code = "connection_lost"
 

@@ -31,7 +31,7 @@ class Event(StrEnum):
     CONNECT = "connect"  # a call, the gateway's start or the user needs the backend
     READY = "ready"  # the handshake is done
     FAIL = "fail"  # start, handshake or health check failed
-    SIGN_IN_WANTED = "sign_in_wanted"  # the server answered 401
+    SIGN_IN_WANTED = "sign_in_wanted"  # the server answered 401 or wants more scopes
     KEYRING_LOCKED = "keyring_locked"  # its credentials may be stored, but cannot be read now
     LOST = "lost"  # a live connection ended unexpectedly
     CLOSE = "close"  # idle, refreshed, removed, reconnecting or shutting down
@@ -111,7 +111,7 @@ def idle_limit_s(server: ServerConfig, settings: Settings) -> float | None:
 
 
 def is_idle(in_flight: int, idle_for_s: float, limit_s: float | None) -> bool:
-    """Return True if a connection may be closed: no request in flight, and unused for longer than the limit."""
+    """Return True if a connection may be closed: not busy, and unused for longer than the limit."""
     return limit_s is not None and in_flight == 0 and idle_for_s > limit_s
 
 

@@ -38,7 +38,7 @@ class Offer:
     signed: bool = False  # True if read with the user's sign-in
     older: Mapping[str, tuple[Item, ...]] = field(default_factory=dict)  # list -> items as defined for the older era
     older_instructions: str | None = None  # as defined for the older era; None: the same as for the newer
-    older_capabilities: Item | None = None  # likewise
+    older_capabilities: Item | None = None  # as defined for the older era; None: the same as for the newer
 
     @property
     def has_items(self) -> bool:

@@ -100,7 +100,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _replaced(value: Any, change: Callable[[str], str]) -> Any:
-    """Return a copy of a JSON value with `change` applied to its strings."""
+    """Return a copy of a JSON value with `change` applied to its strings and keys."""
     root = [value]
     todo: list[Any] = [root]
     while todo:

@@ -127,7 +127,7 @@ class StderrDecoder:
         self._first = b""
 
     def decode(self, data: bytes, *, final: bool = False) -> str:
-        """Return the characters that `data` completes. `final`: an incomplete one is replaced."""
+        """Return the characters that `data` completes. `final`: an incomplete character is replaced."""
         if self._decoder is None:
             self._first += data
             if len(self._first) < 2 and not final:

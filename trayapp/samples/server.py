@@ -29,7 +29,7 @@ INVALID_PARAMS = -32602
 
 
 class RequestRefused(Exception):
-    """A request that is answered with a JSON-RPC error."""
+    """The request is answered with this JSON-RPC error."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -112,7 +112,7 @@ def discover(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def call(params: dict[str, Any]) -> dict[str, Any]:
-    """Run a tool."""
+    """Run a tool and return its result. Raises RequestRefused if there is no such tool."""
     handler = HANDLERS.get(str(params.get("name")))
     if handler is None:
         raise RequestRefused(INVALID_PARAMS, f"Unknown tool: {params.get('name')}")

@@ -155,7 +155,7 @@ class Ledger:
         return self._initialize is not None and self._initialize[0] in self.open
 
     def fail_unanswered_calls(self) -> bytes:
-        """Return the same errors as `fail_open_calls`, for a gateway that is connected and does not answer."""
+        """Fail the open calls as `fail_open_calls` does, with the reason that the connected gateway does not answer."""
         self.is_unresponsive = True
         return self.fail_open_calls(f"{UNRESPONSIVE}. {NOT_REPEATED}")
 

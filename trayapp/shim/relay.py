@@ -30,7 +30,7 @@ PING_S = 2.0  # silence after the first request of a connection, before a ping t
 MUTE_S = 12.0  # a gateway answers a ping in milliseconds; one that is silent for this long may hang
 MUTE_TRIES = 2  # silences of that length before the client gets the error; clients wait 30 s or more
 PASSED_BYTES = 64  # room for the file descriptors of two pipes beside a message
-LOOK_MS = 1000  # how often to look for a gateway that was stopped on purpose, while the client sends no requests
+LOOK_MS = 1000  # how often to check for a gateway that was stopped on purpose, while the client sends no requests
 
 
 def run(shim: "Shim") -> int:
@@ -252,7 +252,7 @@ class Shim:
             self._ledger.record_gateway_lines(lines)
 
     def _load_ledger(self) -> "Ledger":
-        """Return the ledger. It is loaded once the first answers are out."""
+        """Return the ledger. The first call loads it and records the traffic so far."""
         if self._ledger is None:
             from trayapp.shim.ledger import Ledger as LoadedLedger
 

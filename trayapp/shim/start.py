@@ -24,7 +24,7 @@ CONNECTED, FOUND_ANOTHER, PAUSED, FAILED = range(4)  # outcomes of `start`
 
 
 def start(connect: Callable[[], bool], pause: Callable[[float], bool], until: float) -> int:
-    """Start a gateway and `connect` until the monotonic time `until`. Return one of the four outcomes.
+    """Start a gateway and try to `connect` until the monotonic time `until`. Return one of the four outcomes.
 
     `pause` waits a number of seconds. It returns False if waiting is no longer needed.
     """

@@ -127,7 +127,7 @@ class Link(asyncio.Protocol):
         await self._room.wait()
 
     def _pass_pipes(self) -> None:
-        """Send over pipes from now on, if the shim accepts them and has read everything sent before."""
+        """Pass the shim two pipes and send over them, unless data is still buffered for the socket or passing fails."""
         socket_transport = self._transport
         if socket_transport is None or socket_transport.is_closing() or socket_transport.get_write_buffer_size():
             return
@@ -234,7 +234,7 @@ class Listener:
         self.place = _place_of(endpoint.socket) if endpoint.socket else None
 
     def is_found(self) -> bool:
-        """Return True if clients still reach this gateway: its endpoint file and socket are in place and its own."""
+        """Return True if clients still reach this gateway: its endpoint file and socket exist and are its own."""
         published = read_endpoint(self.run)
         is_published = published is not None and (published.pid, published.port) == (os.getpid(), self.endpoint.port)
         return is_published and (not self.endpoint.socket or _place_of(self.endpoint.socket) == self.place)

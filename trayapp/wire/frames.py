@@ -410,8 +410,8 @@ class FrameDispatcher:
 def _answer_place(frame: bytes) -> tuple[int, int] | None:
     """Return the place of the id in a large answer that can be passed on as received; None if it must be parsed.
 
-    It can if it is complete and not nested too deep for parsers: it must have fewer opening brackets than MAX_DEPTH.
-    Counting these costs at most a tenth of a parse.
+    Such an answer is complete and not nested too deep for parsers: it has fewer opening brackets than MAX_DEPTH.
+    Counting the brackets costs at most a tenth of a parse.
     """
     if not frame.endswith((b"}", b"}\r")):
         return None

@@ -143,7 +143,7 @@ class FrameSplitter:
 
 
 class OversizedFrame:
-    """The first and last bytes of a frame over the limit, or of one for which memory ran out."""
+    """The first and last bytes of a frame over the limit, or of a frame for which memory ran out."""
 
     __slots__ = ("head", "tail", "why")
 

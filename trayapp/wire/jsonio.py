@@ -161,8 +161,8 @@ def _is_json(text: bytes) -> bool:
 def well_formed(value: Any, levels: int = LEVELS_MOST) -> Any:
     """Return a JSON value that strict parsers accept; `value` itself if they already do.
 
-    They reject a whole message because of one lone surrogate or deep nesting. A lone surrogate becomes U+FFFD, and
-    nesting beyond `levels` is cut off.
+    Such parsers reject a whole message because of one lone surrogate or deep nesting. A lone surrogate becomes U+FFFD,
+    and nesting beyond `levels` is cut off.
     """
     if isinstance(value, str):
         return value if value.isascii() else _LONE.sub("\ufffd", value)

@@ -63,7 +63,7 @@ class FileLock:
         return self.holder() is not None
 
     def holder(self) -> int | None:
-        """Return the process id of the current holder (0: unknown), None if it is free."""
+        """Return the process id of the current holder (0: unknown), None if it is free or cannot be opened."""
         try:
             descriptor = os.open(self._path, os.O_RDWR | getattr(os, "O_BINARY", 0))
         except OSError:
@@ -121,7 +121,7 @@ class GatewayLock(FileLock):
 def hold(path: Path) -> int | None:
     """Lock an existing file, whose content stays, and return its descriptor. Closing the descriptor frees the file.
 
-    Return None if another process holds it or the file does not exist. It is locked in the same way as a FileLock.
+    Return None if another process holds the lock, or the file cannot be opened. A FileLock locks in the same way.
     """
     try:
         descriptor = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0))

@@ -39,7 +39,7 @@ class SocketFacts(NamedTuple):
 def facts_of(here: Address, there: Address) -> SocketFacts | None:
     """Return the facts of the IPv4 socket between two addresses; None if there is none, and except on Linux.
 
-    It also finds an IPv6 socket that carries IPv4, and a listening one if `there` is ("0.0.0.0", 0).
+    An IPv6 socket that carries IPv4 is found, too, and a listening socket if `there` is ("0.0.0.0", 0).
     """
     if sys.platform != "linux":
         return None
@@ -64,7 +64,7 @@ def question(here: Address, there: Address) -> bytes:
 
 
 def answer_in(message: bytes) -> SocketFacts | None:
-    """Read the answer. Return None for an error, which means that there is no such socket."""
+    """Read the kernel's answer. Return None for an error, which means that there is no such socket."""
     if len(message) < FACTS_AT + FACTS.size or HEADER.unpack_from(message)[1] != BY_FAMILY:
         return None
     _, _, _, uid, inode = FACTS.unpack_from(message, FACTS_AT)

@@ -80,7 +80,7 @@ class PipeTransport(asyncio.Transport):
             self._link.pause_writing()
 
     def _sent(self, data: bytes | bytearray | memoryview) -> int:
-        """Return how many bytes the pipe took; -1 if it has no reader any more, which ends the transport."""
+        """Write and return how many bytes the pipe took; -1 if it has no reader any more, which ends the transport."""
         try:
             return os.write(self.writer, data)
         except BlockingIOError:

@@ -151,7 +151,7 @@ def completed(result: Mapping[str, Any], method: str) -> dict[str, Any]:
 
 
 def as_modern(reply: Reply, method: str) -> Reply:
-    """Return an older server's answer for a client of 2026-07-28. A large one stays unparsed if possible."""
+    """Return an older server's answer for a client of 2026-07-28. A large answer stays unparsed if possible."""
     frame = reply.frame
     opening = _RESULT_OPENS.match(frame) if reply.end and method != "resources/read" else None
     if opening is not None and opening.end() > reply.end:
@@ -186,8 +186,9 @@ def with_result_type(reply: Reply, method: str) -> Reply:
 def as_older(reply: Reply) -> Reply:
     """Return a 2026-07-28 server's answer for an older client, without the members that only 2026-07-28 has.
 
-    A large one passes unchanged if it can: older clients ignore unknown members of a result (MCP 2025-11-25, schema).
-    They refuse `structuredContent` that is not an object (SEP-2106). It becomes a text if there is no other content.
+    A large answer passes unchanged if possible: older clients ignore unknown members of a result (MCP 2025-11-25,
+    schema). Such clients refuse `structuredContent` that is not an object (SEP-2106). It becomes a text if there is no
+    other content.
     """
     frame = reply.frame
     if reply.is_large and not (b'"structuredContent"' in frame and _OTHER_VALUE.search(frame)):
@@ -221,7 +222,7 @@ def error_as_older(reply: Reply) -> Reply:
 
 
 def asks_for_input(reply: Reply) -> bool:
-    """Return True if a 2026-07-28 server's answer is `input_required`. It is parsed only if that text occurs."""
+    """Return True if a 2026-07-28 server's answer is `input_required`. Parse only if that text occurs."""
     if reply.frame and b'"input_required"' not in reply.frame:
         return False
     result = reply.message.get("result")

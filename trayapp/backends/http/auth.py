@@ -71,7 +71,7 @@ def signer_for(launch: HttpLaunch, accounts: Accounts | None, refusal: HttpRefus
 
 
 async def _sent_with(request: httpx2.Request, header: str | None, send: Send) -> httpx2.Response:
-    """Set the header for one exchange, then restore it: a redirected request made from this one must not inherit it."""
+    """Send with `header` (None: as is), then restore the request: a redirected one must not inherit the header."""
     if header is None:
         return await send(request)
     before = request.headers.get(AUTHORIZATION)

@@ -1,8 +1,8 @@
 """Channel over HTTP: each outgoing message is a POST; messages in responses and event streams come in as frames.
 
-This module has the order of sending, refusals, and the limits on time and size. The exchange of each transport is in
-`streamable` and `sse`. An error ends its own request; the connection ends with a lost session, a server that cannot be
-reached, or a refused authorization.
+This module decides the order of sending, handles refusals, and limits time and size. The exchange of each transport is
+in `streamable` and `sse`. An error ends its own request. The connection ends if its session is lost, the server cannot
+be reached, or authorization is refused.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ from trayapp.wire.revisions import MODERN_VERSIONS
 log = logging.getLogger(__name__)
 
 DRAIN_S = 1.0  # how long the other requests of a lost session may take to get their 404
-REDIRECTS = 3  # within the same origin, as `/mcp` to `/mcp/`
+REDIRECTS = 3  # within the same origin, such as `/mcp` to `/mcp/`
 TAKEN_S = 5.0  # for a server to accept a notification; a healthy one does in milliseconds
 NOTICES_MOST = 1000  # notifications that wait for a server that accepts none; more are dropped
 LARGE = 1 << 20  # bytes; a longer body is not searched for the answer
@@ -327,7 +327,7 @@ class HttpChannel(FrameDispatcher, ABC):
         return bytes(body)
 
     def _note_unreachable(self, url: httpx2.URL, error: httpx2.RequestError) -> bool:
-        """Record why a request failed. Return True if the server is not there, which ends the connection."""
+        """Record why a request failed. Return True if connecting failed and it was not sent, which ends the channel."""
         self.refusal.why = f"Cannot reach {self.server} at {url.host}: {reason_of(error, url.host)}"
         self.refusal.status = None
         not_sent = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
@@ -407,7 +407,7 @@ QUESTIONS = 3  # unanswered probes that end the connection, after one minute in 
 
 
 class SignedTransport(httpx2.AsyncHTTPTransport):
-    """A transport that adds the sign-in to each request. For a redirect it is decided again."""
+    """A transport that adds the sign-in to each request where allowed. Each redirect is checked again."""
 
     def __init__(self, signer: RequestSigner | None, trust: ssl.SSLContext) -> None:
         super().__init__(verify=trust, limits=OPEN, socket_options=signs_of_life())
@@ -421,7 +421,7 @@ class SignedTransport(httpx2.AsyncHTTPTransport):
 
 @asynccontextmanager
 async def http_client(launch: HttpLaunch, signer: RequestSigner | None) -> AsyncIterator[httpx2.AsyncClient]:
-    """Yield the client for a server's address. The certificates are loaded in a thread, in 20 ms or more."""
+    """Yield the client for a server's address. For https, certificates are loaded in a thread, in 20 ms or more."""
     trust = NOBODY
     if not launch.url.lower().startswith("http://"):
         trust = await anyio.to_thread.run_sync(httpx2.create_ssl_context)

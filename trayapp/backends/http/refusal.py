@@ -52,7 +52,7 @@ class HttpRefusal:
 
 
 def refused(server: str, refusal: HttpRefusal) -> ServerError:
-    """Return the error for `refuses_authorization`: the user has to sign in or check the configured token."""
+    """Return the error for `refuses_authorization`: the user has to sign in, unlock the keyring, or check the token."""
     if refusal.auth == "oauth":
         return KeyringLockedError(server, refusal.unread) if refusal.unread else SignInWantedError(server)
     hint = f"Check bearer_token_env and headers of {server} in servers.yaml"

@@ -1,6 +1,7 @@
 """Responses of servers over HTTP: what kind of server answers, and the answer to a request in a JSON body.
 
-Pure, but for EventLines. Sending and what follows from a response are in `channel`.
+Pure, except EventLines and `retry_after_s`, which reads the clock. Sending and what follows from a response are in
+`channel`.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def is_json_rpc(body: bytes) -> bool:
 
 
 def words(server: str, kind: ResponseKind, status: int, content_type: str = "") -> str:
-    """Return one line for people: the server, its kind, and the status and content type that show it."""
+    """Return one line for people: the server, its kind, the HTTP status and, for OTHER, the content type."""
     said = content_type.partition(";")[0].strip()[:LONGEST_WORD]
     told = f"HTTP {status}, {said}" if said and kind is ResponseKind.OTHER else f"HTTP {status}"
     return f"{server} {kind} ({told})"
@@ -79,7 +80,7 @@ def words(server: str, kind: ResponseKind, status: int, content_type: str = "") 
 def find_answer(body: bytes, request_id: RequestId, words: str) -> dict[str, Any] | None:
     """Return the answer in a JSON response to a request, or None if the response is a valid answer as it stands.
 
-    A single answer without an id counts as the request's: the server could not read the id. A batch is searched. A
+    An answer without an id counts as the request's: the server could not read the id. A batch is searched. A
     response without an answer becomes an error; otherwise it would be dropped and the request would never end.
     """
     try:

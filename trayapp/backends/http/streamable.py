@@ -100,7 +100,7 @@ class StreamableChannel(HttpChannel):
     async def _follow_stream(self, place: _StreamPosition, protocol: str, request_id: int | None) -> None:
         """Read a stream from `place` until it answers the request, and open it again when it ends.
 
-        Without a request it is the stream for all messages that the server starts itself.
+        Give up after TRIES failures in a row. Without a request, this stream has all messages that the server starts.
         """
         failures = 0
         while failures < TRIES:
@@ -119,7 +119,7 @@ class StreamableChannel(HttpChannel):
             await anyio.sleep(place.retry_s)
 
     async def _read_events(self, response: httpx2.Response, place: _StreamPosition, request_id: int | None) -> bool:
-        """Handle the messages of a stream. Return True once the request has its answer.
+        """Handle the messages of a stream. Return True once the request has its answer, False if the stream ends first.
 
         Raises httpx2.SSEError if the body is not an event stream, or for an event over the limit.
         """

@@ -61,7 +61,7 @@ def alive(identity: Identity) -> bool:
 
 
 def tag_of(mark: str) -> int:
-    """Return the tag of a mark (FNV-1a of the gateway's part), without a server number for a prefix ("...-")."""
+    """Return the tag of a mark: a hash of its gateway part (FNV-1a), then the server's number (a prefix, "...-": 0)."""
     gateway, _, number = mark.rpartition("-")
     tag = 0xCBF29CE484222325
     for byte in gateway.encode():

@@ -2,7 +2,7 @@
 
 Source of the rules: https://github.com/npm/node-semver#ranges. Texts that need its "loose" mode (`01.2.3`, `x.1`,
 `1.2-beta`) are not ranges here.
-By hand: `packaging` reads Python's ranges, not npm's.
+Written by hand: `packaging` reads Python's ranges, not npm's.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class NoRange(ValueError):
 
 
 def read_version(text: str) -> Version | None:
-    """Return a full version, with an optional leading `v` or `=`, or None for any other text."""
+    """Read a full version, which may begin with `v` or `=`. Return None for any other text."""
     found = _FULL.fullmatch(text)
     pre = _prerelease(found["pre"]) if found else None
     return None if found is None or pre is None else Version(int(found[1]), int(found[2]), int(found[3]), pre)

@@ -69,7 +69,7 @@ class NpxRequest:
         return None if self.wanted is None or is_range(self.wanted) else self.wanted
 
     def accepts(self, version: Version) -> bool:
-        """Return True if that version may run. Which version a tag means is npm's decision."""
+        """Return True if `version` may run. For a tag, or without one, any may: npm decided which to cache."""
         if self.wanted is None or self.tag is not None:
             return True
         exact = read_version(self.wanted)
@@ -249,7 +249,7 @@ def _in_project(request: NpxRequest, home: Path, cwd: Path) -> bool:
 
 
 def _installed(request: NpxRequest, settings: Mapping[str, str], env: Mapping[str, str], home: Path) -> bool:
-    """Return True if the package or a program of its name is, or may be, installed globally. `-p` ignores both."""
+    """Return True if the package or a program of its name is, or may be, installed globally (never with `-p`)."""
     if request.bin is not None:
         return False
     places = (f"lib/node_modules/{request.package}", f"node_modules/{request.package}", f"bin/{request.words}")
@@ -344,7 +344,7 @@ ENTRIES_MOST = 1000  # folders in `_npx` that are read
 HEAD_BYTES = 256  # of a program: the kernel's limit of a shebang
 MANIFEST = "package.json"
 
-# npm settings, from a project or a shell, that make it run something else, or run the package differently.
+# npm settings, from a project or a shell, that make npm run something else, or run the package differently.
 TELLING_SETTINGS = frozenset({"call", "node_options", "package", "script_shell", "workspace", "workspaces"})
 
 _NODE_SHEBANG = re.compile(rb"#![ \t]*(?:/usr/bin/env[ \t]+node|/[^ \t]*/node)[ \t\r]*")
@@ -413,7 +413,7 @@ def copies(npx: Path, package: str, words: str) -> Iterator[CachedPackage]:
 
 
 def _entries(npx: Path, but: str) -> Iterator[str]:
-    """Yield the folder names in `npx` except `but`. Read on demand: usually there is a copy for the exact words."""
+    """Yield the folder names in `npx` except `but`. Read the folder late: usually the exact words have a copy."""
     try:
         with os.scandir(npx) as found:
             names = [entry.name for entry in islice(found, ENTRIES_MOST) if entry.name != but]
@@ -432,7 +432,7 @@ def copy_in(entry: Path, package: str, *, hashed: bool) -> CachedPackage | None:
     own = read_manifest(entry)
     asked = _asked(own, package)
     usable = asked != frozenset()
-    if own is None:  # npm writes this file last, so it may have been interrupted: the dependencies must be there, too
+    if own is None:  # npm writes this file last, so the installation may be unfinished: check the dependencies
         needs = manifest.get("dependencies")
         places = (entry / "node_modules", folder / "node_modules")
         names = needs if isinstance(needs, dict) else ()

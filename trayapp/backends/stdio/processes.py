@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 STOP_GRACE_S = 2.0  # a server gets this long after its stdin closed, and again after SIGTERM (MCP lifecycle, shutdown)
 EXIT_CODE_WAIT_S = 0.3  # stdout closes a moment before the exit code is known
-TAIL_LINES = 64  # more than a private key has: its lines are recognized only after its first
+TAIL_LINES = 64  # more than a private key has: redaction recognizes the key only with its first line
 TAIL_LINE_CHARS = 400
 TAIL_LINE_KEPT = 10 * TAIL_LINE_CHARS  # a secret cut in two would not be recognized; what is cut off is not shown
 _WINDOWS = sys.platform == "win32"
@@ -113,7 +113,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
     # -- ours ----------------------------------------------------------------------------------------------------
 
     def write(self, data: bytes) -> None:
-        """Write to its stdin without blocking. Data is dropped once the process is gone."""
+        """Write to the server's stdin without blocking. Data is dropped once the process is gone."""
         if self._stdin is not None and not self._stdin.is_closing():
             self._stdin.write(data)
 
@@ -260,7 +260,7 @@ async def _spawn(launch: StdioLaunch, process: ServerProcess, env: dict[str, str
 
 
 def signal_group(pid: int, number: int) -> None:
-    """Send a signal to the process group that `pid` leads. Do nothing if it is gone."""
+    """Send a signal to the process group that `pid` leads (Windows: to the process). Do nothing if it is gone."""
     if pid <= 0:
         return
     with suppress(ProcessLookupError, PermissionError):
@@ -274,7 +274,7 @@ def signal_group(pid: int, number: int) -> None:
 async def open_stdio(
     launch: StdioLaunch, inbound: Inbound, stderr: Callable[[bytes], None], tracker: ProcessTracker
 ) -> AsyncIterator[Transport]:
-    """Start the server's process and carry frames over its pipes. The process ends with the context."""
+    """Start the server's process and carry frames until the context ends. Raises ConnectFailedError."""
     confinement = launch.confinement
     has_printed = False  # anything that is not a frame
 

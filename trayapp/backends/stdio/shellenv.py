@@ -163,7 +163,7 @@ def shell_command(shell: str, mark: str) -> list[str]:
 
 def read_output(said: bytes, mark: str) -> dict[str, str] | None:
     """Return the variables between the marks, without those that the query itself sets. None if a mark is missing."""
-    rest = os.fsdecode(said).partition(mark + _BEGIN)[2]  # the first match: dash repeats it in `_`
+    rest = os.fsdecode(said).partition(mark + _BEGIN)[2]  # the first match: dash repeats the mark in `_`
     body, ended, _ = rest.partition(mark + _END)
     if not ended:
         return None

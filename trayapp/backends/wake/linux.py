@@ -3,7 +3,8 @@
 Both may be absent, which is neither an error nor worth a log line.
 
 rtnetlink messages are parsed here: the library (pyroute2 0.9) costs every gateway 0.4 s and 13 MiB at its start.
-Comparing the addresses before and after each message would miss one that went and came back, which breaks connections.
+Comparing the addresses before and after each message would miss an address that was removed
+and added again. Its removal breaks connections.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ async def network_changes(note: OnWake) -> None:
 
 
 def _is_news(kernel: socket.socket, known: set[bytes]) -> bool:
-    """Return True if the next datagram has facts that are not in `known`, or removals. Update `known`."""
+    """Return True if the next datagram has new facts or removals, or datagrams were lost. Update `known`."""
     try:
         datagram = kernel.recv(DATAGRAM_LARGEST)
     except BlockingIOError:
