@@ -193,7 +193,10 @@ class Connection:
         return self._next_end
 
     async def request(self, method: str, params: Params) -> dict[str, Any]:
-        """Connect if needed, send the request and return its result. Raises ServerError or RpcError."""
+        """Connect if needed, send the request and return its result. Raises ServerError or RpcError.
+
+        A request that the server did not execute (NOT_EXECUTED) is sent once more.
+        """
         try:
             return await self._request(method, params)
         except RpcError as error:

@@ -45,7 +45,7 @@ def is_of_tasks(method: str, params: Params) -> bool:
 
 
 class _Round:
-    """One reading of all lists. `usable` is set once the tools were read or failed, `ended` when it is over."""
+    """A reading of all lists. `usable` is set once the tools were read or failed, `ended` at the end of the reading."""
 
     def __init__(self) -> None:
         self.usable = anyio.Event()

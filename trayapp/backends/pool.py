@@ -1,4 +1,4 @@
-"""The pool of all server connections: started by their lifecycle, discovered when unknown, changed by plan.
+"""The pool of all server connections. It starts them by their lifecycle, reads unknown lists, and applies plans.
 
 It decides first, without awaiting, and then does the I/O. The life of one connection is in `connection`.
 """
@@ -185,7 +185,7 @@ class Pool:
                 self._settled.set()
 
     async def refresh(self, connection: Connection, *, explicit: bool = True) -> None:
-        """Read a server's lists now. Close it again if it was not connected before and should not stay connected.
+        """Read a server's lists now. If this opened the connection and no call or lifecycle needs it, close it again.
 
         Raises ServerError.
         """

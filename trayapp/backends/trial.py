@@ -177,7 +177,7 @@ class PackageUpdates:
         return await run_once(server, replace(self._context, locks=lambda: locks))
 
     def take(self, server: ServerConfig, package: Package, one: LockedPackage) -> None:
-        """Lock that package. Blocks. Raises StorageError."""
+        """Lock `one`, and delete the folders of packages that no lock names. Blocks. Raises StorageError."""
         locks = self._locks()
         locks.file.put(server.name, package.request.spec, one)
         locks.clean()

@@ -181,7 +181,10 @@ class ServerConfig:
 
 
 def auth_of(server: ServerConfig) -> Auth:
-    """Return how to authenticate to an HTTP server: its `auth`, or bearer (it has a token or header), or else oauth."""
+    """Return how to authenticate to an HTTP server.
+
+    The first that applies: its `auth`; bearer if the entry has a token or an Authorization header; oauth.
+    """
     if server.auth is not None:
         return server.auth
     named = server.bearer_token_env is not None or any(name.lower() == "authorization" for name in server.headers)

@@ -121,7 +121,7 @@ class Ledger:
                 self.open.pop(id_json, None)
 
     def begins_answer(self, head: bytes) -> bool:
-        """Close the request that a line to the client answers, if the line's head shows that. Return True then."""
+        """Close the request that a line answers, if the line's head shows which, and return True; otherwise False."""
         id_json = None if self.own_ids else quick_id(head, (b'"result":', b'"error":'), ())
         if id_json is None:
             return False

@@ -29,7 +29,7 @@ SSE_AFTER = frozenset(
 
 @dataclass(slots=True)
 class HttpRefusal:
-    """The last HTTP failure: the status of an error answer, and for how many seconds it asks us to wait."""
+    """The refusals of one HTTP connection: the last error status, the wait it asks for, and refused authorization."""
 
     status: int | None = None
     retry_after_s: float | None = None
