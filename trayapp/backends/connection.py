@@ -281,7 +281,7 @@ class Connection:
         return offer
 
     async def lists_settled(self, at_most_s: float) -> None:
-        """Wait up to `at_most_s` until a new connection's lists have been read, if they had to be."""
+        """Wait up to `at_most_s` until a new connection's lists have been read, if reading was needed."""
         if self._maintenance is not None and self.live is not None:
             with anyio.move_on_after(at_most_s):
                 await self._maintenance.lists_settled.wait()
