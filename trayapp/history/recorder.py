@@ -1,4 +1,4 @@
-"""Writes the history without delaying calls: the event loop records ended calls, a thread makes rows and writes them.
+"""Write the history without delaying calls: the event loop records ended calls, a thread makes rows and writes them.
 
 A call costs one tuple and one append. Nothing here can delay or fail a call: rows that cannot be written are dropped,
 and this is reported.

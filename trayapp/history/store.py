@@ -123,8 +123,8 @@ class HistoryFile:
     ) -> list[dict[str, Any]]:
         """Return the calls with these words that meet the other conditions, too.
 
-        A word may be in every call. If few calls meet the other conditions, the index is compared with their numbers
-        and no other row is read.
+        A word may be in every call. If few calls meet the other conditions, only those calls are looked up in the
+        word index, and no other row is read.
         """
         parts, values = others
         sql = f"SELECT id FROM calls WHERE {' AND '.join(parts)} ORDER BY id DESC LIMIT {FEW + 1}"

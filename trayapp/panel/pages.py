@@ -192,7 +192,7 @@ def environment() -> Environment:
 
 
 def compile_templates() -> None:
-    """Compile the templates that are not compiled yet, so that no page waits for that. Blocks."""
+    """Compile the templates that are not compiled yet, so that no page waits for them. Blocks."""
     for name in TEMPLATES.list_templates():
         TEMPLATES.get_template(name)
 

@@ -72,7 +72,7 @@ async def connect(host: PanelHost, form: Form) -> ActionResult:
 
 
 async def undo(host: PanelHost, form: Form) -> ActionResult:
-    """Undo the setup: remove our entries, then return the AI tools' servers to them. With `dry`, only show that."""
+    """Undo the setup: remove our entries, then return the AI tools' servers to them. With `dry`, only show changes."""
     if form.get("dry") == "yes":
         back = await verb(host, "import", "--undo", "--dry-run")
         lines = [f"{name} is disconnected" for name in await _connected(host)]

@@ -28,7 +28,7 @@ class LegacySse:
         self._peers: dict[str, FramePeer] = {}
 
     async def stream(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer GET with the stream. The session ends with it."""
+        """Answer GET with the stream. The session ends with the stream."""
         out, session_id = EventStream(expects=None), uuid4().hex
 
         def write(frames: bytes) -> None:

@@ -45,7 +45,7 @@ PANEL_MODULES = ("trayapp.gateway.http.server", "trayapp.panel.app")  # loaded w
 
 
 class BoundPort(NamedTuple):
-    """Listening socket. `taken`: port in use, tried before this one -> uid of its holder, None if unknown."""
+    """A listening socket. `taken`: port in use, tried before this one -> uid of its holder, None if unknown."""
 
     sock: socket.socket
     taken: dict[int, int | None]
@@ -63,7 +63,9 @@ class BoundPort(NamedTuple):
 
 
 class HttpPort:
-    """HTTP port, opened and closed as the settings ask. `changed` is called with its URL, or None once it is closed.
+    """The HTTP port, opened and closed as the settings ask.
+
+    `changed` is called with the port's URL, or with None once the port is closed.
     `owner_token`: returns the endpoint file's token.
     """
 

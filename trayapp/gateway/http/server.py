@@ -83,7 +83,7 @@ def schema_of(gateway: Gateway, name: str) -> Any:
 
 
 class PanelLoader:
-    """Panel, loaded by the first request for it, so that only its users pay for templates."""
+    """The panel, loaded by the first request for it, so that only its users pay for templates."""
 
     def __init__(self, host: Callable[[], PanelHost] | None) -> None:
         self._host = host
@@ -125,7 +125,7 @@ def by_path(streamable: Asgi, sse: LegacySse, others: Asgi, panel: Asgi) -> Asgi
 
 
 class HttpConnection(HttpToolsProtocol):
-    """TCP connection. It is closed unless an authorized request of this user arrives in time (PendingConnections)."""
+    """A TCP connection, closed unless an authorized request of this user arrives in time (PendingConnections)."""
 
     def __init__(self, pending: PendingConnections, *, app_state: dict[str, Any], **more: Any) -> None:
         super().__init__(app_state={**app_state, CONNECTION: self}, **more)
@@ -249,7 +249,7 @@ def ended_in_order(app: Asgi) -> Asgi:
 
 
 class Exchange:
-    """Request, and the part of its response that was sent."""
+    """A request, and the part of its response that was sent."""
 
     def __init__(self, receive: Any, send: Any) -> None:
         self._receive = receive

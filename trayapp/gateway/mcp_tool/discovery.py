@@ -41,7 +41,7 @@ class ToolSession(Protocol):
         """Return the connection for a request that can be sent at once; None if it has to wait."""
 
     async def connected(self, request_id: RequestId, server: str, topic: Topic | None = None) -> Connection:
-        """Return the connection for a request, connected. Raises ServerError."""
+        """Return a connected connection for a request. Raises ServerError."""
 
     def behind(self) -> list[Connection]:
         """Return the connections whose lists have changed, or may be changing, and have not been read again."""

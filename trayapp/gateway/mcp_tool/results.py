@@ -95,7 +95,7 @@ def error_result(error: MultiMcpError, text: str) -> Result:
 
 
 def fitted(result: Result, protocol: str) -> Result:
-    """Return `result` with text for each part that the revision does not know; itself if it knows all."""
+    """Return `result` with text for each part that the revision does not know; `result` itself if there is none."""
     content = result.get("content")
     parts = [fitted_part(part, protocol) for part in content] if isinstance(content, list) else []
     structured = result.get("structuredContent")
@@ -250,7 +250,7 @@ class CutResults:
 
 
 def page_bytes(limit: int, file: Path | None = None) -> int:
-    """Return the bytes of text in a page of `limit` bytes, whose note names `file`."""
+    """Return how many bytes of text fit in a page of `limit` bytes whose note names `file`."""
     named = len(str(file).encode("utf-8", "surrogatepass")) if file is not None else 0
     return max(limit - NOTE_BYTES - named, limit // 2, 1)
 

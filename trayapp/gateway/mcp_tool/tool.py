@@ -118,7 +118,7 @@ class McpTool:
                 return self._discovery.status()
 
     def close(self) -> None:
-        """Forget the session's cut results: it has ended."""
+        """Forget the cut results of the session, which has ended."""
         if self._session.lasting:
             self._results.drop()
 

@@ -33,7 +33,7 @@ class KeyedSession(Hashable, Protocol):
 
     @property
     def client(self) -> ClientInfo:
-        """Return the known facts about its client."""
+        """Return the known facts about the session's client."""
 
     @property
     def capabilities(self) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from trayapp.wire.capabilities import kind_of
 from trayapp.wire.memory import give_back_freed_memory
 from trayapp.wire.revisions import MODERN_VERSIONS
 
-# A thread that works beside the event loop holds the interpreter for that long at a time (sys.setswitchinterval). So
+# A thread that works beside the event loop holds the interpreter for AT_ONCE_S at a time (sys.setswitchinterval). So
 # shorter work costs least on the loop: 500 definitions of 10 servers took 70 ms of CPU time in threads, 20 ms there.
 AT_ONCE_S = 0.005  # CPU time: on a busy machine, elapsed time says little
 AFTER_LISTS_S = 0.5  # once all lists are known, clients request them: the search for orders must not delay that
@@ -79,7 +79,7 @@ class ListIntake:
         services.changes.changed()
 
     async def read_words(self) -> None:
-        """Search the servers' lists for orders to a model, once all lists are known. No client waits for that."""
+        """Search the servers' lists for orders to a model, once all lists are known. No client waits for the search."""
         if self._reading:
             return
         self._reading = True
@@ -92,8 +92,9 @@ class ListIntake:
             self._reading = False
 
     async def read_words_now(self) -> bool:
-        """Search all unsearched definitions for orders, in a thread, and free the memory that took. Return True if any
-        were searched.
+        """Search all unsearched definitions for orders, in a thread, and free the memory that the search took.
+
+        Return True if any were searched.
         """
         approvals, read = self._services.approvals, False
         for server in approvals.unread_servers():

@@ -132,7 +132,7 @@ class Servers:
     async def connected(self, session: ConnectedSession, first: Connection, topic: Topic | None) -> Connection:
         """Return the connection for a session's request, connected, once the request may be sent there.
 
-        Send it without awaiting anything else. Raises ServerError.
+        The caller must send the request before it awaits anything else. Raises ServerError.
         """
         began, alone, sharing = self._services.clock.now(), False, self.sharing
         while True:
@@ -146,7 +146,7 @@ class Servers:
                     continue
                 began = self._services.clock.now()  # a slow start does not count as waiting for a call
             if connection is not self.connection_for(session, first, topic, alone=alone):
-                continue  # it speaks the other era, or the server has asked a question in the meantime
+                continue  # the server speaks the other era, or has asked a question in the meantime
             if self._left_s(session, connection, topic, began) > 0:
                 # One request of a topic waits at a time: its call, once sent, holds up the others.
                 async with self._turns.setdefault((connection, topic), asyncio.Lock()):
@@ -186,7 +186,7 @@ class Servers:
         await first_of(self.sharing.changed.wait, *ended, partial(self._services.clock.sleep, seconds))
 
     def drop(self, session: ConnectedSession) -> None:
-        """Close a session's own connections: it has ended."""
+        """Close the own connections of a session that has ended."""
         if self.own.drop(session):
             self._run_further()
         if not session.lasting:

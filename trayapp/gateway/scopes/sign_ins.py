@@ -44,7 +44,7 @@ class SignIns:
         return {"title": refused.title, "hint": refused.hint} if refused else None
 
     def status(self, server: ServerConfig) -> SignInStatus | None:
-        """Return who is signed in to a server, None if that is unknown."""
+        """Return the sign-in status of a server; None if it is unknown, or if the server does not use OAuth."""
         if self.accounts is None or server.url is None or auth_of(server) != "oauth":
             return None
         key = self.key_of(server)

@@ -245,9 +245,9 @@ class Session:
         return self._dependencies.services.pool.get(self._dependencies.servers.own.key(self, shared.key)) or shared
 
     async def connected(self, request_id: RequestId, server: str, topic: Topic | None = None) -> Connection:
-        """Return the connection for a request, connected. Raises ServerError.
+        """Return a connected connection for a request. Raises ServerError.
 
-        `topic`: what the request is about. Send it without awaiting anything else.
+        `topic`: what the request is about. The caller must send the request before it awaits anything else.
         """
         self.pending.waits_for(request_id, server)
         found = await self._dependencies.servers.connected(self, self.seen.connection(server), topic)
