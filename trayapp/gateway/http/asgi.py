@@ -23,7 +23,7 @@ CONNECTION = "multi_mcp.connection"  # key in the state of a scope: the HttpConn
 
 
 class Headers:
-    """Headers of one request. ASGI provides their names in lower case."""
+    """The headers of one request. ASGI provides their names in lower case."""
 
     def __init__(self, scope: Any) -> None:
         self.lines: Sequence[Line] = scope["headers"]

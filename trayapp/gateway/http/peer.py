@@ -154,7 +154,7 @@ class HttpPeer:
     # -- to the client (ClientPeer) ------------------------------------------------------------------------------
 
     def respond(self, request_id: RequestId, reply: Reply) -> None:
-        """Answer a request; dropped if it was cancelled."""
+        """Answer a request; drop the answer if the request was cancelled."""
         if (stream := self._open.pop(request_id, None)) is not None:
             stream.answer(request_id, reply)
 

@@ -1,4 +1,4 @@
-"""Follow servers.yaml while the gateway runs: create it, read it after every save, write tools into it."""
+"""Watch servers.yaml while the gateway runs: create it, read it after every save, write tools into it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Layers(Protocol):
 
 
 class NoLayers:
-    """Layers of a gateway that does not read other programs' files."""
+    """The layers of a gateway that does not read other programs' files."""
 
     def read(self, names: Sequence[str], file: str) -> tuple[Imported, ...]:
         """Return no layers."""

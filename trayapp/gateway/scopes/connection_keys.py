@@ -29,7 +29,7 @@ class KeyedSession(Hashable, Protocol):
     """A client session, as connections of servers see it."""
 
     lasting: bool  # False: it is a single request
-    apart: set[str]  # keys of servers to which it has its own connection
+    apart: set[str]  # keys of servers to which the session has its own connection
 
     @property
     def client(self) -> ClientInfo:

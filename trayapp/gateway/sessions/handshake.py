@@ -45,7 +45,7 @@ def take_handshake(client: ClientInfo, params: Params) -> None:
 
 
 def initialize(client: ClientInfo, seen: Exposure) -> dict[str, Any]:
-    """Return the answer to an older client's handshake. Raises RpcError if the session's options cannot be followed.
+    """Return the answer to an older client's handshake. Raises RpcError if the session's options cannot be applied.
 
     It never waits for servers whose lists are still being read: the endpoint answers at once. So their instructions and
     capabilities may be missing from the very first answer, or be those for another era. No later message could deliver

@@ -1,4 +1,4 @@
-"""Hold one client session: its client's facts, its view and its peer. It is the same for shim and HTTP."""
+"""Hold one client session: its client's facts, its view and its peer. Sessions are the same for shim and HTTP."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _NUMBERS = itertools.count(1)  # distinguishes sessions of one gateway in the hi
 
 
 class SessionDependencies(NamedTuple):
-    """Dependencies that all sessions of one gateway share. `list_served` is called when one of them got a list."""
+    """Dependencies that all sessions of one gateway share. `list_served` is called when a session got a list."""
 
     services: Services
     servers: Servers
@@ -96,7 +96,7 @@ class Session:
         self.kind = NO_KIND
         self._is_read = False  # the servers' lists for `kind` have been read
         self._recognized: dict[str, Any] = {}  # the capabilities that determined `kind`
-        self.apart: set[str] = set()  # keys of servers to which it has its own connection
+        self.apart: set[str] = set()  # keys of servers to which the session has its own connection
         self.options = session_options(options)
         self.view: View
         self.seen: SessionView  # shared by all sessions of its view with the same options
@@ -109,7 +109,7 @@ class Session:
         self.pending = PendingRequests(self.refuse)
         self.lists = ClientLists()
         self.task_handles = TaskHandles()
-        self._with_user: tuple[Any, dict[str, Any]] = (None, {})  # the client's capabilities; the same with the user's
+        self._with_user: tuple[Any, dict[str, Any]] = (None, {})  # the client's capabilities, and with the user's
         self.history = dependencies.services.history
         self.number = next(_NUMBERS)
 
@@ -379,11 +379,11 @@ class ClientLists:
 
     def __init__(self) -> None:
         self._had: dict[str, bytes] = {}  # each list as the client last got it, or was notified of its change
-        self._given: set[str] = set()  # kinds that it asked for
+        self._given: set[str] = set()  # kinds that the client asked for
         self._awaited: Counter[str] = Counter()  # kinds whose requests are not answered yet
 
     def given(self, kind: str, listing: bytes) -> bool:
-        """Record that the client is given that list. Return True if it had another, and was not notified."""
+        """Record that the client is given that list. Return True if it had another list, and was not notified."""
         changed = kind in self._given and self._had.get(kind) != listing
         self._given.add(kind)
         self._had[kind] = listing
