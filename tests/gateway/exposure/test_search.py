@@ -108,3 +108,9 @@ async def test_other_synonyms_renew_those_servers_alone_that_they_concern() -> N
                            before.catalog.offers))  # fmt: skip
     assert len(list(finder.update(after.catalog))) == 8
     assert finder.search(after, "walrus", server=None, limit=5)[0].name == "one_tool_7"
+
+
+async def test_a_skill_is_found_as_a_tool_that_reads_it_although_no_resource_lists_it() -> None:
+    skill = {"uri": "skill://walrus/SKILL.md", "frontmatter": {"name": "walrus", "description": "Feed a walrus"}}
+    seen = exposure({"zoo": offer("zoo_tool", skills=(skill,))})
+    assert await found(ToolSearch(), seen, "feed a walrus") == ["skill://walrus/SKILL.md"]

@@ -157,7 +157,7 @@ def entry_of(catalog: Catalog, key: Key, name: str, title: str = "") -> Entry:
     from trayapp.catalog.search.index import Entry
 
     tool = catalog.tools.get(key)
-    item: Item = tool.item if tool is not None else read_tool(catalog.resources[key], key[1], name)
+    item: Item = tool.item if tool is not None else read_tool(catalog.readable[key], key[1], name)
     return Entry(*key, name, item, title)
 
 
