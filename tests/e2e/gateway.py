@@ -172,9 +172,6 @@ class Gateway:
         return client_of([*own_command(), "stdio"], self.env, self.home, version)
 
 
-KILLED_S = 5.0  # a killed process is gone a moment after the one that killed it
-
-
 @contextmanager
 def gateway_in(home: Path, *, forked: bool = False) -> Iterator[Gateway]:
     """Yield a gateway that has ended with all its servers at the end."""
@@ -185,9 +182,6 @@ def gateway_in(home: Path, *, forked: bool = False) -> Iterator[Gateway]:
         if made.process is not None and made.process.poll() is None:
             below = made.children()
             made.stop()
-            until = time.monotonic() + KILLED_S
-            while any(map(alive, below)) and time.monotonic() < until:
-                time.sleep(0.01)
             assert [pid for pid in below if alive(pid)] == []
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import psutil
 import pytest
 
 from trayapp import __version__
@@ -14,7 +16,7 @@ from trayapp.service.desktop_programs import copy, encoded, open_file, open_url
 from trayapp.service.gateway_launch import connect_gateway
 from trayapp.service.gateway_process import logged_end_reason
 from trayapp.service.pause import Pause, PausedError, refuse_while_paused
-from trayapp.service.verb_process import run_verb
+from trayapp.service.verb_process import end_verbs, run_verb
 from trayapp.service.version import commit_of, version_text
 
 HASH = "3de80d5" + "0" * 33
@@ -75,6 +77,17 @@ def test_a_verb_that_takes_too_long_is_ended_and_named(home: Path) -> None:
     with pytest.raises(MultiMcpError, match="did not end within 0") as caught:
         run_verb(["start"], os.environ, 0.01)
     assert caught.value.hint == "Try it in a terminal: multi-mcp start"
+
+
+def test_verbs_that_still_run_when_their_process_ends_are_killed(home: Path) -> None:
+    before = psutil.Process().children()
+    with ThreadPoolExecutor() as pool:
+        verb = pool.submit(run_verb, ["logs", "--follow"], os.environ, 50.0)
+        while not verb.done():
+            end_verbs()
+        with pytest.raises(MultiMcpError, match="multi-mcp logs --follow failed"):
+            verb.result()
+    assert psutil.Process().children() == before
 
 
 # -- the pause -----------------------------------------------------------------------------------------------------

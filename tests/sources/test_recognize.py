@@ -2356,3 +2356,23 @@ def test_an_example_of_an_address_is_asked_for_with_its_query() -> None:
 def test_the_folder_of_a_file_behind_fastmcp_is_asked_for() -> None:
     (one,) = recognize("fastmcp run server.py:mcp", HOME, exists=lambda path: False)
     assert [(want.keys, want.description) for want in one.wants] == [(("cwd",), "the folder with server.py")]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "claude mcp config set a A_KEY=your_key",
+        "codex mcp env set a A_KEY your_key",
+        "x mcp set-env a A_KEY='your_key'",
+    ],
+)
+def test_a_variable_that_a_client_sets_for_a_server_is_the_server_s(line: str) -> None:
+    a, b = recognize(f"claude mcp add a npx a\n{line}\nclaude mcp add b npx b\nclaude mcp list", HOME)
+    assert (a.entry["env"], [one.name for one in a.wants]) == ({"A_KEY": "your_key"}, ["A_KEY"])
+    assert "env" not in b.entry
+
+
+@pytest.mark.parametrize("first", ["claude mcp add b npx b", "claude mcp add --transport http a https://a.test/mcp"])
+def test_a_variable_that_a_client_sets_for_no_program_of_the_text_is_unclear(first: str) -> None:
+    with pytest.raises(UnclearSourceError):
+        recognize(f"{first}\nclaude mcp config set a A_KEY=your_key", HOME)

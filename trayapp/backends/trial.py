@@ -142,11 +142,11 @@ class PackageUpdates:
 
     async def newest(self, server: ServerConfig, package: Package) -> str | None:
         """Return the newest version that is old enough to be offered. Raises PackageError, ToolError."""
-        before = self._oldest()
+        before = self._age_limit()
         tools = await self._tools(server)
         return await tools.in_thread(lambda: package.request.newest(tools, before, package.versions[0]))
 
-    def _oldest(self) -> float:
+    def _age_limit(self) -> float:
         """Return the time (Unix seconds) before which a release must have been published to be offered."""
         return time.time() - self._context.settings().min_age * DAY_S
 
@@ -159,7 +159,7 @@ class PackageUpdates:
         kept = [one for one in package.versions if version in (one.version, one.integrity)]
         if kept:
             return kept[0]
-        before = self._oldest() if version is None else None  # a version that the user names has no such limit
+        before = self._age_limit() if version is None else None  # a version that the user names has no such limit
         if version is None:
             version = await self.newest(server, package)
             if version is None:

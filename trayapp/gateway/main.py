@@ -211,7 +211,10 @@ class GatewayHost:
                 link.write(STOPPING)
                 link.close()
             await anyio.lowlevel.checkpoint()
-            gateway.panel_access.end()  # last: an open page says that the gateway is gone, instead of asking to sign in
+            from trayapp.panel.host import end_panel
+
+            # last: an open page says that the gateway is gone, instead of asking to sign in
+            await anyio.to_thread.run_sync(end_panel, gateway.panel_access)
             tasks.cancel_scope.cancel()
 
     def _dependencies(self) -> GatewayDependencies:

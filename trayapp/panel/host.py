@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trayapp.service.verb_process import end_verbs
+
 if TYPE_CHECKING:
     from trayapp.config.paths import Paths
 
@@ -110,6 +112,12 @@ class PanelAccess:
         self._cookies.clear()
         with suppress(OSError):
             self._file.unlink(missing_ok=True)
+
+
+def end_panel(access: PanelAccess) -> None:
+    """End the access to the panel, then the verbs that its pages run. Blocks, for FINISHES_S at most if any run."""
+    access.end()
+    end_verbs()
 
 
 def _hash(secret: str) -> str:

@@ -1,16 +1,23 @@
-"""Run our own verb command line as a separate process, for the tray, which holds no configuration itself."""
+"""Run our own verbs as separate processes, for the tray, which holds no configuration itself, and for the panel."""
 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from trayapp.config.programs import own_environment
 from trayapp.model.errors import MultiMcpError
 from trayapp.service.command_line import NO_WINDOW, own_command
 from trayapp.service.gateway_launch import FROM_ANYWHERE
+
+FINISHES_S = 1.0  # for a verb that is writing a file when its user quits
+
+_running: set[subprocess.Popen[bytes]] = set()
 
 
 def run_verb(argv: Sequence[str], environ: Mapping[str, str], timeout_s: float, typed: bytes = b"") -> Any:
@@ -20,28 +27,57 @@ def run_verb(argv: Sequence[str], environ: Mapping[str, str], timeout_s: float, 
     """
     name = " ".join(["multi-mcp", *argv])
     try:
-        done = subprocess.run(
+        process = subprocess.Popen(
             [*own_command(), *argv, "--json"],
             env=own_environment(environ),
             cwd=FROM_ANYWHERE,
-            input=typed,
-            capture_output=True,
-            timeout=timeout_s,
-            check=False,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             creationflags=NO_WINDOW,
+            start_new_session=True,  # so that what it starts, such as npm, ends with it
         )
-    except subprocess.TimeoutExpired:
-        raise MultiMcpError(f"{name} did not end within {timeout_s:g} s", f"Try it in a terminal: {name}") from None
     except OSError as error:
         raise MultiMcpError(f"Cannot start {name}: {error.strerror}", "Install multi-mcp again") from None
+    with process:
+        _running.add(process)
+        try:
+            output, _ = process.communicate(typed, timeout_s)
+        except subprocess.TimeoutExpired:
+            raise MultiMcpError(f"{name} did not end within {timeout_s:g} s", f"Try it in a terminal: {name}") from None
+        finally:
+            _kill(process)
+            _running.discard(process)
     try:
-        answer = json.loads(done.stdout)
+        answer = json.loads(output)
     except ValueError:
         answer = None
     # Findings count as an answer: doctor exits with an error if it finds a problem.
-    if done.returncode == 0 or isinstance(answer, list):
+    if process.returncode == 0 or isinstance(answer, list):
         return answer
     failure = answer.get("error") if isinstance(answer, dict) else None
     if isinstance(failure, dict) and failure.get("title"):
         raise MultiMcpError(str(failure["title"]), str(failure.get("hint", "")), str(failure.get("field", "")))
-    raise MultiMcpError(f"{name} failed (exit code {done.returncode})", f"Try it in a terminal: {name}")
+    raise MultiMcpError(f"{name} failed (exit code {process.returncode})", f"Try it in a terminal: {name}")
+
+
+def end_verbs() -> None:
+    """Wait up to FINISHES_S for the verbs that run, then kill the rest, for a process that ends. Blocks."""
+    running = tuple(_running)
+    for process in running:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(FINISHES_S / len(running))
+    for process in running:
+        _kill(process)
+        process.wait()
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill a verb with all that it started, unless it has ended."""
+    if process.poll() is not None:
+        return
+    if os.name == "posix":
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    else:
+        process.kill()

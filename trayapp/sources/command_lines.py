@@ -83,7 +83,7 @@ _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 # A line that only sets a variable: in a shell, in PowerShell, in cmd, in fish.
 _SETTING = re.compile(
     r"""(?:set\s+"(?P<inside>[A-Za-z_]\w*)=(?P<all>[^"$`%]*)")"""
-    r"""|(?:(?:export\s+|\$(?:env:)?|set\s+|\w+\ mcp\ config\ set\ [\w.-]+\s+)(?P<name>[A-Za-z_]\w*)\s*=\s*"""
+    r"""|(?:(?:export\s+|\$(?:env:)?|set\s+)(?P<name>[A-Za-z_]\w*)\s*=\s*"""
     r"""|(?:setx|setenv|set\s+-[gU]?x[gU]?)\s+(?P<apart>[A-Za-z_]\w*)\s+)"""
     r"""(?:(?P<mark>["'])(?P<quoted>(?:[^"'$`]|\$env:[A-Za-z_])*)(?P=mark)"""
     r"""|(?P<plain>(?:[^\s"'$`;|&<>]|<[^\W\d_][\w .-]*>)+))\s*;?""",
@@ -127,6 +127,9 @@ _PREPARES = re.compile(
 # A line that activates an environment, for this shell alone. A line that adds a server does not depend on that.
 _ACTIVATES = re.compile(r"(?:source|\.) \S*bin/activate|(?:\S*[\\/])?Scripts[\\/]activate\S*|conda activate \S+")
 _FOLDER = re.compile(r"cd (?:/d )?([\"']?)(.+)\1")
+_SETS_FOR = re.compile(  # a client's line that sets a variable of a server
+    r"""\S+ mcp (?:config set|env set|set-env) ["']?([\w.-]+)["']? ([A-Z][A-Z0-9_]*)[= ](["']?)([^"'$`;|&]+)\3"""
+)
 # The form of a line that adds: `claude mcp add <name> <url>`. An example of it may follow.
 _PATTERN = re.compile(r"\S+ mcp (?:add|add-json|set) (?:.* )?<(?:[\w-]*name|alias)>(?: .*)?")
 _COMMENT = re.compile(r"""('[^']*'|"(?:[^"\\]|\\.)*")|(?<!\s)\s+#(?:\s.*)?$""")
@@ -489,8 +492,13 @@ def _is_adder(line: str) -> bool:
 def _added(lines: Sequence[str], home: Path, windows: bool) -> list[Source]:
     """Return the servers that lines add to clients, each once.
 
-    Return [] if two servers with the same name differ, or if a line neither adds a server nor starts an added one.
+    Return [] if two servers with the same name differ, or if a line does not add a server, set a variable of an added
+    one, or start it.
     """
+    set_for: dict[str, dict[str, str]] = {}
+    for given in filter(None, map(_SETS_FOR.fullmatch, lines)):
+        set_for.setdefault(given[1], {})[given[2]] = given[4]
+    lines = [line for line in lines if not _SETS_FOR.fullmatch(line)]
     adding = [line for line in lines if _is_adder(line)]
     if not adding or len(lines) > LINES_MOST:
         return []
@@ -501,7 +509,9 @@ def _added(lines: Sequence[str], home: Path, windows: bool) -> list[Source]:
                 return []
         added = [launch_of(one.entry) for one in found.values()]
         others = [one for line in lines if line not in adding for one in _of_line(line, home, windows=windows)]
-        return list(found.values()) if all(launch_of(one.entry) in added for one in others) else []
+        local = {name for name, one in found.items() if "command" in one.entry}  # only a program gets variables
+        if all(launch_of(one.entry) in added for one in others) and set_for.keys() <= local:
+            return [_with_env(one, set_for.get(name, {})) for name, one in found.items()]
     return []
 
 

@@ -26,7 +26,7 @@ from trayapp.service.gateway_process import GatewayProcess
 from trayapp.service.logging import start_logging
 from trayapp.service.single_instance import SingleTray
 from trayapp.service.supervisor import Supervisor
-from trayapp.service.verb_process import run_verb
+from trayapp.service.verb_process import end_verbs, run_verb
 from trayapp.service.version import Update, version_text
 from trayapp.tray import darwin, icons, windows
 from trayapp.tray.actions import Actions, ActionServices, offered_of
@@ -132,6 +132,7 @@ def _be_the_tray(environ: dict[str, str], run: str, single: SingleTray, autostar
         say("multi-mcp is running: Quit in its tray menu, or Ctrl-C here, ends it")
         say(f"First time? In another terminal: {typed_command()} setup")
     app.run()
+    end_verbs()
     log.info("Tray ended")
     return app.is_replaced
 
