@@ -61,7 +61,7 @@ _PLACEHOLDER = re.compile(
     | (?:get|obtain(?:ed)?|cop(?:y|ied)|generated?|found|find|taken?)[ ](?:\w+[ ]){0,4}(?:from|at|in|on)[ ].{1,80}
     | (?:from|in)[ ](?:the|your)[ ].{1,60}
     | (?P<sign>[#@%|!]{1,2})[A-Za-z][\w -]{1,40}(?P=sign)
-    | .{1,80}[ (,](?:such[ ]as|e\.?g\.?|for[ ]example)[ ,:].{1,200}
+    | (?:.{1,80}[ (,])?(?:such[ ]as|e\.?g\.?|for[ ]example)[ ,:].{1,200}
     """
 )
 # Placeholders in the middle of a text: `<<TOKEN>>`, `https://<region>.example.com`, `ntn_****`, `localhost:{port}`.
@@ -177,7 +177,7 @@ _EXAMPLE_ADDRESS = re.compile(
     r"(?i)https?://(?=[\w.-]*(?<![a-z0-9])example(?![a-z0-9]))[\w.-]+(?::\d+)?(?:/[^\s\"']*)?"
 )
 _PLACEHOLDER_PATH = re.compile(
-    r"(?i)(?:[A-Z]:|drive:|~|\.{1,2})?[/\\]*(?:[^/\\\s:=]{1,40}[/\\]+){0,6}(?:(?:absolute|abs|full)[_-]+)?(?:path|dir|folder)[/\\_-]+to(?![a-z]).*"
+    r"(?i)(?:[A-Z]:|drive:|~|\.{1,2})?[/\\]*(?:[^/\\\s:=]{1,40}[/\\]+){0,6}(?:(?:absolute|abs|full)[_-]+)?(?:path|dir|folder|route)[/\\_-]+to(?![a-z]).*"
     r"|(?:[A-Z]:)?[/\\]+(?:(?:absolute|abs|full|complete|actual|real|some|repo|project)[/\\_-]+)?path(?:[/\\_-].*)?"
     r"|(?:(?:absolute|abs|full|complete|actual|real|some|repo|project)[/\\_-]+)?path[/\\].+"
     r"|(?:[A-Z]:)?[/\\]+(?:absolute|another|other|some|directory|location/of|where/(?:you|it|the))[/\\].*"
