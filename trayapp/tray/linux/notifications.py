@@ -153,7 +153,8 @@ class Notifier:
             rgba = self._picture(PICTURE_PX).tobytes()
             # width, height, bytes per row, alpha, bits per sample, samples per pixel
             hints["image-data"] = ("(iiibiiay)", (PICTURE_PX, PICTURE_PX, 4 * PICTURE_PX, True, 8, 4, rgba))
-        default = [(CLICKED, actions[0][1])] if actions and clickable else []
+        # Without a label: Xfce would show one more button with it
+        default = [(CLICKED, "")] if actions and clickable else []
         buttons = [part for action in (*default, *actions) for part in action]
         return (
             self._app_name,

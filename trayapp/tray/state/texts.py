@@ -183,8 +183,8 @@ def approval_wanted(names: Sequence[str]) -> str:
 
 
 def commands_wanted(names: Sequence[str]) -> str:
-    """Return `db: the command of a secret waits for approval`."""
-    return listed(names, ": the command of a secret waits for approval")
+    """Return `db: a command waits for approval`."""
+    return listed(names, ": a command waits for approval")
 
 
 def alarm(codes: Sequence[str]) -> str:
