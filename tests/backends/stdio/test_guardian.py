@@ -57,9 +57,11 @@ def process(code: str, mark: str = "", *argv: str) -> Iterator[subprocess.Popen[
         try:
             yield made
         finally:
-            for identity in family([(NOBODY, mark)]) if mark else []:
-                os.kill(identity[0], signal.SIGKILL)
+            left = [psutil.Process(pid) for pid, _ in family([(NOBODY, mark)])] if mark else []
+            for one in left:
+                one.kill()
             made.kill()
+            psutil.wait_procs(left, LIMIT_S)  # the next test may use the same mark
 
 
 def first_line(made: subprocess.Popen[str]) -> str:
