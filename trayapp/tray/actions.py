@@ -40,8 +40,8 @@ CHECK_NAME = "check.txt"
 LOG_TAIL = 1 << 20  # bytes at the end of a log that are read
 WARNINGS = 20  # the gateway's latest warnings about a server, shown above the server's own log
 BY = "the tray"  # who answered, for the error that a later answer gets
-VERB_S = 30.0  # time limit of a verb that edits one file, and of `doctor`
-TAKE_OVER_S = 180.0  # the user may have to unlock the keyring
+VERB_S = 30.0  # time limit of a verb
+TAKE_OVER_S = 180.0  # time limit of an import that may store secrets: the user may have to unlock the keyring
 OFFER_NAME = "servers-found.txt"  # in the cache folder
 
 
@@ -221,7 +221,7 @@ class Actions:
     def _show_log(self, server: str) -> None:
         """Show the server's own log, after the gateway's warnings about it: a server that hangs writes no reason.
 
-        If the server has no log, as one with a `url`, show all lines of the gateway's log about it.
+        If the server has no log of its own, such as a server with a `url`, show what the gateway's log says about it.
         """
         file = self._means.paths.log_dir / SERVER_LOGS / log_name(server)
         own, gateway = last_lines(file), last_lines(self._means.paths.log_dir / GATEWAY_LOG)
@@ -292,6 +292,8 @@ class Actions:
 
     def _take_over(self, key: str, how: str) -> Notice:
         """Copy the offered servers into servers.yaml; the AI tools' files stay unchanged.
+
+        `how`: `--keyring` moves their secrets into the keyring, `--clear` leaves them in clear text.
 
         Raises MultiMcpError if the offer changed after it was shown: the user's yes does not cover the difference.
         """

@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 RENEWS = "SIGUSR1"  # sent by an installer that replaced the program (packaging/linux/postinst)
 ENDS = ("SIGTERM", "SIGINT", "SIGHUP")  # SIGHUP: the terminal was closed
-LOOK_AGAIN_S = 2.0  # panels report an opened menu more than once; each check starts a process, 0.2 s of work
+LOOK_AGAIN_S = 2.0  # panels report one opening of the menu more than once; reading again starts up to three processes
 ENDED_BY = "quit"  # the request of `multi-mcp quit`
 ENDS_NOW = "It ends"
 UPDATED = "The program was updated. The new version takes over"
@@ -36,10 +36,10 @@ QUIT_S = 30.0  # the gateway's own shutdown takes at most half of this
 
 
 class NoticeDisplay(Protocol):
-    """The interface to show notifications."""
+    """The interface for showing notifications."""
 
     def show(self, notice: Notice, click: Callable[[Action], None]) -> bool:
-        """Show a notice in place of the one with the same key. Return False if nobody sees it. May block."""
+        """Show a notice in place of the one with the same key. Return False if nothing displays it. May block."""
 
     def withdraw(self, key: str) -> None:
         """Withdraw the notice with that key, where the system supports this."""
@@ -59,7 +59,9 @@ class TrayPlatform(NoticeDisplay, Protocol):
 
 
 class App:
-    """One tray. `clock` returns the seconds of a steady clock.
+    """The running tray: its icon, supervisor, redraws, clicks and notifications.
+
+    `clock`: returns the seconds of a monotonic clock. `replacement`: detects updates of the program.
 
     The class is broad because every event arrives here.
     """
@@ -82,7 +84,7 @@ class App:
         self._busy: set[Action] = set()
         self._busy_lock = threading.Lock()
         self._looked_at = -LOOK_AGAIN_S
-        self.is_replaced = False  # True if another tray should follow this one
+        self.is_replaced = False  # True: once this tray has ended, the newly installed program runs in its place
         self._icon = face.make_icon()
         self._icon.on_signal = self.quit_soon  # for systems whose own loop keeps Python's signal handlers from running
         self._icon.on_host = partial(face.withdraw, NO_HOST)
@@ -145,7 +147,7 @@ class App:
         threading.Thread(target=self.quit, name="quit", daemon=True).start()
 
     def quit(self) -> None:
-        """Stop the gateway that this tray started, then end. Call this from any thread but the main one."""
+        """Stop the gateway unless the user started it, then end. Call this from any thread but the main one."""
         try:
             self._end_gateway()
         finally:
@@ -159,7 +161,10 @@ class App:
     # -- what comes in -------------------------------------------------------------------------------------------
 
     def saw(self, seen: SupervisorView) -> None:
-        """Store the supervisor's view, and redraw. A state that is too short to be drawn still causes notifications."""
+        """Store the supervisor's view, and redraw. Restart the gateway if an update replaced its program.
+
+        A state that is too short to be drawn still causes notifications.
+        """
         if self._sources.see(seen):
             self._tell()
         self._redraws.request()
@@ -238,9 +243,10 @@ class App:
         log.info("Notification%s: %s | %s", "" if seen else " (no tray host)", notice.title, notice.text)
 
     def second_start(self, request: str) -> str:
-        """Answer a second `multi-mcp`: show the state here, and return it as text for the second one to print.
+        """Answer a request of a second `multi-mcp`. Return the text that it prints.
 
-        After an update, let the new program replace this one. If the request is `quit`, end this tray.
+        The request `quit` ends this tray. After an update, any other request lets the new program replace this one.
+        Otherwise show the state in a notification, and return it.
         """
         if request == ENDED_BY:
             self.quit_soon()

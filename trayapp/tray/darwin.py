@@ -34,7 +34,7 @@ ImageOf = Callable[[bytes, tuple[float, float]], Any]  # from a PNG and its size
 
 
 class Callbacks:
-    """The callbacks of menu items by tag. Unlike a list, it never gives a tag of an open menu to another item."""
+    """The callbacks of menu items, by tag. Unlike in pystray's list, no other item gets a tag of an open menu."""
 
     def __init__(self) -> None:
         self._by_tag: dict[int, Any] = {}
@@ -115,7 +115,7 @@ def mended(
 ) -> type[Any]:
     """Return pystray's class with its faults on macOS fixed.
 
-    `call_after` runs a function on the main thread; `catch` handles a signal there.
+    `call_after` runs a function on the main thread; `catch` handles a signal there. Tests replace the other functions.
     """
 
     class DarwinIcon(base):  # type: ignore[misc]  # pystray has no types
@@ -170,7 +170,7 @@ def mended(
 
 
 def adapted(base: Any) -> type[Any]:
-    """Return the class for this system. Raises NotImplementedError on systems other than macOS."""
+    """Return pystray's class, fixed for macOS. Raises NotImplementedError on other systems."""
     if sys.platform != "darwin":
         raise NotImplementedError("AppKit is on macOS only")
     from PyObjCTools import AppHelper, MachSignals

@@ -82,7 +82,7 @@ def _picture(name: str, size: int) -> Image.Image:
     return found if kept == size else found.resize((size, size))
 
 
-Artwork: TypeAlias = "Callable[[int], Image.Image]"  # draws the picture as RGBA of that many pixels, square
+Artwork: TypeAlias = "Callable[[int], Image.Image]"  # from a size in pixels to a square RGBA picture
 PANEL_SIZES = (16, 22, 24, 32, 48, 64)  # the heights of existing panels, and their doubles for high-density screens
 
 Pixmap = tuple[int, int, bytes]

@@ -46,7 +46,7 @@ class Painter:
         if before is None or before.tooltip != view.tooltip:
             self._icon.title = view.tooltip
         if before is None or (before.menu, before.click) != (view.menu, view.click):
-            # A click on the icon itself is an invisible entry.
+            # pystray carries out the default entry, even an invisible one, when the icon itself is clicked.
             itself = MenuItem("", partial(_clicked, self._click, view.click), default=True, visible=False)
             self._icon.menu = Menu(itself, *map(self._entry, view.menu))
         return True
@@ -93,7 +93,7 @@ class Redraws:
         self._requested.set()
 
     def close(self, timeout_s: float = 2.0) -> None:
-        """Stop drawing."""
+        """Stop drawing. Wait up to `timeout_s` seconds for the thread to end."""
         self._ended.set()
         self._requested.set()
         self._thread.join(timeout_s)

@@ -44,10 +44,10 @@ from trayapp.wire.rundir import run_dir
 log = logging.getLogger(__name__)
 
 NAME = "multi-mcp"
-NO_HOST_TOLD = "no-host-told"  # in the cache folder
+NO_HOST_TOLD = "no-host-told"  # a file in the cache folder
 OFFER_TOLD = "offer-told"  # also in the cache folder
 UPDATE_TOLD = "update-told"  # also in the cache folder; it holds the version
-UPDATE_S = 40.0  # for a slow network
+UPDATE_S = 40.0  # limit on the check for a new version; for a slow network
 SHOW = "show"  # the request of a second start
 CLIENTS_S = 20.0  # limit on reading the AI tools' files, some twenty small ones
 OPENS_S = 2.0  # an opener that finds no program fails within this time
@@ -60,7 +60,7 @@ def run_tray(environ: Mapping[str, str], *, autostart: bool, say: Say) -> int:
     """Run the tray until it quits, and return the exit code. `say` prints a line, if the output is read at all.
 
     If a tray is already running, ask it to show itself, print its answer, and end. A start at login ends silently
-    instead.
+    instead. If an update replaced the program meanwhile, this process becomes the new program and does not return.
 
     Raises StorageError.
     """
@@ -83,7 +83,9 @@ def run_tray(environ: Mapping[str, str], *, autostart: bool, say: Say) -> int:
 
 
 def quit_tray(environ: Mapping[str, str]) -> int | None:
-    """End this user's tray, and the gateway that it started. Return the tray's process id; 0: unknown; None: no tray.
+    """End this user's tray, and the gateway unless the user started it.
+
+    Return the tray's process id; 0: unknown; None: there is no tray.
 
     Raises MultiMcpError if the tray does not answer, StorageError.
     """
@@ -101,7 +103,7 @@ def quit_tray(environ: Mapping[str, str]) -> int | None:
 
 
 def second_words(holder: int, answer: str | None) -> str:
-    """Return the message of a second start. `answer`: the state that the first one shows, or None."""
+    """Return the message of a second start. `answer`: what the first one answered; None: nothing in time."""
     who = f"multi-mcp is already running (process {holder})" if holder else "multi-mcp is already running"
     return f"{who}\n{answer}" if answer else f"{who}, but it does not answer"
 
@@ -116,7 +118,7 @@ def _be_the_tray(environ: dict[str, str], run: str, single: SingleTray, autostar
     app = build(environ, run, paths, switch, SystemPlatform(say, told if autostart else None))
     try:
         single.serve(app.second_start)
-    except (OSError, StorageError) as error:  # without it, a second start can only report that a tray is running
+    except (OSError, StorageError) as error:  # a second start can then only report that a tray is running
         log.warning("Cannot detect further starts: %s", error)
 
     def keep_true() -> None:
@@ -192,7 +194,7 @@ def build(environ: dict[str, str], run: str, paths: Paths, switch: Autostart, fa
 
 
 def _clients(environ: Mapping[str, str]) -> tuple[ClientState, ...]:
-    """Return the AI tools as `multi-mcp connect` sees them: their files are not read in this process."""
+    """Return the AI tools that `multi-mcp connect` finds; none if it fails. This process does not read their files."""
     try:
         rows = run_verb(["connect"], environ, CLIENTS_S)["clients"]
     except MultiMcpError as error:
@@ -267,7 +269,7 @@ class SystemPlatform:
         self.speaker.withdraw(key)
 
     def _nobody(self) -> None:
-        """Tell the user that this desktop has no place for an icon: once, not at every login."""
+        """Tell the user that this desktop has no place for an icon. If started at login, do so only the first time."""
         notice = no_host()
         if self._told is not None and self._told.exists():
             log.info("%s", notice.title)

@@ -92,7 +92,7 @@ class StateSources:
 
 
 def state_of(seen: SupervisorView) -> TrayState:
-    """Convert the supervisor's view to a TrayState. If its snapshot is unreadable, that is the state's error."""
+    """Convert the supervisor's view to a TrayState. If the snapshot cannot be read, the reason is the state's error."""
     state = TrayState(child=seen.state, error=seen.error, hangs=seen.hangs)
     if seen.snapshot is None:
         return state

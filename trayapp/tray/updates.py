@@ -1,6 +1,6 @@
 """The notification of a new version: checked shortly after startup and then daily, shown once per version.
 
-The verb `multi-mcp update-check` decides if it asks the network (off by default).
+The verb `multi-mcp update-check` decides whether to ask the network (off by default).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ EVERY_S = 24 * 3600.0
 
 
 class Updates:
-    """Reports new versions. `look`: returns `update-check --json`. `told`: a file with the last reported version."""
+    """Reports new versions. `look`: asks the verb `update-check`. `told`: a file with the last reported version."""
 
     def __init__(self, look: Callable[[], Any], show: Callable[[Notice], object], told: Path) -> None:
         self._look, self._show, self._told = look, show, told

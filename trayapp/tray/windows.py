@@ -47,7 +47,8 @@ def mended(base: Any) -> type[Any]:
         """pystray's icon on Windows, with cut texts and a menu that stays while it is open."""
 
         attention = False  # without effect here; on Linux the panel gets it
-        on_open: Callable[[], None] | None = None  # called when the menu opens; its changes appear the next time
+        # Called when the menu opens. Changes that it makes to the menu appear at the next opening.
+        on_open: Callable[[], None] | None = None
         on_balloon: Callable[[], None] | None = None  # called for a click on the current notification
 
         def __init__(self, *args: Any, **options: Any) -> None:
@@ -55,7 +56,7 @@ def mended(base: Any) -> type[Any]:
             self._is_open = self._is_stale = False
 
         def _update_menu(self) -> None:
-            """Update the menu; if it is open, wait until it closes, because an update would destroy it."""
+            """Update the menu now or, if it is open, once it closes: an update would destroy the open menu."""
             if self._is_open:
                 self._is_stale = True
             else:

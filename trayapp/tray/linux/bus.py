@@ -47,7 +47,7 @@ class NoBusError(Exception):
 
 
 class _UnknownPropertyError(LookupError):
-    """An unknown property. Panels ask for properties of many kinds of items; the error's name marks it as harmless."""
+    """Raised for an unknown property. Panels also request properties of other kinds of items, and expect this error."""
 
 
 class BusObject(Protocol):
@@ -96,7 +96,7 @@ class SessionBus:
         self._endings: list[Callable[[], None]] = []
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._read, name="session bus", daemon=True)
-        self.listen(BUS, BUS, "NameOwnerChanged", lambda message: None)  # follow() adds the listeners that need it
+        self.listen(BUS, BUS, "NameOwnerChanged", lambda message: None)  # subscribes once; follow() adds listeners
         self._thread.start()
 
     @classmethod
@@ -117,7 +117,10 @@ class SessionBus:
         self._thread.join(JOIN_S)
 
     def on_gone(self, ending: Callable[[], None]) -> None:
-        """Call `ending` once, on the reading thread, when the connection ends; at once if it has already ended."""
+        """Call `ending` once, on the reading thread, when the connection ends.
+
+        If the connection has already ended, call `ending` at once, on the caller's thread.
+        """
         with self._lock:
             if not self.gone.is_set():
                 self._endings.append(ending)
@@ -127,7 +130,10 @@ class SessionBus:
     # -- asking ----------------------------------------------------------------------------------------------------
 
     def call(self, message: Message, on_reply: Callable[[Message | None], object] | None = None) -> None:
-        """Send a method call. `on_reply` gets the answer or error on the reading thread; None if the bus is gone."""
+        """Send a method call. `on_reply` gets the answer or error, on the reading thread; None if the bus is gone.
+
+        If the call cannot be sent, `on_reply` runs on the caller's thread.
+        """
         serial = next(self._connection.outgoing_serial)
         if on_reply is not None:
             with self._lock:
@@ -265,7 +271,7 @@ class SessionBus:
         }
         if thing is not None:
             own = {**own, f"{BUS}.Properties": _property_methods(thing), thing.interface: thing.methods()}
-        # The interface may be missing (D-Bus specification).
+        # A call may omit the interface (D-Bus specification).
         found = [methods[member] for name, methods in own.items() if interface in (name, None) and member in methods]
         if not found:
             return new_error(message, f"{ERROR}.UnknownMethod")

@@ -104,9 +104,10 @@ class MenuService:
     def _repeat_soon(self) -> None:
         """Repeat the signals after a burst, because a panel may have missed some.
 
-        GNOME's extension may take an older answer for newer than a signal. KDE drops the first layout signal that
-        follows the first opening of a submenu (`m_idsRefreshedByAboutToShow` in its dbusmenuimporter.cpp). The kind of
-        an item is not repeated: it never changes, and a repetition makes GNOME's extension close an open submenu.
+        GNOME's extension may mistake an answer for newer than a signal that followed it. KDE drops the first layout
+        signal after the first opening of a submenu (`m_idsRefreshedByAboutToShow` in its dbusmenuimporter.cpp). The
+        kind of an item is not repeated: it never changes, and a repetition makes GNOME's extension close an open
+        submenu.
         """
         if self._repeat is not None:
             self._repeat.cancel()
@@ -291,7 +292,7 @@ def entries(menu: Iterable[Any], separator: Any) -> tuple[MenuEntry, ...]:
 
 
 def numbered(menu: tuple[MenuEntry, ...], numbers: EntryNumbers) -> tuple[MenuNode, dict[int, MenuEntry]]:
-    """Return the tree with its root, whose number is ROOT, and number -> entry."""
+    """Return the root of the numbered tree, whose own number is ROOT, and number -> entry."""
     shown: dict[int, MenuEntry] = {}
     root = MenuNode(ROOT, {"children-display": ("s", "submenu")}, _nodes(menu, (), numbers, shown))
     numbers.forget(len(shown))

@@ -29,7 +29,7 @@ class SearchStep(NamedTuple):
     """The next step of the search.
 
     - `way`: the kind of host to use; None: none yet.
-    - `nobody`: True if it is time to tell the user that nothing shows the icon, if nothing does.
+    - `nobody`: True: if nothing shows the icon, tell the user now.
     - `wait_s`: the seconds until the next step if nothing happens before; None: no limit.
     """
 
@@ -41,7 +41,8 @@ class SearchStep(NamedTuple):
 class HostSearch:
     """Chooses the kind of host, by the hosts that exist and by how long none has existed. It does no I/O.
 
-    `now`: the seconds of a monotonic clock.
+    `bus`: True if there is a session bus. `display`: True if there is an X display for XEmbed. `now`: the seconds of a
+    monotonic clock.
     """
 
     def __init__(self, bus: bool, display: bool, now: float, panel_wait_s: float = PANEL_WAIT_S) -> None:
@@ -81,8 +82,8 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
     - `bus`: the session bus if it is already open. Otherwise run() connects and, without a bus, looks for one every
       `bus_wait_s`.
     - `on_bus`: gets the bus that run() connected to.
-    - `on_no_host`: called at most once, on its own thread: if nothing shows icons `panel_wait_s` after the start, or at
-      once if nothing ever can.
+    - `on_no_host`: called at most once, on its own thread: if nothing has shown the icon for `panel_wait_s` +
+      DOCK_WAIT_S after the start, or at once if nothing ever can.
 
     run() also goes on without a host. It ends at stop(), or with the bus, when the user has logged out. Handlers of the
     menu run on the thread of the bus or the display, and must return at once.
@@ -287,7 +288,7 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
                 return
             made.start()  # it docks as soon as there is a tray
             self._xembed = made
-            # Set it again: changes since its construction did not reach it.
+            # The icon, title or visibility may have changed during the construction.
             made.icon, made.title, made.visible = self._icon, self.title, self._visible
         elif kind != "xembed" and self._xembed is not None:
             docked, self._xembed = self._xembed, None

@@ -57,8 +57,8 @@ class _ShownNotice:
 class Notifier:
     """The notifications of one application.
 
-    Call its methods from any thread but the bus's own: they wait for its answers. `on_action`
-    runs on the bus's own thread and must return at once.
+    Call its methods from any thread but the bus's own: they wait for its answers. `on_action` runs on the bus's own
+    thread and must return at once.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Notifier:
             self.join(bus)
 
     def join(self, bus: SessionBus) -> None:
-        """Show notifications on this bus. For a bus that is found late; call this only once."""
+        """Use this bus. Call this once, and only if the constructor got no bus."""
         bus.follow(SERVER, self._server_is)
         bus.listen(SERVER, SERVER, "ActionInvoked", self._action_invoked)
         bus.listen(SERVER, SERVER, "NotificationClosed", self._closed)

@@ -25,7 +25,10 @@ LONGEST = 200_000  # bytes; a longer text would need an incremental transfer
 
 
 def own_selection(text: str, environ: Mapping[str, str]) -> bool:
-    """Offer `text` until another program copies something. Return False if no display accepts us or it is too long."""
+    """Offer `text` for pasting until another program copies something.
+
+    Return False if there is no display, if the display refuses, or if the text is longer than LONGEST.
+    """
     data = text.encode()
     if not environ.get("DISPLAY") or len(data) > LONGEST:
         return False
@@ -39,7 +42,10 @@ def own_selection(text: str, environ: Mapping[str, str]) -> bool:
 
 
 class _Owner:
-    """One text on one display, on its own connection. Raises the exceptions of python-xlib."""
+    """The owner of the selection: one text, one display, a connection of its own.
+
+    The constructor raises python-xlib's exceptions, or OSError if another program keeps the selection.
+    """
 
     def __init__(self, name: str, data: bytes) -> None:
         self._data = data

@@ -25,7 +25,7 @@ ITEM_PATH = "/StatusNotifierItem"
 MENU_PATH = "/StatusNotifierItem/Menu"
 ITEM = "org.kde.StatusNotifierItem"
 # A tooltip may hold markup (specification), but panels differ. XFCE shows no tooltip that contains <br>. Plasma shows
-# "&amp;" literally in a text without anything like "<", and joins the lines of a text that has it. Text without any of
+# "&amp;" literally in a text without tags, and joins the lines of a text that seems to have one. Text without any of
 # these characters looks right everywhere.
 PLAIN = str.maketrans({"&": "+", "<": "‹", ">": "›"})
 
@@ -131,7 +131,7 @@ class StatusNotifierIcon:
         self._on_watcher(bool(owner))
 
     def _register(self) -> None:
-        """Register by object path, as libayatana does: GNOME's AppIndicator extension loses icons with a bus name."""
+        """Register by object path, as libayatana does: GNOME's AppIndicator extension loses items with a bus name."""
         if not self._watcher:
             return
         call = method_call(WATCHER, WATCHER_PATH, WATCHER, "RegisterStatusNotifierItem", "s", (ITEM_PATH,))
@@ -205,7 +205,7 @@ class ItemService:
             "AttentionIconName": ("s", ""),
             "AttentionIconPixmap": pixmaps,  # some panels show nothing else while attention is needed
             "AttentionMovieName": ("s", ""),
-            "IconAccessibleDesc": ("s", headline),  # libayatana's, read aloud by GNOME
+            "IconAccessibleDesc": ("s", headline),  # not in the specification but in libayatana; GNOME reads it aloud
             "AttentionAccessibleDesc": ("s", headline),
             "ToolTip": ("(sa(iiay)ss)", ("", [], headline.translate(PLAIN), rest.translate(PLAIN))),
             "ItemIsMenu": ("b", False),

@@ -186,7 +186,7 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
 
     def _dock_window(self) -> None:
         if self._systray_manager is not None:
-            return  # trayer loses icons that ask twice
+            return  # trayer drops icons that ask to dock twice
         manager = self._get_systray_manager()
         if manager is not None and not self._deep and (visual := self._deep_visual(manager)):
             self._window.destroy()
@@ -263,8 +263,8 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
     def _background(self, width: int, height: int) -> Any:
         """Return the tray's background: X draws it for windows that ask for their parent's background.
 
-        It is black in trays of another depth than ours, where X refuses that. Ask only after docking: otherwise X
-        refuses to dock.
+        If the tray has another depth than our window, X refuses, and the result is black. Call this only after docking:
+        otherwise X refuses to dock.
         """
         try:
             with _xorg.display_manager(self._display):

@@ -1,4 +1,7 @@
-"""The notifications that a state calls for: one per cause, grouped. Pure: each call returns what the next one needs."""
+"""The notifications that a state calls for: simultaneous causes of one kind share a notification.
+
+Pure: each call returns the memory that the next call needs.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +68,7 @@ CALM_S = 60.0  # a crash this soon after another belongs to it; the crash loop h
 # An outage ends when the server was up or is no longer wanted. Idle does not end it: a reconnect passes through idle.
 OUTAGE_OVER = frozenset({State.CONNECTED, State.STOPPING, State.DISABLED})
 
-ASKS_SHOWN = 3  # notifications at once; the others wait in the menu until one of them is answered
+ASKS_SHOWN = 3  # notifications of asks at once; further asks wait in the menu until one of these is answered
 
 Cause = tuple[NoticeKind, str]  # the second part: a server, a problem, or ""
 
@@ -111,7 +114,7 @@ class NoticeMemory:
 
 @dataclass(frozen=True, slots=True)
 class DueNotices:
-    """The result of `due_notices`: what to show now, and what to pass on.
+    """The result of `due_notices`: what to show now, and what to pass to the next call (`told`).
 
     `again_s`: the seconds until the next call is due; None: at the next change of the state. `over`: keys of
     notifications to withdraw because they ask for something no longer needed.
@@ -223,7 +226,10 @@ def _still(told: frozenset[Cause], state: TrayState, known: Assessment) -> froze
 
 
 def _tool_change(server: ServerStatus, told: NoticeMemory) -> tuple[int, int]:
-    """Return how many tools came (or came back) and went since the last report; (0, 0) at the first discovery."""
+    """Return how many tools came (or came back), and how many went, since the last report.
+
+    (0, 0) if nothing was reported before, or if the server has no tools.
+    """
     before = told.tools.get(server.name)
     if before is None or not server.tools.total:
         return 0, 0
@@ -286,7 +292,7 @@ def _failed(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
 
 
 def _sign_in(kind: NoticeKind, wanting: Sequence[ServerStatus], names: set[str]) -> Notice:
-    """Return a notice with one button per server, as many as there is room for. A single server need not be named."""
+    """Return a notice with one button per server, as many as there is room for. A single button names no server."""
     servers = [server for server in wanting if server.name in names]
     shown, alone = [texts.server_name(server) for server in servers], len(servers) == 1
     if kind is NoticeKind.SIGN_IN:

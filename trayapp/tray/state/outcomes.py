@@ -78,7 +78,8 @@ def outcome_notice(title: str, *lines: str, actions: tuple[tuple[str, Action], .
 def failed(action: Action, error: MultiMcpError) -> Notice:
     """Return a notice that says what went wrong and what to do."""
     about = f": {texts.name(action.target)}" if action.target and action.verb not in NAMELESS else ""
-    hint = texts.TRY_AGAIN if isinstance(error, NoGatewayError) else texts.plain(error.hint)  # the tray starts it
+    # The hint of a NoGatewayError is to start a gateway, which the tray does itself.
+    hint = texts.TRY_AGAIN if isinstance(error, NoGatewayError) else texts.plain(error.hint)
     return outcome_notice(f"{FAILURES[action.verb]}{about}", texts.plain(error.title), hint)
 
 
@@ -194,7 +195,7 @@ def offer_declined() -> Notice:
 
 
 def _instead(kind: NoticeKind, notice: Notice) -> Notice:
-    """Give the notice the key of the notification that asked, so that it replaces it."""
+    """Return the notice with the key of the notification that asked, so that the notice replaces that notification."""
     return replace(notice, key=kind)
 
 

@@ -1,7 +1,7 @@
 """Every text that the tray shows (menu, tooltip, notifications), and the cleaning of untrusted text.
 
-Texts use sentence case, say what happened and what to do, and have no line over LINE characters. They are plain: the
-code that draws a menu escapes its marks (`_`, `&`).
+Texts use sentence case, and say what happened and what to do. In menu, tooltip and summary, no line has more than LINE
+characters. Texts are plain: the code that draws a menu escapes its marks (`_`, `&`).
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ def commands_wanted(names: Sequence[str]) -> str:
 
 
 def alarm(codes: Sequence[str]) -> str:
-    """Describe the most serious finding in a tool's definition for people; "" without findings."""
+    """Return words for the most serious of these findings in a tool's definition; "" if there are none."""
     for begin, words in ALARMS.items():
         if any(code.startswith(begin) for code in codes):
             return words
@@ -513,7 +513,7 @@ def tools_changed(changes: Sequence[tuple[str, int, int]]) -> tuple[str, str]:
 
 
 def bounded(lines: Sequence[str], most: int = 3) -> str:
-    """Return the first lines, and how many more there are."""
+    """Return the first `most` lines as one text, with a last line that counts the others."""
     rest = len(lines) - most
     return "\n".join([*lines[:most], f"and {rest} more"] if rest > 0 else lines)
 
@@ -531,7 +531,7 @@ OPEN_PAGE = "Open the page"
 MORE_ASKS = "Answer"
 PROJECT = 40  # columns of a folder's path
 # Room for a notification's text, as (line width in units of half a digit, lines), in GNOME Shell and in Plasma.
-# xfce4-notifyd shows six longer lines of a paragraph; dunst and LXQt show more.
+# xfce4-notifyd shows six lines of each paragraph, and wider ones; dunst and LXQt show more.
 NOTICE_ROOM = ((90, 6), (60, 9))
 NOTICE_LINE = 38  # columns of a line that most desktops do not wrap
 NOTICE_TITLE = 40  # columns of a title: GNOME Shell and xfce4-notifyd show one line
@@ -569,9 +569,12 @@ def ask_entry(ask: AskStatus) -> str:
 
 
 def ask_rows(ask: AskStatus, longest: int = LINE, who: int = 2 * LINE, *, counted: bool = True) -> list[str]:
-    """Return who asks, what the tool may do and according to whom, and the arguments, one per line.
+    """Return the lines of an ask: who asks, what the tool may do and according to whom, and each argument.
 
-    `longest`: most columns of an argument's line. `who`: of the first line. `counted`: add the number of arguments.
+    A question has the address of its page, if any, and its message instead of tool and arguments.
+
+    `longest`: columns of the line of an argument or address, at most. `who`: columns of the first line, at most.
+    `counted`: add the number of arguments.
     """
     where = f" in {_middle(plain(ask.project), PROJECT)}" if ask.project else ""
     rows = [_middle(f"{name(ask.client)}{where}", who)]

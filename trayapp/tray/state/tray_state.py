@@ -39,21 +39,21 @@ class Verb(StrEnum):
     DISABLE = "disable"  # a server
     UNLOCK = "unlock"  # the keyring
     SHOW_LOG = "show_log"  # a server
-    SHOW_CHANGES = "show_changes"  # a server whose tool definitions changed
+    SHOW_CHANGES = "show_changes"  # a server with changed or suspicious tool definitions
     APPROVE = "approve"  # a server: approves the changes that were shown last
     ALLOW = "allow"  # an ask, by its id, once
     ALLOW_SESSION = "allow_session"  # an ask, by its id, until that client's session ends
     ALLOW_ALWAYS = "allow_always"  # an ask, by its id, for that definition of the tool from now on
     DENY = "deny"  # an ask
     OPEN_ASKED = "open_asked"  # an ask: opens the page that the server asks for, then allows it
-    OPEN_PANEL = "open_panel"  # a page of it; "" = the first one
+    OPEN_PANEL = "open_panel"  # a page of the panel; "" = the first one
     OPEN_FILE = "open_file"  # a path; "" = servers.yaml
     CONNECT_CLIENT = "connect_client"  # a client's name
     DISCONNECT_CLIENT = "disconnect_client"  # a client's name
     COPY_COMMAND = "copy_command"
     SHOW_OFFER = "show_offer"
     TAKE_OVER = "take_over"  # the offer_key of the shown servers of AI tools: imports them, secrets in clear text
-    TAKE_OVER_HIDDEN = "take_over_hidden"  # the same, but moves their secrets into the keyring
+    TAKE_OVER_HIDDEN = "take_over_hidden"  # as for TAKE_OVER, but the secrets go into the keyring
     LEAVE_SERVERS = "leave_servers"
     TAKE_OUT = "take_out"  # the offer_key of the shown servers, which multi-mcp has: removes them from AI tools
     SHOW_LOGS = "show_logs"
@@ -71,12 +71,12 @@ class Verb(StrEnum):
     QUIT = "quit"
 
 
-APPROVALS_PAGE = "approvals"  # the panel's, a target of OPEN_PANEL
+APPROVALS_PAGE = "approvals"  # a page of the panel, as the target of OPEN_PANEL
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """An action and its target."""
+    """An action of the tray: what to do (`verb`), and with what (`target`)."""
 
     verb: Verb
     target: str = ""
@@ -113,7 +113,7 @@ class TrayView:
     - `tooltip`: lines of at most 60 characters, 127 characters in all.
     - `summary`: longer than the tooltip, for a notification.
     - `click`: the action of a click on the icon. Where the icon has no menu, a click shows the summary.
-    - `buttons`: labels and actions of that notification. Panels without menus offer nothing else.
+    - `buttons`: labels and actions of the summary's notification, the only ones where the icon has no menu.
     """
 
     icon: IconKind
@@ -202,7 +202,7 @@ class Assessment:
     - `keyring`: why sign-ins are not kept; None if they are kept, or if there is nothing to keep.
     - `keyring_error`: the title and hint of that problem.
     - `locked`: True if a server waits for the keyring.
-    - `offered`: the servers that AI tools have, as long as multi-mcp has only the sample server.
+    - `offered`: the servers that AI tools have, as long as multi-mcp has only the sample server and those of projects.
     """
 
     live: Snapshot | None = None

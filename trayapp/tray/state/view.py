@@ -1,7 +1,7 @@
 """Everything that is shown for a state: icon, tooltip, summary, and the menu's entries in their order (PRODUCT 11).
 
-A pure function of TrayState.
-It shows no times, such as how long something has been running: a view changes only when its content does.
+Pure functions of TrayState. They show no times, such as how long a server has been running: the view would change all
+the time.
 """
 
 from __future__ import annotations
