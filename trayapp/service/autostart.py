@@ -51,7 +51,7 @@ class AutostartEntry(Protocol):
 
 
 class FileEntry:
-    """An entry that is its own file. Its subclasses implement AutostartEntry."""
+    """An entry that is a file of its own. The subclasses implement AutostartEntry."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -204,7 +204,7 @@ class ForkedChild:
         self._code: int | None = None
 
     def poll(self) -> int | None:
-        """Return the exit code, None while the process runs; negative: the signal that ended it."""
+        """Return the exit code; None while the process runs. Negative: the signal that ended it. 0 if it is unknown."""
         if self._code is None:
             try:
                 ended, status = os.waitpid(self.pid, os.WNOHANG)

@@ -124,7 +124,7 @@ def _parent(pid: int) -> int | None:
 class AdoptedProcess:
     """A gateway that a shim or an earlier tray started (supervisor.RunningGateway).
 
-    Only the parent of a process can read its exit code, so it is unknown.
+    Only the parent of a process can read the exit code, so for us it is unknown.
     """
 
     def __init__(self, process: psutil.Process) -> None:

@@ -64,7 +64,7 @@ class StderrFiles:
     """Files `logs/servers/NAME.log`, one for each server, with whole lines from all of its processes."""
 
     def __init__(self, folder: Path) -> None:
-        self.writes = 0  # to all files
+        self.writes = 0  # number of writes, to all files
         self._folder = folder
         self._files: dict[str, RotatedFile] = {}
         self._sinks: dict[str, StderrSink] = {}

@@ -27,7 +27,7 @@ class Pause:
         self._held = False
 
     def hold(self) -> None:
-        """Take the lock: shims start no gateway from now on. Raises StorageError."""
+        """Take the lock, unless another process keeps it: shims start no gateway from now on. Raises StorageError."""
         for _ in range(TRIES):
             if not self._held:
                 self._held = self._lock.take() is None

@@ -44,7 +44,8 @@ _ORDER: tuple[Status, ...] = ("active", "deprecated", "deleted")
 class RegistryEntry:
     """One version of a server in the registry.
 
-    `status_message`: the reason for its status. `document`: its server.json.
+    `status_message`: the reason for its status. `ways`: how the server can be run or reached, as types of packages
+    (`npm`, `pypi`, ...) and `remote`. `document`: its server.json.
     """
 
     name: str
@@ -115,7 +116,10 @@ class ServerRegistry:
         return RegistryAnswer(tuple(ranked), oldest.old_s, oldest.why, "; ".join(cuts))
 
     def _exact(self, word: str) -> RegistryAnswer:
-        """Return the entries that a search with too many results may have missed although the word names them."""
+        """Return the entries that a search with too many results may have missed although the word names them.
+
+        The answer has an empty `cut` only if it has all names whose last part begins with the word.
+        """
         whole = "/" in word
         try:
             answer = self.entry(word) if whole else self._search(f"/{word}", LAST_PARTS_MOST)

@@ -47,7 +47,7 @@ class SingleTray:
         return self._lock.take()
 
     def serve(self, answer: Answer) -> None:
-        """Answer requests, in a thread, until `close`. Call it while holding the lock. Raises StorageError.
+        """Answer requests, in a thread, until `close`. Call this while holding the lock. Raises OSError, StorageError.
 
         `answer` must not raise.
         """

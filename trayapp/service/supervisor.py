@@ -44,9 +44,9 @@ class Timing:
     first_sign: float = 4.0  # like `silent`, for a new connection, whose first snapshot may be large
     hung_grace: float = 10.0  # after that, until we kill our own gateway: a laptop that swaps may recover
     late: float = 1.0  # if a wait took this much too long, the machine slept, and the silence means nothing
-    ready: float = 20.0  # a cold disk and a busy machine; usually it takes 0.3 s
+    ready: float = 20.0  # until a started gateway answers: usually 0.3 s, more with a cold disk or a busy machine
     launch_again: float = 0.5  # after our gateway found another one (exit code 7) that does not answer
-    gone: float = 15.0  # the stop sequence of a stubborn server takes 4 s, and many stop at once
+    gone: float = 15.0  # until a gateway has ended: stopping a stubborn server takes 4 s, and many stop at once
     last_gasp: float = 2.0  # from the end of the stream to the end of its process
     look: float = 1.5  # without a gateway: interval of checks for one started elsewhere; it is shown within 2 s
 
@@ -54,7 +54,7 @@ class Timing:
 class RunningGateway(Protocol):
     """A gateway process that we own, with the methods of subprocess.Popen that we use.
 
-    `wait` returns None for one that an earlier tray or a shim started: only its parent can read the exit code.
+    `wait` returns None for a gateway that an earlier tray or a shim started: only its parent can read the exit code.
     """
 
     pid: int
@@ -97,7 +97,7 @@ class GatewayControl(Protocol):
         """Return the answering gateway if a shim or an earlier tray started it; None if the user did."""
 
     def request_stop(self) -> None:
-        """Tell the answering gateway to end. Raises NoGatewayError."""
+        """Ask the answering gateway to end. Raises MultiMcpError if it does not accept the request."""
 
     def end_reason(self) -> str:
         """Return in one line why the gateway ended, from its log; "" if the log does not say."""
@@ -112,7 +112,7 @@ class GatewayControl(Protocol):
         """Allow shims to start a gateway."""
 
     def claim_start(self) -> None:
-        """Let shims wait for the next gateway instead of starting one."""
+        """Make shims wait for the next gateway instead of starting one."""
 
     def release_start(self) -> None:
         """Release the claim of claim_start."""
@@ -122,7 +122,7 @@ class GatewayControl(Protocol):
 class SupervisorView:
     """The supervisor's view of the gateway process. `snapshot`: the gateway's newest snapshot, as received.
 
-    `error`: why there is no gateway, one line. `hangs`: it runs and does not answer.
+    `error`: why there is no gateway, in one line. `hangs`: True if the gateway runs but does not answer.
     """
 
     state: ChildState
@@ -398,7 +398,7 @@ class Supervisor:
             self._on_crash(f"The gateway did not answer for {seconds:.0f} s and was killed")
 
     def _on_stream_end(self, watch: Stream) -> None:
-        """Handle the end of the stream: find out how the process ended, or kill it."""
+        """Handle the end of the stream: find out how our process ended. Kill it if it still runs."""
         stopping = watch.stopping
         self._disconnect()
         if self._process is None:
@@ -464,7 +464,7 @@ class Supervisor:
     # -- stopping ------------------------------------------------------------------------------------------------
 
     def _stop(self) -> None:
-        """Stop the gateway, then complete the open commands."""
+        """Stop the gateway, then complete the open commands. If it does not end, fail the commands."""
         try:
             if self._process is not None and self._hung:
                 self._kill()
@@ -517,7 +517,10 @@ class Supervisor:
         raise MultiMcpError("The gateway did not end, and was not started here", self._gateway.kill_hint())
 
     def _kill(self) -> int | None:
-        """Kill our gateway and return its exit code. The guardian ends its servers."""
+        """Kill our gateway. The guardian ends its servers.
+
+        Return the exit code, None if it is unknown, 0 if there is no gateway of ours.
+        """
         process, self._process = self._process, None
         if process is None:
             return 0

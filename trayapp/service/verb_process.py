@@ -15,7 +15,7 @@ from trayapp.model.errors import MultiMcpError
 from trayapp.service.command_line import NO_WINDOW, own_command
 from trayapp.service.gateway_launch import FROM_ANYWHERE
 
-FINISHES_S = 1.0  # for a verb that is writing a file when its user quits
+FINISHES_S = 1.0  # for a verb that is writing a file when the process that runs it ends
 
 _running: set[subprocess.Popen[bytes]] = set()
 
@@ -73,7 +73,7 @@ def end_verbs() -> None:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill a verb with all that it started, unless it has ended."""
+    """Kill a verb, unless it has ended. On POSIX, also kill the processes that it started."""
     if process.poll() is not None:
         return
     if os.name == "posix":

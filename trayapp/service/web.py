@@ -32,7 +32,7 @@ class WebError(MultiMcpError):
 
 
 def read_json(address: str, largest: int) -> Any:
-    """Return the JSON at an address, at most `largest` bytes. Blocks, at most 30 s.
+    """Return the JSON at an address, at most `largest` bytes. Blocks: STEP_S for each step, ANSWER_S for the answer.
 
     Raises WebError, whose title is only the reason.
     """
@@ -44,7 +44,9 @@ def read_json(address: str, largest: int) -> Any:
 
 
 def read_file(address: str, target: IO[bytes], largest: int) -> None:
-    """Write the file at an address, at most `largest` bytes, into `target`. Blocks, at most 10 minutes.
+    """Write the file at an address, at most `largest` bytes, into `target`.
+
+    Blocks: STEP_S for each step, FILE_S for the whole file.
 
     Raises WebError, whose title is only the reason.
     """

@@ -56,14 +56,14 @@ Look = Callable[[CheckContext], Sequence[CheckResult]]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check, with one or more results. `code`: used for the result if the check itself fails."""
+    """One check, with any number of results. `code`: used for the result if the check itself fails."""
 
     code: str
     look: Look
 
 
 def run_checks(checks: Sequence[Check], context: CheckContext, limit_s: float = CHECK_LIMIT_S) -> list[CheckResult]:
-    """Return the results of all checks, in their order. One that fails or exceeds `limit_s` seconds is a problem."""
+    """Return the results of all checks, in their order. A check that fails or exceeds `limit_s` is itself a problem."""
     end = time.monotonic() + limit_s
     runs = [_Run(check, context) for check in checks]
     return [finding for run in runs for finding in run.result(max(0.0, end - time.monotonic()), limit_s)]

@@ -73,7 +73,10 @@ def config_servers(context: CheckContext) -> list[CheckResult]:
 
 
 def launches(context: CheckContext) -> list[CheckResult]:
-    """Report whether each enabled server has its variables, its folder and its program."""
+    """Report whether each enabled server has its variables, its folder and its program.
+
+    Servers whose command is missing according to `programs` are skipped.
+    """
     config = read_config(context)
     servers = _enabled(config) if config else []
     reported = (

@@ -141,7 +141,7 @@ def _unwritable(folder: Path) -> CheckResult | None:
     return None
 
 
-BUS_TIMEOUT_S = 0.8  # limit for one question; a check asks at most two
+BUS_TIMEOUT_S = 0.8  # limit for one question; a check asks a bus that does not answer twice at most
 SECRETS = "org.freedesktop.secrets"  # the Secret Service: gnome-keyring, KWallet, KeePassXC
 DEFAULT_COLLECTION = "/org/freedesktop/secrets/aliases/default"
 PROPERTIES = "org.freedesktop.DBus.Properties"
@@ -306,7 +306,7 @@ def _has_owner(environ: Mapping[str, str], name: str) -> bool | None:
 
 
 def _ask(environ: Mapping[str, str], service: str, path: str, interface: str, method: str, *texts: str) -> Any:
-    """Return the first value of a D-Bus service's reply, None without a reply."""
+    """Return the first value of a D-Bus service's reply; None for an error or no reply."""
     from jeepney import DBusAddress, MessageType, new_method_call
     from jeepney.io.blocking import open_dbus_connection
 
