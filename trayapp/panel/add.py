@@ -46,7 +46,7 @@ async def find_servers(host: PanelHost, what: str) -> ActionResult:
     done = await _run_add(host, {"what": what}, "--dry-run")
     known = await _server_names(host)
     has_secrets = any(each["secret"] for one in done["servers"] for each in one["wants"])
-    keyring = (await host.ask(KEYRING, {}))["error"] if has_secrets else None  # said before a secret is typed
+    keyring = (await host.ask(KEYRING, {}))["error"] if has_secrets else None  # shown before the user types a secret
     found = tuple(
         {**one, "taken": one["name"] in known, "is_way": done["ways"], "keyring": keyring} for one in done["servers"]
     )

@@ -193,7 +193,7 @@ class Panel:
     async def _send_events(self, query: dict[str, str], receive: Any, reply: PanelResponse) -> None:
         """Send an event for each change that an open page should load, until the browser disconnects.
 
-        `query`: `seen` has the numbers of `PanelHost.seen` when the page was built; `logs` is there if it shows a log.
+        `query`: `seen` has the numbers of `PanelHost.seen` when the page was built; a page with a log adds `logs`.
         """
         host, news = self._host, anyio.Event()
         sources = {"change": host.changes, "calls": host.calls} | ({"logs": host.logs} if "logs" in query else {})
@@ -234,7 +234,10 @@ class Panel:
 
 
 class PanelResponse:
-    """One HTTP response. `more`: further headers. `ended`: True if no page can follow."""
+    """One HTTP response.
+
+    `more`: further headers. `ended`: True if no page can follow: the response is complete, or is an event stream.
+    """
 
     def __init__(self, scope: Any, send: Any) -> None:
         self._head = scope["method"] == "HEAD"

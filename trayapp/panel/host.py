@@ -96,7 +96,7 @@ class PanelAccess:
         return cookie
 
     def knows(self, cookie: str) -> bool:
-        """Return True if this gateway issued the cookie."""
+        """Return True if this gateway, or a crashed one before it, issued the cookie."""
         return _hash(cookie) in self._cookies
 
     def token(self, cookie: str) -> str:

@@ -80,7 +80,7 @@ class Page:
 
 
 class PageNotFoundError(MultiMcpError):
-    """A page about something that does not exist, or no longer does."""
+    """Raised for a page about something that does not exist, or no longer does."""
 
 
 def shown(value: Any, most: int = TEXT_MOST) -> str:
@@ -293,7 +293,10 @@ async def server(page: Page) -> Context:
 
 
 def entry_of(path: Path, name: str) -> str:
-    """Return a server's entry as it is written in `path`, redacted; "" if the file has none. Blocks."""
+    """Return a server's entry as it is written in `path`, redacted. Blocks.
+
+    "" if the file has no such entry; a comment if the file cannot be read.
+    """
     try:
         text = path.read_text(encoding="utf-8-sig")
         servers = _pair(compose(text, str(path)), "servers")
@@ -360,7 +363,7 @@ async def tools(page: Page) -> Context:
 
 
 async def with_classes(host: PanelHost, tools: Sequence[tuple[str, str]]) -> list[Context]:
-    """Return the rows of the `tools` that still exist, with their classes. All tools would take 5 ms."""
+    """Return the rows of those `tools` that still exist, with their classes. For all tools, that would take 5 ms."""
     rows = await host.ask(control.LIST, {"classes": True, "tools": tools})
     known = {(row["server"], row["name"]): row for row in rows}
     return [known[tool] for tool in tools if tool in known]
@@ -377,7 +380,7 @@ async def server_log(page: Page) -> str:
 
 
 def tail(path: Path) -> str:
-    """Return the last lines of a log, redacted and without control sequences."""
+    """Return the last lines of a log, redacted and without control sequences; "" if it cannot be read. Blocks."""
     try:
         with path.open("rb") as file:
             file.seek(0, 2)

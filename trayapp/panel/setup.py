@@ -48,7 +48,7 @@ async def setup_page(page: Page) -> Context:
 
 
 async def take(host: PanelHost, form: Form) -> ActionResult:
-    """Import the chosen servers, and remove them from the AI tools' files."""
+    """Import the chosen servers, and remove them from the AI tools' files. With `keep`, secrets go to the keyring."""
     chosen = form.all("server")
     asked = {"servers": chosen, "keep": form.get("keep") == "yes"}
     run = partial(run_verb, ["import", "--form"], host.environ, TAKE_S, json.dumps(asked).encode())
