@@ -197,14 +197,20 @@ def _add(
 
 
 def runs_unconfined(entry: Mapping[str, Any]) -> bool:
-    """Return True if an entry of servers.yaml starts a program that could be confined and is not."""
+    """Return True if an entry of servers.yaml starts a program without a `confine` key and the settings confine none.
+
+    Always False on Windows, which cannot confine programs.
+    """
     if "command" not in entry or "confine" in entry or sys.platform == "win32":
         return False
     return not own_config(own_store()).settings.confine
 
 
 def _without_secrets(name: str, entry: dict[str, Any], hide: bool | None, *, asks: bool) -> dict[str, Any]:
-    """Return the entry with its secrets moved to the keyring, if the user wants that and it is possible."""
+    """Return the entry. Its secrets move to the keyring, unless the user declines or the keyring cannot keep them.
+
+    Without a question (`asks` is False), print a note about the secrets that stay in clear text.
+    """
     found = secrets_of(name, entry)
     if not found:
         return entry
@@ -272,7 +278,7 @@ def _entry(
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Outcome of a trial.
+    """The result of trying a server.
 
     `tools`: number of tools, None if the server does not work; `why` and `hint` then say why, and what to do. `found`:
     number of tools that wait for approval. `names`: the tools' names.
@@ -292,7 +298,7 @@ class Trial:
         return one_line(f"{name} does not work yet: {self.why}{f'. {self.hint}' if self.hint else ''}")
 
     def name_lines(self) -> list[str]:
-        """Return the names of the tools, wrapped to the terminal's width, in a few lines."""
+        """Return the names of the tools, wrapped to the terminal's width, in at most NAME_LINES lines."""
         lines = wrap(
             ", ".join(map(one_line, self.names)), shutil.get_terminal_size().columns - len(INDENT),
             initial_indent=INDENT, subsequent_indent=INDENT, break_long_words=False, break_on_hyphens=False,
@@ -302,7 +308,7 @@ class Trial:
 
 
 def try_server(name: str, project: Path | None, *, quiet: bool) -> Trial | None:
-    """Have the gateway ask a server for its tools. Return None if no gateway runs.
+    """Have the gateway ask a server for its tools, and return the result; None if no gateway runs.
 
     `project`: folder of the project that has the server; None for the user's own server.
     """
@@ -362,7 +368,7 @@ def remove_verb(name: str, scope: Scope | None, as_json: bool) -> None:
 
 
 def _unlock(name: str) -> None:
-    """Remove a removed server's locks and packages. Print a note if that fails."""
+    """Remove the locks and packages of a server that was removed. Print a note on failure."""
     paths = find_paths(os.environ)
     if not paths.lock_file.is_file():
         return
@@ -380,7 +386,8 @@ def _unlock(name: str) -> None:
 def _owner(name: str, config: Config, project: Path, own: Path) -> Scope:
     """Return the scope of the one file that has the server and that we may edit.
 
-    Raises UsageError if another file or several have it, ServerNotFoundError if none has. The errors name the file.
+    Raises UsageError, which names the files, if several have the server or only one that other programs use, too.
+    Raises ServerNotFoundError if no file has it.
     """
     written = [*config.servers, *(problem.server for problem in config.problems if problem.server)]
     in_own = name in written and name not in config.foreign

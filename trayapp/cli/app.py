@@ -66,7 +66,7 @@ class Verbs(click.Group):
                 formatter.write_dl([(name.ljust(columns), verb.summary) for name, verb in verbs.items()])
 
 
-# What other programs call the actions of our verbs.
+# Words that other programs use for our verbs, each with the verb to suggest
 OTHER_WORDS = {
     "login": "auth", "logout": "auth", "signin": "auth", "account": "auth", "accounts": "auth", "tools": "list",
     "ls": "list", "search": "find", "install": "add", "uninstall": "remove", "rm": "remove", "upgrade": "update",

@@ -118,7 +118,11 @@ def _unapproved_commands(server: str) -> dict[str, list[str]]:
 
 
 def _settle_commands(commands: Mapping[str, list[str]], *, agreed: bool, as_json: bool) -> bool:
-    """Show the commands, ask for approval, and restart their servers. Return True if they are approved."""
+    """Show the commands and, once approved, restart their servers. Return True if they are approved.
+
+    `agreed`: an option approves them, so nobody is asked. With `as_json` alone, nothing is approved. Raises UsageError
+    if nobody can decide.
+    """
     if not as_json:
         for name, found in commands.items():
             say(
@@ -311,9 +315,10 @@ def _remarks(server: ServerConfig, laid: Overlay) -> Iterator[str]:
 def _server_json(server: ServerConfig, own: bool, file: ProjectFile) -> dict[str, Any]:
     """Return one server: `{"name", "command", "url", "env", "headers", "own", ...}`.
 
-    `env` and `headers` hold names only, as a value may be a secret. Present if not empty: `cwd` (if not the project's
-    folder), `loads_code` (variables that load code, with values), `secrets` and `variables` (the user's own), `scripts`
-    (programs of the project).
+    `own`: False for a server that the user has, too, and that the project starts in the same way. `env` and `headers`
+    hold names only, as a value may be a secret. Present if not empty: `cwd` (if not the project's folder), `loads_code`
+    (variables that load code, with values), `secrets` and `variables` (the user's own), `scripts` (programs of the
+    project).
     """
     command = [server.command, *server.args] if server.command is not None else None
     names = {"env": list(server.env), "headers": list(server.headers)}

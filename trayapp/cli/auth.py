@@ -63,9 +63,10 @@ def auth_verb(server: str | None, logout: bool, paste: bool, no_browser: bool, a
 
 
 def _take_address(server: str) -> None:
-    """Read the address that the browser ended up at. Ask again if it is invalid, at most PASTES times.
+    """Read from stdin the address that the browser ended up at, and send it to the gateway.
 
-    An empty line means that the browser reached the gateway by itself.
+    If the gateway refuses it, print why and read another address, at most PASTES in all. An empty line means that the
+    browser reached the gateway by itself.
     """
     note("Then paste the address that the browser ends up at (it begins with http://127.0.0.1) and press Enter.")
     note("If the browser is on this machine and shows that you are signed in, just press Enter.")

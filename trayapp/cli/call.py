@@ -88,7 +88,10 @@ def _call(tool: str, params: dict[str, Any], as_json: bool) -> dict[str, Any]:
 
 
 def confirm_call(row: dict[str, Any]) -> None:
-    """Ask for approval of a call if a person is at this terminal. Raises MultiMcpError if they decline."""
+    """Ask the person at this terminal to allow a call. Raises MultiMcpError if they decline.
+
+    Without a terminal, return at once: a script with MULTI_MCP_UNATTENDED=1 allows the call.
+    """
     if not at_terminal():
         return
     say(*call_lines(row, answers=False))

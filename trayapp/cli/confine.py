@@ -1,4 +1,7 @@
-"""`multi-mcp confine`: run a server once, confined, and show what it touched, what was refused, and what it needs."""
+"""`multi-mcp confine`: run a server once, confined, and show what it read, wrote and was refused.
+
+With the user's consent, write the proposed `confine` key into its entry.
+"""
 
 from __future__ import annotations
 

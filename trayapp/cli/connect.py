@@ -221,7 +221,8 @@ def _each(
     """Carry out `do` for each tool. Return one object per tool, and True if one failed.
 
     An object is the tool's state with `{"changed", "diff", "needs", "restores"}`. `needs`: what the user has to do, ""
-    if nothing. `restores`: true if the file has its original bytes again.
+    if nothing. `restores`: true if the file has its original bytes again. `quiet`: say nothing if there are no tools.
+
     A failure is reported as `{"name", "error"}` and does not stop the others. If there is only one tool, its error is
     raised.
     """

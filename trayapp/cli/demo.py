@@ -205,7 +205,7 @@ class Demo:
             self._seen[pid] = psutil.Process(pid)
 
     def _note_processes(self) -> None:
-        """Remember all processes that run now, including servers."""
+        """Remember all descendants of the known processes, among them the servers, so that none is left behind."""
         for process in list(self._seen.values()):
             with suppress(psutil.NoSuchProcess):
                 self._seen.update((child.pid, child) for child in process.children(recursive=True))
@@ -229,7 +229,7 @@ class Demo:
 
 
 class DemoFailed(MultiMcpError):
-    """A failure of the demo."""
+    """Raised if a step of the demo fails."""
 
     code = "demo_failed"
 
@@ -314,7 +314,7 @@ class ShimClient:
 
 
 def processes_of(home: Path) -> Iterator[psutil.Process]:
-    """Yield every process, ours or a server's, that was started with this home."""
+    """Yield every process started with this home (gateway, shims, servers), except this one."""
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
             if process.pid != os.getpid() and process.environ().get(HOME_VARIABLE) == str(home):

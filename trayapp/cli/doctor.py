@@ -62,7 +62,7 @@ def lines(findings: Sequence[CheckResult], *, colored: bool = False) -> list[str
 
 
 def total(findings: Sequence[CheckResult]) -> str:
-    """Return the totals: `1 problem, 2 notes`."""
+    """Return the totals, such as `1 problem, 2 notes`, or `All is well`."""
     states = [finding.state for finding in findings]
     parts = [count(states.count(state), state) for state in ("problem", "note") if state in states]
     return ", ".join(parts) or "All is well"

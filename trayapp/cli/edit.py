@@ -114,7 +114,7 @@ def switch(target: str, enabled: bool, as_json: bool) -> None:
     changed: list[str] = []
 
     def change(text: str) -> str:
-        """Return the changed text. `text` is the file as it is now: other processes may have edited it since."""
+        """Return the changed text. `text` is the file as it is now: another process may have just edited it."""
         config = config_of(text, str(store.path))
         check_server(server, config)
         switched = switch_tools(text, config, server, glob, found, enabled) if glob else None
@@ -161,7 +161,10 @@ def switch_server(text: str, config: Config, server: str, enabled: bool) -> tupl
 def switch_tools(
     text: str, config: Config, server: str, glob: str, found: Mapping[str, str], enabled: bool
 ) -> tuple[str, list[str]]:
-    """Switch the tools that match the glob. Return the new text and what changed, as SERVER/TOOL."""
+    """Switch the tools that match the glob. Return the new text and what changed, as SERVER/TOOL.
+
+    `found`: as from `found_tools`. Raises ToolNotFoundError if no tool matches.
+    """
     entry = config.servers.get(server)
     known = {**{name: name for name in (entry.tools if entry else None) or {}}, **found}
     names = fitting(known, glob)
@@ -188,7 +191,10 @@ def fitting(known: Mapping[str, str], glob: str) -> list[str]:
 
 
 def found_tools(server: str) -> dict[str, str]:
-    """Return the tools that a running gateway knows: own name -> exposed name, or own name if not exposed."""
+    """Return the tools that a running gateway knows: own name -> exposed name, or own name if not exposed.
+
+    {} if no gateway runs or it has no such server.
+    """
     with suppress(NoGatewayError, ControlError):
         return {row["name"]: row["exposed_name"] or row["name"] for row in ask(LIST, {"server": server})}
     return {}

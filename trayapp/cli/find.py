@@ -1,4 +1,4 @@
-"""`multi-mcp find`: search the registry that settings.registry names. It uses the network only when run."""
+"""`multi-mcp find`: search the registry that settings.registry names, which is never asked in the background."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def note_old(answer: RegistryAnswer) -> None:
 
 
 def own_registry() -> ServerRegistry:
-    """Return the registry from the user's settings."""
+    """Return the registry from the settings; the default one if servers.yaml is unreadable. Raises UnparsableError."""
     try:
         settings = own_config(own_store()).settings
     except StorageError:

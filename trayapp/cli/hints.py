@@ -59,7 +59,7 @@ def project_hint(project: Path | None) -> Iterator[None]:
 def import_hint() -> str:
     """Return one line that offers to import the servers of AI tools. Blocks.
 
-    It is "" if servers.yaml has servers of the user's own, stderr is not a terminal, or no AI tool has servers.
+    It is "" if there is nothing to offer (see `first_offers`), servers.yaml is invalid, or stderr is not a terminal.
     """
     if not is_terminal(sys.stderr):
         return ""

@@ -126,7 +126,7 @@ def show(number: int, as_json: bool) -> None:
 
 
 def pretty(text: str) -> str:
-    """Return JSON text indented; text that was cut stays as it is."""
+    """Return JSON text indented. Text that is not JSON was cut: return it with ` ...` at its end."""
     try:
         return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
     except ValueError:
@@ -146,12 +146,12 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def tool_of(row: Row) -> str:
-    """Return the call's tool as `SERVER/TOOL`."""
+    """Return the call's tool as `SERVER/TOOL`, or as `TOOL` if no server is recorded."""
     return f"{row['server']}/{row['tool']}" if row["server"] else str(row["tool"])
 
 
 def moment(seconds: float, *, whole: bool = False) -> str:
-    """Return the time of day, with the date if it is not today."""
+    """Return a Unix time as local time, with the date if that is not today. `whole`: always with the date."""
     at = datetime.fromtimestamp(seconds)
     today = at.date() == datetime.now().date()
     return at.strftime("%H:%M:%S" if today and not whole else "%Y-%m-%d %H:%M:%S")

@@ -354,13 +354,13 @@ def _secrets(offer: ImportOffer) -> list[Secret]:
 
 
 def _asked(offer: ImportOffer) -> list[str]:
-    """Return the keyring names that the imported entry refers to. VS Code asked its user for their values."""
+    """Return the keyring names in an entry. In one of VS Code, they stand for values that VS Code asks its user for."""
     texts = json.dumps(offer.found.entry, ensure_ascii=False, default=str)
     return list(dict.fromkeys(re.findall(r"\$\{keyring:([^:{}$]+)\}", texts)))
 
 
 def _hidden(new: list[ImportOffer], hide: bool | None, asks: bool) -> list[ImportOffer]:
-    """Return the offers with their secrets moved to the keyring, if the user wants that and it is possible."""
+    """Return the offers. Secrets move to the keyring, unless the user declines or the keyring cannot keep them."""
     names = [secret.name for offer in new for secret in _secrets(offer)]
     if not names or not may_keep(names, hide, asks):
         return new
@@ -382,8 +382,8 @@ def _write(taken: Sequence[ImportOffer], store: ConfigStore) -> list[ImportOffer
     """Write the servers, and return those that were written.
 
     The user's own servers go into servers.yaml in one edit, those of a folder into its project file. A server that
-    cannot be written does not stop the others; if none of the user's own can, its error is raised. Servers from a
-    folder's own files need a separate approval.
+    cannot be written does not stop the others. If none of the user's own servers can be written, the first error is
+    raised. Servers from a folder's own files need a separate approval.
     """
     mine = [offer for offer in taken if offer.found.folder is None]
     refused: dict[str, MultiMcpError] = {}
@@ -478,7 +478,10 @@ def _mark(offer: ImportOffer) -> str:
 
 
 def undo_imports(dry_run: bool, as_json: bool) -> int:
-    """Put moved servers back, and remove imported ones that have not changed since. Return the exit code."""
+    """Put moved servers back, and remove imported ones that have not changed since. Return the exit code.
+
+    If a file cannot get its servers back, remove nothing. `dry_run`: only print what would be done.
+    """
     context = own_context()
     taken, moves = imported_servers(context), recorded_moves(context)
     if dry_run:

@@ -52,7 +52,7 @@ def examples(*lines: str) -> str:
 def gateway(timeout: float | None = DEFAULT_TIMEOUT_S) -> ControlClient:
     """Return a connection to this user's gateway. `timeout`: seconds for each answer. Raises NoGatewayError.
 
-    A verb with a `start_option` starts a gateway if none runs.
+    A verb with a `start_option` starts a gateway if none runs, unless multi-mcp is paused or --no-start was given.
     """
     run = run_dir(os.environ)
     try:

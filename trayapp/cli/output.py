@@ -85,7 +85,7 @@ def print_table(table: Table) -> None:
 
 
 class Table:
-    """Rows of cleaned text under headers. rich prints it for a terminal.
+    """Rows of cleaned text under headers. On a terminal, rich prints the table.
 
     `styles`: a cell's whole text -> its rich style. `wraps`: on a narrow terminal the last column continues on the next
     line; otherwise it is cut.
@@ -165,10 +165,10 @@ def waiting(text: str, quiet: bool = False) -> Iterator[None]:
 
 
 def await_input(source: int | None, seconds: float | None = None) -> None:
-    """Wait until the descriptor `source` is readable, for at most `seconds`.
+    """Wait until the descriptor `source` (None: no descriptor) is readable, for at most `seconds` (None: no limit).
 
-    Raises BrokenPipeError as soon as the reader of stdout is gone. On Windows and without stdout, which cannot be
-    watched, only wait `seconds`.
+    Raises BrokenPipeError as soon as the reader of stdout is gone. On Windows, where stdout cannot be watched, and in a
+    process without stdout, only sleep for `seconds`; with None, return at once.
     """
     if sys.platform == "win32" or sys.stdout is None:
         time.sleep(seconds or 0.0)

@@ -50,9 +50,10 @@ def reconnect_verb(server: str | None, as_json: bool) -> int:
 def print_outcomes(
     servers: dict[str, Outcome], asked: str | None, as_json: bool, words: Callable[[Outcome], str], none: str
 ) -> int:
-    """Print a line for each server. Return the exit code of the first failure, 0 without one.
+    """Print a line for each server, or one JSON document. Return the exit code of the first failure, or 0.
 
-    `asked`: the server that the user named. Raises ControlError if it failed.
+    `asked`: the server that the user named, if any; raises ControlError if it failed. `words`: returns what to print
+    about a server that did not fail. `none`: the line to print if there are no servers.
     """
     if asked is not None and servers[asked]["error"] is not None:
         raise as_error(servers[asked]["error"])

@@ -88,7 +88,7 @@ def stays(stdout: TextIO | None, platform: str = sys.platform) -> bool:
 
 
 def client_layers() -> ClientLayers:
-    """Return the reader of `settings.imports`. It is loaded only if there are any."""
+    """Return the reader of `settings.imports`. Its module is loaded only if servers.yaml has imports."""
     from trayapp.clients.servers import ClientLayers
 
     return ClientLayers()

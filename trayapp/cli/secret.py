@@ -153,7 +153,7 @@ def _refusal(refused: Mapping[str, MultiMcpError]) -> MultiMcpError:
 
 
 def keeps_secrets() -> bool:
-    """Return True if this machine can keep secrets."""
+    """Return True if this machine can keep secrets. The user may be asked to unlock the keyring."""
     try:
         return can_keep()
     except MultiMcpError:

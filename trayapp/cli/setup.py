@@ -70,7 +70,10 @@ def setup_verb(click_context: click.Context, yes: bool, dry_run: bool, undo: boo
 
 
 def _chosen(context: ClientsContext, *, ask: bool) -> list[str]:
-    """Return the names of the AI tools to connect, as chosen by the user if they are asked."""
+    """Print the AI tools that are not connected, and return the names of those to connect.
+
+    `ask`: the user chooses them; otherwise all are connected.
+    """
     states = found_clients(context)
     new = [state for state in states if state.state != "connected"]
     if not states:
@@ -120,7 +123,10 @@ def _next_steps(context: ClientsContext) -> list[str]:
 
 
 def _show_servers() -> None:
-    """Start the gateway, and print each server once its tools are known or it has failed. Ctrl-C skips the rest."""
+    """Start the gateway, and print each server once its tools are known or it has failed.
+
+    Stop waiting for the others after SERVERS_S or at Ctrl-C.
+    """
     say("Starting your servers. New ones may take a minute to install (to skip this: Ctrl-C)")
     latest = time.monotonic() + SERVERS_S
     printed: set[str] = set()
@@ -148,9 +154,9 @@ def _show_servers() -> None:
 
 
 def _outcome(server: dict[str, Any], is_over: bool) -> str:
-    """Return how many tools a server has, or why it does not work; "" if that is unknown.
+    """Return a line with the number of a server's tools, or why it does not work; "" if neither is known yet.
 
-    `is_over`: it is no longer being asked for its tools.
+    `is_over`: no server is being asked for its tools any more.
     """
     name, tools = one_line(server["name"]), server["tools"]["enabled"]
     if server["error"] is not None:
@@ -161,7 +167,10 @@ def _outcome(server: dict[str, Any], is_over: bool) -> str:
 
 
 def _undo(click_context: click.Context, dry_run: bool) -> int:
-    """Undo in reverse order: remove our entries, then put the servers back that the files held before."""
+    """Remove our entries from the AI tools' files, then put back their own servers, and print what stays.
+
+    Return the exit code.
+    """
     context = own_context()
     backups = [backup_of(state.file) for state in found_clients(context)]
     backups += [move.backup for move in recorded_moves(context)]

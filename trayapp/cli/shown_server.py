@@ -30,14 +30,14 @@ _LOADS_CODE = re.compile(
 
 # Characters that occur in code but not in secrets. Redaction must not hide code that would run.
 _CODE = re.compile(r"[()`;|&\n]")
-_CONNECTION = re.compile(r"(?:[A-Za-z][\w .]{0,40}=[^;()`|&\n$<>]{0,200};?){2,40}")  # `Host=a;Password=b`: no code
+_CONNECTION = re.compile(r"(?:[A-Za-z][\w .]{0,40}=[^;()`|&\n$<>]{0,200};?){2,40}")  # `Host=a;Password=b` is not code
 _REFERENCE = re.compile(r"\$\{(?:keyring:|env:)?[\w.-]+\}")  # names a secret without containing it
 _SCHEME = re.compile("(?i)(?:bearer|basic) ")
 _RUNS_CODE = re.compile(r"(?i)-{1,2}(?:e|c|p|r|m|eval|print|exec|command|require|import)|/c")
 
 
 def starts(server: ServerConfig) -> str:
-    """Return the command line or the URL, invisible characters escaped."""
+    """Return the URL or the whole command line. Unprintable characters are escaped, and nothing is redacted."""
     return escape_unprintable(server.url or shlex.join([server.command or "", *server.args]))
 
 
@@ -131,7 +131,7 @@ def secret_lines(server: ServerConfig) -> Iterator[str]:
 
 
 def rule_lines(server: ServerConfig) -> Iterator[str]:
-    """Yield one line with the entry's own rules: when it starts, timeouts, what asks, and which protections are off."""
+    """Yield a line with the entry's own rules: early start, timeouts, when to ask the user, protections turned off."""
     rules = [f"lifecycle: {server.lifecycle}"] if server.lifecycle in STARTS_AT_ONCE else []
     rules += ["lock: false"] if not server.lock and server.command is not None else []
     times = {"its start": server.connect_timeout, "an answer": server.request_timeout}
@@ -161,7 +161,10 @@ def _latin(word: str) -> str:
 
 
 def unlocked(entry: Mapping[str, Any]) -> str:
-    """Return a sentence that says why an entry's package is not locked; "" if it is locked or there is none."""
+    """Return why the package of an entry is not locked, as a sentence.
+
+    It is "" if the package can be locked, if the entry says `lock: false`, or if it runs no package.
+    """
     from trayapp.packages.locks import not_locked  # 10 ms, so only for verbs that add servers
 
     server, _ = read_one("server", dict(entry))

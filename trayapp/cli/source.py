@@ -43,7 +43,7 @@ from trayapp.sources.source import LARGEST, Source, UnclearSourceError, Variable
 LARGEST_DOWNLOAD = 512 << 20  # bytes
 _PLACES = ("env", "headers")
 NAMED = 6  # tools of one class that are shown by name
-VALUE = "arg."  # before a value's name: its field in the panel's form
+VALUE = "arg."  # followed by a value's name: the name of its field in the panel's form
 _EACH_SESSION = "in the folder of each session, one process for each (scope: session)"
 _ANY_ADDRESS = "https://asked.invalid/"  # stands for a value that the user has not given yet
 Add = Callable[[str, dict[str, Any]], None]  # name and entry
@@ -51,9 +51,11 @@ Add = Callable[[str, dict[str, Any]], None]  # name and entry
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Answers given in advance: values by name, consent, the server's name, and if secrets go to the keyring (`hide`).
+    """Answers given in advance.
 
-    `pick`: index of the chosen proposal. `seen`: its mark when the user saw it.
+    `values`: by name. `yes`: do not ask for consent. `called`: the server's name, None for the proposed one. `hide`:
+    False to leave secrets in clear text; otherwise they go to the keyring. `pick`: index of the proposal chosen in the
+    panel. `seen`: its mark when the user saw it.
     """
 
     values: Mapping[str, str]
@@ -97,7 +99,7 @@ class Proposal:
         }  # fmt: skip
 
     def mark(self) -> str:
-        """Return a hash of everything shown, so that only what the user saw can be added."""
+        """Return a hash of the name, what would run and the values to ask for: only what the user saw may be added."""
         source = self.source
         shown = [source.name, self.lines, [(one.name, one.keys, one.secret) for one in source.wants]]
         return hashlib.sha256(json.dumps(shown).encode()).hexdigest()
@@ -106,7 +108,7 @@ class Proposal:
 def add_source(what: str, answers: Answers, add: Add) -> None:
     """Add the server that `what` names: a text, a file with the text, a name in the registry, or "-" for stdin.
 
-    Raises UnclearSourceError, and UsageError if nobody can answer.
+    Raises UnclearSourceError, and UsageError for answers that do not fit or that nobody is there to give.
     """
     found, are_ways = proposals(what, here=answers.pick is None)
     if answers.pick is not None:
@@ -142,7 +144,7 @@ def _refuse_unknown(values: Mapping[str, str], sources: Sequence[Source]) -> Non
 
 
 def _with_given(source: Source, values: Mapping[str, str]) -> Source:
-    """Return a source that also asks for variables and headers that it sets itself, if the user gave values."""
+    """Return a source that also asks for those variables and headers of its own that the user gave values for."""
     asked = {one.name for one in source.wants}
     more = [
         Variable(name, (place, name), "", secret=may_be_secret(name, ""), required=False)
@@ -362,7 +364,7 @@ def _decides(source: Source) -> tuple[str, ...]:
 
 
 def tool_lines(source: Source) -> Iterator[str]:
-    """Yield lines with the tools that the author lists: how many read, write and destroy."""
+    """Yield lines with the number and the names of the tools that the author lists, by what they can do."""
     from trayapp.catalog.tool_class import ToolClass, classify  # few sources name their tools
 
     names: dict[ToolClass, list[str]] = {"read": [], "write": [], "destructive": []}
@@ -381,7 +383,7 @@ def tool_lines(source: Source) -> Iterator[str]:
 
 
 def _show(name: str, proposal: Proposal, tell: Callable[..., None]) -> None:
-    """Print every fact that decides what would run, with `tell`."""
+    """Print a proposal with `tell`: every fact that decides what would run, its tools, and the values that it needs."""
     source = proposal.source
     tell(one_line(f"{name}: {source.kind}" + (f": {source.description}" if source.description else "")))
     if proposal.warning:
@@ -401,7 +403,8 @@ def _show(name: str, proposal: Proposal, tell: Callable[..., None]) -> None:
 def _filled(name: str, source: Source, answers: Answers) -> tuple[dict[str, Any], list[str]]:
     """Return the entry with the user's values, and the names of the secrets put into the keyring (none with --clear).
 
-    Raises MultiMcpError if they cannot be kept, so that no requested secret ends up in a file by accident.
+    Raises UsageError for an invalid value, and MultiMcpError if a secret cannot be kept, so that none ends up in a file
+    by accident.
     """
     given = answers.values
     values = {
@@ -460,7 +463,7 @@ def _asked(variable: Variable) -> str:
     kind = click.Choice(variable.choices) if variable.choices and variable.required else None
     default = variable.default or ("" if not variable.required else None)
     lead = "In place of " if variable.name == variable.placeholder else ""
-    notes = () if variable.required else ("optional", *variable.choices)  # a choice cannot be left empty
+    notes = () if variable.required else ("optional", *variable.choices)  # click.Choice accepts no empty answer
     label = one_line(f"{lead}{variable.name}" + (f" ({', '.join(notes)})" if notes else ""))
     while True:
         answer: str = click.prompt(
@@ -475,7 +478,7 @@ def _asked(variable: Variable) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A bundle that was read. `folder` is where it will be unpacked; its name contains the file's hash."""
+    """A bundle that was read. `folder` is where it will be unpacked. The folder's name depends on the file's hash."""
 
     archive: BundleArchive
     locked: LockedPackage
@@ -486,7 +489,7 @@ class Bundle:
     def unpacked(self, server: str) -> Iterator[None]:
         """Unpack the bundle for the block, then record it in servers.lock. Raises MultiMcpError.
 
-        If either fails, remove the folder again, unless it was there before.
+        If the block or the record fails, remove the folder again, unless it was there before.
         """
         there = self.folder.is_dir()
         unpack(self.archive, self.folder)

@@ -43,7 +43,7 @@ CLIENTS_NAMED = 5
 SERVERS_NAMED = 5
 SERVERS_SHOWN = 5
 DAY_S = 86_400.0
-UNUSED_SHOWN = 20  # the whole list: --json, or the panel
+UNUSED_SHOWN = 20  # --json and the panel have the whole list
 WAYS = {"tools": "every tool is listed", "search": "the one tool is listed"}
 
 
@@ -166,7 +166,7 @@ def cost_lines(found: dict[str, Any]) -> list[str]:
 
 
 def _unused_lines(unused: dict[str, Any]) -> list[str]:
-    """Return the tools without a call in the history, up to a month back; nothing if it covers less than a day."""
+    """Return lines with the tools that had no call in the last month of history; [] if it covers less than a day."""
     if not unused["tools"]:
         return []
     tools, span_s = unused["tools"], time.time() - unused["since"]
@@ -276,7 +276,7 @@ def place(problem: dict[str, Any]) -> str:
 
 
 def ask_lines(snapshot: Snapshot) -> list[str]:
-    """Return a line for each call or question that waits for the user, oldest first."""
+    """Return a heading and a line for each call or question that waits for the user, oldest first; [] if none does."""
     asks = snapshot.get("asks") or []
     rows = [one_line(f"  {ask['id']}: {ask['client']}, {ask['server']}/{ask['tool'] or 'a question'}") for ask in asks]
     return [as_typed(f"{count(len(asks), 'ask')} for you (multi-mcp asks):"), *rows] if asks else []

@@ -88,7 +88,7 @@ def run_app(autostart: bool) -> int:
 
 
 def has_desktop(environ: Mapping[str, str]) -> bool:
-    """Return True if an icon may be shown, now or later: there is a display or a session bus."""
+    """Return True if an icon may be shown, now or later: on Linux, if there is a display or a session bus."""
     if sys.platform != "linux":
         return True
     runtime = environ.get("XDG_RUNTIME_DIR")

@@ -1,6 +1,6 @@
 """`multi-mcp outdated`, `update` and `update-check`: newer releases of servers' packages, and of multi-mcp itself.
 
-multi-mcp looks for its own newer release only if `settings.update_check` is on.
+multi-mcp checks for a newer release of itself only if `settings.update_check` is on.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def update_check_verb(as_json: bool) -> None:
 
 
 def look(settings: Settings, address: str | None = None) -> dict[str, Any]:
-    """Look for a newer version. Return `{"asked", "reason", "newer"}`. Raises MultiMcpError.
+    """Check for a newer version of multi-mcp. Return `{"asked", "reason", "newer"}`. Raises MultiMcpError.
 
     `reason`: why no request was sent, or None. `newer`: `{"version", "url"}`, or None.
     """

@@ -12,7 +12,8 @@ SHOWING_ALL = frozenset(("list", "search", "index", "approve", "inspect"))
 class VerbEntry(NamedTuple):
     """A verb's module, and its line in the list of verbs.
 
-    `starts`: it needs a gateway, and starts one if none runs; `status`, `stop` and `doctor` report that instead.
+    `starts`: the verb needs a gateway and starts one if none runs. `status`, `stop` and `doctor` do not start one: they
+    report that none runs.
     """
 
     module: str

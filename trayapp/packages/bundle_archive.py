@@ -64,7 +64,7 @@ class BundleArchive:
 
 
 def is_bundle(path: Path) -> bool:
-    """Return True if a file is a bundle by its name, or any zip archive."""
+    """Return True if a file is a bundle by its name, or any zip archive; False if it cannot be read."""
     try:
         with path.open("rb") as file:
             return path.suffix.lower() in (".mcpb", ".dxt") or file.read(4) in MAGIC
@@ -79,7 +79,7 @@ def sha256_of(path: Path) -> str:
 
 
 def read_archive(path: Path) -> BundleArchive:
-    """Read an archive, with every check that its directory allows. Nothing is unpacked. Raises BadBundleError."""
+    """Read the manifest of an archive, and check the paths and sizes of all its files. Raises BadBundleError."""
     with _opened(path) as (file, archive):
         names = {_plain(entry.filename) for entry in _checked(archive)}
         if MANIFEST not in names:
@@ -96,7 +96,7 @@ def unpack(bundle: BundleArchive, folder: Path) -> None:
     Raises BadBundleError, also if the file has changed since it was read, and StorageError.
     """
     if folder.is_dir():
-        return  # its name contains the hash, so the content is the same
+        return  # the name depends on the file's hash, so the content is the same
     with _opened(bundle.path) as (file, archive):
         if _sha256(file) != bundle.sha256:
             raise BadBundleError(f"{bundle.path.name} is not the file that was shown", "Review it again, then add it")
@@ -128,7 +128,11 @@ def _opened(path: Path) -> Iterator[tuple[BufferedReader, zipfile.ZipFile]]:
 
 
 def _checked(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
-    """Return the entries of an archive. Raises BadBundleError if one could lead outside its folder or hide another."""
+    """Return the entries of an archive. Raises BadBundleError if they are not safe to unpack.
+
+    Not safe: more than MOST_FILES files or LARGEST bytes, links, devices, encrypted files, and paths that lead outside
+    the bundle, are invalid on some system, or hide another entry.
+    """
     entries = archive.infolist()
     if len(entries) > MOST_FILES or sum(entry.file_size for entry in entries) > LARGEST:
         raise _bad(f"it holds {len(entries):,} files, {sum(entry.file_size for entry in entries):,} bytes")

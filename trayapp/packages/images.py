@@ -156,9 +156,9 @@ class ImageRequest:
 
 
 def read_docker(argv: tuple[str, ...]) -> ImageRequest | None:
-    """Return the image that a command line of docker or podman runs, None if it runs none or one by its digest.
+    """Return the image that a command line of docker or podman runs.
 
-    Raises UncertainError.
+    None if it runs none, names the image by its digest, or has a placeholder in its place. Raises UncertainError.
     """
     if argv[:1] not in (("docker",), ("podman",)) or "run" not in argv:
         return None

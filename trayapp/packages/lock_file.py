@@ -114,10 +114,10 @@ class PackageRequest(Protocol):
     def resolve(
         self, tools: Tools, now: float, version: str | None = None, before: float | None = None
     ) -> LockedPackage:
-        """Return the version and content that the runner would take now.
+        """Return the version and content that the runner would take now (Unix seconds), or those of `version`.
 
-        `before`: take no release of a dependency that was published later (Unix seconds), unless the user's own
-        settings have such a limit.
+        `before`: take no release that was published later (Unix seconds), unless the user's own settings limit the age.
+        Images ignore it.
 
         Raises PackageError, also for a version that the command line excludes, and ToolError.
         """
@@ -177,7 +177,10 @@ class LockFile:
             return versions[0]
 
     def put(self, server: str, spec: str, one: LockedPackage) -> None:
-        """Lock a package in place of the current one. Raises StorageError, UnreadableLockError."""
+        """Lock a package in place of the current one, and keep at most KEPT_BEFORE earlier ones.
+
+        Raises StorageError, UnreadableLockError.
+        """
         with lock_of(self.path):
             table = dict(self._read())
             before = [old for old in table.get(server, {}).get(spec, ()) if old.content != one.content]

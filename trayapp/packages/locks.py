@@ -1,6 +1,6 @@
-"""Decides what a server that comes as a package starts: the locked package, and nothing else.
+"""Decides what a server that comes as a package starts: its locked package. `not_locked` names the exceptions.
 
-The first start locks what its runner would take then. Functions block; callers use a thread.
+The first start locks what the package runner would take at that time. Functions block; callers use a thread.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _WRITTEN = {
 
 
 def read_package(argv: tuple[str, ...]) -> PackageRequest | None:
-    """Return the package that a command line asks a package runner for, or None if it cannot be determined."""
+    """Return the package that a command line asks a package runner for; None if there is none or it is uncertain."""
     try:
         return _read(with_plain_runner(argv))
     except UncertainError:
@@ -77,10 +77,10 @@ def with_plain_runner(argv: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def not_locked(argv: tuple[str, ...]) -> NotLocked | None:
-    """Return why a command line runs a package that is not locked; None if it is locked, or runs none by name.
+    """Return why a command line runs a package that is not locked; None if we can lock it, or if it runs none by name.
 
-    Folders, addresses and the programs of _FRESH start as written. A command line of a runner that we can lock does not
-    start if its release cannot be determined.
+    Folders, addresses, the programs of _FRESH, and runners inside another program's command line start as written. A
+    command line of a runner that we can lock does not start if its release cannot be determined.
     """
     argv = with_plain_runner(argv)
     if not argv:
@@ -109,7 +109,8 @@ def not_locked(argv: tuple[str, ...]) -> NotLocked | None:
 class Locks:
     """The lock file, and the folder of locked packages. A trial runs `instead` in place of the locked package.
 
-    `configured`: the names of the current servers. A lock under any other name belongs to a server that was renamed.
+    `configured`: returns the names of the current servers. A lock under any other name is that of a renamed server, and
+    passes to the next server that asks for the same package. Without `configured`, no lock passes.
     """
 
     file: LockFile
@@ -118,7 +119,9 @@ class Locks:
     configured: Callable[[], Collection[str]] | None = None
 
     def argv(self, server: str, argv: tuple[str, ...], tools: Tools, *, scripts: bool) -> tuple[str, ...]:
-        """Return the command line that starts the locked package.
+        """Return the command line that starts the locked package, or `argv` if it runs no package that we can lock.
+
+        `scripts`: the package may run its install scripts.
 
         Raises ConnectFailedError, UnreadableLockError, StorageError.
         """
@@ -135,9 +138,10 @@ class Locks:
             raise ConnectFailedError(server, f"Cannot start {server}: {error.title}", error.hint) from None
 
     def _locked(self, server: str, request: PackageRequest, tools: Tools) -> LockedPackage:
-        """Return the locked package, locking one first if there is none.
+        """Return the locked package.
 
-        That is the one that the server had under its former name, or else the one that the runner would take now.
+        If there is none, first lock the one that the server had under its former name, or else the one that the runner
+        would take now.
         """
         kept = self.file.find(server, request.spec)
         if kept:
@@ -153,7 +157,7 @@ class Locks:
         return next((kept for name, asked, kept in self.file.all() if asked == spec and name not in present), [])
 
     def fetched(self, request: PackageRequest, one: LockedPackage, tools: Tools, *, scripts: bool) -> Path:
-        """Return the folder with that package, fetched if needed. Raises PackageError, ToolError, StorageError."""
+        """Return the folder of a locked package, fetched if needed. Raises PackageError, ToolError, StorageError."""
         folder = self.store / (one.folder_name if scripts else f"{one.folder_name}-plain")
         if request.is_fetched(one, folder):
             return folder

@@ -89,7 +89,10 @@ class NpmRequest:
         return LockedPackage("npm", package, found["version"], str(found.get("integrity")), content, now)
 
     def _has_limit(self, tools: Tools, folder: Path) -> bool:
-        """Return True if the user limits the age of releases, by option or setting. Our option would replace that."""
+        """Return True if the user limits the age of releases, by option or setting.
+
+        Then our own option is left out: it would replace the user's limit.
+        """
         if any(option.startswith(AGE_LIMITS) for option in self.asked.passed):
             return True
         said = tools.run("npm", "config", "get", *(name.removeprefix("--") for name in AGE_LIMITS), cwd=folder)
@@ -146,7 +149,7 @@ class NpmRequest:
             except ToolError as error:
                 if "ETARGET" not in error.output:
                     raise
-                tools.run("npm", "ci", "--prefer-online", *QUIET, *more, cwd=folder)  # the cached metadata lacks it
+                tools.run("npm", "ci", "--prefer-online", *QUIET, *more, cwd=folder)  # the cached metadata is too old
         except ToolError as error:
             shutil.rmtree(folder, ignore_errors=True)
             raise _explained(error, locked.package, locked.version) from None
@@ -189,7 +192,7 @@ def _packages(folder: Path) -> dict[str, Any]:
 def _kept(place: str, entry: Any) -> dict[str, Any]:
     """Return a package's entry in npm's lock file, without members that nobody needs.
 
-    Raises PackageError if it has no hash.
+    Raises PackageError for a link, and for an entry without a hash.
     """
     if not isinstance(entry, dict) or not (entry.get("integrity") or entry.get("inBundle")) or entry.get("link"):
         name = place.rpartition("node_modules/")[2]

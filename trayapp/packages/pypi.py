@@ -28,7 +28,7 @@ _REQUIREMENT = re.compile(rf"({_NAME})(\[[\w,. -]+\])?(?:@([\w.!+-]+)|((?:[=<>!~
 class PypiRequest:
     """A use of uvx, `uv tool run` or `pipx run`. `limits` are version limits in pip's form.
 
-    `passed`: the options that decide which release it is.
+    `passed`: the options that decide which release is taken.
     """
 
     package: str
@@ -77,7 +77,7 @@ class PypiRequest:
 
     def _compiled(self, tools: Tools, version: str | None, before: float | None) -> str:
         limit: tuple[str, ...] = ()
-        # uv accepts the option once; it would replace the variable
+        # uv accepts --exclude-newer only once, and prefers it to UV_EXCLUDE_NEWER
         own = any(option.startswith("--exclude-newer") for option in self.passed) or "UV_EXCLUDE_NEWER" in tools.env
         if before is not None and not own:
             limit = ("--exclude-newer", datetime.fromtimestamp(before, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
@@ -167,9 +167,9 @@ _PIPX = OptionTable(
 
 
 def read_uvx(argv: tuple[str, ...]) -> PypiRequest | None:
-    """Return the package that a command line of uvx, `uv tool run` or `pipx run` asks for, None if it asks for none.
+    """Return the package that a command line of uvx, `uv tool run` or `pipx run` asks for.
 
-    Raises UncertainError.
+    None if it asks for none, or has a placeholder in place of the name. Raises UncertainError.
     """
     if argv[:1] == ("uvx",):
         return _request(*_UVX.read(argv[1:]))

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 HIDDEN = getattr(subprocess, "CREATE_NO_WINDOW", 0)  # no console window on Windows
 LIMIT_S = 300.0  # for a large package over a slow line
-REASON_LARGEST = 300  # characters of a tool's output
+REASON_LARGEST = 300  # characters of a tool's output in an error's title
 NO_NODE = ("node is not on the PATH", "Install Node.js (https://nodejs.org), or correct the PATH")
 
 
@@ -49,7 +49,10 @@ class Tools:
         return shutil.which(name, path=self.env.get("PATH"))
 
     def run(self, name: str, *args: str, cwd: Path | None = None, limit_s: float = LIMIT_S) -> str:
-        """Run a tool to its end and return what it prints. Raises ToolError."""
+        """Run a tool to its end and return its stdout.
+
+        Raises ToolError if the tool is missing, fails, was stopped, or takes longer than `limit_s` seconds.
+        """
         if name == "npm" and self.find("node") is None:  # npm comes with node, and needs it to run
             raise ToolError(*NO_NODE)
         program = name if Path(name).is_absolute() else self.find(name)
@@ -93,7 +96,7 @@ class Tools:
             _kill(process)
 
     async def in_thread(self, work: Callable[[], T]) -> T:
-        """Do blocking work with these tools in a thread. End them if the caller is cancelled: the gateway stops."""
+        """Do blocking work with these tools in a thread. End the tools on cancellation, as when the gateway stops."""
         import anyio.to_thread  # already loaded in the gateway; verbs do not need it
 
         try:
