@@ -13,8 +13,8 @@ from dataclasses import dataclass
 class UncertainError(ValueError):
     """A command line does not show what it runs. The text names the obstacle.
 
-    `is_local`: the command runs no registry release but a folder, an address or an installed program, which the text
-    names.
+    `is_local`: the command runs a folder, an address or an installed program, not a release from a registry. The text
+    names what it runs.
     """
 
     def __init__(self, text: str, *, is_local: bool = False) -> None:
@@ -42,7 +42,7 @@ class OptionTable:
     def read(self, words: Sequence[str]) -> tuple[list[tuple[str, str]], tuple[str, ...]]:
         """Return the options with their values ("" for none), and the words from the first plain word on.
 
-        A `--` ends the options; it is not returned. Raises UncertainError.
+        A `--` ends the options; it is not returned. Raises UncertainError for an unknown option or a missing value.
         """
         rest, found = list(words), list[tuple[str, str]]()
         while rest and rest[0].startswith("-") and rest[0] != "-":

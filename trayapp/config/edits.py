@@ -1,7 +1,8 @@
 """Edits of servers.yaml: pure functions from text to text that keep every byte that need not change.
 
-Every edit raises UnparsableError if the text cannot be read, and EditRefusedError if the change could do damage. It
-raises ServerNotFoundError if the file has no such server. yaml/splices makes the splices.
+An edit raises UnparsableError if the text cannot be read, EditRefusedError if the change could do damage, and
+ServerNotFoundError if the file lacks the server to change. `merge_tools` raises only the first of these. yaml/splices
+makes the splices.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ class RefreshEdit:
 
 
 def merge_tools(text: str, found: Mapping[str, Mapping[str, ToolSwitch]], file: str = FILE) -> RefreshEdit:
-    """Write the result of a refresh, by server and tool.
+    """Merge the result of a refresh into the text. `found`: server -> tool -> its switch.
 
     Tools that the file lacks are added as given. Of listed tools only `stale` is set or removed, never `enabled`. Tools
-    that are not given stay as they are. A name that is too long for a key is left out.
+    that are not given stay as they are. A tool whose name is too long for a key is left out.
 
     Raise only UnparsableError: a server that cannot be edited keeps its text and is named in `refused`.
     """
@@ -80,7 +81,9 @@ def set_tools_enabled(
 ) -> str:
     """Enable or disable tools of one server. A tool that the file does not list is added.
 
-    With `brief` (`write_tools: switched`), a line that only states the default is removed instead.
+    With `brief` (`write_tools: switched`), enabling a tool removes its line if the line holds nothing but the switch.
+    All lines stay if a comment would be lost or one of the tools is stale. Raises UsageError for a name that is too
+    long for a key.
     """
     editor = Editor(text, file)
     entry = _server(editor, server)
@@ -151,7 +154,10 @@ def remove_server(text: str, name: str, file: str = FILE) -> str:
 
 
 def set_setting(text: str, key: str, value: Any, file: str = FILE) -> str:
-    """Set one setting; `http.port` is the port inside `http`. Raises UsageError for an unknown key."""
+    """Set one setting; `http.port` is the port inside `http`.
+
+    Raises UsageError if the first name is unknown or any name is empty.
+    """
     path = key.split(".")
     if snake(path[0]) not in SETTING_KEYS or not all(path):
         raise UsageError(f"No setting is named {shown(key)}", f"Settings: {', '.join(sorted(SETTING_KEYS))}")
@@ -203,7 +209,7 @@ def _says(node: Node, wanted: bool) -> bool:
 
 
 def _merged_pairs(editor: Editor, slot: Slot) -> list[Pair]:
-    """Return the pairs of an entry, including those merged by `<<`."""
+    """Return the pairs of an entry, including those merged by `<<`; [] if its value is not a mapping."""
     node = follow(slot.value)
     try:
         return pairs(node) if isinstance(node, MappingNode) else []
@@ -241,7 +247,7 @@ def _own_lines(layout: Layout, slot: Slot) -> tuple[int, int]:
 
 
 def _is_own_comment(line: str, column: int) -> bool:
-    """Return True if a comment above an entry belongs to it. One that resembles a commented-out entry does not."""
+    """Return True if `line` is a comment of the entry below: at the entry's column, not like a commented-out entry."""
     at_column = line.startswith(" " * column + "#")
     return at_column and re.match(r" *#\s*(?:- |[^\s#:]+:(?:\s|$)| {3,})", line) is None
 
@@ -296,7 +302,8 @@ def _write_tools(
 def _without_lines(editor: Editor, server: Slot, names: list[str]) -> list[str]:
     """Remove the lines of these tools, or all of `tools` if none remains.
 
-    Return the names whose lines stay: those with more than a switch, or all of them if a comment would be lost.
+    Return the names whose lines stay: those with more than a switch, or all names if one line cannot be removed, for
+    example because a comment would be lost.
     """
     slot = next((slot for slot in editor.slots(server.value, server.path) if slot.path[-1] == "tools"), None)
     if slot is None:

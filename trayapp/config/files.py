@@ -1,7 +1,7 @@
 """Reading, locking and replacing whole files: atomically, through links, keeping their mode, with errors for people.
 
-Other programs save these files, too, sometimes in place and slowly. Where the system has the
-means, none of their bytes is lost:
+Other programs save these files, too, sometimes in place and slowly. None of their bytes is lost where the system has
+these means:
 - Leases: while we hold one, another program's open(2) of the file for writing blocks (fcntl(2), F_SETLEASE). Only Linux
   has them, for a user's own files on most local disks.
 - Exchange: two files swap names atomically, so that the replaced file stays available to us (Linux, macOS).
@@ -197,8 +197,8 @@ def wait_until_quiet(
     """Wait, within a limit, while a program may be writing the file: saved recently, or open for writing.
 
     Half of a file may be readable, and a program that keeps writing after a replacement writes into a deleted file. Our
-    own writes need no wait (`replace_file`). Return the last signature: data read while the file has it is complete.
-    Blocks.
+    own writes need no wait (`replace_file`). Return the last signature, or None if the file is missing. Data that is
+    read while the file still has this signature is complete. Blocks.
     """
     seen = signature(path)
     for _ in range(QUIET_LOOKS):
@@ -233,9 +233,9 @@ def make_folder(folder: Path) -> None:
 def write_atomic(path: Path, data: bytes, still_right: Callable[[], None] = lambda: None) -> None:
     """Replace the file with `data`, or leave it unchanged and raise StorageError. For a link, replace its target.
 
-    An existing file keeps its mode, a new one gets FILE_MODE, missing folders FOLDER_MODE. `still_right` is called at
-    the last moment and may raise to refuse. A program that saves the file at that moment wins: its file stays or is
-    restored, and FileChangedError is raised.
+    An existing file keeps its mode, a new one gets FILE_MODE. Missing folders are made, the innermost with FOLDER_MODE.
+    `still_right` is called at the last moment and may raise to refuse. A program that saves the file at that moment
+    wins: its file stays or is restored, and FileChangedError is raised.
     """
     try:
         target = path.resolve()
@@ -278,7 +278,7 @@ class _HeldFile:
         self._is_leased = False
 
     def has_writer(self) -> bool | None:
-        """Return True if a program has it open for writing, or None if the system does not report that."""
+        """Return True if a program has the file open for writing, or None if the system does not report that."""
         may = take_lease(self._descriptor)
         if may:
             end_lease(self._descriptor)
@@ -331,7 +331,7 @@ class _HeldFile:
 def _opened(target: Path) -> Iterator[_HeldFile | None]:
     """Open the file that is about to be replaced, and close it at the end. Yield None if that is impossible."""
     descriptor = -1
-    if os.name != "nt":  # Windows cannot replace an open file, whether we or its writer hold it
+    if os.name != "nt":  # Windows cannot replace a file that any program has open, ours included
         with contextlib.suppress(FileNotFoundError, PermissionError, BlockingIOError):  # BlockingIOError: a lease
             descriptor = os.open(target, os.O_RDONLY | os.O_NONBLOCK)
     try:
@@ -429,7 +429,7 @@ def _take_place(
     temporary: Path, path: Path, still_right: Callable[[], None] = lambda: None, tries: int = REPLACE_TRIES
 ) -> None:
     for left in range(tries - 1, -1, -1):
-        still_right()  # again on each attempt: the program that had it open may have saved it
+        still_right()  # again on each attempt: the program that had the file open may have saved it
         try:
             temporary.replace(path)
         except PermissionError:

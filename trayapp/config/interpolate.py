@@ -38,7 +38,10 @@ _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")  # RFC 9110, 5.1
 
 
 class ExpandedText(NamedTuple):
-    """A text with its variables replaced. `missing`: those without a value (empty in the text), once, in order."""
+    """A text with its variables replaced. `missing`: those without a value, once each, in order.
+
+    A missing variable is empty in the text.
+    """
 
     text: str
     missing: tuple[str, ...] = ()
@@ -119,9 +122,10 @@ def _closings(text: str) -> dict[int, int]:
 def resolve(server: ServerConfig, environ: Mapping[str, str], keyring: Lookup, home: str) -> ServerConfig:
     """Return the server with all its variables replaced and `~` (in command and cwd) expanded to `home`.
 
-    A variable that only the server's own `env` sets stays in its arguments: the program reads it, and no argument holds
-    its secret. Raises MissingVariableError that names every variable without a value, including that of
-    bearer_token_env. Raises ConfigError for an invalid address, command or header. Errors contain no values.
+    A variable that only the server's own `env` sets is not replaced in its arguments: the program reads the variable
+    itself, so that no argument holds its secret. Raises MissingVariableError, which names every variable without a
+    value, including that of bearer_token_env. Raises ConfigError for an invalid address, command or header, and for
+    characters that cannot be sent. Errors contain no values.
     """
     resolver = _Expander(environ.get, keyring)
 

@@ -36,7 +36,10 @@ class Paths(NamedTuple):
 
 
 def find_paths(environ: Mapping[str, str]) -> Paths:
-    """Return the user's own folders, or those in MULTI_MCP_HOME (`~` expanded, relative to the working folder)."""
+    """Return the platform's paths for this user, or those in the folder MULTI_MCP_HOME.
+
+    In MULTI_MCP_HOME, `~` is expanded, and a relative path starts at the working folder.
+    """
     named = environ.get(HOME_VARIABLE, "").strip()
     if named:
         home = Path(named)

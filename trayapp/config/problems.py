@@ -41,7 +41,7 @@ class InvalidValueError(Exception):
 
 
 def problem_at(file: str, place: TextPlace, message: str, hint: str = "") -> Problem:
-    """Return a problem of the whole file at `place`."""
+    """Return a problem at `place` that concerns the file and no single server."""
     return Problem(file, place.line, message, hint, column=place.column + 1)
 
 

@@ -1,7 +1,7 @@
 """Programs other than ours: their environment, where they are installed, which of them are interpreters or fetch
 packages, and which servers drive a browser.
 
-backends/launch decides what a server's environment has in addition.
+backends/launch decides what else a server's environment contains.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ def clean_environment(environ: Mapping[str, str], *, frozen: bool, bundle: str =
     """Return `environ` without the variables of our frozen (PyInstaller) program: its libraries break other programs.
     Pure.
 
-    `bundle` is the folder of that program's files. Library paths get back the value from before it started. PYTHONHOME
-    and VIRTUAL_ENV are removed only if they name the bundle. For a program that is not frozen, nothing is removed.
+    `bundle` is the folder of our program's files. Library paths get back the value from before our program started.
+    PYTHONHOME and VIRTUAL_ENV are removed only if they name the bundle. If our program is not frozen, nothing is
+    removed.
     """
     if not frozen:
         return dict(environ)
@@ -57,7 +58,7 @@ def own_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def script_of(words: Sequence[str], is_file: Callable[[str], bool]) -> str | None:
-    """Return the file that an interpreter among the words runs, whatever its name (`python3 x.txt`); None if none."""
+    """Return the file that an interpreter among the words runs, whatever its name (`python3 x.txt`), or None."""
     for place, word in enumerate(words):
         if _INTERPRETER.fullmatch(word) is None:
             continue
@@ -99,7 +100,7 @@ BROWSER_SERVERS = frozenset({
 })  # fmt: skip
 WHY = "It drives a browser, which sessions would share"
 
-_VERSION = late(r"(?<=.)(?:@|==|:(?=[^/]*\Z)|\[).*\Z", re.DOTALL)  # version of npm, PyPI or an image; extras
+_VERSION = late(r"(?<=.)(?:@|==|:(?=[^/]*\Z)|\[).*\Z", re.DOTALL)  # a package's or image's version, extras of PyPI
 _INSTALLED = late(r".*[/\\]node_modules[/\\](?:\.bin[/\\])?((?:@[^/\\]+[/\\])?[^/\\]+)(?:[/\\].*)?", re.DOTALL)
 
 
@@ -127,7 +128,7 @@ _SUFFIXES = (".exe", ".cmd", ".ps1", ".bat")
 
 
 def runner_name(program: str) -> str:
-    """Return the name of a runner that is written as a path or with a Windows suffix, other programs unchanged."""
+    """Return a runner's name without its path and Windows suffix. Return other programs unchanged."""
     name = program.replace("\\", "/").rpartition("/")[2].lower()
     for suffix in _SUFFIXES:
         name = name.removesuffix(suffix)

@@ -32,12 +32,12 @@ class LoadedFile(NamedTuple):
 
     @property
     def exists(self) -> bool:
-        """True if there was a file."""
+        """Return True if there was a file."""
         return self.fingerprint != MISSING
 
 
 class ConfigStore:
-    """The file at `path`. `first_text` returns the initial text of a missing file (see sample)."""
+    """The file at `path`. `first_text` returns the initial text of a missing file (see `sample_text`)."""
 
     def __init__(self, path: Path, first_text: Callable[[], str] = str) -> None:
         self.path = path

@@ -41,9 +41,9 @@ def has_variable(text: str) -> bool:
 def unsafe_url(url: str, *, asks: bool = False) -> str | None:
     """Return why a command must not add an address, or None if it may.
 
-    The address must pass `url_fault` and be encrypted (http only for this machine). Users who know their network can
-    write another address into servers.yaml. `asks`: the user sees its `exposure` before confirming, so an address in
-    their own network may be unencrypted.
+    The address must pass `url_fault` and be encrypted (http only for this machine), unless a variable holds its scheme.
+    Users who know their network can write another address into servers.yaml. `asks`: the user sees its `exposure`
+    before confirming, so an address in their own network may be unencrypted.
     """
     plain = _VALUE.sub("1", url)  # a host in a variable may be any host, a port in a variable counts as a port
     fault = url_fault(plain)
@@ -62,7 +62,7 @@ def _is_own_network(url: str) -> bool:
 
 
 def exposure(url: str) -> str | None:
-    """Return what others learn from an unencrypted connection to an address; None for https and for this machine."""
+    """Return a warning that names who can read an unencrypted connection; None for https and for this machine."""
     host = _host_of(url)
     address = _address(host)
     is_loopback = host == "localhost" or host.endswith(".localhost") or (address is not None and address.is_loopback)
@@ -173,9 +173,9 @@ def _address(host: str) -> Address | None:
 
 
 def _carried(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    """Return the embedded IPv4 address: mapped, NAT64 (RFC 6052, 8215), SIIT (RFC 7915), 6to4, Teredo, or compatible.
+    """Return the IPv4 address that an IPv6 address embeds, or None.
 
-    IPv4-compatible addresses are deprecated.
+    Known forms: mapped, NAT64 (RFC 6052, 8215), SIIT (RFC 7915), 6to4, Teredo, and IPv4-compatible (deprecated).
     """
     if any(address in network for network in _CARRYING) or 1 < int(address) < _COMPATIBLE:
         return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)

@@ -1,4 +1,4 @@
-"""bubblewrap: the same policy by namespaces, where Landlock is missing or a program needs its own Unix sockets."""
+"""bubblewrap: enforces a policy by namespaces, where Landlock is missing or a program needs its own Unix sockets."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def fault() -> str:
         done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=CHECK_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"bubblewrap does not work: {error}"
-    # Its first sentence says why. The others are advice about some systems.
+    # The first sentence of bubblewrap's message says why. The others are advice about some systems.
     why = first_line(done.stderr).removeprefix("bwrap: ").partition(". ")[0]
     return "" if done.returncode == 0 else f"bubblewrap does not work: {why or f'exit code {done.returncode}'}"
 

@@ -1,7 +1,7 @@
 """The policy of one server's program: the real paths that its `confine`, working folder and arguments stand for.
 
-The locations of systems, toolchains, secrets and our own folders stand at the head: what all confined programs may
-read, and what none may. Only `make_scratch` changes the file system.
+The lists at the top name what every confined program may read (system files, toolchains) and what none may (secrets).
+Only `make_scratch` changes the file system.
 
 Decisions:
 - The home folder, and any folder above it, is never granted as a working folder: servers without `cwd` merely run
@@ -74,7 +74,7 @@ SECRETS = (
     "Library/Keychains", "Library/Cookies", "Library/LaunchAgents", "Library/Safari", "Library/Mail",
     "Library/Messages", "Library/Application Support",
 )  # fmt: skip
-# Variables that lead to sockets of the desktop, and to keys: without them a program does not try.
+# Variables that lead to the desktop's sockets and to keys. Without them, a program does not try to connect.
 LEADING_OUT = (
     "DBUS_SESSION_BUS_ADDRESS", "SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO", "GNOME_KEYRING_CONTROL", "DISPLAY",
     "WAYLAND_DISPLAY", "XAUTHORITY", "ICEAUTHORITY", "SESSION_MANAGER", "DOCKER_HOST",
@@ -106,7 +106,7 @@ def cache_environment(folder: str, environ: Mapping[str, str]) -> dict[str, str]
         "XDG_CACHE_HOME": folder,
         "npm_config_cache": f"{folder}/npm",
         "UV_CACHE_DIR": f"{folder}/uv",
-        "UV_TOOL_DIR": f"{folder}/uv-tools",  # uvx writes there before it checks
+        "UV_TOOL_DIR": f"{folder}/uv-tools",  # uvx writes there before it checks which tools are installed
         "PIP_CACHE_DIR": f"{folder}/pip",
     }
     browsers = f"{environ.get('XDG_CACHE_HOME') or f'{home}/.cache'}/ms-playwright"
@@ -116,7 +116,7 @@ def cache_environment(folder: str, environ: Mapping[str, str]) -> dict[str, str]
 
 
 def own_folders(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the folders of our configuration, caches, logs and sockets, and the real path of servers.yaml."""
+    """Return the folders of our configuration, state, caches, logs and sockets, servers.yaml and its lock."""
     paths = find_paths(environ)
     run = run_dir(dict(environ))
     folders = (paths.config_file.parent, paths.state_dir, paths.cache_dir, paths.log_dir, run, socket_folder(run))
@@ -171,8 +171,8 @@ _ASKS_KERNEL = sys.platform == "linux" and os.path.isdir("/proc/self/fd")
 class Program:
     """The program to confine: `argv[0]` is absolute, `env` is its environment.
 
-    `own`: our own folders, which are never granted. `scratch`: the folders made for this server (temporary files,
-    cache). `package`: the folder of a locked package, which the server reads and never writes.
+    `own`: our own folders, which are never granted. `scratch`: the folders made for this server (cache,
+    temporary files). `package`: the folder of a locked package, which the server reads and never writes.
     """
 
     server: str
@@ -288,7 +288,11 @@ class _Grants:
         return found
 
     def toolchain(self) -> list[str]:
-        """Return the folders of interpreters and packages below the home folder."""
+        """Return the folders that programs run from: toolchains of the home folder, the PATH, the program's own.
+
+        Git's settings are included, and the folders of a script's interpreter, unless the server may write the script
+        or the interpreter.
+        """
         home, program = self._program.home, self._program
         folders = [*_below(home, TOOLCHAINS)]
         folders += [folder for folder in program.env.get("PATH", "").split(os.pathsep) if os.path.isabs(folder)]
@@ -325,7 +329,11 @@ class _Grants:
         return any(is_inside(path, one) for pair in self._writable for one in pair)
 
     def _pieces(self, folder: str, left: list[int]) -> Iterator[str]:
-        """Yield the folder or, if it holds secrets, each of its entries that is not a secret and holds none."""
+        """Yield the folder or, if it holds secrets or the home folder, all inside it that is safe to grant.
+
+        Links, secrets and hidden entries of the home folder are left out. `left[0]`: how many more entries may be
+        examined.
+        """
         home = self._program.home
         if folder not in self._hold_secrets and not is_inside(home, folder):
             yield folder
@@ -346,7 +354,7 @@ class _Grants:
 
 
 def _paths_in(program: Program) -> Iterator[tuple[str, bool]]:
-    """Yield the files and folders that the arguments name, and whether each is source code."""
+    """Yield the existing files and folders that the arguments name, with True for source code and executables."""
     run = script_of(program.argv, lambda word: os.path.isfile(_at(word, program)))
     if run is not None:
         yield _at(run, program), True
@@ -369,7 +377,10 @@ def _paths_in(program: Program) -> Iterator[tuple[str, bool]]:
 
 
 def _code_root(path: str, home: str) -> str:
-    """Return the folder that source code needs: its project, or else the folder it is in; never the home folder."""
+    """Return what source code needs: its node_modules, its project, or else the folder it is in.
+
+    Return only its own path if that folder is the home folder, is above it, or is shared with other users (/tmp).
+    """
     start = folder = os.path.dirname(path)
     above, installed, _ = path.partition("/node_modules/")
     if installed:  # packages import each other

@@ -44,7 +44,7 @@ class HostProxy:
         await asyncio.gather(*self._open, return_exceptions=True)
 
     def allows(self, host: str) -> bool:
-        """Return True if the server may reach a host."""
+        """Return True if the server may reach a host. `*.example.com` does not include example.com itself."""
         host = host.strip("[]").rstrip(".").lower()
         return any(
             host.endswith(one[1:]) and len(host) > len(one) - 1 if one.startswith("*.") else host == one
@@ -109,7 +109,10 @@ class HostProxy:
 
 
 def _is_meant(host: str, address: str) -> bool:
-    """Return False if a host name resolves to this machine although it is not a name for it."""
+    """Return False if `host` resolved to an `address` of this machine but is none of its known names.
+
+    Link-local addresses count as this machine's. A host that is itself an address is always meant.
+    """
     if host in _LOCAL_NAMES:
         return True
     with suppress(ValueError):

@@ -97,7 +97,7 @@ class RefusalRecord:
     _read_lines: set[str] = field(default_factory=set)  # a program may repeat a message without end
 
     def add(self, refusal: Refusal) -> None:
-        """Keep and report a refusal that is new. If writing a path was refused, reading it is not new."""
+        """Keep and report a refusal that is new, up to MOST. If writing a path was refused, reading it is not new."""
         if refusal.what == TERMINALS:
             refusal = Refusal("sockets", TERMINALS)
         if refusal.access == "read" and Refusal("write", refusal.what) in self.refusals:
@@ -124,7 +124,7 @@ class RefusalRecord:
                     self._note(line[:LINE_BYTES].decode("utf-8", "replace"))
 
     def _note(self, line: str) -> None:
-        """Record the paths in a message that are not granted. If all are, record the last one if it is read-only."""
+        """Record the paths in a message that are not granted, or else a write to the last one, if it is read-only."""
         policy = self.policy
         if policy is None or line in self._read_lines:
             return
@@ -193,7 +193,7 @@ class RefusalRecord:
     def remedy(self) -> Confine:
         """Return the `confine` that would also allow the last refused access, which probably ended the program.
 
-        Secrets are never allowed.
+        It never allows a secret, and is unchanged if there is nothing else to allow.
         """
         wanted = (
             refusal.allowed_in(self.confine, self.home)
@@ -203,7 +203,7 @@ class RefusalRecord:
         return next((one for one in wanted if one != self.confine), self.confine)
 
     def is_secret(self, refusal: Refusal) -> bool:
-        """Return True if the access is to a secret: the server's message may be meant to get it allowed."""
+        """Return True if the access is to a secret. A server may report the refusal only to get the access allowed."""
         paths = refusal.access in ("read", "write") and self.policy is not None
         return paths and self.policy is not None and self.policy.is_secret(refusal.what)
 

@@ -66,7 +66,7 @@ SCHEDULING = {
     "prlimit64": (302, 261), "sched_setparam": (142, 118), "sched_setscheduler": (144, 119),
     "sched_setaffinity": (203, 122), "sched_setattr": (314, 274), "setpriority": (141, 140), "ioprio_set": (251, 30),
 }  # fmt: skip
-KINDS = {"setpriority": (0, 2), "ioprio_set": (1, 3)}  # values of the first argument: one process, all of a user's
+KINDS = {"setpriority": (0, 2), "ioprio_set": (1, 3)}  # first argument: one process, all of a user's processes
 CLONE, UNSHARE, SOCKET, SOCKETPAIR = (56, 220), (272, 97), (41, 198), (53, 199)
 CONNECT, LISTEN = (42, 203), (50, 201)
 SENDTO, SENDMSG, SENDMMSG = (44, 206), (46, 211), (307, 269)
@@ -78,10 +78,11 @@ TRACED = {  # calls that open or change files by name
 }  # fmt: skip
 NEW_NAMESPACES = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
 NEW_TIME = 0x80  # has another meaning in clone
-OF_PARENT = 0x8000  # CLONE_PARENT: the gateway would be the parent, and would never notice the end
+# CLONE_PARENT: the new process would be the gateway's child, and the gateway would never notice its end
+OF_PARENT = 0x8000
 # TIOCSTI, TIOCLINUX: typing keys into a terminal. FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR: attributes of files.
 REFUSED_REQUESTS = (0x5412, 0x541C, 0x40086602, 0x401C5820)
-FAST_OPEN = 0x20000000  # MSG_FASTOPEN: data that connects, which Landlock does not cover
+FAST_OPEN = 0x20000000  # MSG_FASTOPEN: sending also connects, which Landlock does not cover
 UNIX, INET, INET6, NETLINK = 1, 2, 10, 16  # AF_...
 STREAM, SEQPACKET, TYPE_MASK, NONBLOCK = 1, 5, 0xF, 0o4000
 
@@ -112,7 +113,7 @@ def filter_program(
 
     - `unix`: Unix sockets are allowed.
     - `tell`: the gateway decides on calls that change attributes of files or the scheduling of threads, and is told of
-      refused Unix sockets. Without it, the filter refuses all of them.
+      refused Unix sockets. Without `tell`, the filter refuses all of these calls.
     - `trace`: calls that open or change a file are also reported.
     - `namespaces`: the program sees only its own files and processes, so that calls on these are not checked.
     """
@@ -154,7 +155,7 @@ def proxy_program(name: str) -> bytes:
 
 
 def _numbers_of(name: str) -> list[_Instruction]:
-    """Return the steps that refuse calls of another architecture and load the call's number."""
+    """Return the steps that load the call's number, kill on another architecture and refuse x32 numbers."""
     program: list[_Instruction] = [
         (_LOAD, 0, 0, _ARCHITECTURE),
         (_JUMP_EQUAL, 1, 0, ARCHITECTURES[name]),
@@ -167,7 +168,10 @@ def _numbers_of(name: str) -> list[_Instruction]:
 
 
 def _outside(at: int, answer: int, refuse: int) -> list[_Instruction]:
-    """Return the steps for calls that change others' files or processes. `answer`: where the gateway may decide."""
+    """Return the steps for calls that may change other programs' files or processes.
+
+    `answer`: the result of the calls that the gateway can decide. `refuse`: that of calls for all processes of a user.
+    """
     program: list[_Instruction] = []
     for numbers, end in ((ATTRIBUTES, answer), (UNSUPPORTED, ERROR | errno.EOPNOTSUPP)):
         for number in (pair[at] for pair in numbers.values() if pair[at] >= 0):

@@ -12,7 +12,7 @@ thread, since a network folder may never answer.
 
 Scheduling is allowed for the threads of the process that asks.
 
-Files, in a trial: every call that opens or changes one by name is recorded and allowed. The name is read from the
+Files, in a trial: every call that opens or changes a file by name is recorded and allowed. The name is read from the
 program's memory, which could change in between: good enough for a proposal, not for a limit.
 """
 
@@ -108,7 +108,10 @@ def _opened(pid: int, name: str, arguments: Sequence[int]) -> tuple[int, bool]:
 
 
 def _change(pid: int, name: str, opened: int, wanted: Sequence[int]) -> None:
-    """Make the change. Raises OSError."""
+    """Change the mode, owner or times of an opened file. `wanted`: the call's arguments after the file.
+
+    Raises OSError, and ValueError for invalid times.
+    """
     file = f"/proc/self/fd/{opened}"
     if "mod" in name:
         os.chmod(file, wanted[0] & 0o7777)
@@ -179,8 +182,8 @@ class Requests:
     """Answers requests from one program's `listener` on the running event loop until its last process has ended.
 
     `port`: the proxy's, if there is one. TCP sockets for it are handed out, already connected if `connected`. `refused`
-    is called for other sockets, with True for a Unix socket. `changes` makes changes of files' attributes. `trace`
-    records files, in a trial.
+    is called with True for a Unix socket and, if there is no proxy, with False for any other. `changes` makes changes
+    of files' attributes. `trace` records files, in a trial.
     """
 
     def __init__(
@@ -230,7 +233,7 @@ class Requests:
             return  # the program was killed meanwhile
         number, pid, _, call, _, _, *arguments = _REQUEST.unpack(request)
         if self._changes is not None and call in self._changes.calls:
-            if self._wanted is None:  # the first request for a change starts the thread that makes them
+            if self._wanted is None:  # the first request for a change starts the thread that makes all changes
                 self._wanted = SimpleQueue()
                 work = (self._wanted, os.dup(self._listener), self._changes)
                 threading.Thread(target=_make_changes, args=work, name="file attributes", daemon=True).start()

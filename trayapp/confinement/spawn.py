@@ -31,7 +31,9 @@ class ConfinementFailedError(OSError):
 def spawn_confined(
     policy: Policy, port: int | None, options: dict[str, Any], *, trace: bool = False
 ) -> tuple[subprocess.Popen[bytes], int]:
-    """Start a program confined by `policy`. `port`: the proxy's, the only way out if the network is limited.
+    """Start a program confined by `policy`. `port`: the proxy's, the only way out if hosts are listed; else None.
+
+    `trace`: the calls with which the program opens or changes files arrive as requests, too.
 
     Return the process, and the descriptor on which its requests arrive (seccomp_requests), -1 if there is none. Raises
     OSError for a program that cannot be started, ConfinementFailedError if it would not be confined.
@@ -58,10 +60,12 @@ def spawn_confined(
 
 
 def spawn_bubblewrap(*, proxied: bool, options: dict[str, Any]) -> tuple[subprocess.Popen[bytes], int]:
-    """Start bubblewrap, which confines its program, cut off from abstract sockets and signals of this machine.
+    """Start bubblewrap, which confines its program.
 
-    `proxied`: the program has no network of its own and requests its sockets. Returns and raises as `spawn_confined`.
-    The thread lives as long as bubblewrap, which dies with its parent: for the kernel that is the thread.
+    Where Landlock has scopes, neither of them can signal other programs or use their abstract sockets.
+
+    `proxied`: the program has no network of its own and requests its sockets. Return and raise as `spawn_confined`.
+    Bubblewrap dies with its parent, which for the kernel is the thread: the thread lives as long as bubblewrap.
     """
 
     def confine() -> int:
@@ -72,7 +76,10 @@ def spawn_bubblewrap(*, proxied: bool, options: dict[str, Any]) -> tuple[subproc
 
 
 def _start(confine: Callable[[], int], options: dict[str, Any], *, stays: bool) -> tuple[subprocess.Popen[bytes], int]:
-    """Start a program from a thread that confines itself; `confine` returns the descriptor of its requests."""
+    """Start a program from a thread that confines itself; `confine` returns the descriptor of its requests.
+
+    `stays`: the thread lives until the program ends.
+    """
     found: list[tuple[subprocess.Popen[bytes], int] | Exception] = []
 
     done = threading.Event()
@@ -99,7 +106,7 @@ def _start(confine: Callable[[], int], options: dict[str, Any], *, stays: bool) 
             ValueError,
             TypeError,
             subprocess.SubprocessError,
-        ) as error:  # raised by the caller
+        ) as error:  # raised again in the caller's thread
             if listener >= 0:
                 os.close(listener)
             found.append(error)

@@ -103,7 +103,10 @@ class Confinement:
 
 
 def confined_environment(confinement: Confinement, env: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a confined program: its own caches, no variables that lead to the desktop."""
+    """Return the environment of a confined program: its own caches, no variables that lead to the desktop.
+
+    Variables that servers.yaml sets stay as they are.
+    """
     ours = cache_environment(os.path.join(confinement.scratch, "cache"), env)
     kept = {name: value for name, value in env.items() if name not in LEADING_OUT or name in confinement.said}
     return kept | {name: value for name, value in ours.items() if name not in confinement.said}
@@ -124,7 +127,10 @@ class ConfinedStart:
         self._stack = AsyncExitStack()
 
     async def prepare(self, stack: AsyncExitStack) -> None:
-        """Make the folders and services that have to exist before the program starts."""
+        """Start the proxy if hosts are listed, and set additional variables for the program.
+
+        `stack` ends what is started here. Raises CannotConfineError.
+        """
         self._stack = stack
         if self._policy is None:
             return

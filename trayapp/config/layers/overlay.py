@@ -34,9 +34,9 @@ HTTP_FIELDS = frozenset(("url", "type", *HTTP_ONLY))
 def lay_over(
     config: Config, imported: tuple[Imported, ...], file: str = OWN, *, exists: Exists = path_exists
 ) -> Config:
-    """Merge `config`, as parsed from `file`, over the layers, per field. Of two layers with one server, the first wins.
+    """Merge `config`, as parsed from `file`, over the layers, per field. If two layers define a server, the first wins.
 
-    An unusable server of a layer is reported for its file and otherwise ignored. It disables none of our own.
+    An unusable server of a layer is reported for its own file and otherwise ignored: it disables no server of `file`.
     """
     surroundings = EntryContext(exists)
     top = _top(config)
@@ -71,8 +71,9 @@ def user_pairs(user: Config, surroundings: EntryContext) -> dict[str, Pair]:
 
 
 def merged_pair(lower: Pair, upper: Pair, surroundings: EntryContext) -> Pair:
-    """Merge the upper entry over the lower one. If either is not a mapping, return the upper one: the parser reports
-    it.
+    """Merge the upper entry over the lower one. An empty upper entry changes nothing.
+
+    If either cannot be read as a mapping, return the upper entry: the parser reports the error.
     """
     try:
         below = {pair.name: pair for pair in fields.mapping_pairs(lower.value)}
@@ -90,8 +91,8 @@ def merged_pair(lower: Pair, upper: Pair, surroundings: EntryContext) -> Pair:
 def merge_entry(lower: Entry, upper: Entry) -> dict[str, Any]:
     """Merge `upper` over `lower`, per field. A list or mapping replaces the whole lower value (config-05, 06).
 
-    A switch between command and url, or to a different url, drops the lower fields of that transport, above all
-    credentials (config-07 to 09). Different spellings of a key count as one.
+    A switch between command and url, or to a different url, drops the fields that belong to the lower command or url,
+    above all credentials (config-07 to 09). Different spellings of a key count as one.
     """
     hidden = {field_of(key) for key in upper}
     command, url = _get(upper, "command"), _get(upper, "url")
@@ -126,7 +127,10 @@ def _with_args_apart(below: dict[str, Pair], above: dict[str, Pair], around: Ent
 
 
 def _command_line(pairs: dict[str, Pair], around: EntryContext) -> list[Node]:
-    """Return the words of a whole command line in `command`. Empty if `args` are separate or it is unreadable."""
+    """Return the words of `command`: a list, or a whole command line without separate `args`.
+
+    Return [] if there is neither, or if the line cannot be split.
+    """
     by_field = {field_of(name): pair.value for name, pair in pairs.items()}
     command = by_field.get("command")
     if isinstance(command, Sequence):
@@ -157,7 +161,7 @@ def _top(config: Config) -> list[Pair]:
 
 
 def _with_lines(imported: tuple[Imported, ...], top: list[Pair], file: str) -> tuple[Imported, ...]:
-    """Return the layers, with the line of `settings.imports` added to our own problems about its words."""
+    """Return the layers. A problem of `file` that has no line gets that of the layer's name in `settings.imports`."""
     settings: list[Pair] = []
     for pair in top:
         if snake(pair.name) == "settings" and isinstance(pair.value, Mapping):
@@ -209,8 +213,8 @@ _NOTHING = Scalar(0, 0, 0, 0, None, 1, "null", "", None)
 class Overlay:
     """The configuration for the sessions of one project: the user's settings, all servers, the project's problems.
 
-    `named`: usable servers of the project's file. `own`: those that only this project has or that it starts
-    differently. They never use the user's shared processes.
+    `named`: usable servers of the project's file. `own`: named servers that only this project has, starts differently
+    or enables. They never use the user's shared processes.
     """
 
     folder: Path
@@ -261,18 +265,18 @@ def preview(user: Config, file: ProjectFile, *, exists: Exists = path_exists) ->
 
 # Fields of a user's entry that are meant only for its own program or address
 _PRIVATE = (HTTP_FIELDS | frozenset(("env", "cwd"))) - {"url", "type"}
-_LAUNCH = frozenset(("command", "args", "env", "cwd"))  # a project's entry that sets one of these runs in its folder
+_LAUNCH = frozenset(("command", "args", "env", "cwd"))  # an entry that sets one of these runs in the project's folder
 
 
 def _starts_another(user: ServerConfig | None, server: ServerConfig | None) -> bool:
-    """Return True if the merged entry starts or reaches something other than the user's own."""
+    """Return True if the merged server starts or reaches something other than the user's, or if either is missing."""
     if user is None or server is None:
         return True
     return (user.command, user.args, user.cwd, user.url) != (server.command, server.args, server.cwd, server.url)
 
 
 def _without_private(lower: Pair) -> Pair:
-    """Return the user's entry without what only its own program or address may get: environment, headers, tokens."""
+    """Return the user's entry without what only its own program or address may get: env, cwd, headers, credentials."""
     if not isinstance(lower.value, Mapping):
         return lower
     kept = [(pair.key, pair.value) for pair in pairs(lower.value) if field_of(pair.name) not in _PRIVATE]
@@ -306,8 +310,8 @@ def _asking_as(user: ServerConfig | None, server: ServerConfig) -> ServerConfig:
 def _is_own(user: ServerConfig | None, server: ServerConfig) -> bool:
     """Return True if the project's server needs a connection of its own, apart from the user's server.
 
-    A different lifecycle, idle_timeout or connect_timeout does not justify a second process. They apply to the existing
-    one, so the user's values hold. Tools and request_timeout come from the project, for its sessions.
+    A different lifecycle, idle_timeout or connect_timeout does not justify a second process: the user's values hold for
+    the existing one. Tools and request_timeout come from the project, for its sessions.
     """
     if user is None or launch_settings(user) != launch_settings(server):
         return True
@@ -315,9 +319,9 @@ def _is_own(user: ServerConfig | None, server: ServerConfig) -> bool:
 
 
 def _at_home(server: ServerConfig, folder: Path) -> ServerConfig:
-    """Return the server with its cwd in the project: the project's folder, or a path relative to it.
+    """Return the server with its cwd in the project: the project's folder, or a path relative to that folder.
 
-    A cwd with `~` or a variable stays.
+    A cwd stays if it is absolute, begins with `~` or contains a variable. A server without a command gets none.
     """
     if server.command is None:
         return server

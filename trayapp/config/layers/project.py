@@ -37,7 +37,7 @@ from trayapp.model.late import late
 
 PROJECT_FILES = (".multi-mcp.yaml", ".mcp.json")  # the first one in a folder counts
 MOST = 1000  # paths that are examined for one server
-LARGEST = 64_000_000  # bytes that are read of one file; for a larger one, size and time count
+LARGEST = 64_000_000  # bytes; of a larger file, only the size and the time are hashed
 _SEPARATORS = late(r"[\s;&|<>()'\"`,]+")
 _CODE = late(
     r".*\.(?:pyz?|[cm]?[jt]sx?|sh|bash|zsh|fish|rb|php|pl|jar|dll|so|dylib|wasm|lua|ps1|bat|cmd|exe|env(?:\.\w+)?)"
@@ -93,7 +93,7 @@ class ProjectFile(NamedTuple):
 def find_project(folder: Path, home: Path) -> Path | None:
     """Return the file that applies to a session in `folder`: the nearest, up to and including home, or the root.
 
-    A folder that is not absolute has none. Blocks: each check is a stat.
+    A relative or unreadable folder has none. Blocks: each check is a stat.
     """
     if not folder.is_absolute():
         return None
@@ -138,7 +138,10 @@ def read_project(path: Path) -> ProjectFile | None:
 
 
 class Script(NamedTuple):
-    """One program. `name`: relative to the project's folder; `digest`: of its content."""
+    """A program in the project. `server`: one that runs it. `name`: its path relative to the project's folder.
+
+    `digest`: the hash of its content.
+    """
 
     server: str
     name: str
@@ -242,7 +245,10 @@ def _pieces(words: list[str]) -> list[str]:
 
 
 def _in_project(part: str, base: Path, folder: Path) -> Path | None:
-    """Return the path in a part of a command if it may have come with the project: relative, or inside its folder."""
+    """Return the absolute path that a part of a command names, or None if it cannot have come with the project.
+
+    Only a relative path, or a path inside the project's folder, can have.
+    """
     if not part or "\0" in part or part.startswith("~"):
         return None
     if is_relative(part):
@@ -268,7 +274,8 @@ class TrustedFile(NamedTuple):
 class TrustStore:
     """The file at `path`: {"version": 1, "trusted": {path of a project's file: digest of its content}}.
 
-    `"commands"` holds the approved commands for secrets (`${cmd:...}`), verbatim.
+    `"commands"` holds the approved commands for secrets (`${cmd:...}`), verbatim. If the file cannot be
+    read, no project is trusted and no command approved.
     """
 
     def __init__(self, path: Path) -> None:
@@ -349,7 +356,7 @@ class TrustStore:
         return [command for command in commands if isinstance(command, str)] if isinstance(commands, list) else []
 
     def _content(self) -> dict[str, Any]:
-        """Return the stored content, or {} if we did not write the file. Raises StorageError."""
+        """Return the stored content, or {} if the file is missing or not in our format. Raises StorageError."""
         self._check_owner()
         data = read_bytes(self.path, STORE_LARGEST)
         try:

@@ -38,7 +38,7 @@ _CHANGES_FOLDER = {
 
 
 def path_exists(path: str) -> bool:
-    """Return True if a file exists there, `~` expanded. False for a text that is not a valid path."""
+    """Return True if a file or folder exists at `path`, `~` expanded. False for a text that is not a valid path."""
     try:
         return Path(path).expanduser().exists()
     except (OSError, ValueError, RuntimeError):

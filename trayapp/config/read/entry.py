@@ -30,7 +30,7 @@ OAUTH_ONLY = ("client_id", "client_secret", "scopes", "account", "callback_port"
 class EntryContext(NamedTuple):
     """Facts about the machine and the file that affect how an entry is read.
 
-    `in_project`: its servers run in the project's folder, which gives relative paths a meaning.
+    `in_project`: the file's servers run in the project's folder, which gives relative paths a meaning.
     """
 
     exists: Exists = path_exists
@@ -152,7 +152,10 @@ class _Entry:
                 self._report.add(self._place(key), message, "Remove it", server=self._pair.name)
 
     def _join(self, key: str, other: str, translate: Callable[[Any], Any]) -> None:
-        """Move the value of `other` to `key`. Report a contradiction, unless one of them is merged and so yields."""
+        """Translate the value of `other` and move it to `key`. Report a contradiction of the two.
+
+        If only one of the two keys is merged, that key yields, without a report.
+        """
         if other not in self._values:
             return
         pair, said = self._values.pop(other)
@@ -164,7 +167,7 @@ class _Entry:
         self._values[key] = (pair, value) if beside.merged else (beside, beside_value)
 
     def _check_sign_in(self) -> None:
-        """Report a bearer without a token, sign-in keys without a sign-in, a client_secret without a client_id."""
+        """Report `auth: bearer` without a token, OAuth keys without OAuth, and a client_secret without a client_id."""
         named = "bearer_token_env" in self._values
         headers = {header.lower() for header in self._get("headers") or {}}
         if self._get("auth") == "bearer" and not named and "authorization" not in headers:
@@ -175,7 +178,7 @@ class _Entry:
             self._note_useless(("client_secret",), "client_id")
 
     def _check_folder(self, server: ServerConfig) -> None:
-        """Report relative paths of a server without a folder from a project or session. It runs in the home folder."""
+        """Report a relative path of a server that no project or session gives a folder: it runs in the home folder."""
         if server.command is None or server.scope == "session":
             return
         if server.cwd is not None:
@@ -215,13 +218,13 @@ class _Entry:
 
 
 def read_type(node: Node) -> str:
-    """Read `stdio`, `http` or `sse`."""
+    """Read `stdio`, `http` or `sse`. `streamable-http` is read as `http`."""
     word: str = fields.choice(("stdio", "http", "streamable-http", "sse"))(node)
     return "http" if word == "streamable-http" else word
 
 
 def read_tools(node: Node) -> dict[str, ToolSwitch]:
-    """Read switches by tool name. `name: false` is short for `{enabled: false}`; null means no tools yet."""
+    """Read switches by tool name. `name: false` is short for `{enabled: false}`. An empty node means no tools yet."""
     if is_null(node):
         return {}
     return {pair.name: _read_tool(pair) for pair in fields.mapping_pairs(node)}

@@ -78,7 +78,7 @@ def snake(key: str) -> str:
 
 
 def spelled(key: str, known: frozenset[str]) -> Spelling | None:
-    """Return the one of the `known` keys that `key` spells, or None."""
+    """Return the known key that `key` spells, or None."""
     name = snake(key)
     name = ALIASES.get(name, name)
     if name in known:
@@ -91,13 +91,16 @@ def spelled(key: str, known: frozenset[str]) -> Spelling | None:
 
 
 def field_of(key: str) -> str:
-    """Return the canonical name of a server's key, shared by its spellings and its synonym; an unknown key as is."""
+    """Return the canonical name of a server's key, shared by all its spellings; an unknown key as is.
+
+    `enabled` counts as `disabled`, and `always_on` as `lifecycle`.
+    """
     spelling = spelled(key, SERVER_KEYS)
     return _SAME.get(spelling.name, spelling.name) if spelling else key
 
 
 def is_extension(key: str) -> bool:
-    """Return True for the user's own keys, for anchors: `x-anything`."""
+    """Return True for `x-anything`: the user's own keys, for example to define anchors."""
     return key.startswith("x-")
 
 
@@ -133,7 +136,11 @@ def read_keys(
     wrong: Callable[[Pair, InvalidValueError], None],
     unknown: Callable[[Pair, str], None],
 ) -> dict[str, tuple[Pair, Any]]:
-    """Return canonical name -> (source pair, value). A key without a value counts as absent, except `tools`."""
+    """Return canonical name -> (source pair, value). A key without a value counts as absent, except `tools`.
+
+    A key that is written in the mapping itself wins over a merged one. `wrong` is called for each invalid value and for
+    a second spelling of a key; `unknown` for each unknown key, with a hint or "".
+    """
     found: dict[str, tuple[Pair, Any]] = {}
     for pair in sorted(pairs, key=lambda pair: pair.merged):
         spelling = spelled(pair.name, known)
@@ -229,7 +236,10 @@ port = whole(0, 65_535)
 
 
 def duration(unit: str, *, least: float = 0.0, zero: bool = True) -> Reader:
-    """Return a reader of times in `unit` (a key of SECONDS). A text such as `30s` or `1h30m` overrides the unit."""
+    """Return a reader of times in `unit` (a key of SECONDS), from `least` to a year. `zero`: 0 is allowed.
+
+    A text such as `30s` or `1h30m` is converted to the unit.
+    """
 
     def read(node: Node) -> float:
         if isinstance(node, Scalar) and kind(node) == "str":
@@ -251,7 +261,7 @@ def duration(unit: str, *, least: float = 0.0, zero: bool = True) -> Reader:
 
 
 def timed(name: str, unit: str) -> Reader:
-    """Return the reader of a time whose key names its unit (`requestTimeoutMs`)."""
+    """Return the reader of a time whose key names its unit (`requestTimeoutMs`); it converts to the unit in TIMES."""
     read = duration(unit, zero=name not in ("connect_timeout", "ask_timeout"))
     factor = SECONDS[unit] / SECONDS[TIMES[name]]
     return lambda node: read(node) * factor
@@ -273,7 +283,10 @@ def size(least: int, most: int) -> Reader:
 
 
 def choice(options: Iterable[str]) -> Reader:
-    """Return a reader of one of `options`. Words such as `off` are not booleans here. Case and `_` do not matter."""
+    """Return a reader of one of `options`. Words such as `off` are not booleans here.
+
+    Case does not matter; `_` and camelCase count as `-`.
+    """
     known = tuple(options)
 
     def read(node: Node) -> str:

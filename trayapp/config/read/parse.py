@@ -84,8 +84,8 @@ def parse(text: str, file: str, *, exists: Exists = path_exists, windows: bool =
 def read_top(text: str, file: str) -> list[Pair]:
     """Return the top-level pairs of the file. Raises UnparsableError.
 
-    JSON is read as YAML, which is nearly a superset and gives line numbers. Text that only JSON allows
-    (`"\\ud83d\\ude00"`, a very long key) is then read as JSON.
+    JSON is read as YAML, which is nearly a superset and gives line numbers. If that fails for a `.json` file, as with
+    text that only JSON allows (`"\\ud83d\\ude00"`, a very long key), the file is read as JSON.
     """
     try:
         root = compose(text, file)
@@ -97,7 +97,10 @@ def read_top(text: str, file: str) -> list[Pair]:
 
 
 def _of_json(text: str) -> Node | None:
-    """Return the root node of a JSON text, each server at the line where its name first appears. None if not JSON."""
+    """Return the root node of a JSON text, each server at the line where its name first appears.
+
+    Return None if the text is not JSON, is too large or too deep, or has a duplicate key.
+    """
     try:
 
         def without_twins(found: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -124,7 +127,7 @@ def _lined(text: str, document: dict[str, Any], levels: int) -> Mapping:
 
 
 def _size(value: Any, levels: int) -> int:
-    """Count a value and all values inside it. Raises ValueError below `levels` levels of nesting."""
+    """Count a value and all values inside it. Raises ValueError if they are nested deeper than `levels`."""
     inside = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
     if inside and not levels:
         raise ValueError("nested too deeply")
@@ -132,7 +135,10 @@ def _size(value: Any, levels: int) -> int:
 
 
 def server_pairs(top: list[Pair], file: str) -> dict[str, Pair]:
-    """Return each server's unread entry by name. Raises UnparsableError for a duplicate name."""
+    """Return each server's unread entry by name.
+
+    Raises UnparsableError if `servers` is not a mapping or a name is written twice.
+    """
     found: dict[str, Pair] = {}
     for pair in top:
         if not is_servers_key(pair.name) or is_null(pair.value):
@@ -233,7 +239,10 @@ _PROFILE_READERS: dict[str, fields.Reader] = {
 
 
 def read_settings(node: Node, report: Report) -> Settings:
-    """Return the settings of one mapping (null: none). Never raise: each invalid value keeps its default."""
+    """Return the settings of one mapping (null: none). Never raise: each invalid value keeps its default.
+
+    An invalid `confine` confines every server, since the user wanted a limit.
+    """
     options = _SettingReader(report)
     groups: dict[str, fields.Reader] = {
         "http": lambda node: options.group(HttpSettings, "http", node, _HTTP_READERS),

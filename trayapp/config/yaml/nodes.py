@@ -28,14 +28,17 @@ Loader: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """Base of all nodes. text[start:end] is the node (except for a block collection's `end`); `line` is 1-based."""
+    """The base class of all nodes. text[start:end] is the node (except for a block collection's `end`).
+
+    `line` is 1-based, `column` 0-based. All positions except `line` are 0 in nodes that were not read from YAML.
+    """
 
     start: int
     end: int
     line: int
     column: int
     anchor: str | None
-    size: int  # number of nodes in it, aliases counted in full
+    size: int  # number of nodes, this one included, aliases counted in full
 
 
 @dataclass(slots=True, eq=False)
@@ -76,7 +79,7 @@ def follow(node: Node) -> Node:
 
 
 def node_of(value: Any, line: int = 0) -> Node:
-    """Return a plain value (from JSON, TOML, ...) as a node at that line. Raises RecursionError."""
+    """Return a plain value (from JSON, TOML, ...) as a node at `line`. Raises RecursionError if nested too deeply."""
     if isinstance(value, Plain):
         pairs = [(text_node(str(key), line), node_of(item, line)) for key, item in value.items()]
         return Mapping(0, 0, line, 0, None, 1, [*pairs], True)
@@ -84,7 +87,7 @@ def node_of(value: Any, line: int = 0) -> Node:
         return Sequence(0, 0, line, 0, None, 1, [node_of(item, line) for item in value], True)
     if value is None or isinstance(value, bool | int | float):
         return Scalar(0, 0, line, 0, None, 1, json.dumps(value), "", None)
-    return text_node(str(value), line)  # also for a date of TOML
+    return text_node(str(value), line)  # also a date from TOML
 
 
 def text_node(text: str, line: int = 0) -> Scalar:
@@ -159,9 +162,9 @@ class Pair(NamedTuple):
 
 
 def pairs(mapping: Mapping) -> list[Pair]:
-    """Return the pairs of a mapping. Raises InvalidValueError for a duplicate key.
+    """Return the pairs of a mapping, merge keys resolved: own keys win, then the first merged one.
 
-    Merge keys are resolved: own keys win, then the first merged one.
+    Raises InvalidValueError for a duplicate key, a key that is not a scalar, or a merge of anything but mappings.
     """
     own: dict[str, Pair] = {}
     merged: list[Pair] = []

@@ -16,7 +16,7 @@ _PLAIN_BLOCK = late(
     r"(?:--?(?=[A-Za-z]))?[A-Za-z0-9_./+~](?:[A-Za-z0-9_./+@=~-]|:(?=[^\s:])|[ ](?=[A-Za-z0-9_./+@=~-]))*", re.ASCII
 )
 _ESCAPED = late("[\x7f-\xa0\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
-MAX_FLOW_CHARACTERS = 100  # a longer list or map gets one line for each item
+MAX_FLOW_CHARACTERS = 100  # a longer map gets one line for each pair
 
 
 def scalar(value: str | int | float | bool | None, *, flow: bool = True, json_like: bool = False) -> str:
@@ -24,7 +24,8 @@ def scalar(value: str | int | float | bool | None, *, flow: bool = True, json_li
     if not isinstance(value, str):
         return json.dumps(value)
     pattern = _PLAIN if flow else _PLAIN_BLOCK
-    # Document markers, the value key, dates and sexagesimal numbers: other programs do not read them as text.
+    # The value key (=), y and n, document markers (...), dates and sexagesimal numbers: some programs do not read these
+    # as text.
     is_special = value in ("=", "y", "n", "Y", "N") or re.match(r"\.\.\.|[0-9]+[-:][0-9]", value)
     if not json_like and pattern.fullmatch(value) and plain_kind(value) == "str" and not is_special:
         return value
@@ -46,7 +47,8 @@ def flow(value: Any, *, json_like: bool = False) -> str:
 def block(pairs: Mapping[str, Any], *, column: int = 0, step: int = 2, depth: int = 0) -> list[str]:
     """Return the lines of a mapping at `column`, without line ends.
 
-    Nested mappings get their own lines down to `depth` levels, and below that if they are long.
+    Nested mappings get their own lines down to `depth` levels, as do mappings in a list. Below that, a mapping gets
+    lines only if it is long or contains another mapping.
     """
     lines: list[str] = []
     for key, value in pairs.items():
