@@ -197,7 +197,7 @@ def _add(
 
 
 def runs_unconfined(entry: Mapping[str, Any]) -> bool:
-    """Return True if an entry of servers.yaml starts a program without a `confine` key and the settings confine none.
+    """Return True if an entry of servers.yaml has a command, no `confine` key, and no confinement from the settings.
 
     Always False on Windows, which cannot confine programs.
     """
@@ -207,9 +207,10 @@ def runs_unconfined(entry: Mapping[str, Any]) -> bool:
 
 
 def _without_secrets(name: str, entry: dict[str, Any], hide: bool | None, *, asks: bool) -> dict[str, Any]:
-    """Return the entry. Its secrets move to the keyring, unless the user declines or the keyring cannot keep them.
+    """Move the entry's secrets to the keyring, unless the user declines or the keyring cannot keep them.
 
-    Without a question (`asks` is False), print a note about the secrets that stay in clear text.
+    Return the entry with references in their place. Without a question (`asks` is False), print a note about the
+    secrets that stay in clear text.
     """
     found = secrets_of(name, entry)
     if not found:
@@ -386,7 +387,7 @@ def _unlock(name: str) -> None:
 def _owner(name: str, config: Config, project: Path, own: Path) -> Scope:
     """Return the scope of the one file that has the server and that we may edit.
 
-    Raises UsageError, which names the files, if several have the server or only one that other programs use, too.
+    Raises UsageError, which names the files, if several have the server, or if only a file of other programs has it.
     Raises ServerNotFoundError if no file has it.
     """
     written = [*config.servers, *(problem.server for problem in config.problems if problem.server)]

@@ -92,7 +92,7 @@ def approve_verb(what: str | None, all_: bool, yes: bool, keep: bool, as_json: b
 
 
 def _keep(server: str, tool: str, as_json: bool) -> int:
-    """Keep the old definition of one tool that changed."""
+    """Keep the old definition of one tool that changed, and return the exit code. Raises UsageError without a tool."""
     if not tool:
         raise UsageError("Which tool should keep its old definition?", "Name it: multi-mcp approve --keep SERVER/TOOL")
     require_person("keep the old definition")

@@ -114,7 +114,7 @@ def save(result: dict[str, Any], out: Path) -> None:
 
 
 def show(result: dict[str, Any], as_json: bool) -> None:
-    """Print the result on stdout."""
+    """Print a tool's result on stdout, or a note on stderr if it is empty."""
     text = "" if as_json else result_text(result)
     if as_json:
         print_json(result)
@@ -309,5 +309,5 @@ def stand_in(*parts: Any) -> str:
 
 
 def data_size(data: Any) -> str:
-    """Return the decoded size of base64 data; "" for anything but text."""
+    """Return the size of base64 data after decoding; "" if `data` is not a string."""
     return byte_size(len(data.rstrip("=")) * 3 // 4) if isinstance(data, str) else ""

@@ -116,7 +116,10 @@ def connect_each(
 
 
 def _options(profile: str | None, servers: str | None) -> tuple[str, ...] | None:
-    """Return the options for `multi-mcp stdio`; None if none were given. Raises UsageError, StorageError."""
+    """Return the options for `multi-mcp stdio`; None if none were given.
+
+    Raises UsageError, StorageError, UnparsableError.
+    """
     if profile is None and servers is None:
         return None
     config = own_config(own_store())

@@ -1,6 +1,6 @@
 """`multi-mcp help`: the guide that comes with the program, or the help of a verb.
 
-Pages are Markdown, printed as they are: rendering it would pull a syntax highlighter into the package.
+Pages are printed as Markdown, without comments: rendering them would pull a syntax highlighter into the package.
 """
 
 from __future__ import annotations

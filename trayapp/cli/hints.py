@@ -88,7 +88,7 @@ def say_import_hint() -> None:
 def next_step() -> str:
     """Return what to do after a start, in one line: import servers, or connect an AI tool. Blocks.
 
-    It is "" once an AI tool is connected, or if stderr is not a terminal.
+    It is "" if there is nothing to import and an AI tool is connected, or if stderr is not a terminal.
     """
     words = import_hint()
     if words or not is_terminal(sys.stderr):

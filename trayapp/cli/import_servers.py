@@ -354,13 +354,16 @@ def _secrets(offer: ImportOffer) -> list[Secret]:
 
 
 def _asked(offer: ImportOffer) -> list[str]:
-    """Return the keyring names in an entry. In one of VS Code, they stand for values that VS Code asks its user for."""
+    """Return the keyring names in an entry. In VS Code's entries they stand for values that it asks its user for."""
     texts = json.dumps(offer.found.entry, ensure_ascii=False, default=str)
     return list(dict.fromkeys(re.findall(r"\$\{keyring:([^:{}$]+)\}", texts)))
 
 
 def _hidden(new: list[ImportOffer], hide: bool | None, asks: bool) -> list[ImportOffer]:
-    """Return the offers. Secrets move to the keyring, unless the user declines or the keyring cannot keep them."""
+    """Move the offers' secrets to the keyring, unless the user declines or the keyring cannot keep them.
+
+    Return the offers with references in their place.
+    """
     names = [secret.name for offer in new for secret in _secrets(offer)]
     if not names or not may_keep(names, hide, asks):
         return new

@@ -84,10 +84,10 @@ def delete_verb(name: str, as_json: bool) -> None:
 
 
 def may_keep(names: Sequence[str], hide: bool | None, asks: bool) -> bool:
-    """Return True if these secrets should be kept out of the file: an option says so, or the user agrees.
+    """Return True if these secrets should be kept out of the file: the option `hide` says so, or the user agrees.
 
-    The user is asked only if the keyring can keep them, or if there is none but the passphrase of an encrypted file is
-    set. In the second case a yes also enables that file.
+    Ask only if `hide` is None, `asks` is True, and either this machine can keep secrets or the passphrase of an
+    encrypted file is set. In the second case a yes also enables that file.
     """
     if hide is not None or not asks:
         return hide is True
@@ -112,7 +112,7 @@ def keep_all(secrets: Sequence[Secret], *, insist: bool) -> set[str]:
     `insist`: if one cannot be kept, keep none and raise MultiMcpError.
     """
     refused: dict[str, MultiMcpError] = {}
-    keyring: MultiMcpError | None = None  # after an error from a keyring that does not open, do not ask its user again
+    keyring: MultiMcpError | None = None  # of a keyring that did not open: the user is not asked again
     for secret in secrets:
         error = keyring or _kept(secret)
         if error is not None:

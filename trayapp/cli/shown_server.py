@@ -131,7 +131,7 @@ def secret_lines(server: ServerConfig) -> Iterator[str]:
 
 
 def rule_lines(server: ServerConfig) -> Iterator[str]:
-    """Yield a line with the entry's own rules: early start, timeouts, when to ask the user, protections turned off."""
+    """Yield at most one line with the entry's own rules: early start, timeouts, when to ask, protections turned off."""
     rules = [f"lifecycle: {server.lifecycle}"] if server.lifecycle in STARTS_AT_ONCE else []
     rules += ["lock: false"] if not server.lock and server.command is not None else []
     times = {"its start": server.connect_timeout, "an answer": server.request_timeout}

@@ -203,7 +203,7 @@ def read_form(text: str) -> tuple[str, Answers]:
 
 
 def proposals(what: str, *, here: bool = True) -> tuple[list[Proposal], bool]:
-    """Return the servers found in a text or file, and True if they are alternatives for running one server.
+    """Return the servers that `what` names (as for `add_source`), and True if they are ways to run one server.
 
     `here`: accept paths relative to the current folder. False for the panel, which has no current folder.
     """
@@ -311,7 +311,7 @@ def _add_one(proposal: Proposal, answers: Answers, add: Add) -> None:
         tell(f"Not added: {one_line(name)}")
         return
     asked = [one.name for one in missing if one.secret]
-    if asked and answers.hide is not False and not keeps_secrets():  # before the user types them
+    if asked and answers.hide is not False and not keeps_secrets():  # refuse before the user types a secret
         raise MultiMcpError(
             one_line(f"{count(len(asked), 'secret')} not kept: there is no keyring ({', '.join(asked)})"),
             f"Install gnome-keyring, KWallet or KeePassXC, or set token_store: file in servers.yaml and {PASSPHRASE}"

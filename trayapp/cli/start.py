@@ -59,7 +59,7 @@ def is_below(ours: int, pid: int) -> bool:
 
     try:
         return pid == ours or any(parent.pid == ours for parent in psutil.Process(pid).parents())
-    except psutil.Error:  # it has already ended
+    except psutil.Error:  # the process has already ended
         return False
 
 

@@ -59,7 +59,7 @@ def chosen(rows: list[Row], *, disabled: bool, stale: bool, withheld: bool) -> l
 
 
 def is_switched_off(row: Row) -> bool:
-    """Return True if only the user's setting hides the tool from clients."""
+    """Return True if the user's settings hide the tool from clients; False if it is withheld for another reason."""
     return not row["enabled"] and not row["withheld"]
 
 

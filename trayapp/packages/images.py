@@ -56,9 +56,9 @@ _DOCKER = OptionTable(
 
 @dataclass(frozen=True, slots=True)
 class ImageRequest:
-    """A use of `docker run` or `podman run`. `at` is the index of the image in the command line.
+    """The image that a `docker run` or `podman run` asks for. `at` is its index in the command line.
 
-    `client`: the program with the options that say which daemon it asks. `passed`: the options of the pull.
+    `client`: the program with the options that say which daemon it asks. `passed`: the options to use for a pull.
     """
 
     words: tuple[str, ...]

@@ -1,6 +1,6 @@
-"""servers.lock: for each server and each package as written, the locked package that it runs and its earlier ones.
+"""servers.lock: for each server and each package that its command line names, the locked package and earlier ones.
 
-npm, pypi and images implement package requests.
+The modules npm, pypi and images implement PackageRequest.
 """
 
 from __future__ import annotations
@@ -114,10 +114,10 @@ class PackageRequest(Protocol):
     def resolve(
         self, tools: Tools, now: float, version: str | None = None, before: float | None = None
     ) -> LockedPackage:
-        """Return the version and content that the runner would take now (Unix seconds), or those of `version`.
+        """Return the version and content that the runner would take now, or those of `version`.
 
-        `before`: take no release that was published later (Unix seconds), unless the user's own settings limit the age.
-        Images ignore it.
+        `now`: the time of the lock. `before`: take no release that was published later, unless the user's own settings
+        limit the age; images ignore it. Both are in Unix seconds.
 
         Raises PackageError, also for a version that the command line excludes, and ToolError.
         """

@@ -29,7 +29,7 @@ HELD_S = 2 * LIMIT_S  # to wait for another process that fetches the same packag
 
 @dataclass(frozen=True, slots=True)
 class NotLocked:
-    """The reason why a command line is not locked, and what to write instead. `starts`: it starts all the same."""
+    """The reason why a command line is not locked, and what to write instead. `starts`: the server starts anyway."""
 
     why: str
     hint: str
@@ -58,7 +58,7 @@ _WRITTEN = {
 
 
 def read_package(argv: tuple[str, ...]) -> PackageRequest | None:
-    """Return the package that a command line asks a package runner for; None if there is none or it is uncertain."""
+    """Return the package that a command line asks a package runner for; None if there is none or we cannot tell."""
     try:
         return _read(with_plain_runner(argv))
     except UncertainError:

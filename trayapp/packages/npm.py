@@ -31,7 +31,7 @@ _LEFT_OUT = frozenset(("license", "funding", "deprecated"))
 
 @dataclass(frozen=True, slots=True)
 class NpmRequest:
-    """A command line of npx or npm exec, as read."""
+    """The package that a command line of npx or npm exec asks for."""
 
     asked: NpxRequest
 
@@ -169,7 +169,7 @@ class NpmRequest:
 
 
 def read_npx(argv: tuple[str, ...]) -> NpmRequest | None:
-    """Return the package that a command line of npx or npm exec asks for, None if it asks for none.
+    """Return the package that a command line of npx or npm exec asks for; None if it asks for none.
 
     Raises UncertainError.
     """

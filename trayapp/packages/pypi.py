@@ -26,7 +26,7 @@ _REQUIREMENT = re.compile(rf"({_NAME})(\[[\w,. -]+\])?(?:@([\w.!+-]+)|((?:[=<>!~
 
 @dataclass(frozen=True, slots=True)
 class PypiRequest:
-    """A use of uvx, `uv tool run` or `pipx run`. `limits` are version limits in pip's form.
+    """The package that a uvx, `uv tool run` or `pipx run` asks for. `limits` are version limits in pip's form.
 
     `passed`: the options that decide which release is taken.
     """

@@ -1,4 +1,4 @@
-"""Run the user's package tools (npm, uv, docker) with the settings and registries that they have."""
+"""Run the user's package tools (npm, uv, docker), which use the user's own settings and registries."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NO_NODE = ("node is not on the PATH", "Install Node.js (https://nodejs.org), or 
 
 
 class ToolError(MultiMcpError):
-    """Raised if a package tool is missing or fails. `output`: what it printed."""
+    """Raised if a package tool is missing, fails or is stopped. `output`: what a failed tool printed."""
 
     code = "package_tool"
 
@@ -45,7 +45,7 @@ class Tools:
     _stopped: threading.Event = field(default_factory=threading.Event, repr=False, compare=False)
 
     def find(self, name: str) -> str | None:
-        """Return the path of a tool, None if it is not installed."""
+        """Return the path of a tool; None if it is not installed."""
         return shutil.which(name, path=self.env.get("PATH"))
 
     def run(self, name: str, *args: str, cwd: Path | None = None, limit_s: float = LIMIT_S) -> str:
@@ -120,7 +120,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _reason(output: str) -> str:
-    """Return the lines of a tool's output that say why it failed."""
+    """Return the first lines of a tool's output that may say why it failed, redacted and joined in one line."""
     lines = [line.removeprefix("npm error").strip() for line in output.splitlines()]
     kept = [line for line in lines if line and not line.startswith(("A complete log", "/"))] or lines
     return one_line(redacted("; ".join(kept[:4])))[:REASON_LARGEST]
