@@ -297,7 +297,7 @@ MORE_PAGES = {"add": add_page, "setup": setup_page, "help": help_page}
 
 
 def error_result(error: MultiMcpError | RpcError) -> ActionResult:
-    """Return an error in words for people."""
+    """Return the result that shows an error to the user, without secrets."""
     if isinstance(error, MultiMcpError):
         return ActionResult(redacted(error.title), redacted(error.hint), wrong=True, field=error.field)
     hint = error.data.get("hint", "") if isinstance(error.data, dict) else ""

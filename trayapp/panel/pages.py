@@ -43,7 +43,7 @@ SCREEN = 12  # rows or cards of a new page, which requests the rest once it is p
 VERB_S = 20.0
 SLOW = "found"  # after a page's name: its slow part, which the page requests by itself
 TEXT_MOST = 4_000
-LONG_WORD = 30  # characters; longer ones are cut
+LONG_WORD = 30  # characters; a longer word is cut
 STATE_WORDS = {"needs_auth": "needs sign-in", "keyring_locked": "keyring locked", "idle": "ready, idle"}
 TONES = {
     "connected": "good",

@@ -83,7 +83,7 @@ def remove_file(path: Path) -> None:
 
 
 def unreadable(path: Path, error: OSError) -> StorageError:
-    """Return the error for a file that exists and cannot be read."""
+    """Return the error for a file that exists but cannot be read."""
     return StorageError(f"Cannot read {path}: {error.strerror}", "Check the file's owner and permissions")
 
 
@@ -255,7 +255,7 @@ class LaunchAgent(FileEntry):
         return StartCommand(tuple(words), str(home))
 
     def write(self, start: StartCommand) -> None:
-        """Write the entry (AutostartEntry). It is not loaded now, because that would start a second tray."""
+        """Write the entry (AutostartEntry). launchd does not load it now: that would start a second tray."""
         import plistlib  # 5 ms, and only on macOS
 
         write_file(self._path, plistlib.dumps(launch_agent(start)))

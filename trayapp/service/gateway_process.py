@@ -1,4 +1,4 @@
-"""The supervisor's access to this user's gateway process: start or adopt it, connect to it, and tell it to end.
+"""The supervisor's access to this user's gateway process: start or adopt it, connect to it, and ask it to end.
 
 service/supervisor decides when. psutil is loaded only when needed: most trays start their own gateway.
 """
@@ -112,7 +112,7 @@ def logged_end_reason(lines: Sequence[str]) -> str:
 
 
 def _parent(pid: int) -> int | None:
-    """Return the parent of a process: on Windows, a venv's launcher is between us and the gateway."""
+    """Return the parent of a process, None if unknown. On Windows, a venv's launcher is between us and the gateway."""
     import psutil
 
     try:

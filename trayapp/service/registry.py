@@ -63,7 +63,7 @@ class RegistryEntry:
 class RegistryAnswer:
     """An answer of the registry. `old_s`: its age in seconds, if an error (`why`) made us take it from the cache.
 
-    `cut`: which matches were read; "" if it has them all.
+    `cut`: a sentence that says which part of the matches was read; "" if all of them were.
     """
 
     entries: tuple[RegistryEntry, ...]
@@ -230,10 +230,12 @@ class ServerRegistry:
 
 
 def _rank(entry: RegistryEntry, words: list[str]) -> tuple[int, bool, int, int, int, str]:
-    """Return the sort key of an entry.
+    """Return the sort key of an entry. It compares in this order:
 
-    By status, active first. Then an entry whose name, or its part after the slash, is exactly the words. Then by the
-    number of words found in its text, as whole words in name or title, and in the name after the slash. Last by name.
+    - the status, active first
+    - an exact match of the words with the name, or with its part after the slash, first
+    - the number of words found in the text; as whole words in name or title; in the name's part after the slash
+    - the name
     """
     own = entry.name.partition("/")[2].lower()
     text = f"{entry.name} {entry.title} {entry.description}".lower()

@@ -28,7 +28,7 @@ SOCKET = "tray.sock"
 ADDRESS = "tray.addr"  # port and token, for Windows, where Unix sockets are unavailable
 LINE_LIMIT = 4096  # bytes of a request or an answer
 ANSWER_S = 3.0  # for an answer: the first tray only has to check its own state
-LISTENS_WITHIN_S = 2.0  # from the first tray's lock to its socket: of 20 starts at once, some fall in between
+LISTENS_WITHIN_S = 2.0  # from the first tray's lock to its socket: of 20 simultaneous starts, some happen in between
 
 Answer = Callable[[str], str]
 

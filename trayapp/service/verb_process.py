@@ -62,7 +62,7 @@ def run_verb(argv: Sequence[str], environ: Mapping[str, str], timeout_s: float, 
 
 
 def end_verbs() -> None:
-    """Wait up to FINISHES_S for the verbs that run, then kill the rest, for a process that ends. Blocks."""
+    """Wait up to FINISHES_S for the running verbs, then kill the rest. Call this before this process ends. Blocks."""
     running = tuple(_running)
     for process in running:
         with suppress(subprocess.TimeoutExpired):

@@ -35,11 +35,11 @@ from trayapp.wire.control import (
 log = logging.getLogger(__name__)
 
 CHANGES_FOLDER = "changes"  # in the cache folder
-LOGS_FOLDER = "logs"  # also there: excerpts of the gateway's log, for servers without their own log
+LOGS_FOLDER = "logs"  # also there: what the gateway's log says about a server, before the server's own log
 CHECK_NAME = "check.txt"
 LOG_TAIL = 1 << 20  # bytes at the end of a log that are read
 WARNINGS = 20  # the gateway's latest warnings about a server, shown above the server's own log
-BY = "the tray"  # who answered, for the error that a later answer gets
+BY = "the tray"  # the name in the error that a later answer gets: who answered first
 VERB_S = 30.0  # time limit of a verb
 TAKE_OVER_S = 180.0  # time limit of an import that may store secrets: the user may have to unlock the keyring
 OFFER_NAME = "servers-found.txt"  # in the cache folder
@@ -52,7 +52,7 @@ class ActionServices:
     ask: Callable[[str, dict[str, Any]], Any]  # a control request, without a time limit
     run: Callable[[Sequence[str], float], Any]  # a verb of the command line, with a time limit in seconds
     command: Callable[[CommandKind], None]
-    create_file: Callable[[], None]  # the first servers.yaml
+    create_file: Callable[[], None]  # creates the first servers.yaml
     open_file: Callable[[Path], None]
     open_url: Callable[[str], bool]
     copy: Callable[[str], bool]
@@ -173,7 +173,7 @@ class Actions:
         return outcomes.unlocked()
 
     def _show_changes(self, server: str) -> None:
-        """Show the tools that wait for approval, as a text. A later approval covers only what was shown."""
+        """Show the tools that wait for approval, in a text file. A later approval covers only what was shown."""
         rows = self._means.ask(APPROVALS, {"server": server})["rows"]
         name = Path(CHANGES_FOLDER, log_name(server)).with_suffix(".txt")
         file = self._written(name, outcomes.changes_text(server, rows), f"multi-mcp approve {server}")

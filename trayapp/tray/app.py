@@ -222,7 +222,7 @@ class App:
         return self._tell().again_s
 
     def _tell(self) -> DueNotices:
-        """Show the notifications that the state calls for, on another thread: a notification server may be slow."""
+        """Show and withdraw the notifications that are due, on another thread: a notification server may be slow."""
         with self._notices_lock:
             fresh = due_notices(self._sources.state(), self._told, self._clock())
             self._told = fresh.told
@@ -238,7 +238,7 @@ class App:
         return fresh
 
     def show(self, notice: Notice) -> None:
-        """Show a notification, and log it in case nothing displays notifications."""
+        """Show a notification, and log it: perhaps nothing displays it."""
         seen = self._face.show(notice, self.click)
         log.info("Notification%s: %s | %s", "" if seen else " (no tray host)", notice.title, notice.text)
 

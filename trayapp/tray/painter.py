@@ -70,7 +70,7 @@ def _clicked(click: Click, action: Action, *_: object) -> None:
 class Redraws:
     """Calls `draw` on its own thread after `request()`, with a pause after each call.
 
-    Many changes cause one redraw, and the last state is always drawn.
+    Changes in quick succession cause one redraw, and the last state is always drawn.
 
     `draw` returns the seconds until its next call at the latest; None = not before the next `request()`. `sleep` waits
     that many seconds; tests pass another.

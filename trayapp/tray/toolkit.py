@@ -1,4 +1,4 @@
-"""pystray, imported without touching a display, GTK, or a bus. Only this module imports pystray at module level."""
+"""pystray, imported without touching a display, GTK, or a bus. Other modules get it here; xembed adds the X backend."""
 
 from __future__ import annotations
 

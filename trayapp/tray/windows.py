@@ -44,7 +44,7 @@ def mended(base: Any) -> type[Any]:
     """Return pystray's class with its faults on Windows fixed."""
 
     class WindowsIcon(base):  # type: ignore[misc]  # pystray has no types
-        """pystray's icon on Windows, with cut texts and a menu that stays while it is open."""
+        """pystray's icon on Windows, with texts cut to size. An update does not destroy its open menu."""
 
         attention = False  # without effect here; on Linux the panel gets it
         # Called when the menu opens. Changes that it makes to the menu appear at the next opening.

@@ -126,7 +126,7 @@ def stale_processes(context: CheckContext) -> list[CheckResult]:
         owner = path.stem.split("-")[1]  # the rest distinguishes it from another process with the same id
         if not (owner.isdecimal() and _is_alive(int(owner), path)):
             registries.append(path)
-    left: list[int] = []  # the next start of the gateway also finds their descendants
+    left: list[int] = []  # server processes; the next start of the gateway also finds their descendants
     for path in registries:
         with suppress(OSError):
             rows = path.read_text(encoding="utf-8", errors="replace").splitlines()

@@ -1,6 +1,6 @@
 """Checks of this system: Python, our folders, confinement; and of its desktop: session bus, keyring, host for the icon.
 
-No check shows a dialog: the encrypted file for secrets is opened only by a passphrase.
+No check shows a dialog: the encrypted file for secrets is opened only with a passphrase from the environment.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def python_version(context: CheckContext) -> list[CheckResult]:
 
 def available(context: CheckContext) -> list[CheckResult]:
     """Report how servers are confined here. A missing mechanism is a problem if an enabled server asks for it."""
-    from trayapp.confinement.start import (  # makes system calls, which only Linux has
+    from trayapp.confinement.start import (  # loads the C library for Linux's system calls
         NoMechanismError,
         choose_mechanism,
     )
@@ -141,7 +141,7 @@ def _unwritable(folder: Path) -> CheckResult | None:
     return None
 
 
-BUS_TIMEOUT_S = 0.8  # limit for one question; a check asks a bus that does not answer twice at most
+BUS_TIMEOUT_S = 0.8  # limit for one question; a check asks a silent bus at most two
 SECRETS = "org.freedesktop.secrets"  # the Secret Service: gnome-keyring, KWallet, KeePassXC
 DEFAULT_COLLECTION = "/org/freedesktop/secrets/aliases/default"
 PROPERTIES = "org.freedesktop.DBus.Properties"

@@ -216,7 +216,7 @@ def _only(properties: Properties, names: list[str]) -> Properties:
 # kind of an item: libdbusmenu-qt (KDE, LXQt) builds a submenu or a check mark only when it first sees a number.
 
 ROOT = 0
-REMEMBERED = 1000  # numbers of removed items: a menu with counters in its texts creates new ones all day
+REMEMBERED = 1000  # removed items that keep their numbers: a menu with counters in its texts creates new items all day
 
 KIND = ("type", "children-display", "toggle-type")
 

@@ -1,4 +1,4 @@
-"""Notifications over org.freedesktop.Notifications: one per cause, with actions if the server supports them.
+"""Notifications over org.freedesktop.Notifications: one for each key, with actions if the server supports them.
 
 Rules: freedesktop.org "Desktop Notifications".
 """
@@ -141,7 +141,7 @@ class Notifier:
         clickable: bool,
     ) -> Body:
         known, can = self._shown.get(key), server.capabilities
-        if server.name == GNOME:  # keep the last button, which refuses
+        if server.name == GNOME:  # keep the last button: it is the refusal
             actions = [*actions[: BUTTONS_OF_GNOME - 1], *actions[BUTTONS_OF_GNOME - 1 :][-1:]]
         if server.name == LXQT:
             text = _in_short_lines(text)

@@ -44,8 +44,8 @@ class Verb(StrEnum):
     ALLOW = "allow"  # an ask, by its id, once
     ALLOW_SESSION = "allow_session"  # an ask, by its id, until that client's session ends
     ALLOW_ALWAYS = "allow_always"  # an ask, by its id, for that definition of the tool from now on
-    DENY = "deny"  # an ask
-    OPEN_ASKED = "open_asked"  # an ask: opens the page that the server asks for, then allows it
+    DENY = "deny"  # an ask, by its id
+    OPEN_ASKED = "open_asked"  # an ask, by its id: opens the page that the server asks for, then allows it
     OPEN_PANEL = "open_panel"  # a page of the panel; "" = the first one
     OPEN_FILE = "open_file"  # a path; "" = servers.yaml
     CONNECT_CLIENT = "connect_client"  # a client's name
@@ -162,9 +162,9 @@ class TrayState:
     - `error`: why the gateway is not up, in one line.
     - `hangs`: True if the gateway's process exists but does not answer.
     - `autostart`: None if start at login is not possible here.
-    - `clients`: None until the first look.
+    - `clients`: the AI tools; None until they were looked for.
     - `approvals`: servers whose changed tool definitions wait for the user.
-    - `offered`: servers that can be imported, on a first start.
+    - `offered`: servers of AI tools that can be imported; empty unless this is a first start.
     - `offer_told`: True if an earlier tray already reported servers to import.
     - `doubled`: servers that connected AI tools still start themselves.
     """
