@@ -101,7 +101,7 @@ def set_tools_enabled(
 
 
 def set_server_enabled(text: str, server: str, enabled: bool, file: str = FILE) -> str:
-    """Enable or disable one server, by the key that its entry already uses, or else by `disabled`."""
+    """Enable or disable one server, by the key that its entry has (`enabled` or `disabled`), or else by `disabled`."""
     editor = Editor(text, file)
     entry = _server(editor, server)
     slots = editor.slots(entry.value, entry.path)
@@ -116,7 +116,7 @@ def set_server_enabled(text: str, server: str, enabled: bool, file: str = FILE) 
 
 
 def set_confine(text: str, server: str, value: Any, file: str = FILE) -> str:
-    """Set `confine` of a server. `value`: as in Confine.value, or false."""
+    """Set `confine` of a server. `value`: as Confine.value returns it, or false."""
     editor = Editor(text, file)
     entry = _server(editor, server)
     slots = editor.slots(entry.value, entry.path)
@@ -284,7 +284,7 @@ def _write_tools(
     own = {inner.path[-1]: inner for inner in editor.slots(slot.value, slot.path)}
     for name, switch in changed.items():
         if name not in own:
-            entries[name] = _entry(switch)  # merged by <<: a separate entry overrides it
+            entries[name] = _entry(switch)  # merged by <<: a new entry overrides the merged one
             continue
         tool, node = own[name], own[name].value
         if isinstance(node, MappingNode) and node.pairs:
@@ -334,7 +334,7 @@ def _entry(switch: ToolSwitch) -> dict[str, bool]:
 
 
 def _set_key(editor: Editor, tool: Slot, slot: Slot | None, key: str, value: bool) -> None:
-    """Set one key of a tool's mapping, unless it already has that value. An obsolete `stale` is removed."""
+    """Set one key of a tool's mapping, unless it has that value already or by default. Remove an obsolete `stale`."""
     merged = {pair.name: pair.value for pair in _merged_pairs(editor, tool)}
     if key in merged and not is_null(merged[key]):
         if _says(merged[key], value):

@@ -222,7 +222,7 @@ def is_open_for_writing(path: Path) -> bool:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and its missing parents with FOLDER_MODE. `mkdir` gives its mode to the last one only.
+    """Make a folder and its missing parents with FOLDER_MODE. `Path.mkdir` gives its mode to the last one only.
 
     Raises OSError.
     """

@@ -3,7 +3,7 @@
 Lookups are passed in. Error texts never contain values.
 
 The spellings: `${NAME}`, `${env:NAME}`, `$env:NAME`, `{env:NAME}`, `${NAME:-default}`, `${keyring:NAME}`,
-`${cmd:COMMAND}` (its output; it takes no default, and the command ends at the closing brace).
+`${cmd:COMMAND}` (the command's output, without a default; the command ends at the matching brace).
 
 Rules:
 - A value is never expanded again.
@@ -57,7 +57,7 @@ def expand(text: str, lookup: Lookup, keyring: Lookup) -> ExpandedText:
 
 
 class _Expander:
-    """Expands texts and the defaults in them, and collects the missing variables of all."""
+    """Expands texts and the defaults in them, and collects the missing variables of all texts."""
 
     def __init__(self, lookup: Lookup, keyring: Lookup, missing: dict[str, None] | None = None) -> None:
         self._lookup = lookup
@@ -108,7 +108,7 @@ class _Expander:
 
 
 def _closings(text: str) -> dict[int, int]:
-    """Return the index after the matching `}` for the start of each opening brace that is closed."""
+    """Return index of an opening brace -> index after its matching `}`, for each brace that is closed."""
     ends: dict[int, int] = {}
     open_at: list[int] = []
     for token in _TOKEN.finditer(text):

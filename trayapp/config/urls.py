@@ -115,7 +115,7 @@ _IGNORED = re.compile(
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 _CARRYING = tuple(map(ipaddress.IPv6Network, ("64:ff9b::/96", "64:ff9b:1::/96", "::ffff:0:0:0/96")))  # NAT64, SIIT
-_COMPATIBLE = 1 << 32  # lower IPv6 addresses are IPv4 ones (RFC 4291, deprecated)
+_COMPATIBLE = 1 << 32  # lower IPv6 addresses stand for IPv4 addresses (RFC 4291, deprecated)
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 

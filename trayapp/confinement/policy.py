@@ -6,7 +6,8 @@ Only `make_scratch` changes the file system.
 Decisions:
 - The home folder, and any folder above it, is never granted as a working folder: servers without `cwd` merely run
   there.
-- A folder that holds secrets is granted without them: each of its other entries, as they are at the start.
+- A folder that holds secrets is granted without them: each of its other entries, as they are when the
+  server starts.
 - Entries of the home folder whose names begin with a dot are never granted with a folder above them.
 - A link inside a folder that the server may write never grants more: the server could have made it.
 """
@@ -425,7 +426,7 @@ def interpreter_of(program: Program) -> str | None:
 def _refuse_linked_secrets(given: Sequence[str], secrets: Sequence[str]) -> None:
     """Search the granted paths for a second name of an existing secret. Raises LinkToSecretError.
 
-    The kernel checks the name that is opened. Secret files usually have one name: the search runs only if one has more.
+    The kernel checks the name that is opened. The search runs only if a secret file has several.
     """
     linked: dict[tuple[int, int], str] = {}
     for name in secrets:

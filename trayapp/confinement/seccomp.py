@@ -49,8 +49,8 @@ UNKNOWN = {  # pretend that the kernel lacks these: programs then use older call
     "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
     "clone3": (435, 435),  # its flags are in memory, where a filter cannot see them
 }  # fmt: skip
-# Landlock does not cover changes of files' attributes. ATTRIBUTES: programs need them, so they are decided one by one.
-# UNSUPPORTED: they fail, as on many file systems.
+# Landlock does not cover changes of files' attributes. Programs need the calls in ATTRIBUTES, so each is decided
+# separately. Calls in UNSUPPORTED fail, as on many file systems.
 ATTRIBUTES = {
     "chmod": (90, -1), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452),
     "chown": (92, -1), "lchown": (94, -1), "fchown": (93, 55), "fchownat": (260, 54),
@@ -77,7 +77,7 @@ TRACED = {  # calls that open or change files by name
     "renameat2": (316, 276),
 }  # fmt: skip
 NEW_NAMESPACES = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
-NEW_TIME = 0x80  # has another meaning in clone
+NEW_TIME = 0x80  # CLONE_NEWTIME: this bit has another meaning in clone
 # CLONE_PARENT: the new process would be the gateway's child, and the gateway would never notice its end
 OF_PARENT = 0x8000
 # TIOCSTI, TIOCLINUX: typing keys into a terminal. FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR: attributes of files.
@@ -214,7 +214,7 @@ def _socket_rules(internet: Sockets, unix: bool, tell: bool, refuse: int) -> lis
     rules = [*family]
     if unix:
         rules += [(_JUMP_EQUAL, 0, 1, UNIX), (_RETURN, 0, 0, ALLOW)]
-    elif tell:  # libc looks for its name service with a non-blocking socket: the program did not ask for that
+    elif tell:  # not for non-blocking sockets: libc looks for its name service with one
         asks = [*_argument(1), (_AND, 0, 0, NONBLOCK), (_JUMP_EQUAL, 0, 1, 0), (_RETURN, 0, 0, NOTIFY)]
         rules += [(_JUMP_EQUAL, 0, len(asks) + 1, UNIX), *asks, (_RETURN, 0, 0, refuse)]
     if internet == "all":

@@ -158,7 +158,7 @@ class ConfinedStart:
         if self._policy is not None and self._mechanism == "sandbox-exec":
             argv = (SANDBOX_EXEC, "-p", profile(self._policy, self._port), *argv)
         elif self._policy is not None:
-            # With a list of hosts, the outer filter sends the requests.
+            # With a list of hosts, the filter around bubblewrap reports each socket to the gateway.
             internet: seccomp.Sockets = "none" if self._policy.network is False else "all"
             rules = seccomp.filter_program(seccomp.machine(), internet, unix=self._policy.sockets, namespaces=True)
             reader, writer = os.pipe()
@@ -196,7 +196,7 @@ class ConfinedStart:
             self._record.add(Refusal("sockets", SOCKETS) if unix else Refusal("network", NETWORK))
 
         def note_change(path: str) -> None:
-            with suppress(RuntimeError):  # the gateway ends
+            with suppress(RuntimeError):  # the gateway is ending
                 loop.call_soon_threadsafe(self._record.add, Refusal("write", path))
 
         def spawn(wanted: dict[str, Any]) -> subprocess.Popen[bytes]:

@@ -1,4 +1,4 @@
-"""Servers' entries of several files merged over each other, entry by entry and field by field (PRODUCT 4, Layers).
+"""Merging of the server entries of several files, entry by entry and field by field (PRODUCT 4, Layers).
 
 Imports are below servers.yaml, a trusted project's file is above it. `merge_entry` is the rule for one server. A
 TrustedFile is the proof of trust.
@@ -50,7 +50,7 @@ def lay_over(
         servers[name] = read_entry(merged, report, surroundings) if merged is not None else None
         servers[name] = servers[name] if over else config.servers.get(name)
     foreign = {name: pair for name, pair in below.items() if name not in own}
-    quiet = Report(file)  # already reported, with the right file
+    quiet = Report(file)  # discarded: these problems are already reported, with the right file
     servers |= {name: read_entry(pair, quiet, surroundings) for name, pair in foreign.items()}
     laid = {name for name in own if name in below}
     kept = tuple(problem for problem in config.problems if problem.server not in laid)

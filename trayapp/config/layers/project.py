@@ -57,7 +57,7 @@ _MANIFESTS = {  # files in which a program looks up what to run
     "go": ("go.mod",),
 }
 _HERE = frozenset((".", "./", "..", "../"))
-_ONLY_WITH = {  # program -> the words without which it runs none of a project's files
+_ONLY_WITH = {  # program -> words; without any of them, it runs none of a project's files
     **dict.fromkeys(("npx", "bunx", "node"), _HERE),
     "docker": frozenset(("compose", "build")),
 }
@@ -78,7 +78,7 @@ class ProjectFile(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """Return the hash of the exact bytes and of the programs that they name. Any change of content changes it."""
+        """Return the hash of the file's exact bytes and of the programs that it names. Any change changes the hash."""
         whole = hashlib.sha256(self.data)
         for script in self.scripts:
             whole.update(f"\0{script.name}\0{script.digest}".encode("utf-8", "surrogateescape"))
@@ -196,7 +196,7 @@ _ALL_MANIFESTS = frozenset(name for names in _MANIFESTS.values() for name in nam
 
 
 def _words(entry: Pair) -> tuple[list[str], str]:
-    """Return the words of an entry that may name a program, the command's first, and its cwd."""
+    """Return the words of an entry that may name a program, the command's first, and the entry's cwd."""
     found: dict[str, list[str]] = {}
     try:
         members = pairs(entry.value) if isinstance(entry.value, Mapping) else []
@@ -245,9 +245,9 @@ def _pieces(words: list[str]) -> list[str]:
 
 
 def _in_project(part: str, base: Path, folder: Path) -> Path | None:
-    """Return the absolute path that a part of a command names, or None if it cannot have come with the project.
+    """Return the absolute path that a part of a command names, if it is relative or inside the project's folder.
 
-    Only a relative path, or a path inside the project's folder, can have.
+    Otherwise return None: the file cannot have come with the project.
     """
     if not part or "\0" in part or part.startswith("~"):
         return None

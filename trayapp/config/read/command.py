@@ -59,7 +59,7 @@ def split_command(line: str, *, exists: Exists, windows: bool) -> list[str]:
 
 
 class _Splitter:
-    """One pass over the line. A quoted word may be empty."""
+    """Splits a command line in one pass. A quoted word may be empty."""
 
     def __init__(self, line: str, quotes: str, escapes: bool) -> None:
         self._line = line

@@ -152,7 +152,7 @@ class _Entry:
                 self._report.add(self._place(key), message, "Remove it", server=self._pair.name)
 
     def _join(self, key: str, other: str, translate: Callable[[Any], Any]) -> None:
-        """Translate the value of `other` and move it to `key`. Report a contradiction of the two.
+        """Translate the value of `other` and move it to `key`. Report a contradiction between the two.
 
         If only one of the two keys is merged, that key yields, without a report.
         """

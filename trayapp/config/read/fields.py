@@ -78,7 +78,7 @@ def snake(key: str) -> str:
 
 
 def spelled(key: str, known: frozenset[str]) -> Spelling | None:
-    """Return the known key that `key` spells, or None."""
+    """Return the known key that `key` spells, with the unit in its name, or None."""
     name = snake(key)
     name = ALIASES.get(name, name)
     if name in known:
@@ -174,7 +174,7 @@ def switch(node: Node) -> bool:
 
 
 def _unquoted(node: Node, *kinds: str) -> str:
-    """Return the hint for a value that is a text only because it is quoted."""
+    """Return the hint for a value that is a text only because it is quoted, or ""."""
     if not isinstance(node, Scalar) or node.style not in ("'", '"') or plain_kind(node.text) not in kinds:
         return ""
     return f"Write {node.text} without quotes"

@@ -186,7 +186,7 @@ def read_document_url(node: Node) -> str:
 
 
 def read_registry(node: Node) -> str:
-    """Return the base address of a registry with the official registry's API, without the API's own path."""
+    """Return the base address of a registry with the official registry's API, without the API's own path (/v0.1)."""
     url: str = fields.text(node).strip().rstrip("/")
     fault = unsafe_url(url)
     if fault:

@@ -91,7 +91,7 @@ def node_of(value: Any, line: int = 0) -> Node:
 
 
 def text_node(text: str, line: int = 0) -> Scalar:
-    """Return a text as a node at that line."""
+    """Return a text as a quoted scalar at `line`."""
     return Scalar(0, 0, line, 0, None, 1, text, '"', None)
 
 

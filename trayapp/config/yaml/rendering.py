@@ -33,7 +33,7 @@ def scalar(value: str | int | float | bool | None, *, flow: bool = True, json_li
 
 
 def flow(value: Any, *, json_like: bool = False) -> str:
-    """Render dicts, lists and scalars in one line."""
+    """Return dicts, lists and scalars as YAML on one line."""
     if isinstance(value, Mapping):
         pairs = (
             f"{scalar(key, json_like=json_like)}: {flow(item, json_like=json_like)}" for key, item in value.items()

@@ -58,7 +58,7 @@ class Layout:
         return found[0] if found and found[0] in ("\n", "\r\n", "\r") else self._newline
 
     def line_end(self, at: int) -> int:
-        """Return the end of the line of `at`, before its line break."""
+        """Return the end of the line that contains `at`, before its line break."""
         found = _BREAK.search(self.text, at)
         return found.start() if found else len(self.text)
 
@@ -87,13 +87,13 @@ class Layout:
         return None if end is None else self.line_start(end)
 
     def blank_above(self, start: int) -> int:
-        """Return the start of the first of the blank lines above `start`, or `start`."""
+        """Return the start of the first of the blank lines above `start`, or `start` if there is none."""
         while (above := self.line_above(start)) is not None and not self.line_at(above).strip():
             start = above
         return start
 
     def blank_below(self, end: int) -> int:
-        """Return the end of the last of the blank lines below the line that ends at `end`, or `end`."""
+        """Return the end of the last of the blank lines below the line that ends at `end`; `end` if none."""
         while (below := self.next_line(end)) is not None and below < len(self.text) and not self.line_at(below).strip():
             end = self.line_end(below)
         return end
@@ -310,7 +310,7 @@ class Editor:
         comma = self.layout.comma(end, slot.parent.end - 1)
         if index + 1 < len(beside) and comma is not None:
             following = beside[index + 1][0].start
-            is_blank = not self.text[comma + 1 : following].strip()  # else a comment: it stays
+            is_blank = not self.text[comma + 1 : following].strip()  # otherwise a comment, which stays
             self._note(slot.key.start, following if is_blank else comma + 1, "")
         elif index > 0:  # the last one, with the comma before it; a comment between them stays
             before = self._flow_value_end(*beside[index - 1])
