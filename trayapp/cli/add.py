@@ -131,7 +131,7 @@ def add_verb(
         _check_url(url)
         name = name_of_url(url)
     if command and scope == "global" and Path(command[0]).name != command[0] and Path(command[0]).is_file():
-        # the gateway runs in another folder; not resolved, since the target of a .venv's link is a different program
+        # The gateway runs in another folder. Links stay: the target of a link in a .venv is a different program.
         command = (str(Path(command[0]).absolute()), *command[1:])
     more: dict[str, Any] = ({"account": account} if account else {}) | ({"confine": True} if confine else {})
     entry = _entry(name, command, url, _pairs(env, "=", "--env"), _pairs(header, ":", "--header"), more)

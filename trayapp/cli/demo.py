@@ -183,7 +183,7 @@ class Demo:
     def _check_idle(self, label: str) -> None:
         """Raise DemoFailed if the sample server still runs after SETTLE_TIMEOUT_S.
 
-        After a list, the gateway may ask it again for what only clients of older protocol revisions see.
+        After a list, the gateway may ask the server again for what only clients of older protocol revisions see.
         """
         (server,) = self._ask(SNAPSHOT)["servers"]
         for _ in pauses(SETTLE_TIMEOUT_S):

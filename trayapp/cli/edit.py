@@ -53,7 +53,7 @@ def with_imports(config: Config, file: str) -> Config:
     """Return a configuration, parsed from `file`, merged over its imports. Blocks."""
     if not config.settings.imports:
         return config
-    from trayapp.clients.servers import ClientLayers  # 30 ms; most files need no imports
+    from trayapp.clients.servers import ClientLayers  # takes 30 ms; most files have no imports
 
     return lay_over(config, ClientLayers().read(config.settings.imports, file), file)
 

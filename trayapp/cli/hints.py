@@ -63,7 +63,7 @@ def import_hint() -> str:
     """
     if not is_terminal(sys.stderr):
         return ""
-    from trayapp.cli.edit import own_store  # 50 ms with the imports below: only when a person reads it
+    from trayapp.cli.edit import own_store  # takes 50 ms with the imports below: only if a person reads it
     from trayapp.clients import imports
     from trayapp.clients.context import own_context
     from trayapp.config.read.parse import parse

@@ -29,7 +29,7 @@ READ_LONGEST = 16 * 1024 * 1024  # bytes from a file's end; logs are rotated at 
 Identity = tuple[int, int]  # device and inode of a file, which it keeps when rotated
 LINES = 50
 LOOKED_THROUGH = 10_000  # lines of the gateway's log that are searched for those about one server
-WARNINGS = 5  # of the gateway about a server, shown below the server's own lines
+WARNINGS = 5  # lines of the gateway's log about a server, shown below the server's own lines
 FOLLOW_S = 0.3  # between two reads; to a person it looks immediate
 Show = Callable[[list[str]], None]
 
@@ -71,7 +71,7 @@ def lines_about(server: str) -> list[str]:
 
 
 def log_path(server: str | None) -> Path:
-    """Return the path of a server's log; None means the gateway's.
+    """Return the path of a server's log, or of the gateway's log if `server` is None.
 
     Raises ServerNotFoundError for a server that is not configured and has no log.
     """

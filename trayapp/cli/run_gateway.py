@@ -1,6 +1,6 @@
 """Turn this process into the gateway, without loading click.
 
-This is the only module outside the gateway that imports the gateway, and only when it runs here.
+This is the only module outside the gateway that imports the gateway, and only to run it in this process.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 def run_start(linger: bool) -> int:
     """Run `multi-mcp start` in this process and return its exit code.
 
-    `linger`: a client started this gateway, and nobody reads its output. It ends some minutes after the last client.
+    `linger`: a client started this gateway, and nobody reads its output. The gateway ends some minutes after its
+    last client.
     """
     try:
         run = run_dir(os.environ)
@@ -82,7 +83,7 @@ def run_here(linger: bool, on_ready: Callable[[], None]) -> int:
 def stays(stdout: TextIO | None, platform: str = sys.platform) -> bool:
     """Return True if this process must not replace itself with a newer program.
 
-    That is so on a terminal, where a person watches it, and on Windows, where a running program cannot be replaced.
+    True on a terminal, where a person watches this process, and on Windows, where a running program cannot be replaced.
     """
     return platform == "win32" or bool(stdout and stdout.isatty())
 

@@ -165,7 +165,7 @@ def unlocked(entry: Mapping[str, Any]) -> str:
 
     It is "" if the package can be locked, if the entry says `lock: false`, or if it runs no package.
     """
-    from trayapp.packages.locks import not_locked  # 10 ms, so only for verbs that add servers
+    from trayapp.packages.locks import not_locked  # takes 10 ms: only for verbs that add servers
 
     server, _ = read_one("server", dict(entry))
     told = not_locked((server.command, *server.args)) if server and server.command and server.lock else None

@@ -54,7 +54,7 @@ def run_detached(linger: bool) -> int:
 
 
 def is_below(ours: int, pid: int) -> bool:
-    """Return True if process `pid` is `ours` or its descendant. On Windows a venv's launcher is between them."""
+    """Return True if process `pid` is `ours` or its descendant: on Windows a venv's launcher starts the real one."""
     import psutil
 
     try:

@@ -118,7 +118,7 @@ def live(snapshots: Iterator[dict[str, Any]], below: str = "") -> None:
 
 
 def screen(snapshot: dict[str, Any], *, live: bool = False) -> Group:
-    """Return a snapshot as rich renders it on a terminal."""
+    """Return a snapshot as rich renders it on a terminal. `live`: as for `details`."""
     from rich.console import Group
     from rich.text import Text
 

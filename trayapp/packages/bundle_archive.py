@@ -48,7 +48,7 @@ class BadBundleError(UsageError):
 class BundleArchive:
     """A checked archive. `sha256` is the hash of the file; `files` are the paths inside it, with `/`.
 
-    `signed`: it carries a signature, which was not verified.
+    `signed`: the file carries a signature, which was not verified.
     """
 
     path: Path

@@ -47,7 +47,7 @@ _RUN = OptionTable(
     """),
 )
 _PULLED = options("--arch --authfile --cert-dir --os --platform --tls-verify --variant")  # options that `pull` has, too
-# Options of docker itself, before `run`: they decide which daemon is asked.
+# Options of docker and podman themselves, before `run`. They decide which daemon is asked.
 _DOCKER = OptionTable(
     options("-D --debug --tls --tlsverify"),
     options("--config -c --context -H --host -l --log-level --tlscacert --tlscert --tlskey --connection --url"),
