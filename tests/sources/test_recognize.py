@@ -275,6 +275,7 @@ ROWS: list[Row] = [  # a text, the name, what is launched, and the places of wha
      {"command": "a"}, []),
     ("echo \"{\\\"mcpServers\\\": {\\\"a\\\": {\\\"command\\\": \\\"a\\\"}}}\" | sudo tee a.json", "a",
      {"command": "a"}, []),
+    ('[mcp_servers.a]\ncommand = "a"\nenv = {\n  K = "1", # TOML 1.1\n}', "a", {"command": "a", "env": {"K": "1"}}, []),
     ("printf '[mcp_servers.a]\\ncommand = \"a\"\\n' >> ~/.codex/config.toml", "a", {"command": "a"}, []),
     # lines as they are typed and as text processors change them
     ("PS C:\\> claude mcp add a `\n>>   -e A_KEY=<key> `\n>>   -- npx a-mcp", "a",
@@ -1974,7 +1975,8 @@ def test_the_folder_of_a_server_is_asked_for_where_the_author_writes_an_example(
         ("m0-...", "m0-..."),
         ("http://127.0.0.1:1/mcp?project=/path/to/x", "/path/to/x"), ("/chemin/vers/x", "/chemin/vers/x"),
         ("https://mcp.<REGION>.example.com", "<REGION>"), ("https://localhost:{port}", "{port}"),
-        ("p.xxx.xxx", "p.xxx.xxx"),
+        ("p.xxx.xxx", "p.xxx.xxx"), ("http://192.168.x.x:80/mcp", "http://192.168.x.x:80/mcp"), (">=18.x", None),
+        ("key-xxxxxxa,key-xxxxxxb", "key-xxxxxxa,key-xxxxxxb"), ("1.2.x.x.9", None),
         ("api-xxxxxxxx-xxxx-xxxx", "api-xxxxxxxx-xxxx-xxxx"), ("/abs/path/to/x.js", "/abs/path/to/x.js"),
         ("/path/to/data:/data", "/path/to/data"), ("C:/path/to/x.js", "C:/path/to/x.js"),
         ("export TOKEN=your_token_of_it &&", "your_token_of_it"),

@@ -1,7 +1,7 @@
-r"""Edit TOML by splices (family.Family): tomllib reads, a scanner of statements locates tables and keys.
+r"""Edit TOML by splices (family.Family): tomli reads, a scanner of statements locates tables and keys.
 
-TOML 1.0 allows no line ends in inline tables, `servers = {a = {...}}`, except inside of arrays, and no trailing comma.
-Every edit is checked: tomllib parses the new text again, and the result must be as expected.
+TOML 1.1 allows line ends, comments and a trailing comma in inline tables, `servers = {a = {...}}`. Codex reads them.
+Every edit is checked: tomli parses the new text again, and the result must be as expected.
 Written by hand: after a put and a drop, tomlkit restored 52 of 232 test files byte for byte, these splices all of them.
 tomlkit also removes a comment after the table, writes `\n` into files with `\r\n`, and has no line numbers.
 """
@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import tomli
 
 from trayapp.clients.family import Document, Keys, lookup, no_mapping, refuse, with_value, without
 from trayapp.config.problems import UnparsableError
@@ -30,6 +31,7 @@ _INLINE_TOKEN = re.compile(
     re.DOTALL,
 )
 _BARE = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
+_COMMA = re.compile(r"\s*,")
 _AT = re.compile(r"\(at (?:line (\d+), column (\d+)|end of document)\)")
 _TOKEN = re.compile(
     r'"""(?:[^\\]|\\.)*?"{3,5}'
@@ -62,8 +64,8 @@ class _Statement:
 
 def read(text: str, file: str) -> Document:
     try:
-        return tomllib.loads(text.removeprefix(BOM))
-    except tomllib.TOMLDecodeError as error:
+        return tomli.loads(text.removeprefix(BOM))
+    except tomli.TOMLDecodeError as error:
         place = _AT.search(str(error))
         line, column = (int(place[1] or 0), int(place[2] or 0)) if place else (0, 0)
         raise UnparsableError(Problem(file, line, f"Not TOML: {_AT.sub('', str(error)).strip()}", "", column)) from None
@@ -152,7 +154,7 @@ def _check(new: str, expected: Any, file: str, path: Keys) -> None:
 
 
 def _statements(text: str) -> list[_Statement]:
-    """Return all statements of a text that tomllib accepts."""
+    """Return all statements of a text that tomli accepts."""
     found: list[_Statement] = []
     head: Keys = ()
     start, equals, depth, end = -1, -1, 0, -1
@@ -316,7 +318,8 @@ def drop_member(text: str, start: int, end: int, path: Keys) -> Splice | None:
     at = there.index(found)
     if at:
         return Splice(there[at - 1].end, found.end, "")
-    return Splice(found.start, there[1].start if len(there) > 1 else found.end, "")
+    following = _COMMA.match(text, found.end) if len(there) == 1 else None
+    return Splice(found.start, following.end() if following else there[1].start if there[1:] else found.end, "")
 
 
 def member_offsets(text: str, start: int, end: int, path: Keys) -> Iterator[tuple[str, int]]:
@@ -358,8 +361,8 @@ def _towards(text: str, start: int, end: int, path: Keys) -> tuple[InlineMember 
 
 
 def key_path(words: str) -> Keys:
-    """Return the keys of a table header or a pair's left side, as tomllib reads them."""
-    inside: Any = tomllib.loads(words)
+    """Return the keys of a table header or a pair's left side, as tomli reads them."""
+    inside: Any = tomli.loads(words)
     path: list[str] = []
     while isinstance(inside, dict) and inside:
         ((key, inside),) = inside.items()

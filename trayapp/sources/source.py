@@ -40,7 +40,7 @@ _PLACEHOLDER = re.compile(
     | my(?:company|domain|org|organization|instance|site|team|tenant|workspace|store|shop|user(?:name)?|pass(?:word)?
         |database|db|token|secret|key|project|account)
     | [$%@]{0,4}__[A-Z_]{3,40}__[$%@]{0,4}
-    | (?=[\w+/=:-]{0,80}(?:\.{3}|\u2026|[*\u2022]{3}|x{4}))[\w+/=:.*\u2026\u2022-]{1,200} | (?:[\w-]{0,40}[_-])?x{3}
+    | (?=[\w+/=:-]{0,80}(?:\.{3}|\u2026|[*\u2022]{3}|x{4}))[\w+/=:.,*\u2026\u2022-]{1,200} | (?:[\w-]{0,40}[_-])?x{3}
     | change[ _-]?(?:me|it|this) | redacted | placeholder | replace | fix[ _-]?me | tbd
     | (?:fill|set)[ _-]?(?:me|in|me[ _-]?in) | todo | to[ _-]be[ _-][\w -]{2,40}
     | (?:your|my|insert|enter|replace|put|add|paste)[ _-][\w-]+(?:[ ][\w-]+){0,7}[ ]?
@@ -146,7 +146,7 @@ _YOUR_ELSEWHERE = (
 _EXAMPLE = re.compile(
     rf"(?i){_YOUR_ELSEWHERE}|"
     r"(?:(?<![a-z0-9])|(?<![a-z0-9])0x)your(?!s(?![a-z])|self|ls)(?:[-_.@][a-z0-9]|[a-z0-9])"
-    r"|(?<![a-z0-9])(?:x{3,}|y{3,}|z{3,})(?![a-z0-9])|(?<![\d.])(?:192\.0\.2|198\.51\.100|203\.0\.113)\.\d{1,3}(?![\d.])"
+    r"|(?<![a-z0-9])(?:x{3,}|y{3,}|z{3,})(?![a-z0-9])|(?<![\w.])\d{1,3}\.(?:\d{1,3}\.x\.|\d{1,3}\.\d{1,3}\.|x\.x\.)x(?![\w.])|(?<![\d.])(?:192\.0\.2|198\.51\.100|203\.0\.113)\.\d{1,3}(?![\d.])"
     r"|(?<=://)(?:url|host(?:name)?|domain|address|endpoint|connection[-_]string|(?:api|mcp|server)[-_]?(?:url|host|address))(?=[:/?]|$)"
     rf"|(?<![a-z0-9])(?:{_SOMEBODY}:{_SECRET_WORD}@|(?<=://)[\w.-]*:{_SECRET_WORD}@(?!{_OWN_HOST}))"
     rf"|(?<![\w.+-])[\w.+-]+@[\w.-]+:{_SECRET_WORD}(?![\w.@/-])"
