@@ -6,8 +6,8 @@ Only `make_scratch` changes the file system.
 Decisions:
 - The home folder, and any folder above it, is never granted as a working folder: servers without `cwd` merely run
   there.
-- A folder that holds secrets is granted without them: each of its other entries, as they are when the
-  server starts.
+- A folder that holds secrets is granted without them: each of its other entries, as they are when the server
+  starts.
 - Entries of the home folder whose names begin with a dot are never granted with a folder above them.
 - A link inside a folder that the server may write never grants more: the server could have made it.
 """
@@ -117,7 +117,7 @@ def cache_environment(folder: str, environ: Mapping[str, str]) -> dict[str, str]
 
 
 def own_folders(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the folders of our configuration, state, caches, logs and sockets, servers.yaml and its lock."""
+    """Return our own paths: the folders of configuration, state, caches, logs, sockets; servers.yaml, servers.lock."""
     paths = find_paths(environ)
     run = run_dir(dict(environ))
     folders = (paths.config_file.parent, paths.state_dir, paths.cache_dir, paths.log_dir, run, socket_folder(run))
@@ -312,7 +312,7 @@ class _Grants:
         return real
 
     def _is_secret(self, real: str) -> bool:
-        """Return True if the path is a secret or inside one, and is not named itself."""
+        """Return True if the path is a secret or inside one, unless it is named or in a named folder of that secret."""
         while real not in self.secrets and real not in self._named and real != "/":
             real = os.path.dirname(real)
         return real in self.secrets and real not in self._named
@@ -426,7 +426,7 @@ def interpreter_of(program: Program) -> str | None:
 def _refuse_linked_secrets(given: Sequence[str], secrets: Sequence[str]) -> None:
     """Search the granted paths for a second name of an existing secret. Raises LinkToSecretError.
 
-    The kernel checks the name that is opened. The search runs only if a secret file has several.
+    The kernel checks only the name that is opened. The search runs only if a secret file has more than one name.
     """
     linked: dict[tuple[int, int], str] = {}
     for name in secrets:
@@ -474,7 +474,7 @@ def _real(paths: Iterable[str]) -> list[str]:
 
 
 def _found(path: str) -> str | None:
-    """Return the real path, or None if there is none. Asking the kernel takes a tenth of realpath's time."""
+    """Return the real path, or None if nothing is there. Asking the kernel takes a tenth of realpath's time."""
     if not _ASKS_KERNEL:
         return os.path.realpath(path) if os.path.exists(path) else None
     try:

@@ -21,7 +21,7 @@ from trayapp.model.status import ConfinementStatus, RefusedAccess
 
 MOST = 50  # refusals that are kept per server; a program that walks a whole disk causes thousands
 MOST_LINES = 1000  # different messages that are read per server
-PATHS = 8  # paths that are looked at per message
+PATHS = 8  # paths that are examined per message
 LINE_BYTES = 4096
 ANSWER_BYTES = 8192  # errors are short
 Access = Literal["read", "write", "network", "sockets"]
@@ -38,7 +38,7 @@ _BARE = r"""[^\s'"`:,;()\[\]]+"""
 _PATH = re.compile(
     rf"""['"`]((?:/|\.\.?/)[^'"`\n]+)['"`]|(?<![\w.:/~-])((?:/|\.\.?/){_BARE})((?:[ ](?![/.]){_BARE})*)"""
 )
-_PROCESS = re.compile(r"/proc/(?:\d+|self|thread-self)(?:/|$)")  # its number differs at the next start
+_PROCESS = re.compile(r"/proc/(?:\d+|self|thread-self)(?:/|$)")  # the number differs at the next start
 # Node's error if its process.memoryUsage() cannot read /proc/self: only namespaces give a program its own /proc.
 _MEMORY_USAGE = "uv_resident_set_memory"
 _WRITES = re.compile(
@@ -117,7 +117,7 @@ class RefusalRecord:
                 self._note(line[:LINE_BYTES].decode("utf-8", "replace"))
 
     def read_answer(self, data: bytes) -> None:
-        """Search an answer for refusals: many tools report them as their error and print nothing."""
+        """Search a short error answer for refusals: many tools report them as their error and print nothing."""
         if len(data) <= ANSWER_BYTES and (b'"isError"' in data or b'"error"' in data) and _REFUSED.search(data):
             for line in data.replace(rb"\n", b"\n").replace(rb"\"", b"'").split(b"\n"):
                 if _REFUSED.search(line):
@@ -146,7 +146,7 @@ class RefusalRecord:
             self.add(Refusal("write", paths[-1]))
 
     def traced(self) -> tuple[list[str], list[str]]:
-        """Return the folders that a trial read in and the files that it wrote; record its refusals in order.
+        """Return the granted paths that a trial read from and the files that it wrote; record its refusals in order.
 
         A file that does not exist was not refused: programs look in many places. Nor was the terminal, which
         shells try to open.
