@@ -247,7 +247,7 @@ class PanelResponse:
         self.ended = False
 
     async def html(self, text: str, status: int = 200, more: Sequence[Line] = ()) -> None:
-        """Send a page or a part of one, or the rest of one that has begun."""
+        """Send a page, a part of a page, or the rest of a page that has begun."""
         body = text.encode("utf-8", "replace")
         if self._begun:
             await self._send_body(body, more=False)

@@ -163,7 +163,7 @@ SCRIPT = (FOLDER / "panel.js").read_text("utf-8")
 
 
 def environment() -> Environment:
-    """Return the template environment, with FIRST_TEMPLATES compiled so that the first page does not wait for that.
+    """Return the template environment, with FIRST_TEMPLATES compiled: the first page does not wait for them.
 
     It escapes all values: templates show text, never HTML.
     """
@@ -201,7 +201,7 @@ TEMPLATES = environment()
 
 
 def render(template: str = "", **context: Any) -> str:
-    """Render a page or a part of one."""
+    """Render a template: a page, or a part of a page."""
     return TEMPLATES.get_template(template or context.pop("template")).render(**context)
 
 

@@ -43,7 +43,7 @@ def typed_command() -> str:
 
 
 def program(name: str) -> str:
-    """Return the path of a packaged program, or of this process if the program is not in the same folder."""
+    """Return the path of a packaged program, or of the running program if there is no such file beside it."""
     beside = os.path.join(os.path.dirname(sys.executable), name + (".exe" if os.name == "nt" else ""))
     return beside if os.access(beside, os.X_OK) else sys.executable
 
@@ -69,7 +69,7 @@ def tray_command() -> list[str]:
 def shim_command() -> list[str]:
     """Return the command for a client's configuration, program first: absolute, and the same at every start.
 
-    It is the installed script beside the interpreter, if there is one, because users know it. For a packaged program it
+    The program is the installed script beside the interpreter, if there is one, because users know it. In a package, it
     is the small shim program, in the folder that an update replaces in place.
     """
     if is_frozen():

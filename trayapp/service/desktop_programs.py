@@ -18,7 +18,7 @@ from trayapp.config.programs import own_environment
 from trayapp.model.errors import MultiMcpError
 from trayapp.service.command_line import NO_WINDOW
 
-COPY_S = 3.0  # for a clipboard program; beyond that, no clipboard service answers
+COPY_S = 3.0  # limit on a clipboard program: one that takes longer found no clipboard service
 # The command, and the environment variable that it needs
 LINUX = (["wl-copy"], "WAYLAND_DISPLAY")
 OTHERS = {"darwin": (["pbcopy"], ""), "win32": (["clip"], "")}

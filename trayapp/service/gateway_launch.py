@@ -69,7 +69,7 @@ def start_fast(environ: Mapping[str, str]) -> Popen[bytes] | ForkedChild:
 
 
 def reap_automatically(wanted: bool) -> None:
-    """Let the system reap our child processes (SIGCHLD ignored), so that none remains a zombie. False: stop that."""
+    """Let the system reap our child processes (SIGCHLD ignored), so that none remains a zombie. False: undo this."""
     if sys.platform != "win32":
         import _signal  # type: ignore[import-not-found]  # a tenth of what `signal` costs
 
@@ -79,7 +79,7 @@ def reap_automatically(wanted: bool) -> None:
 def connect_gateway(run: str, timeout: float | None) -> ControlClient:
     """Connect to the gateway of the runtime folder `run` without starting one. `timeout`: seconds for an answer.
 
-    Raises NoGatewayError; while multi-mcp is paused it is a PausedError.
+    Raises NoGatewayError, or its subclass PausedError while multi-mcp is paused.
     """
     from trayapp.model.errors import NoGatewayError
     from trayapp.service.pause import refuse_while_paused

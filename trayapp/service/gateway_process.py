@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 RECORD = re.compile(r"\d{4}-\d\d-\d\d \S+ (?P<level>[A-Z]+) \S+ (?P<words>.*)")  # a line written by service/logging
 ENDS = "The gateway ends: "  # written by gateway/main
 LOG_LINES_READ = 50  # lines, enough for a traceback
-LINGERS = "--linger"  # part of the command from service/command_line: such a gateway ends by itself
+LINGERS = "--linger"  # in the command from service/command_line; a gateway started with it ends by itself
 ANSWER_S = 5.0  # for the answer to "stop", which comes before the gateway ends
 
 
@@ -101,7 +101,7 @@ class GatewayProcess:
 def logged_end_reason(lines: Sequence[str]) -> str:
     """Return the message of the last log record if it is an error; otherwise "".
 
-    For a record with a traceback it is the last line, which names the exception. A gateway that ended normally or was
+    For a record with a traceback, return its last line, which names the exception. A gateway that ended normally or was
     killed logs no reason.
     """
     starts = [match for line in lines if (match := RECORD.match(line))]

@@ -87,7 +87,7 @@ def _answer(word: str, kept: _Kept) -> RegistryAnswer:
 
 
 class ServerRegistry:
-    """One registry at its address. Methods raise MultiMcpError if it does not answer and no answer is cached."""
+    """One registry. Methods raise MultiMcpError if the registry does not answer and no answer is cached."""
 
     def __init__(self, address: str, folder: Path, now: Callable[[], float] = time.time) -> None:
         self._address = address
@@ -128,7 +128,10 @@ class ServerRegistry:
         return replace(answer, cut=word) if whole else answer
 
     def entry(self, name: str, version: str = "") -> RegistryAnswer:
-        """Return the entry of that name in the given version, by default the latest."""
+        """Return the entry of that name in the given version, by default the latest.
+
+        Raises MultiMcpError if there is none, or if it is not valid.
+        """
         path = f"/v0.1/servers/{quote(name, safe='')}/versions/{quote(version or 'latest', safe='')}"
         key = f"{path}?include_deleted=true"
         try:

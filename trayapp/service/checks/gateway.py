@@ -123,7 +123,7 @@ def stale_processes(context: CheckContext) -> list[CheckResult]:
     code = "processes.stale"
     registries = []
     for path in sorted(Path(context.run).glob(REGISTRIES)):
-        owner = path.stem.split("-")[1]  # the rest distinguishes it from another process with the same id
+        owner = path.stem.split("-")[1]  # the rest of the name tells apart processes that had the same id
         if not (owner.isdecimal() and _is_alive(int(owner), path)):
             registries.append(path)
     left: list[int] = []  # server processes; the next start of the gateway also finds their descendants

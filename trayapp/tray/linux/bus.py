@@ -101,7 +101,7 @@ class SessionBus:
 
     @classmethod
     def open(cls, address: str | None = None) -> SessionBus:
-        """Connect to that address or, without one, to the session's own bus. Raises NoBusError."""
+        """Connect to `address` or, by default, to the session's own bus. Raises NoBusError."""
         try:
             return cls(open_dbus_connection(address or session_address(os.environ), auth_timeout=WELCOME_S))
         except (OSError, EOFError, ValueError, LookupError, RuntimeError, StopIteration) as error:
@@ -184,7 +184,7 @@ class SessionBus:
     # -- listening -------------------------------------------------------------------------------------------------
 
     def listen(self, sender: str, interface: str, member: str, heard: Callable[[Message], None]) -> None:
-        """Call `heard` for each of these signals, on the reading thread. Any program can send one: check the sender."""
+        """Call `heard` for each of these signals, on the reading thread. `heard` must check the sender."""
         self._listeners.setdefault((interface, member), []).append(heard)
         self.call(message_bus.AddMatch(MatchRule(type="signal", sender=sender, interface=interface, member=member)))
 

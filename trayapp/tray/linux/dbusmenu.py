@@ -314,7 +314,7 @@ def _nodes(
 
 
 def walk(node: MenuNode, depth: int = -1) -> Iterator[MenuNode]:
-    """Yield the node and those below it. `depth`: the number of levels to visit, or -1 for all."""
+    """Yield the node and the nodes below it. `depth`: the number of levels to visit, or -1 for all."""
     if depth:
         yield node
         for child in node.children:

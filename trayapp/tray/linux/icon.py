@@ -21,7 +21,7 @@ BUS_WAIT_S = 10.0
 Kind = Literal["sni", "xembed"]
 # At login the panel may start after the tray. XEmbed, and the notice that nothing shows icons, wait this long for it.
 PANEL_WAIT_S = 10.0
-STARTED_WAIT_S = 3.0  # the same wait for a tray that was not started at login
+STARTED_WAIT_S = 3.0  # in place of PANEL_WAIT_S, for a tray that was not started at login
 DOCK_WAIT_S = 1.0  # for an existing XEmbed tray to take the icon, before the user is told that nothing shows it
 
 

@@ -77,7 +77,7 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
         self._thread.start()
 
     def stop(self) -> None:
-        """Remove the icon and end its thread, without waiting for that."""
+        """Remove the icon and end its thread, without waiting for the end."""
         if self._running:
             self._stop()
 

@@ -78,7 +78,7 @@ class Notice:
     """One notification.
 
     - `key`: the notification replaces the one with the same key on the screen.
-    - `actions`: labels and actions. A click on the notification itself does the first one.
+    - `actions`: labels and actions. A click on the notification itself carries out the first action.
     - `urgent`: the notification stays until the user dismisses it.
     """
 
@@ -176,7 +176,7 @@ PASSING = frozenset({NoticeKind.CRASHED, NoticeKind.TOOLS})  # events are over o
 
 
 def _problem_key(problem: Problem) -> str:
-    """Return a key for a problem. For a problem of one entry, it does not change when the entry moves in its file."""
+    """Return a key for a problem. The key of an entry's problem stays the same when the entry moves in its file."""
     return identity(problem if problem.server is None else replace(problem, line=0, column=0))
 
 
@@ -330,7 +330,7 @@ def _command(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
 
 
 def _file(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
-    """Return a notice about everything that is wrong now, because it replaces the previous one.
+    """Return a notice about all files and entries that cannot be used now: it replaces the previous notice.
 
     If a whole file cannot be read, problems of entries are left out: they concern its last valid version.
     """

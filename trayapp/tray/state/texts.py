@@ -383,7 +383,7 @@ def problem_entry(problem: Problem) -> str:
 
 
 def problem_lines(problem: Problem) -> list[str]:
-    """Return the full text of a problem for its submenu; nothing if its entry already shows all of it."""
+    """Return the full text of a problem for its submenu; [] if the menu entry already shows all of it."""
     whole = problem_words(problem)
     if not plain(problem.hint) and fit(f"! {whole}") == f"! {plain(whole)}":
         return []
