@@ -82,6 +82,7 @@ LIBRARIES: dict[str, set[str]] = {
     "secretstorage": {"auth.os_keyring"},
     "cryptography": {"auth.sealed"},
     "yaml": {"config.yaml"},
+    "tomli": {"clients.toml_file"},
     "platformdirs": {"config"},
     "pystray": {"tray.toolkit", "tray.linux.xembed"},
     "Xlib": {"tray.linux.selection", "tray.linux.xembed"},
