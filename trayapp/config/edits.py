@@ -30,7 +30,7 @@ SHOWN = 40  # characters of a name in a message
 
 @dataclass(frozen=True, slots=True)
 class RefreshEdit:
-    """The text after a refresh. `refused`: server that could not be written -> the reason."""
+    """The text after a refresh. `refused`: each server that could not be written -> the reason."""
 
     text: str
     refused: dict[str, str]
@@ -227,7 +227,7 @@ def _merged_enabled(editor: Editor, entry: Slot) -> bool:
 
 
 def _before_tools(slots: list[Slot]) -> Slot | None:
-    """Return the pair before `tools`, which may be long, or None for the end of the entry."""
+    """Return the pair to insert after: the one before `tools`, which may be long. None: at the end of the entry."""
     at = next((index for index, slot in enumerate(slots) if _name(slot) == "tools"), 0)
     return slots[at - 1] if at else None
 
@@ -247,7 +247,7 @@ def _own_lines(layout: Layout, slot: Slot) -> tuple[int, int]:
 
 
 def _is_own_comment(line: str, column: int) -> bool:
-    """Return True if `line` is a comment of the entry below: at the entry's column, not like a commented-out entry."""
+    """Return True if a line above an entry is its comment: at the entry's column, and not a commented-out entry."""
     at_column = line.startswith(" " * column + "#")
     return at_column and re.match(r" *#\s*(?:- |[^\s#:]+:(?:\s|$)| {3,})", line) is None
 

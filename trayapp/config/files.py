@@ -447,7 +447,7 @@ def new_file(path: Path) -> BinaryIO:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the new name durable. Systems that cannot open a folder do so themselves."""
+    """Make the new name of a file durable. Windows, which cannot open a folder, does so itself."""
     if os.name == "nt":
         return
     with contextlib.suppress(OSError):

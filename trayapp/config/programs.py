@@ -1,5 +1,4 @@
-"""Programs other than ours: their environment, where they are installed, which of them are interpreters or fetch
-packages, and which servers drive a browser.
+"""Programs other than ours: environments, folders, interpreters, package runners, and servers that drive a browser.
 
 backends/launch decides what else a server's environment contains.
 """
@@ -33,8 +32,7 @@ _PYTHON_FOLDERS = ("PYTHONHOME", "VIRTUAL_ENV")
 
 
 def clean_environment(environ: Mapping[str, str], *, frozen: bool, bundle: str = "") -> dict[str, str]:
-    """Return `environ` without the variables of our frozen (PyInstaller) program: its libraries break other programs.
-    Pure.
+    """Return `environ` without the variables of our frozen (PyInstaller) program, which break other programs. Pure.
 
     `bundle` is the folder of our program's files. Library paths get back the value from before our program started.
     PYTHONHOME and VIRTUAL_ENV are removed only if they name the bundle. If our program is not frozen, nothing is

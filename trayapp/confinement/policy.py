@@ -258,8 +258,9 @@ def missing_folders(confine: Confine, program: Program) -> list[str]:
 
 
 class _Grants:
-    """Turns requested paths into those that are granted. `named`: paths that are granted even if they are secrets,
-    because they were named explicitly.
+    """Turns requested paths into those that are granted.
+
+    `named`: paths that are granted even if they are secrets, because they were named explicitly.
     """
 
     def __init__(self, program: Program, named: Iterable[str]) -> None:

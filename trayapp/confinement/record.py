@@ -78,8 +78,10 @@ def shorten(path: str, home: str) -> str:
 
 @dataclass
 class RefusalRecord:
-    """One server's confinement and refusals. `way`: the mechanism; "" until the server runs, "open" if it runs
-    unconfined (`confine: try`).
+    """One server's confinement and refusals.
+
+    `way`: the mechanism; "" until the server runs, "open" if it runs unconfined (`confine: try`). `heard`: called with
+    each new refusal.
     """
 
     server: str
@@ -209,8 +211,9 @@ class RefusalRecord:
 
 
 def _existing(path: str, more: str) -> str:
-    """Return `path` with those words of `more` that belong to it, as a path may contain spaces: the longest one that
-    exists, or else the shortest one whose folder exists.
+    """Return `path` with the words of `more` that belong to it, since a path may contain spaces.
+
+    That is the longest path that exists, or else the shortest one whose folder exists.
     """
     parts = [path + more]
     while len(parts[-1]) > len(path):

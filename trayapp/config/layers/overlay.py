@@ -34,9 +34,10 @@ HTTP_FIELDS = frozenset(("url", "type", *HTTP_ONLY))
 def lay_over(
     config: Config, imported: tuple[Imported, ...], file: str = OWN, *, exists: Exists = path_exists
 ) -> Config:
-    """Merge `config`, as parsed from `file`, over the layers, per field. If two layers define a server, the first wins.
+    """Merge `config`, as parsed from `file`, over the layers, per field.
 
-    An unusable server of a layer is reported for its own file and otherwise ignored: it disables no server of `file`.
+    If several layers define the same server, the first one counts. An unusable server of a layer is reported for its
+    own file and otherwise ignored: it disables no server of `file`.
     """
     surroundings = EntryContext(exists)
     top = _top(config)
@@ -224,7 +225,7 @@ class Overlay:
 
 
 def overlay(user: Config, trusted: TrustedFile, *, exists: Exists = path_exists) -> Overlay:
-    """Merge the project's servers over `user`. An unparsable file adds only its problem."""
+    """Merge the project's servers over `user`. If its file cannot be parsed, add only that problem."""
     return preview(user, trusted.file, exists=exists)
 
 

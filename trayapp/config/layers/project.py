@@ -226,7 +226,7 @@ def _expanded(text: str) -> str:
 
 
 def _named(words: list[str]) -> Iterator[str]:
-    """Yield the paths that these words may mean."""
+    """Yield the paths that these words may name, and the manifests of the programs among them."""
     pieces = _pieces(words)
     for piece in pieces:
         yield from {piece, piece.rpartition("=")[2]}

@@ -385,8 +385,9 @@ _WHOLE_PATH = re.compile(r"[/\\~]|[A-Za-z]:[/\\]|\$")
 
 
 def read_confine(node: Node) -> Confining:
-    """Read true, false, `try`, or {read, write, network, sockets}: what else the server may access. An unknown key is
-    an error here: a misspelled limit must not grant more.
+    """Read true, false, `try`, or {read, write, network, sockets}: what else the server may access.
+
+    An unknown key is an error here: a misspelled limit must not grant more.
     """
     if isinstance(node, Scalar):
         if kind(node) == "str" and node.text.strip().lower() == TRY:

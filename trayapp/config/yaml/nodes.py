@@ -238,7 +238,7 @@ class _Composer:
         if isinstance(event, yaml.ScalarEvent):
             node: Node = Scalar(*self._place(event), 1, event.value, event.style or "", event.tag)
         elif isinstance(event, yaml.AliasEvent):
-            anchor = str(event.anchor)  # an alias always has one
+            anchor = str(event.anchor)  # an alias always has an anchor
             target = self._anchors.get(anchor)
             if target is None:
                 why = "refers to itself" if anchor in self._anchors else "refers to no anchor above it"
