@@ -8,15 +8,16 @@ from typing import Any, Literal, NamedTuple
 Outcome = Literal["ok", "error", "failed", "cancelled", "timeout", "refused"]
 FAILURES: tuple[Outcome, ...] = ("error", "failed", "timeout")
 RECORDED = frozenset(("tools/call", "resources/read", "prompts/get"))
-HEAD_BYTES = 16 * 1024  # of a larger answer: only its ends are held until the row is made
-TAIL_BYTES = 256  # of a larger answer: most servers write `isError` after the content
+HEAD_BYTES = 16 * 1024  # kept of a larger answer, with TAIL_BYTES, until its row is made
+TAIL_BYTES = 256  # kept of a larger answer: most servers write `isError` after the content
 
 
 class EndedCall(NamedTuple):
-    """Facts of a call that ended, cheap to make. `ended` and `began` are in seconds of time.perf_counter.
+    """The facts of a call that ended, cheap to record. `ended` and `began` are in seconds of time.perf_counter.
 
-    `caller`: a session, or a Caller. `params`: as the server got them. `answer`: the frame, or the ends of a large
-    one, or a parsed answer; None if there is none. `size`: bytes of the whole frame.
+    `caller`: a session, or a Caller. `params`: as the server got them. `answer`: the frame, the ends of a large frame
+    (`ends_of`), or a parsed answer; None without an answer. `size`: bytes of the whole frame; 0 if there is no frame.
+    `error`: "" = read it from the answer. `allowed`: "user" if the user allowed this call, else "".
     """
 
     ended: float
@@ -33,7 +34,7 @@ class EndedCall(NamedTuple):
 
 
 class Caller(NamedTuple):
-    """The caller: the client's name, its session and the folder that it works in."""
+    """The caller of a call: the client's name, its session and the folder that it works in ("" = unknown)."""
 
     client: str
     session: str = ""
@@ -41,11 +42,11 @@ class Caller(NamedTuple):
 
 
 def ends_of(frame: bytes) -> bytes:
-    """Return the head and the tail of a large answer: all that is kept of it until it is recorded."""
+    """Return the head and the tail of a large answer. Nothing else of the answer is kept until its row is made."""
     return frame[:HEAD_BYTES] + frame[-TAIL_BYTES:]
 
 
 def refused_call(began: float, caller: Any, server: str, params: Any, error: Exception) -> EndedCall:
-    """Return the facts of a tool call that no server got. `params`: name and arguments."""
+    """Return the facts of a tool call that failed without an answer to record. `params`: name and arguments."""
     words = str(getattr(error, "title", error))
     return EndedCall(perf_counter(), began, caller, server, "tools/call", params, None, 0, "failed", words, "")

@@ -16,18 +16,19 @@ from trayapp.wire.jsonio import JsonError, dumps, loads
 TEXT_MOST = 2_048  # characters of arguments and of a result
 HEAD_LOOKED_AT = 2 * (TEXT_MOST + TAIL_DROPPED)  # characters to unescape first: usually enough for a kept text
 LONGEST_ESCAPE = 6
-SAMPLE = 256  # characters whose tokens are counted, of a tool's first result in a batch; the rest is extrapolated
+SAMPLE = 256  # characters of a tool's first result in a batch whose tokens are counted; the rest is extrapolated
 ERROR_MOST = 240
 NAME_MOST = 200
 _ESCAPES = {"\\n": "\n", "\\t": "\t", '\\"': '"', "\\u001b": "\x1b", "\\u001B": "\x1b"}
 IS_ERROR = b'"isError":true'
-# Parts of an answer that was cut, so that it cannot be parsed. They match no text, in which quotes are escaped.
+# Patterns for an answer that was cut and cannot be parsed. They match nothing inside a JSON string, whose quotes are
+# escaped.
 _MEMBER = re.compile(rb'"(result|error)"\s*:\s*')
 _WORDS = re.compile(rf'"(?:message|text)"\s*:\s*"((?:[^"\\]|\\.){{0,{ERROR_MOST * LONGEST_ESCAPE}}})')
 
 
 class Row(NamedTuple):
-    """One call as it is kept, a field for each column. `time`: Unix seconds at its end. `ms`: its duration."""
+    """A recorded call, with a field for each column. `time`: Unix seconds at its end. `ms`: its duration."""
 
     time: float
     client: str
@@ -48,18 +49,18 @@ class Row(NamedTuple):
 
 
 class RowMaker:
-    """Makes the rows of one batch. A text in several of its calls is redacted once; batches share nothing."""
+    """Makes the rows of one batch. A text that occurs in several calls is redacted once; batches share nothing."""
 
     def __init__(self, *, with_texts: bool) -> None:
         self._with_texts = with_texts
         self._name = cache(_name)
-        self._kept: dict[str, str] = {}  # JSON text -> what is kept of it
+        self._kept: dict[str, str] = {}  # JSON text -> its redacted and cut form
         self._density: dict[
             tuple[str, str], float
         ] = {}  # (server, tool) -> tokens per character: counting takes longer than everything else
 
     def row(self, call: EndedCall, caller: Caller, time: float, kind: str) -> Row:
-        """Return the row of a call, without secrets."""
+        """Return the row of a call, without secrets. `time`: Unix seconds at its end. `kind`: the tool's class."""
         params = call.params if isinstance(call.params, Mapping) else {}
         given: Any
         if call.method in ("tools/call", "prompts/get"):
@@ -102,7 +103,10 @@ class RowMaker:
         )
 
     def _keep(self, text: str, safe: Callable[[], str]) -> str:
-        """Return the part of a JSON text that is kept. `safe`: returns it with its inner texts redacted."""
+        """Return the part of a JSON text that is recorded; "" if the settings exclude texts.
+
+        `safe`: returns the text in a form in which no escape hides a secret from redaction.
+        """
         if not self._with_texts:
             return ""
         kept = self._kept.get(text)
@@ -111,7 +115,7 @@ class RowMaker:
         return kept
 
     def _tokens(self, tool: tuple[str, str], result: str, size: int) -> int:
-        """Return an estimate of a result's tokens, extrapolated from the tool's first result in this batch."""
+        """Estimate a result's tokens, extrapolated from the tool's first result in this batch. `size`: in bytes."""
         density = self._density.get(tool)
         if density is None:
             if not result:
@@ -146,7 +150,10 @@ def _parsed(answer: bytes | dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _result_text(answer: dict[str, Any] | None, raw: bytes | dict[str, Any] | None) -> tuple[str, str]:
-    """Return the result's JSON text, or the beginning of it, and the message of an error answer."""
+    """Return the JSON text of the result or the error, and the error's message ("" if there is none).
+
+    Of an answer that was cut, only the beginning of the text is returned.
+    """
     if answer is None:
         head = raw[:HEAD_BYTES] if isinstance(raw, bytes) else b""
         member = _MEMBER.search(head)
@@ -182,7 +189,10 @@ def _first_words(answer: dict[str, Any] | None) -> str:
 
 
 def _safe(value: Any, text: str) -> str:
-    """Return the JSON text of a value with its inner texts redacted: JSON's escapes hide some secrets."""
+    """Return the JSON text of a value. Inner texts with escapes are redacted first: an escape may hide a secret.
+
+    `text`: the value's JSON text, returned as it is if it has no escapes.
+    """
     if "\\" not in text:
         return text
     left = [TEXT_MOST * 2]  # characters; whatever follows is cut off later
@@ -202,7 +212,7 @@ def _safe(value: Any, text: str) -> str:
 
 
 def _unescaped(text: str) -> str:
-    """Return the beginning of a JSON text with its escapes undone: at least as much as `_cut` looks at."""
+    """Return the beginning of a JSON text with the common escapes undone, at least as long as `_cut` reads."""
     most = HEAD_LOOKED_AT
     while True:
         found = text[:most]
@@ -214,7 +224,7 @@ def _unescaped(text: str) -> str:
 
 
 def _cut(text: str) -> str:
-    """Return the first TEXT_MOST characters, redacted. A secret that the cut would split is dropped."""
+    """Redact a text and cut it to TEXT_MOST characters. More is redacted, to recognize a secret that the cut splits."""
     head = text[: TEXT_MOST + TAIL_DROPPED]
     safe = redacted(head)
     return safe if len(head) == len(text) and len(safe) <= TEXT_MOST else safe[:TEXT_MOST]

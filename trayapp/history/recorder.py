@@ -26,31 +26,31 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FILE_NAME = "history.db"
-FLUSH_S = 0.1  # from the end of a call to its row: the panel shows it at once, a killed gateway loses no more
+FLUSH_S = 0.1  # from the end of a call to its row: the panel shows the call at once, and a kill loses few calls
 # The thread holds the interpreter for at most this long; then calls come first. Each hold delays one call, whether it
-# makes one row or hundreds. The rows of a flush are made in one go, so that less than 1 % of quick calls are delayed.
+# makes one row or hundreds. It makes as many rows as it can, so that less than 1 % of quick calls are delayed.
 WORK_S = 0.01
-REST_S = 4 * WORK_S  # of rest after a hold; calls in flight keep most of their rate
+REST_S = 4 * WORK_S  # sleep after a hold, so that calls in flight keep most of their rate
 BEHIND_S = 0.5  # once a call has waited this long for its row, rests are short, so that a kill loses less than a second
-ROWS_AT_ONCE = 1_000  # rows per transaction; between two of them the thread takes the interpreter once more
+ROWS_AT_ONCE = 1_000  # rows per transaction; the thread takes the interpreter again after each transaction
 BATCHES_MOST = 50  # batches that may wait for a slow disk; later calls are dropped
-RETRY_S = 5.0  # of rest after a failure, so that a full disk is not retried with every call
+RETRY_S = 5.0  # without writing after a failure, so that a full disk is not retried with every call
 
 Result = TypeVar("Result")
 
 
 class CallLookup(Protocol):
-    """The facts of a call that only the gateway knows."""
+    """The facts of a call that only the gateway knows. Methods are called in the thread of the history."""
 
     def caller(self, caller: Any) -> Caller:
-        """Return the caller of a call."""
+        """Return the Caller for a client's session. A Caller is returned as it is."""
 
     def kind(self, server: str, tool: str) -> str:
         """Return the class of a tool, or "" if it is unknown."""
 
 
 class DailyCount(NamedTuple):
-    """The number of calls since midnight, and of those that failed. `day`: the day of the year."""
+    """The number of calls since midnight, and how many of them failed. `day`: the day of the year."""
 
     day: int = 0
     calls: int = 0
@@ -58,7 +58,7 @@ class DailyCount(NamedTuple):
 
 
 class Throttle:
-    """Limits how long a thread works without a rest. `since`: perf_counter of its oldest call.
+    """Limits how long a thread works without a rest. `since`: perf_counter at the end of the oldest call in its batch.
 
     A thread that does not sleep takes turns of 5 ms with the event loop, which would slow down calls.
     """
@@ -68,7 +68,7 @@ class Throttle:
         self._began = time.perf_counter()
 
     def rest(self) -> None:
-        """Sleep if the thread has worked long enough."""
+        """Sleep if the thread has worked for WORK_S since it last slept."""
         now = time.perf_counter()
         if now - self._began > WORK_S:
             time.sleep(REST_S if now - self._since < BEHIND_S else WORK_S)
@@ -76,12 +76,12 @@ class Throttle:
 
 
 class Recorder:
-    """The history of one gateway. `note` and the coroutines run on its event loop, everything else in one thread.
+    """The history of one gateway. Public methods run on its event loop, the methods below `thread` in one thread.
 
-    `settings`: returns the current settings. On the loop, listeners are called after calls were written, and `changed`
-    after the problem changed.
+    `settings`: returns the current settings. On the loop, listeners are called after each batch and after `clear`, and
+    `changed` is called after the problem changed.
 
-    It is broad because both of its sides, event loop and thread, share the pending calls.
+    It is broad because its two sides, event loop and thread, share today's count, the problem and the file.
     """
 
     def __init__(self, folder: Path, settings: Callable[[], HistorySettings], facts: CallLookup) -> None:
@@ -107,7 +107,10 @@ class Recorder:
         return self._settings().enabled
 
     def note(self, call: EndedCall) -> None:
-        """Record a call that ended. Never blocks and never raises."""
+        """Record a call that ended. Never blocks and never raises.
+
+        The call is dropped if the history is disabled or closed, or if more than BATCHES_MOST batches wait.
+        """
         if self._timer is None:
             if self._closed or not self._settings().enabled or self._waiting > BATCHES_MOST:
                 return
@@ -115,12 +118,12 @@ class Recorder:
         self._pending.append(call)
 
     def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call `listener` whenever calls were written. Return a function that removes it."""
+        """Call `listener` after each batch and after `clear`. Return a function that removes the listener."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
     async def look(self) -> None:
-        """Count today's calls, if an earlier gateway left a file."""
+        """Count today's calls in the file of an earlier gateway, if there is one."""
         if self.path.exists() and self.today is None:
             await self._in_thread(self._count_today)
 
@@ -129,7 +132,7 @@ class Recorder:
         return await self._in_thread(lambda: self._opened().find(wanted))
 
     async def get(self, number: int) -> dict[str, Any] | None:
-        """Return one call with its texts. Raises StorageError."""
+        """Return one call with its texts, or None if there is none with that id. Raises StorageError."""
         return await self._in_thread(lambda: self._opened().get(number))
 
     async def per_minute(self, minutes: int) -> list[int]:
@@ -208,7 +211,7 @@ class Recorder:
         return self._file
 
     def _write(self, calls: list[EndedCall], epoch: float, loop: asyncio.AbstractEventLoop) -> None:
-        """Write calls. This is the boundary for errors of the history. `epoch`: Unix time of the clock's zero."""
+        """Write a batch. This is the boundary for errors of the history. `epoch`: Unix time at perf_counter 0."""
         problem = self.problem
         try:
             problem = self._write_rows(calls, epoch)

@@ -1,4 +1,4 @@
-"""The file of the history: one SQLite database, limited in age and size. One thread at a time.
+"""The file of the history: one SQLite database, limited in age and size. Only one thread at a time may use it.
 
 SQLite's errors leave this module as StorageError.
 """
@@ -20,16 +20,16 @@ from trayapp.model.errors import StorageError
 
 LOCKED_S = 1.0  # time to wait for another program's lock; after that, the file is set aside
 PRUNED_PART = 10  # a tenth of the rows is deleted when the file is full
-FULL = 0.95  # share of the size: indexes and the write-ahead log need the rest
+FULL = 0.95  # share of the size limit at which the file is full: indexes and the write-ahead log need the rest
 WAL_BYTES = 1 << 20
 CACHE_KIB = 256  # of page cache, not 2 MiB: rows are added at the end, and the system caches the file's pages
 DAY_S = 86_400.0
-INSERTED_AT_ONCE = 50  # rows per statement, which SQLite caches; before 3.32 it took at most 999 values
+INSERTED_AT_ONCE = 50  # rows per statement; SQLite before 3.32 takes at most 999 values in one statement
 LIST_MOST = 500
-# In SQLite's words: a file that is damaged or not a database, or that another program keeps locked.
+# Parts of SQLite's messages for a file that is damaged, is no database, has other tables, or is locked for too long.
 _UNUSABLE = ("malformed", "not a database", "corrupt", "locked", "has no column", "no such table")
 _BEGUN = "Calls continue, and a new history has begun"
-FEW = 1000  # calls that are looked up in the word index; if more may match, the index is read until a page is full
+FEW = 1000  # calls that are looked up by id in the word index; for more, the index is read until a page is full
 
 _COLUMNS = (
     *("time", "client", "session", "project", "server", "tool", "kind", "outcome", "ms", "sent", "received"),
@@ -54,6 +54,7 @@ _FAILED = ", ".join(f"'{one}'" for one in FAILURES)
 class Filter:
     """Conditions for calls. The newest `limit` calls are found or, with `after`, the oldest ones.
 
+    - `words`: all of them occur in the call (see _match)
     - `tool`: its name, or SERVER/TOOL
     - `typed`: tool and client are parts of names, as a user types them
     - `after`, `before`: only rows with a higher, or lower, id
@@ -72,7 +73,7 @@ class Filter:
 
 
 class HistoryFile:
-    """One history file. `limits`: returns days and bytes to keep. Blocks. Raises StorageError."""
+    """The history file. `limits`: returns the days and the bytes to keep. Blocks. Raises StorageError."""
 
     def __init__(self, path: Path, limits: Callable[[], tuple[float, int]]) -> None:
         self.path = path
@@ -142,7 +143,7 @@ class HistoryFile:
         return dict(row) if row is not None else None
 
     def count_since(self, moment: float) -> tuple[int, int]:
-        """Return the number of calls that ended since `moment` (Unix seconds), and of those that failed."""
+        """Return the number of calls that ended since `moment` (Unix seconds), and how many of them failed."""
         sql = f"SELECT count(*), coalesce(sum(outcome IN ({_FAILED})), 0) FROM calls WHERE time >= ?"
         with self._read() as file:
             row = file.execute(sql, (moment,)).fetchone() if file is not None else (0, 0)
@@ -163,7 +164,7 @@ class HistoryFile:
         """Return the start of the known history, `moment` at the earliest, and the tools called since, as (server,
         tool).
 
-        Without any call the time is 0.
+        The start is in Unix seconds, 0 if there are no calls.
         """
         with self._read() as file:
             if file is None:
@@ -225,7 +226,10 @@ class HistoryFile:
             ) from None
 
     def _opened(self) -> sqlite3.Connection:
-        """Return the open file. If it was deleted or moved, give it up: anything written to it would be lost."""
+        """Return the open file; open or create it first if necessary.
+
+        An open file that was deleted or moved is closed: anything written to it would be lost.
+        """
         if self._open is not None and _inode(self.path) != self._inode:
             self.close()
         if self._open is None:
@@ -309,8 +313,10 @@ def _inode(path: Path) -> int:
 def _rows(
     file: sqlite3.Connection, wanted: Filter, match: str, parts: list[str], values: list[Any]
 ) -> list[dict[str, Any]]:
-    """Return the rows that meet all conditions. The index returns calls with the words newest first: it is read no
-    further than the limit.
+    """Return the rows that meet all conditions, newest first and up to the limit.
+
+    `match`: an FTS5 query, "" for none. `parts`: SQL conditions with `values`. The word index is in the order of calls,
+    so that it is read no further than the limit.
     """
     table, number = ("words CROSS JOIN calls ON id = words.rowid", "words.rowid") if match else ("calls", "id")
     if match:
@@ -323,7 +329,7 @@ def _rows(
 
 
 def _conditions(wanted: Filter) -> tuple[list[str], list[Any]]:
-    """Return all conditions but the words, and their values."""
+    """Return the SQL conditions of a filter, apart from its words, and their values."""
     parts: list[str] = []
     values: list[Any] = []
     if wanted.server:
@@ -352,14 +358,15 @@ def _conditions(wanted: Filter) -> tuple[list[str], list[Any]]:
 
 
 def _like(part: str) -> str:
-    """Return a LIKE pattern for names with that part, in any case."""
+    """Return a LIKE pattern for names that contain `part`. LIKE ignores the case of ASCII letters."""
     return "%" + "".join(f"\\{letter}" if letter in "%_\\" else letter for letter in part) + "%"
 
 
 def _match(words: str) -> str:
-    """Return an FTS5 query for calls that have all these words; the last one may be the start of a word.
+    """Return an FTS5 query for calls that have all of the first 8 words; the last one may be the start of a word.
 
-    A single Latin letter at the end is ignored: nearly every call has a word that starts with it.
+    A single ASCII letter or digit at the end is ignored: nearly every call has a word that starts with it. Return ""
+    if no word is left.
     """
     kept = "".join(letter if letter.isalnum() else " " for letter in words).split()[:8]
     if kept and len(kept[-1]) == 1 and kept[-1].isascii():
