@@ -1,4 +1,4 @@
-"""Locations of the configuration, the caches and the logs (PRODUCT 3).
+"""Locations of the configuration, the caches, the state and the logs (PRODUCT 3).
 
 wire/rundir has the run folder.
 """

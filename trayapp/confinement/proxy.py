@@ -36,7 +36,7 @@ class HostProxy:
         return port
 
     async def close(self) -> None:
-        """Stop the proxy and all its connections."""
+        """Stop the proxy and end all its connections."""
         assert self._server is not None
         self._server.close()
         for task in self._open:

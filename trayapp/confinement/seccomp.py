@@ -66,7 +66,7 @@ SCHEDULING = {
     "prlimit64": (302, 261), "sched_setparam": (142, 118), "sched_setscheduler": (144, 119),
     "sched_setaffinity": (203, 122), "sched_setattr": (314, 274), "setpriority": (141, 140), "ioprio_set": (251, 30),
 }  # fmt: skip
-KINDS = {"setpriority": (0, 2), "ioprio_set": (1, 3)}  # first argument for one process, for all of a user
+KINDS = {"setpriority": (0, 2), "ioprio_set": (1, 3)}  # argument `which`: one process, all processes of a user
 CLONE, UNSHARE, SOCKET, SOCKETPAIR = (56, 220), (272, 97), (41, 198), (53, 199)
 CONNECT, LISTEN = (42, 203), (50, 201)
 SENDTO, SENDMSG, SENDMMSG = (44, 206), (46, 211), (307, 269)

@@ -3,8 +3,8 @@
 There is no launcher process and nothing runs between fork and exec, so a start takes hardly longer than an unconfined
 one.
 
-Landlock, seccomp and no_new_privs apply to the thread that requests them and to all that it starts. The thread ends
-when the program has started; the rest of the gateway stays unconfined.
+Landlock, seccomp and no_new_privs apply to the thread that requests them and to all that it starts. The rest of the
+gateway stays unconfined. The thread ends when the program has started; a thread that starts bubblewrap ends with it.
 """
 
 from __future__ import annotations

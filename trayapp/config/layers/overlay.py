@@ -215,7 +215,7 @@ class Overlay:
     """The configuration for the sessions of one project: the user's settings, all servers, the project's problems.
 
     `named`: usable servers of the project's file. `own`: named servers that only this project has, starts differently
-    or enables. They never use the user's shared processes.
+    or enables. Own servers never use the user's shared processes.
     """
 
     folder: Path
