@@ -193,7 +193,7 @@ async def approve_commands(host: PanelHost, form: Form) -> ActionResult:
 
 
 async def tools_of(host: PanelHost, server: str) -> dict[str, list[str]]:
-    """Return class -> names of a server's tools."""
+    """Return class -> names of a server's tools, without those that the server no longer has."""
     found: dict[str, list[str]] = {}
     for row in await host.ask(control.LIST, {"server": server, "classes": True}):
         if not row["stale"]:

@@ -341,7 +341,10 @@ def matching_rows(rows: list[Context], query: str) -> list[Context]:
 
 
 def first_rows(found: list[Context], page: Page) -> Context:
-    """Return the rows to show, and how many rows there are in all. Only ROWS are shown, unless all are requested."""
+    """Return the rows to send now (`rows`), how many to show once all are there (`most`), and how many exist (`found`).
+
+    `most` is at most ROWS, unless the request is for all.
+    """
     most = len(found) if page.query.get("all") == "yes" else min(len(found), ROWS)
     return {"rows": screen_of(found[:most], page), "most": most, "found": len(found)}
 
@@ -393,7 +396,7 @@ def tail(path: Path) -> str:
 
 
 async def activity(page: Page) -> Context:
-    """Show the latest calls, and one call in detail."""
+    """Show the latest calls that match the query and, if the path has a call's id, that call in detail."""
     query = page.query
     asked: Context = {name: query.get(name, "") for name in ("words", "server", "tool", "client")}
     asked |= {"failed": query.get("failed") == "yes", "typed": True, "limit": ROWS}

@@ -155,7 +155,7 @@ class AdoptedProcess:
             self._process.terminate()
 
     def kill(self) -> None:
-        """Kill the process. psutil spares another process that has the same id by now."""
+        """Kill the process. psutil does not kill another process that has taken over its id."""
         import psutil
 
         with suppress(psutil.NoSuchProcess):

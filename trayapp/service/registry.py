@@ -24,7 +24,7 @@ from trayapp.service.web import WebError, read_json
 
 Status = Literal["active", "deprecated", "deleted"]
 
-FRESH_S = 3600.0  # an answer of the last hour is not requested again
+FRESH_S = 3600.0  # the answer to a search of the last hour is not requested again
 KEPT_S = 7 * 86_400.0  # a younger answer is updated with later changes; an older one is requested again completely
 PAGE = 100  # entries; the registry's own maximum
 PAGES_MOST = 10  # for one word

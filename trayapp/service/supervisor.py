@@ -42,13 +42,13 @@ class Timing:
     beat: float = 1.0  # interval of the gateway's signs of life; each wakes the gateway and us once
     silent: float = 2.0  # after this long without a sign of life the gateway hangs; a busy machine may miss one beat
     first_sign: float = 4.0  # like `silent`, for a new connection, whose first snapshot may be large
-    hung_grace: float = 10.0  # from then until we kill our own gateway: a laptop that swaps may recover
+    hung_grace: float = 10.0  # from the hang until we kill our own gateway: a laptop that swaps may recover
     late: float = 1.0  # if a wait took this much too long, the machine slept, and the silence means nothing
     ready: float = 20.0  # until a started gateway answers: usually 0.3 s, more with a cold disk or a busy machine
     launch_again: float = 0.5  # until the next launch, if ours ended because another gateway runs (exit code 7)
     gone: float = 15.0  # until a gateway has ended: stopping a stubborn server takes 4 s, and many stop at once
     last_gasp: float = 2.0  # from the end of the stream to the end of its process
-    look: float = 1.5  # without a gateway: interval of checks for one started elsewhere; it is shown within 2 s
+    look: float = 1.5  # interval of checks for a gateway started elsewhere, which is shown within 2 s
 
 
 class RunningGateway(Protocol):
@@ -115,7 +115,7 @@ class GatewayControl(Protocol):
         """Make shims wait for the next gateway instead of starting one."""
 
     def release_start(self) -> None:
-        """Release the claim of claim_start."""
+        """End the claim of claim_start: shims may start a gateway again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -558,7 +558,7 @@ class Supervisor:
     # -- waiting -------------------------------------------------------------------------------------------------
 
     def _wait(self, until: float | None, watch: Stream | None = None) -> bool:
-        """Sleep until that time of the monotonic clock. Return True if the stream or a command came first.
+        """Sleep until `until` on the monotonic clock (None: no limit). Return True if stream or command came first.
 
         Commands are taken here, so the state may have changed afterwards.
         """

@@ -157,7 +157,10 @@ class Update:
         return self._installed_after(self._since)
 
     def replaced_gateway(self, pid: int) -> bool:
-        """Return True if the program was installed after the gateway `pid` started. Later calls for it return False."""
+        """Return True if the program was installed after the gateway `pid` started.
+
+        False if the previous call was about the same gateway, or if the time of its start is unknown.
+        """
         if pid == self._checked_pid:
             return False
         self._checked_pid = pid

@@ -1,6 +1,6 @@
 // The panel's own script: everything that htmx does not do itself.
 "use strict";
-// A link is answered with the first page. Its code is used up, so a reload needs the address of the page.
+// The link that opens the panel is answered with the first page. Its code is used up: a reload needs the page's address.
 if (location.pathname === "/panel/enter") history.replaceState(null, "", "/panel/");
 // The libraries are loaded after the first paint. A click or submit before that is repeated once they are loaded.
 const libraries = document.currentScript.dataset.then.split(" ");

@@ -123,7 +123,7 @@ def lacking(context: CheckContext) -> frozenset[str]:
 
 
 def _wanted(config: Config) -> dict[str, list[str]]:
-    """Return the programs that run enabled servers, in order, each with its servers."""
+    """Return the programs that run enabled servers, each with its servers, in the order of the servers' commands."""
     wanted: dict[str, list[str]] = {}
     for server in sorted(_enabled(config), key=lambda server: PurePath(server.command or "").stem):
         for program in NEEDS.get(PurePath(server.command or "").stem, {}):

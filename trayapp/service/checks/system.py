@@ -72,7 +72,7 @@ def available(context: CheckContext) -> list[CheckResult]:
 
 
 def space(context: CheckContext) -> list[CheckResult]:
-    """Report whether the disks of our folders have free space, each disk once."""
+    """Report each disk of our folders that is almost full or, if none is, the free space on one of them."""
     disks = {place.stat().st_dev: place for place in map(_nearest, _folders(context))}
     found = []
     for place in disks.values():

@@ -224,7 +224,7 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
     # -- hosts that come and go ------------------------------------------------------------------------------------
 
     def _find_bus(self, quietly: bool) -> None:
-        """Connect to the session bus, if there is one."""
+        """Connect to the session bus if there is one, and put the icon on it."""
         if self._own_bus:
             self._bus = connect(quietly)
             if self._bus is not None and self._on_bus is not None:

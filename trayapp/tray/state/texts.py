@@ -296,7 +296,7 @@ def keyring(state: KeyringState, error: Mapping[str, str]) -> str:
 
 
 def is_unlockable(state: KeyringState | None, error: Mapping[str, str]) -> bool:
-    """Return True if a desktop dialog can unlock the keyring. None can open an encrypted file whose key differs."""
+    """Return True if a desktop dialog can unlock the keyring. None can open an encrypted file made with another key."""
     return state == "locked" and "keyring" in error.get("title", "keyring")
 
 

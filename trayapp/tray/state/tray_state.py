@@ -113,7 +113,7 @@ class TrayView:
     - `tooltip`: lines of at most 60 characters, 127 characters in all.
     - `summary`: longer than the tooltip, for a notification.
     - `click`: the action of a click on the icon. Where the icon has no menu, a click shows the summary.
-    - `buttons`: labels and actions of the summary's notification, the only ones where the icon has no menu.
+    - `buttons`: labels and actions of the notification with the summary, in place of a menu where the icon has none.
     """
 
     icon: IconKind
@@ -141,7 +141,7 @@ class ClientState:
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """A server in an AI tool's file. `title`: the AI tool's; `starts`: the server's command or address."""
+    """A server in an AI tool's file. `title`: the title of the tool; `starts`: the server's command or address."""
 
     name: str
     title: str
@@ -262,5 +262,5 @@ def wants_permissions(server: ServerStatus) -> bool:
 
 
 def in_trouble(server: ServerStatus) -> bool:
-    """Return True if the server cannot serve until the user acts."""
+    """Return True if the server failed, needs a sign-in, or waits for the keyring."""
     return server.failed or server.state in (State.NEEDS_AUTH, State.KEYRING_LOCKED)
