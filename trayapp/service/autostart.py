@@ -111,7 +111,7 @@ class Autostart:
             self._entry.remove()
 
     def refresh_command(self) -> bool:
-        """Rewrite the entry if its command is outdated: an update may have moved the program. Return True if it was.
+        """Rewrite an outdated entry: an update may have moved the program. Return True if it was rewritten.
 
         Only an entry that is on and has the same home is changed. Raises MultiMcpError.
         """

@@ -34,7 +34,7 @@ def own_command() -> list[str]:
 
 def typed_command() -> str:
     """Return the words that a user types to run this program: `multi-mcp`, or its path if PATH does not have it."""
-    import shlex  # imported here: the shim shows no commands
+    import shlex  # not at the top: the shim, which shows no commands, needs none of these
     import shutil
     from pathlib import Path
 

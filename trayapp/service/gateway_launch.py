@@ -144,7 +144,7 @@ def gateway_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """
     env = {
         name: value for name, value in environ.items() if name != "MULTI_MCP_BACKEND"
-    }  # marks descendants of server processes, which the gateway is not
+    }  # that variable marks descendants of server processes
     if env.get("MULTI_MCP_HOME"):
         env["MULTI_MCP_HOME"] = os.path.abspath(os.path.expanduser(env["MULTI_MCP_HOME"]))
     if is_frozen():  # its servers would inherit the variables of the packaged program

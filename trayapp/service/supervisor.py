@@ -306,7 +306,7 @@ class Supervisor:
         if self._state not in (ChildState.RUNNING, ChildState.ATTACHED, ChildState.STOPPING):
             self._snapshot = None
         self._error = error
-        self._hung = self._hung and event in (ChildEvent.STOP, ChildEvent.REFUSED)  # the gateway is the same
+        self._hung = self._hung and event in (ChildEvent.STOP, ChildEvent.REFUSED)  # these events keep the gateway
         log.info("Gateway %s -> %s (%s)%s", before, self._state, event, f": {error}" if error else "")
         self._notify()
 
@@ -472,7 +472,7 @@ class Supervisor:
                 try:
                     self._gateway.request_stop()
                 except MultiMcpError:
-                    self._process.terminate()  # it does not answer, perhaps not yet
+                    self._process.terminate()  # it may not listen yet
                 self._await_end()
             elif self._watch is not None:
                 self._end_other(self._watch)

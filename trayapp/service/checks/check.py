@@ -63,7 +63,7 @@ class Check:
 
 
 def run_checks(checks: Sequence[Check], context: CheckContext, limit_s: float = CHECK_LIMIT_S) -> list[CheckResult]:
-    """Return the results of all checks, in their order. A check that fails or exceeds `limit_s` is itself a problem."""
+    """Return the results of all checks, in their order. A check that fails or exceeds `limit_s` counts as a problem."""
     end = time.monotonic() + limit_s
     runs = [_Run(check, context) for check in checks]
     return [finding for run in runs for finding in run.result(max(0.0, end - time.monotonic()), limit_s)]
