@@ -137,7 +137,7 @@ class RotatedFile:
             self.close()
             try:
                 self._path.replace(self._path.with_suffix(".log.1"))
-            except OSError:  # a reader has it open (Windows), or its name is taken: losing it beats growing forever
+            except OSError:  # a reader has it open (Windows), or a folder has the new name: empty it, to limit its size
                 self._path.write_bytes(b"")
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ from trayapp.wire.lock import FileLock
 
 PAUSE_LOCK, START_LOCK = "pause.lock", "start.lock"
 RESUME_HINT = "Choose Resume in the tray menu, or start it with: multi-mcp start"
-TRIES = 5  # a process that checks the lock holds it for a few microseconds
+TRIES = 5  # to take a lock: a process that only checks it holds it for a few microseconds
 
 
 class Pause:

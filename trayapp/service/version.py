@@ -24,7 +24,7 @@ _HASH = re.compile(r"[0-9a-f]{7,64}")
 ADDRESS_FILE = "releases"  # beside the package's modules, written when a program is published: the address to ask
 LARGEST = 1 << 20  # bytes; an answer has about ten thousand
 _NUMBERS = re.compile(r"v?(\d+(?:\.\d+)*)\s*")
-SETTLED_S = 15.0  # an installer writes for seconds, and may replace our file first
+SETTLED_S = 15.0  # an installer writes for seconds, and may replace our file before the others
 MARKER = "__init__.py"  # in an installed package, pip rewrites this file for each version
 
 

@@ -17,7 +17,7 @@ from trayapp.model.errors import MultiMcpError
 log = logging.getLogger(__name__)
 
 FindingState = Literal["ok", "note", "problem"]
-CHECK_LIMIT_S = 2.0  # for one check; all of them start at once
+CHECK_LIMIT_S = 2.0  # for one check; all checks start at once
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 SERVER = "org.freedesktop.Notifications"
 SERVER_PATH = "/org/freedesktop/Notifications"
 ANSWER_WAIT_S = 3.0  # a server that the bus must start first takes a second or two
-SERVER_DECIDES = -1  # how long a notification stays
+SERVER_DECIDES = -1  # a time limit: the server decides how long a notification stays
 PICTURE_PX = 64
 CLICKED = "default"  # the specification's name for a click on the notification itself
 

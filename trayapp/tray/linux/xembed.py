@@ -32,7 +32,7 @@ ALL_PLANES = 0xFFFFFFFF
 DEPTH = 24  # bits per pixel at which the background can be read and mixed; in memory a pixel takes BYTES_A_PIXEL
 DEEP = 32  # bits per pixel, with alpha
 BYTES_A_PIXEL = 4
-WAKES = 4096  # bytes to read at once; there is one per job
+WAKES = 4096  # wake-up bytes to read at once; each job writes one
 X_ERRORS = (Xlib.error.XError, Xlib.error.ConnectionClosedError, _xorg.XError, OSError)
 
 

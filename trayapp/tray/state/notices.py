@@ -64,7 +64,7 @@ DELAYS_S: dict[NoticeKind, float] = {
     NoticeKind.OFFER: 1.0,
 }
 EARLY_S = 0.01  # a timer may fire slightly early, and sums are rounded
-CALM_S = 60.0  # a crash this soon after another belongs to it; the crash loop has its own notification
+CALM_S = 60.0  # a crash this soon after another counts as the same one; the crash loop has its own notification
 # An outage ends when the server was up or is no longer wanted. Idle does not end it: a reconnect passes through idle.
 OUTAGE_OVER = frozenset({State.CONNECTED, State.STOPPING, State.DISABLED})
 
