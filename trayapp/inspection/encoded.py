@@ -1,4 +1,4 @@
-"""Decoding of base64, hex and escapes in a text: a model can read the words in them, and a person does not.
+"""Decoding of base64, hex and escapes in a text: a model can read the words in them, but a person does not.
 
 Pure.
 """
@@ -17,8 +17,8 @@ from trayapp.inspection.text import low_case
 from trayapp.model.late import late
 
 RUN_SHORTEST = 24  # characters of base64 or hex: shorter runs are only ids
-TURNED_SHORTEST = 10  # characters of a text in another form: no order is shorter than `<|system|>`
-RUNS_MOST = 20  # runs of one text that are decoded
+TURNED_SHORTEST = 10  # characters of a text in another form, as in `<|system|>`: shorter texts are not searched
+RUNS_MOST = 20  # runs of each kind of encoding that are decoded in one text
 READ_MOST = 20_000  # characters of a text that are inspected
 
 _BASE64 = late(rf"[A-Za-z0-9+/_-]{{{RUN_SHORTEST},}}={{0,2}}")
@@ -37,7 +37,7 @@ _UPPER, _LOWER, _DIGITS = string.ascii_uppercase, string.ascii_lowercase, string
 
 
 def _kinds(**members: str) -> bytes:
-    """Return a table for bytes.translate: the members of each kind become its letter, everything else a dot."""
+    """Return a table for bytes.translate: the members of each kind become the kind's letter, all other bytes a dot."""
     table = bytearray(b"." * 256)
     for kind, letters in members.items():
         for letter in letters.encode():
@@ -73,7 +73,7 @@ _URL = late(r"https?://\S+")
 
 
 def decoded_in(text: str) -> Iterator[str]:
-    """Yield the readable words in the encoded runs of a text; of each run, words that were encoded twice come first."""
+    """Yield the readable words in the encoded runs of a text. Words that were encoded twice come first in each run."""
     for words in _decoded_once(_URL.sub(" ", text[:READ_MOST])):
         yield from _decoded_once(words)
         yield words
@@ -101,14 +101,13 @@ UNREADABLE = (*_BY_ROT13, *_BACKWARDS, "lgnore")
 def turned(text: str) -> Iterator[str]:
     """Yield the text backwards, in rot13, and with escapes, leetspeak digits and spaced-out letters resolved.
 
-    A form is yielded only if it has more words of orders than the text itself: nothing else shows that such a form was
-    used.
+    A form is yielded only if it has more of KEYWORDS than the text itself: nothing else shows that the form was used.
     """
     escaped = _has_escapes(text[:READ_MOST].encode("utf-8", "replace"))
     text = low_case(text[:READ_MOST])
     kinds = text.encode("ascii", "replace").translate(_SEPARATED)
     ways = [text[::-1]] if any(word in text for word in _BACKWARDS) else []
-    if any(word in text for word in _BY_ROT13):  # searched as bytes, which takes a tenth of the time of the codec
+    if any(word in text for word in _BY_ROT13):  # translated as bytes, in a tenth of the time of the codec
         ways.append(text.encode("utf-8", "replace").translate(_ROT13).decode("utf-8"))
     ways += [low_case(_of_escapes(_URL.sub(" ", text)))] if escaped else []
     spelled = text.replace("lgnore", "ignore")
@@ -122,7 +121,7 @@ def turned(text: str) -> Iterator[str]:
 
 
 def _joined_letters(text: str, kinds: bytes) -> str:
-    """Return a text with the letters of spaced-out words joined, if one of the words is long.
+    """Return a text with the letters of spaced-out words joined. If none of these words is long, return it unchanged.
 
     `kinds`: the text translated by _SEPARATED, between two dots, which is fast to search.
     """
@@ -164,15 +163,15 @@ def may_hold_run(data: bytes) -> bool:
     signs = _signs_in_runs(data)
     if signs != {"base64"}:
         return bool(signs)
-    plain = data  # without escapes of line breaks and tabs, whose letters would belong to the next run
+    plain = data  # with blanks for escaped line breaks and tabs, whose letters would belong to the next run
     for escape in (rb"\n", rb"\t", rb"\r") if b"\\" in data else ():
-        plain = plain.replace(escape, b"  ")  # of the same length, so that positions stay
+        plain = plain.replace(escape, b"  ")
     name = plain.replace(b"_", b" ")  # `_` is read as a blank in a parameter's name
     return _is_readable_base64(data, plain, name)
 
 
 def _is_readable_base64(*texts: bytes) -> bool:
-    """Return True if a long run decodes to words. Most long runs are just long names."""
+    """Return True if a long run in one of the texts decodes to words. Most long runs are just long names."""
     runs = dict.fromkeys(run for text in dict.fromkeys(texts) for run in _long_runs(text))
     return any(_readable(_of_base64(run.decode())) is not None for run in runs)
 
@@ -208,7 +207,7 @@ def _long_runs(text: bytes) -> Iterator[bytes]:
 
 
 def may_be_turned(text: bytes) -> bool:
-    """Return True if a quick check finds that a text could hold a form of `turned`."""
+    """Return True if a quick check finds that a text could hold one of the forms that `turned` resolves."""
     low = text.lower()
     for word in _UNREADABLE_BYTES:
         if word in low:
@@ -254,14 +253,14 @@ def _of_base64(run: str) -> bytes:
 
 
 def _of_base32(run: str) -> bytes:
-    """Decode as one number, in a tenth of the time of base64.b32decode. Bits after the last whole byte are dropped."""
+    """Decode a run as one number, in a tenth of the time of base64.b32decode. Bits after the last byte are dropped."""
     digits = run.rstrip("=")
     bits = 5 * len(digits)
     return (int(digits.translate(_BASE32_DIGITS), 32) >> bits % 8).to_bytes(bits // 8, "big")
 
 
 def _of_numbers(run: str) -> bytes:
-    """Decode letters written as numbers, decimal or binary."""
+    """Decode letters written as numbers, decimal or binary. Return b"" if one of them is no byte."""
     words = re.findall(r"[0-9]+", run)
     base = 2 if all(len(word) == 8 and set(word) <= {"0", "1"} for word in words) else 10
     numbers = [int(word, base) for word in words]
@@ -275,14 +274,17 @@ def _of_escapes(run: str) -> str:
 
 
 def _replaced(kind: re.Pattern[str], decode: Callable[[str], str], text: str) -> str:
-    """Return a text with every part decoded: matches of `kind`, and the text between. Equal parts are decoded once."""
+    """Return a text with every part decoded: the matches of `kind`, and the text between. Equal parts are decoded once.
+
+    `kind` must be one group, so that its matches are parts, too.
+    """
     parts = kind.split(text)
     decoded = {part: decode(part) for part in set(parts)}
     return "".join(map(decoded.__getitem__, parts))
 
 
 def _of_escape(part: str) -> str:
-    """Return the letter of an escape; any other text as it is."""
+    """Return the letter of an escape, "?" if it has an invalid number. Any other text is returned as it is."""
     if (found := _ESCAPE.fullmatch(part)) is None:
         return part
     number = int(found[1].strip("\\xu{}"), 16)

@@ -1,4 +1,4 @@
-"""Finding of an inspection: what was found in a definition, where, and the text that a person sees."""
+"""The finding of an inspection: what was found in a definition, where, and the texts that a person sees."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ Severity = Literal["high", "medium"]  # high: held back until approved; medium: 
 EVIDENCE_LONGEST = 240  # columns
 MARKED_LONGEST = 120
 PLACE_LONGEST = 80
-CLEANED_MOST = 8 * EVIDENCE_LONGEST  # characters of evidence, some of which may be invisible
+CLEANED_MOST = 8 * EVIDENCE_LONGEST  # characters of evidence before cleaning: many of them may be invisible
 
 
 class Finding(NamedTuple):
-    """A finding in a definition. `code` is stable. `where` is the place in the definition. `evidence` is the sentence
-    as the server wrote it, on one line; `marked` is the part of it that was found, or empty. `reason` is a sentence
+    """A finding in a definition.
+
+    `code` is stable. `where` is the place in the definition. `evidence` is the server's sentence or text, cleaned,
+    shortened and on one line; `marked` is the part of `evidence` that a rule matched, or empty. `reason` is a sentence
     for a person.
     """
 

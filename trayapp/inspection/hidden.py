@@ -99,7 +99,7 @@ _BOXED = {first + at: 97 + at for first in (0x1F130, 0x1F150, 0x1F170, 0x1F1E6) 
 
 
 class Hidden(NamedTuple):
-    """A way in which a text hides something. `serious`: it has no honest use there."""
+    """A way in which a text hides something. `serious`: no honest text does so. `evidence`: a sentence for a person."""
 
     code: str
     serious: bool
@@ -114,13 +114,16 @@ def has_suspects(text: bytes) -> bool:
 
 @cache
 def _suspect_edges() -> list[str]:
-    """Return where the ranges of SUSPECTS begin and end, in order. As a pattern they take 1.5 ms to compile."""
+    """Return the first character of each range of SUSPECTS and the one after its last, in order.
+
+    As a pattern, the ranges take 1.5 ms to compile.
+    """
     ranges = re.findall("(.)(?:-(.))?", _SUSPECTS, re.DOTALL)
     return [edge for first, last in sorted(ranges) for edge in (first, chr(ord(last or first) + 1))]
 
 
 def is_plain(text: str) -> bool:
-    """Return True for a short text that hides nothing. Some definitions have hundreds of them."""
+    """Return True for a short text of printable ASCII, which hides nothing. Some definitions have hundreds of these."""
     return len(text) <= FAR_BELOW and text.isascii() and text.isprintable()
 
 
@@ -160,9 +163,10 @@ def _turned(text: str) -> Iterator[Hidden]:
 
 
 def _is_set_apart(line: str) -> bool:
-    """Return True if a line's marks only set words apart, as texts need that mix Arabic or Hebrew with other scripts.
+    """Return True if a line's marks only set words apart, as in a text that mixes Arabic or Hebrew with other scripts.
 
-    Each mark must be closed and enclose something. In a line of one direction, only isolates change nothing.
+    Each mark must be closed and enclose something. A line without right-to-left letters may have only isolates of one
+    kind, or few isolates.
     """
     marks, open_ones = _BIDI.findall(line), list[str]()
     for mark in marks:
@@ -211,12 +215,12 @@ def _bared(text: str) -> str:
 
 
 def _folded_if_mixed(word: re.Match[str]) -> str:
-    """Replace look-alikes in a word that also has ASCII letters: in other scripts, a script's own words are genuine."""
+    """Replace look-alikes in a word that also has ASCII letters. A word wholly in another script is genuine."""
     return folded(word[0]) if _LETTER.search(word[0]) is not None else word[0]
 
 
 def is_mostly_ascii(text: str) -> bool:
-    """Return True if most letters of a text are ASCII, so that look-alikes in it pass for ASCII letters."""
+    """Return True if most letters of a text are ASCII: then its look-alikes pass for ASCII letters."""
     plain = text.encode("ascii", "ignore")
     letters = len(plain.translate(None, _NO_LETTERS))
     return letters > len(text) - len(plain) or letters > sum(map(str.isalpha, _beyond_ascii(text)))
@@ -234,7 +238,7 @@ def folded(text: str) -> str:
 
 
 def ascii_twin(name: str) -> str | None:
-    """Return the ASCII name that this one looks like; None if it is ASCII itself or looks like none."""
+    """Return the ASCII name that a name looks like; None if the name is ASCII itself or looks like no ASCII name."""
     if name.isascii():
         return None
     twin = folded(unicodedata.normalize("NFKC", _INVISIBLE.sub("", name)))

@@ -13,8 +13,8 @@ from trayapp.inspection.rules import RULES, Rule
 
 MEMORY_MOST = 1 << 23  # bytes for the search's states; with half of it, texts full of hints take three times as long
 
-# Rules are bits of a number, so that several are combined in one step. The upper half is for the words beside the
-# hints.
+# Each rule is one bit of a number, so that many rules are combined in one step. The upper half of the bits stands for
+# the words of `Rule.beside`.
 _HALF = len(RULES)
 EVERY = (1 << _HALF) - 1
 _BITS: dict[str, int] = {}  # hint -> the bits of the rules that have it
@@ -28,7 +28,7 @@ for _at, _rule in enumerate(RULES):
     if not _rule.beside:
         _ALONE |= _bit
 _HINTS = list(_BITS.items())  # an index is the hint's number in the search
-# By the length of a text: the rules whose shortest match is no longer than it. Many names and values are too short for
+# For each length of a text: the rules whose shortest match fits in the text. Many names and values are too short for
 # most rules.
 _FITTING = tuple(
     sum(1 << at for at, rule in enumerate(RULES) if rule.least <= length)
@@ -45,7 +45,7 @@ def hopeful_bits(low: str, wanted: int = EVERY) -> int:
 
 
 def hopeful_lines(low: str, wanted: int) -> list[tuple[int, int]]:
-    """Return (line number from 0, bits of the `wanted` rules that may match it) for lines of a lower-case text.
+    """Return (line number from 0, bits of rules) for each line of a lower-case text that a `wanted` rule may match.
 
     Several short texts cost less as lines of one text than one by one.
     """
@@ -70,7 +70,7 @@ def hopeful_lines(low: str, wanted: int) -> list[tuple[int, int]]:
 
 
 def rules_of(bits: int) -> Iterator[tuple[int, Rule]]:
-    """Yield (bit, rule) for each bit that is set."""
+    """Yield (bit, rule) for each rule whose bit is set."""
     while bits:
         bit = bits & -bits
         yield bit, RULES[bit.bit_length() - 1]
@@ -83,14 +83,14 @@ def bit_of(code: str) -> int:
 
 
 def release() -> None:
-    """Free the memory of the search. The next one builds it again, in 2 ms."""
+    """Free the memory of the search for hints. The next search builds it again, in 2 ms."""
     _search.cache_clear()
 
 
 @functools.cache
 def _search() -> Callable[[bytes], list[int] | None]:
-    """Return the search for all hints: a function from a UTF-8 text to the numbers of the hints in it."""
-    import re2  # 3 MB and 3 ms, needed only by a search for orders
+    """Return the search for all hints: a function from a UTF-8 text to the numbers of the hints that it contains."""
+    import re2  # takes 3 MB and 3 ms; not needed for cached lists
 
     options = re2.Options()
     options.literal, options.max_mem = True, MEMORY_MOST

@@ -1,6 +1,7 @@
 """Inspection of a definition or any text of a server: hidden content is held back, orders are reported.
 
-Hidden content is searched before a tool is served. Orders take three times as long, and may be searched later.
+The search for hidden content runs before a tool is served. The search for orders takes three times as long and may run
+later.
 
 The same text always gives the same findings.
 """
@@ -32,16 +33,16 @@ from trayapp.model.offer import Item
 if TYPE_CHECKING:
     from trayapp.inspection.rules import Rule
 
-# Limit, in characters, on the sentences that rules search. The longest honest texts need two thirds of it; texts
-# stuffed with words of orders need six times as much.
+# Limit on the work of a search, in characters of sentences that a rule searches. The longest honest texts need two
+# thirds of the limit; texts stuffed with words of orders need six times as much.
 LOOKED_LEAST = 10_000
-LOOKED_EACH = 1  # more for each character of a definition
+LOOKED_EACH = 1  # added to the limit for each character of a definition
 UNREAD = "size.orders"
 UNREAD_ORDERS = "It has more words of orders than can be checked"
-LOOKED_CONCEALED = 3_000  # in decoded or transformed texts
+LOOKED_CONCEALED = 3_000  # limit of the search in decoded and transformed texts
 LOOKED_PLAIN = 6_000  # limit of the check for orders that the text already contains in its original form
 LOOKED_BESIDE = 40  # cost of one search besides the sentence's length
-QUOTED_MOST = 8  # ignored quoted orders of one kind in a sentence; the next one counts
+QUOTED_MOST = 8  # quoted or forbidden matches of one rule that are ignored in a sentence; the next match counts
 QUOTE_NEAR = 50  # characters before a quotation within which an honest text announces it
 _QUOTED = late(
     r"\b(?:e\.g\.|(?:such as|like|example|for instance|phrases?|patterns?|attempts?|detects?|injections?|"
@@ -52,7 +53,7 @@ _FORBIDDEN = late(r"\b(?:never|not|don't|cannot|avoid)\b[^\n]*$")
 
 
 def inspect_tool(item: Item) -> tuple[Finding, ...]:
-    """Return the findings of a definition: each code once, those that hold it back first."""
+    """Return the findings of a tool's definition: each code once, findings that hold the tool back first."""
     from trayapp.inspection.screening import may_conceal  # loaded with the first check: no cached list needs it
 
     texts, name = texts_of(item), str(item.get("name", ""))
@@ -90,7 +91,7 @@ def free_memory() -> None:
 
 
 def merged(*found: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    """Return all findings: each code once, those that hold a definition back first."""
+    """Return all findings: each code once, findings that hold a definition back first."""
     return _sorted([one for some in found for one in some])
 
 
@@ -125,8 +126,9 @@ class _Search:
         self.wanted = 0  # the rules that have not matched yet
 
     def orders(self, texts: Iterable[tuple[str, str]], known: Container[str] = ()) -> Iterator[Finding]:
-        """Yield the first finding of each rule in texts without hidden content. A known or repeated sentence is
-        skipped.
+        """Yield the first finding of each rule in (place, text) pairs without hidden content.
+
+        A known or repeated sentence is skipped. If the limit is reached, the last finding is UNREAD.
         """
         from trayapp.inspection import hints  # loads the rules, which no cached list needs
 
@@ -181,7 +183,7 @@ class _Said:
         return isinstance(low, str) and low in self._line and low in self._sentences
 
     def orders(self, code: str) -> bool:
-        """Return True if the rule with this code finds an order in the part of the text that its limit covers."""
+        """Return True if the rule with this code finds an order in the part of the text that LOOKED_PLAIN covers."""
         from trayapp.inspection import hints
 
         left, bit, seen = LOOKED_PLAIN, hints.bit_of(code), set[str]()
@@ -206,12 +208,15 @@ def _order(rule: Rule, place: str, sentence: Sentence, match: re.Match[str]) -> 
 
 
 def _start(match: re.Match[str]) -> int:
-    """Return where a match begins: after the character before a word, which a rule's search consumes."""
+    """Return the start of a match, without the character that a pattern consumes before a word (rules._at_words)."""
     return match.start(match.lastindex or 0)
 
 
 def _found(pattern: re.Pattern[str], low: str) -> re.Match[str] | None:
-    """Return the first match that is not quoted as an example and not forbidden by its sentence."""
+    """Return the first match that is neither quoted as an example nor forbidden by its sentence, or None.
+
+    After QUOTED_MOST such matches, the next match is returned in any case.
+    """
     for at, match in enumerate(pattern.finditer(low)):
         start = _start(match)
         before = low[max(0, start - QUOTE_NEAR) : start]
@@ -246,7 +251,10 @@ def _turned_round(texts: list[tuple[str, str]], search: _Search) -> Iterator[Fin
 def _suspected(
     texts: list[tuple[str, str]], suspects: Callable[[bytes], bool], shortest: int
 ) -> Iterator[tuple[str, str]]:
-    """Yield the texts that a quick check suspects, if they are long enough; short ones are first checked together."""
+    """Yield the texts of at least `shortest` characters that a quick check suspects. Short texts are checked together.
+
+    A text that is alone in its group is yielded without a check.
+    """
     for some in together(part for part in texts if len(part[1]) >= shortest):
         if len(some) == 1:
             yield from some

@@ -1,7 +1,7 @@
 r"""Rules for text that reads like an order to a model. Each has patterns, a reason, its source, and examples.
 
-A rule is tried on one sentence (`inspection.text`), in lower case and after a blank. It never holds a tool back by
-itself, because honest manuals give orders, too. Every rule needs a sentence that it finds and one that it must not.
+A rule is tried on one sentence (`inspection.text`), in lower case and after a blank. A match alone never holds a tool
+back, because honest manuals give orders, too. Every rule needs a sentence that it finds and one that it must not find.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FILE_NAME = (
     r"\b(?:id[_ ]rsa|id[_ ]ed25519|authorized_keys|mcp(?:_config)?\.json|shell history|cookies\.sqlite|login data\b|"
     r"credentials?\.(?:json|csv|txt|ya?ml)|claude_desktop_config|wallet\.dat)"
 )
-# Honest tools manage such files, too: these names count only for the user's own, or with an order to hand them over.
+# Honest tools manage such files, too: these names count only for the user's own file, or with an order to hand it over.
 _FILE_KIND = (
     r"\b(?:kubeconfig\b|keychain\b|ssh (?:private )?keys?\b|private (?:ssh )?keys?\b|browser (?:cookies|history)\b|"
     r"(?:documents|downloads) folder\b)"
@@ -103,8 +103,8 @@ class Rule:
     """One kind of order.
 
     `code` is stable. `least` is the length of the shortest match. `reason` completes the sentence "It ...". `hints`
-    are lower-case parts; every match holds one, and one of `beside` if there are any. `patterns` are alternatives,
-    `found` sentences that the rule finds, `honest` ones that it must not.
+    are lower-case parts of sentences: every sentence with a match holds a hint, and one of `beside` if there are any.
+    `patterns` are alternatives. `found` are sentences that the rule finds, `honest` sentences that it must not find.
     """
 
     code: str
@@ -124,7 +124,7 @@ class Rule:
 
 
 _EDGE = r"\b"
-_BETWEEN_HINTS = re.compile(r"(?<!<)\|")  # <| is the beginning of a mark
+_BETWEEN_HINTS = re.compile(r"(?<!<)\|")  # not the `|` in `<|`, which begins a mark
 _PARTS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[()|]", re.DOTALL)  # escapes, character classes, structure
 _INVARIANT = "Invariant Labs, MCP tool poisoning (2025)"
 _OWASP_INJECTION = "OWASP Top 10 for LLM applications, LLM01 prompt injection"
@@ -165,8 +165,8 @@ def _rule(
 def _at_words(pattern: str) -> str:
     """Return the pattern with a single check for the beginning of a word before all alternatives that need one.
 
-    It consumes the character before the word, so that a search passes over the inside of words in a fraction of the
-    time. The empty group is where the match itself begins.
+    The check consumes the character before the word, so that a search passes over the inside of words in a fraction of
+    the time. The empty group is where the match itself begins.
     """
     depth, begin, found = 0, 0, list[str]()
     for part in _PARTS.finditer(pattern):
@@ -980,7 +980,7 @@ _SECRETS = (
         _INVARIANT,
         f"{_SECRET_FILE_HINTS}&{_CONTENTS_ABROAD}",
         (
-            # Text is searched without accents on Latin letters
+            # The searched text has no accents on Latin letters (hidden.bared)
             rf"(?:{_CONTENTS_ABROAD})[^\n]{{0,40}}?(?:{_DOT_FILE}|{_PATH})|(?:{_DOT_FILE}|"
             rf"{_PATH})[^\n]{{0,40}}?(?:{_CONTENTS_ABROAD})",
         ),

@@ -1,5 +1,6 @@
-"""Quick screening of definitions, as JSON, for signs of hidden content: most have none. It finds a sign wherever
-`inspect.find_concealed` finds something, and sometimes where that finds nothing.
+"""Quick screening of definitions, as JSON, for signs of hidden content: most definitions have none.
+
+It finds a sign in every definition in which `inspect.find_concealed` finds something, and in some others.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _SIGNS = (
 
 
 def may_conceal(*items: Item) -> bool:
-    """Return True if one of these definitions could hide something."""
+    """Return True if at least one of these definitions could hide something."""
     if not all(str(item.get("name", "")).isascii() for item in items):
         return True
     try:
@@ -41,7 +42,7 @@ def may_conceal(*items: Item) -> bool:
 
 
 def release() -> None:
-    """Free the memory of the searches. The next one builds them again, in 2 ms."""
+    """Free the memory of the searches. The next screening builds them again, in 2 ms."""
     if _searches.cache_info().currsize:
         import re2
 
@@ -55,7 +56,7 @@ def _searches() -> tuple[Callable[[bytes], object], ...]:
 
     All signs in one pattern would have ten times as many states.
     """
-    import re2  # 3 MB and 3 ms, not needed for cached lists
+    import re2  # takes 3 MB and 3 ms; not needed for cached lists
 
     options = re2.Options()
     options.never_capture = True

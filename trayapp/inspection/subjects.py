@@ -26,9 +26,10 @@ KINDS: Mapping[str, tuple[str, str]] = MappingProxyType(
 )
 OLDER = "(older) "  # first prefix of a subject name: its definition for the older era, where that differs
 SKILL = "(skill) "  # prefix of a skill's subject name: like a changed tool, a changed skill waits for approval
-# Members of a prompt, resource, template or event that reach a model or a person; the URI becomes a tool's description.
+# Members of a prompt, resource, template or event that reach a model or a person. A URI may be shown in place of a
+# missing description.
 TOLD = ("title", "description", "uri", "uriTemplate", "mimeType", "annotations", "inputSchema", "payloadSchema")
-CHECKED_TOGETHER = 10  # subjects that are checked at once; usual ones take 7 KB, beyond which little is gained
+CHECKED_TOGETHER = 10  # subjects in one check; ten usual ones have 7 KB, and more would hardly save time
 _BEGINNINGS = tuple(beginning for beginning, _ in KINDS.values())
 
 
@@ -41,7 +42,7 @@ def is_apart(name: str) -> bool:
 
 
 def is_tool(name: str) -> bool:
-    """Return True if a name stands for a tool."""
+    """Return True if a subject name is a tool's name. False for a tool's definition for the older era."""
     return not name.startswith("(") or (not is_apart(name) and not name.startswith((SKILL, OLDER)))
 
 
@@ -59,8 +60,9 @@ def subjects_of(offer: Offer) -> dict[str, Item]:
 
 
 def tools_of(offer: Offer) -> dict[str, Item]:
-    """Return the tools by name. Of tools with one name, the first counts. Names reserved for other subjects are left
-    out.
+    """Return the tools by name. Of several tools with the same name, the first counts.
+
+    Tools with names that are reserved for other subjects are left out.
     """
     tools: dict[str, Item] = {}
     for item in offer.tools:
@@ -85,7 +87,10 @@ def skills_of(offer: Offer) -> dict[str, Item]:
 
 
 def apart_of(offer: Offer) -> dict[str, Item]:
-    """Return the instructions and the entries of all other lists, in the form of a tool's definition."""
+    """Return the subjects other than tools and skills by name, each in the form of a tool's definition.
+
+    These are the instructions and the items of all lists in KINDS.
+    """
     found = dict[str, Item]()
     for kind in KINDS:
         for item in getattr(offer, kind):
@@ -116,7 +121,7 @@ def concealed_in_each(subjects: Mapping[str, Item]) -> Iterator[tuple[str, tuple
 
 
 def concealed_in(name: str, item: Item) -> tuple[Finding, ...]:
-    """Return the findings of hidden content in one subject. They may hold it back."""
+    """Return the findings of hidden content in one subject. A finding of severity "high" holds the subject back."""
     from trayapp.inspection.screening import may_conceal
 
     if not may_conceal(item):
@@ -125,7 +130,7 @@ def concealed_in(name: str, item: Item) -> tuple[Finding, ...]:
 
 
 def orders_in(name: str, item: Item) -> tuple[Finding, ...]:
-    """Return the findings of orders in one subject. They are reported to the user."""
+    """Return the findings of orders in one subject. They are reported to the user, and never hold the subject back."""
     return find_orders(_texts_of(name, item))
 
 

@@ -28,7 +28,10 @@ class Sentence(NamedTuple):
 
 
 def passages(text: str) -> list[str]:
-    """Return a text without its hidden content in parts of whole sentences, each on one line."""
+    """Split a text into parts of whole sentences, each on one line. Characters after READ_MOST are ignored.
+
+    The caller must have removed hidden content (hidden.bared).
+    """
     if " " not in text and len(text) <= TOGETHER and text.isascii() and text.isprintable():
         return [text]  # a name or a value: some definitions have hundreds of them
     lines = text[:READ_MOST].splitlines()
@@ -37,7 +40,7 @@ def passages(text: str) -> list[str]:
 
 
 def _in_passages(line: str) -> Iterator[str]:
-    """Yield a line in parts, cut after a sentence wherever it becomes long."""
+    """Yield a line in parts, each cut after the first sentence that ends beyond TOGETHER characters."""
     begin = 0
     while len(line) - begin > TOGETHER and (end := _END.search(line, begin + TOGETHER)) is not None:
         yield line[begin : end.start() + 1]
@@ -53,13 +56,15 @@ def sentences(passage: str) -> list[Sentence]:
 
 
 def lowered(said: str) -> str:
-    """Return a text in the form in which rules and hints search it."""
+    """Return a text in the form that rules and hints expect: in lower case, with straight apostrophes."""
     return low_case(said).replace("’", "'")
 
 
 def low_case(text: str) -> str:
-    """Return a text in lower case. For a text that is not ASCII, bytes.lower is ten times as fast as str.lower; it is
-    used if only ASCII letters change.
+    """Return a text in lower case.
+
+    Outside of ASCII, bytes.lower is ten times as fast as str.lower. It changes only ASCII letters, so it is used if no
+    other letter needs a change.
     """
     if text.isascii():
         return text.lower()
@@ -69,7 +74,7 @@ def low_case(text: str) -> str:
 
 
 def together(parts: Iterable[tuple[str, str]], most: int = TOGETHER) -> Iterator[list[tuple[str, str]]]:
-    """Yield passages with their places: long ones by themselves, short ones in groups of about `most` characters."""
+    """Yield (place, text) pairs in groups of at most 2 * `most` characters. A longer text is alone in its group."""
     some, size = list[tuple[str, str]](), 0
     for part in parts:
         if some and size + len(part[1]) > 2 * most:
