@@ -108,7 +108,7 @@ MAIN = OwnEntry()
 
 
 def find_client(name: str) -> Client:
-    """Return the client of that name. Raises UsageError, which suggests the nearest name."""
+    """Return the client with that name or alias. Raises UsageError, which suggests the nearest name."""
     known = BY_NAME.get(ALIASES.get(name, name))
     if known is None:
         near = nearest(name, BY_NAME)
@@ -127,7 +127,7 @@ def found_clients(context: ClientsContext) -> list[ClientStatus]:
 
 
 def client_state(name: str, context: ClientsContext) -> ClientStatus:
-    """Return the state of that client. Never raises because of the file's content. Blocks."""
+    """Return the state of that client. Raises UsageError for an unknown name; an invalid file is a state. Blocks."""
     client = find_client(name)
     place = locate(client, context.machine)
     if not place.found:
@@ -231,7 +231,8 @@ def plan_connect(name: str, context: ClientsContext, own: OwnEntry = MAIN, *, re
 def plan_disconnect(name: str, context: ClientsContext, entry: str | None = None) -> Change:
     """Return the change that removes our entries from that client, or only `entry`.
 
-    Blocks. Raises the same as plan_connect, and UsageError if there is no such entry.
+    Blocks. Raises UsageError (also if there is no such entry), ClientNotFoundError, StorageError, EditRefusedError,
+    UnparsableError.
     """
     client = find_client(name)
     place = _found_file(client, context)
@@ -314,7 +315,7 @@ def _repaired(client: Client, text: str, entry: Any, own: OwnEntry, context: Cli
 
 
 def _original(client: Client, text: str, entries: Mapping[str, Any], file: Path) -> str | None:
-    """Return the text of the backup if nothing but our entries has changed since; else None."""
+    """Return the text of the backup if only our entries have changed since the backup; else None."""
     backup = _backup_text(client, file)
     if backup is None:
         return None
@@ -379,12 +380,12 @@ def apply(change: Change, context: ClientsContext) -> None:
 
 
 def connect(name: str, context: ClientsContext, own: OwnEntry = MAIN, *, replace: bool = False) -> Change:
-    """Write or repair our entry in that client's file and return the change. Raises the same as plan_connect, apply."""
+    """Write or repair our entry in that client's file. Return the change. Raises errors of plan_connect and apply."""
     return _apply_plan(lambda: plan_connect(name, context, own, replace=replace), context)
 
 
 def disconnect(name: str, context: ClientsContext, entry: str | None = None) -> Change:
-    """Remove our entries from that client's file and return the change. Raises the same as plan_disconnect, apply."""
+    """Remove our entries from that client's file. Return the change. Raises errors of plan_disconnect and apply."""
     return _apply_plan(lambda: plan_disconnect(name, context, entry), context)
 
 
@@ -401,7 +402,10 @@ def _apply_plan(plan: Callable[[], Change], context: ClientsContext) -> Change:
 
 
 def connected(surroundings: CheckContext) -> list[CheckResult]:
-    """Return a finding for each client, and one note if none is connected."""
+    """Return a result for each client that is connected, drifted or unreadable, and a note if none is connected.
+
+    A drifted client counts as connected. Blocks.
+    """
     machine = Machine(environ=surroundings.environ, platform=surroundings.platform)
     context = ClientsContext(machine, surroundings.paths.config_file.with_name(RECORD_NAME))
     states = found_clients(context)

@@ -63,7 +63,7 @@ def recorded_connection(context: ClientsContext, client: str) -> ConnectionRecor
 
 
 def record_connection(context: ClientsContext, client: str, what: ConnectionRecord | None) -> None:
-    """Record a connection; None removes it from the record. Blocks. Raises StorageError."""
+    """Record a client's connection; `what` None removes it from the record. Blocks. Raises StorageError."""
     with locked(context.record):
         known = _read(context.record)
         changed = {name: entry for name, entry in known.items() if name != client}
@@ -92,7 +92,7 @@ def recorded_imports(context: ClientsContext) -> list[dict[str, Any]]:
 
 
 def record_imports(context: ClientsContext, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> None:
-    """Replace the recorded imports by what `change` returns for them. Blocks. Raises StorageError."""
+    """Replace the recorded imports with the result of `change` for them. Blocks. Raises StorageError."""
     with locked(context.record):
         known = recorded_imports(context)
         changed = change(known)

@@ -1,8 +1,8 @@
 """Convert one server's entry from a client's keys to the keys of servers.yaml.
 
-Keys without an equivalent are left out and reported, never guessed. Variable references take our syntax; the values
-of the environment are not read here. A client's own sandbox becomes our `confine`: VS Code has `sandboxEnabled: true`
-at a server of mcp.json, and `sandbox` at the server or at the top level:
+Keys without an equivalent are left out and reported, never guessed. Variable references are converted to our syntax;
+the environment is not read here. A client's own sandbox becomes our `confine`: VS Code has `sandboxEnabled: true`
+in a server of mcp.json, and `sandbox` in the server or at the top level:
 `{filesystem: {allowWrite, denyRead, denyWrite}, network: {allowedDomains, deniedDomains}}`.
 """
 
@@ -44,7 +44,7 @@ _QUIET = frozenset(
     ("name", "description", "source", "gallery", "version", "bundled", "env_vars", "display_name", "icon")
 )
 _OWN_VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)\}", re.ASCII)
-# Permissions to call without asking. We ask all the same: a model may have written the client's file.
+# Permissions to call tools without asking. They are not imported: a model may have written the client's file.
 PERMISSIONS = frozenset(("alwaysAllow", "always_allow", "autoApprove", "trust", "default_tools_approval_mode"))
 _NOTHING: tuple[Any, ...] = (None, "", [], {})  # a key with such a value counts as missing
 _CONNECT_TIMEOUT = "connect_timeout"
@@ -116,7 +116,8 @@ def with_own_browser(entry: Entry) -> Entry:
 def _in_its_folder(client: Client, context: Context, entry: Entry) -> Entry:
     """Return a user's entry with the `scope` or `cwd` that gives its relative paths the same meaning as in the client.
 
-    Most clients start servers in the working folder of the session, and `scope: session` does the same here.
+    Most clients start servers in the session's working folder, as `scope: session` does. Other entries are returned
+    unchanged.
     """
     command, args, cwd = entry.get("command"), entry.get("args") or [], entry.get("cwd")
     if context.folder is not None or not isinstance(command, str):
@@ -253,7 +254,10 @@ class _EntryReader:
         self._oauth(entry)
 
     def _without_env(self, entry: Entry) -> None:
-        """Remove `env` from a server at a URL, after filling its variables into the URL and headers, as Goose does."""
+        """Remove `env` from a server at a URL, after filling its variables into the URL and headers, as Goose does.
+
+        Variables that neither uses are reported as left out.
+        """
         env = entry.pop("env", {})
         used: set[str] = set()
 
@@ -332,7 +336,10 @@ def is_variable_name(text: Any) -> bool:
 
 
 def _words_of_line(command: Any, windows: bool) -> list[str]:
-    """Split a command line in one string into words. Return [] for a program alone, whose path may contain blanks."""
+    """Split a command line in one string into words.
+
+    Return [] for a program alone, whose path may contain blanks, and for a line that cannot be split.
+    """
     if not isinstance(command, str) or len(command.split()) < 2 or path_exists(command):
         return []
     try:
@@ -369,8 +376,8 @@ def inputs_of(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 def confine_from(raw: Mapping[str, Any], *, windows: bool) -> object:
     """Return the value of `confine` for an entry with a sandbox; None if the sandbox is off or missing.
 
-    Rules that cannot be converted still mean confined. On Windows the value is TRY: we cannot confine there, and
-    VS Code has no sandbox there.
+    If its rules cannot be converted, the value is True: confined all the same. On Windows the value is TRY: we cannot
+    confine there, and VS Code has no sandbox there.
     """
     settings = {key: value for key, value in raw.items() if "sandbox" in key.lower() or "confine" in key.lower()}
     if not any(settings.values()) or settings.get(ENABLED) is False:
@@ -384,8 +391,8 @@ def confine_from(raw: Mapping[str, Any], *, windows: bool) -> object:
     files, network = rules.get("filesystem"), rules.get("network")
     write = files.get("allowWrite") if isinstance(files, Mapping) else None
     hosts = network.get("allowedDomains") if isinstance(network, Mapping) else None
-    # Left out: ".", its working folder, which it may write anyway, and "~/.npm": package caches are private, so that a
-    # server cannot change what others run.
+    # Left out: ".", the server's working folder, which it may write anyway, and "~/.npm": each confined server has
+    # private package caches, so that it cannot change what other servers run.
     paths = [
         path for path in write or () if isinstance(path, str) and path.startswith(("/", "~/")) and path != "~/.npm"
     ]

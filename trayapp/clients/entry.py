@@ -90,7 +90,7 @@ def starts_ours(entry: Any) -> bool:
 
 
 def is_own(entry: Any) -> bool:
-    """Return True if we may repair the entry under our name: it is ours, or it starts nothing."""
+    """Return True if we may repair the entry under our name: it starts multi-mcp, or it starts nothing."""
     if not isinstance(entry, Mapping):
         return True
     return starts_ours(entry) or not (words_of(entry) or any(flat(entry).get(key) for key in _URLS))
@@ -170,7 +170,7 @@ def repairs(
 ) -> dict[str, Any]:
     """Return the keys of our entry that must change, with their new values; None: remove the key.
 
-    Everything else that the user wrote stays. Its options stay, too, unless `options` gives others (as in fault).
+    Everything else that the user wrote stays. The entry's options stay, too, unless `options` is given (as in fault).
     """
     wanted = wanted_entry(client, [*command, *(options_of(entry) if options is None else options)])
     changes = {key: wanted[key] for key in _LAUNCH if key in wanted and entry.get(key) != wanted[key]}

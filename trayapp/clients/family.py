@@ -48,7 +48,7 @@ def lookup(document: Any, path: Keys) -> Any:
 
 
 def with_value(document: Any, path: Keys, value: Any) -> Any:
-    """Return a copy with `value` at `path`."""
+    """Return a copy of a document with `value` at `path`. Anything else than a mapping on the way is replaced."""
     if not path:
         return value
     inside = dict(document) if isinstance(document, Mapping) else {}
@@ -57,7 +57,7 @@ def with_value(document: Any, path: Keys, value: Any) -> Any:
 
 
 def without(document: Any, path: Keys) -> Any:
-    """Return a copy without the value at `path`."""
+    """Return the document without the value at `path`. The given document is not changed."""
     if not isinstance(document, Mapping) or path[0] not in document:
         return document
     inside = dict(document)

@@ -1,5 +1,5 @@
-"""Clients' files on this machine: resolve the paths of the table; locate a file, read it as text,
-replace it with a backup beside it, or remove it.
+"""Clients' files on this machine: resolve the paths of the table; locate a file, read its text, replace the text and
+keep a backup beside it, or remove the file.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Machine:
         return Path(_TOKEN.sub(lambda found: str(self._folder(found[1])), template))
 
     def has(self, template: str) -> bool:
-        """Return True if every variable in the template is set."""
+        """Return True if every `{VARIABLE}` in the template is set."""
         return all(name.islower() or self.environ.get(name) for name in _TOKEN.findall(template))
 
     def _folder(self, token: str) -> Path:
@@ -146,7 +146,7 @@ def backup_of(path: Path, ending: str = BACKUP) -> Path:
 
 
 def replace_text(path: Path, before: str | None, after: str, backup: Path | None) -> None:
-    """Replace the file's text if it is still `before` (None: missing). First save `before` at `backup`.
+    """Replace the file's text if it is still `before` (None: missing). First save `before` at `backup`, if given.
 
     Atomic. Keeps the mode and follows a link. Raises FileChangedError and StorageError; the file is unchanged then.
     """
@@ -166,7 +166,10 @@ def replace_text(path: Path, before: str | None, after: str, backup: Path | None
 
 
 def retried(change: Callable[[], Result]) -> Result:
-    """Return the result of `change`, called again if its file was saved at the same moment. Raises FileChangedError."""
+    """Call `change`, again if its file was saved at the same moment, and return its result.
+
+    Raises FileChangedError after ATTEMPTS calls, and any other error of `change` at once.
+    """
     for _ in range(ATTEMPTS - 1):
         with contextlib.suppress(FileChangedError):
             return change()
@@ -185,7 +188,7 @@ def remove(path: Path, before: str) -> None:
 
 
 def forget(path: Path) -> None:
-    """Remove a backup that is no longer needed."""
+    """Remove a backup that is no longer needed. Errors are ignored."""
     with contextlib.suppress(OSError):
         path.unlink(missing_ok=True)
 

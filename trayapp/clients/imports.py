@@ -50,7 +50,7 @@ class ImportOffer:
         return not self.known and not self.fault
 
     def written(self) -> dict[str, Any]:
-        """Return the entry to write to servers.yaml, with the folder in which it runs."""
+        """Return the entry to write to our file. A user's command without `cwd` and `scope: session` runs in HOME."""
         entry = dict(self.found.entry)
         if self.found.folder is None and "command" in entry and "cwd" not in entry and entry.get("scope") != "session":
             entry["cwd"] = HOME
@@ -62,9 +62,9 @@ class ImportOffer:
 
 
 def offers(found: Iterable[FoundServer], existing: Mapping[Path | None, Config]) -> list[ImportOffer]:
-    """Return the servers that could be imported, in order.
+    """Return an offer for each found server, in order.
 
-    `existing`: the configurations by folder (None: servers.yaml).
+    `existing`: our configurations by folder (None: servers.yaml).
 
     If another server has the name, the client's name is appended. Servers that start the same way are imported once,
     even if the secrets of one are in the keyring. Among these, an enabled server gives the name.
@@ -154,8 +154,8 @@ def _free_name(found: FoundServer, taken: Collection[str]) -> str:
 def first_offers(config: Config | None, context: ClientsContext) -> list[ImportOffer]:
     """Return the clients' servers to offer for import at the first start.
 
-    Empty if servers.yaml has servers of the user's own or imports, or if the user declined. `config`: that of
-    servers.yaml, None if it does not exist. For a notification, a menu entry or a line of output. Blocks.
+    Empty if servers.yaml has servers of the user's own or imports, or if the user declined. `config`: the content of
+    servers.yaml, None if that file does not exist. For a notification, a menu entry or a line of output. Blocks.
     """
     config = config or Config()
     own = {*config.servers, *_invalid_names(config)} - {SAMPLE}
@@ -324,7 +324,7 @@ def forget_imported(context: ClientsContext) -> None:
 def put_back(context: ClientsContext) -> list[RestoredFile]:
     """Put every moved server back into its client's file, newest move first. A move that fails stays in the record.
 
-    Blocks. Raises StorageError for our own record.
+    Blocks. Raises StorageError if our own record cannot be written.
     """
     return [_recorded(_put_back(move, context), context) for move in recorded_moves(context)]
 
@@ -363,7 +363,7 @@ def _put_back(move: Move, context: ClientsContext) -> RestoredFile:
             after = _entry_by_entry(move, now, before)
         if after != now:
             files.replace_text(move.file, now, after, None)
-        kept = files.backup_of(move.file)  # connect's: a later disconnect restores the text from before the import
+        kept = files.backup_of(move.file)  # connect's backup: a later disconnect restores the text before the import
         if whole and after != before and kept.exists() and entry_in(move.client, before, move.file) is None:
             write_atomic(kept, before.encode("utf-8"))
         return RestoredFile(move, whole)
@@ -372,7 +372,7 @@ def _put_back(move: Move, context: ClientsContext) -> RestoredFile:
 
 
 def _whole(move: Move, now: str, before: str, context: ClientsContext) -> str | None:
-    """Return the text before the move, with our own entry as it is now; None if anything else changed since."""
+    """Return the text before the move, with our own entry as it is now; None if anything else has changed."""
     moved, client, file = move.text_after(before), move.client, move.file
     if now == moved:
         return before

@@ -44,7 +44,7 @@ class _Object:
     members: list[_Member] = field(default_factory=list)
 
     def find(self, key: str) -> int | None:
-        """Return the index of a key. For a duplicate key it is the last one, as JSON parsers choose."""
+        """Return the index of a key's member, None if there is none. Of duplicate keys, the last one counts."""
         found = [index for index, member in enumerate(self.members) if member.key == key]
         return found[-1] if found else None
 
@@ -168,7 +168,7 @@ class _Text:
         refuse(self.file, self.line_of(start), "its braces do not match")
 
     def _find_step(self) -> str | None:
-        """Return one step of the file's indentation; None for a file written on one line."""
+        """Return one step of the file's indentation; None if the first member shares a line with the brace."""
         if self.root is None or not self.root.members:
             return DEFAULT_STEP
         member = self.root.members[0]
@@ -210,14 +210,14 @@ class _Text:
         return _json(value, (", ", ": ") if self._spaced() else (",", ":"))
 
     def _spaced(self) -> bool:
-        """Return True if whitespace follows the colons."""
+        """Return True if whitespace follows the first colon, or if there is no colon."""
         member = self.root.members[0] if self.root and self.root.members else None
         return member is None or self.text[member.value - 1].isspace()
 
     # --- changes
 
     def with_root(self, value: Any) -> str:
-        """Return the text with a value at its end. The text holds only whitespace and comments."""
+        """Return the text with a value at its end. The text must hold only whitespace and comments."""
         gap = self.newline if self.text.removeprefix(BOM).strip() and not self.text.endswith("\n") else ""
         return self.text + gap + self._value(value, "") + self.newline
 

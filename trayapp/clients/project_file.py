@@ -1,7 +1,7 @@
 """A project's own servers file: find it, add and remove servers, and keep its approval valid.
 
 A change made by our own command is approved by that command. So a file that we create, or that was trusted, is trusted
-after our change; an untrusted file stays untrusted. Sessions read the file by config/layers/overlay.
+after our change; an untrusted file stays untrusted. Sessions read the file through config/layers/overlay.
 """
 
 from __future__ import annotations
@@ -110,7 +110,10 @@ def _json_servers(path: Path, text: str) -> tuple[str, dict[str, Any]]:
 
 
 def has_server(path: Path, name: str) -> bool:
-    """Return True if a project's file has an entry for that server, valid or not. Blocks."""
+    """Return True if a project's file has an entry for that server, valid or not. False for an unparsable file.
+
+    Blocks. Raises StorageError.
+    """
     try:
         config = read_config(path)
     except UnparsableError:

@@ -95,7 +95,7 @@ class _SecretWalk:
         return head + self._secret(name, secret)
 
     def _argument(self, args: list[Any], at: int) -> Any:
-        """Return the argument without its secret.
+        """Return the argument with its secret replaced, or unchanged if it has none.
 
         The name of a pair, the flag before the argument, or the argument's own shape shows that it is a secret.
         """
@@ -114,7 +114,7 @@ class _SecretWalk:
         return self._secret(before.lstrip("-") or f"argument-{at + 1}", word)
 
     def _url(self, url: str) -> str:
-        """Return the URL without the secrets in its path and query. They are taken as written, with escapes."""
+        """Return the URL with the secrets in its path and query replaced. Percent escapes in a secret stay escapes."""
         way, mark, rest = url.partition("?")
         way = _STEP.sub(
             lambda step: step[0] if has_variable(step[0]) or _is_clean(step[0]) else self._secret("url", step[0]), way

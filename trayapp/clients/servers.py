@@ -2,7 +2,7 @@
 
 Our own entry is never among them: multi-mcp would start itself. A file in which a client disables servers disables none
 if it cannot be read.
-config/layers/overlay merges the layers of `settings.imports` below servers.yaml. Project files are not among these,
+config/layers/overlay merges the layers of `settings.imports` below servers.yaml. Project files give no such layer,
 because they need trust.
 """
 
@@ -76,7 +76,7 @@ class FoundServers:
 
 
 def found_servers(machine: Machine) -> FoundServers:
-    """Return the user's own servers in all clients, without those of folders. Blocks; never raises."""
+    """Return the user's own servers in all clients, without servers for a single folder. Blocks; never raises."""
     every = [read_servers(client, machine) for client in CLIENTS]
     return FoundServers(
         tuple(found for reading in every for found in reading.servers),
@@ -141,7 +141,7 @@ class ClientLayers:
         return tuple(self._layer(name, file) for name in dict.fromkeys(names))
 
     def signature(self, names: Sequence[str]) -> object:
-        """Return a value that changes with every save of one of the files. Blocks: some stats."""
+        """Return a value that changes with every save of one of these clients' files. Blocks: one stat per file."""
         clients = [BY_NAME[known] for name in names if (known := ALIASES.get(name, name)) in BY_NAME]
         return tuple(signature(path) for client in clients for path in watched_files(client, self._machine))
 
@@ -293,7 +293,7 @@ def switches_of(client: Client, path: Path) -> list[Path]:
 
 def switched_off(client: Client, document: Document, holder: Keys, name: str, beside: list[Document]) -> bool:
     """Return True if the client disables the server `name` of `holder`. `beside`: the documents from read_switches."""
-    if client.name == "claude-code":  # a folder's servers, disabled beside them
+    if client.name == "claude-code":  # the list is beside the servers that it disables
         return name in _names(lookup(document, (*holder[:-1], "disabledMcpServers")))
     if client.name == "copilot-cli":
         return any(name in _names(each.get("disabledMcpServers")) for each in beside)

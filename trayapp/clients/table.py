@@ -16,8 +16,8 @@ from trayapp.clients.family import Family, Keys
 Entry = dict[str, Any]
 Platforms = dict[str, tuple[str, ...]]  # "linux" | "darwin" | "win32" | "" for all others -> templates, best first
 Restart = Literal["no", "reload", "restart"]
-# Ways to refer to a variable, beside `${NAME}` and `${env:NAME}`. `%NAME%` works only on Windows. `shell`: all that a
-# POSIX shell expands in a text, commands too.
+# Ways to refer to a variable, besides `${NAME}` and `${env:NAME}`. `%NAME%` works only on Windows. `shell`: all that a
+# POSIX shell expands in a text, including commands.
 Syntax = Literal["$NAME", "%NAME%", "${{ secrets.NAME }}", "shell"]
 
 NAME = "multi-mcp"  # the name of our entry in every client
@@ -114,7 +114,7 @@ def _code_and(shared: tuple[str, ...], below: str) -> Platforms:
 def _vscode(name: str, title: str, edition: str, *project: tuple[str, Keys]) -> Client:
     """Return the client for one edition of VS Code. Users may have several editions, so each is its own client.
 
-    Only one of them reads the project file.
+    Only the client for VS Code itself has the project file.
     """
     return Client(
         name, title, _code("mcp.json", edition), _stdio, ("servers",), jsonc, "JSONC", project=project, max_tools=128
@@ -123,7 +123,7 @@ def _vscode(name: str, title: str, edition: str, *project: tuple[str, Keys]) -> 
 
 CLIENTS: tuple[Client, ...] = (
     # https://code.claude.com/docs/en/mcp (user scope: ~/.claude.json; local scope: below `projects` in it; .mcp.json)
-    # https://code.claude.com/docs/en/settings (CLAUDE_CONFIG_DIR); `timeout` in ms, by the first page
+    # https://code.claude.com/docs/en/settings (CLAUDE_CONFIG_DIR); the first page gives `timeout` in ms
     Client(
         "claude-code", "Claude Code",
         _all("{CLAUDE_CONFIG_DIR}/.claude.json", "{home}/.claude.json"), _with_env,
@@ -203,15 +203,15 @@ CLIENTS: tuple[Client, ...] = (
         restart="restart", max_name=63, timeout_unit="ms", variables=("$NAME", "%NAME%"),
     ),
     # https://docs.devin.ai/desktop/cascade/mcp, before that https://docs.windsurf.com/windsurf/cascade/mcp
-    # (~/.codeium/windsurf, `serverUrl`, 100 tools). Since June 2026 the editor is Devin Desktop: this file is its
-    # Cascade agent's, new tabs run the agent of the next row.
+    # (~/.codeium/windsurf, `serverUrl`, 100 tools). Since June 2026 the editor is Devin Desktop: its Cascade
+    # agent reads this file, and new tabs run the agent of the next row.
     Client(
         "windsurf", "Windsurf (Cascade)", _all("{home}/.codeium/windsurf/mcp_config.json"), _plain,
         restart="reload", max_tools=100,
     ),
     # https://docs.devin.ai/cli/extensibility/mcp/configuration and /desktop/cascade/mcp (Devin CLI, and the agent of
     # new tabs in Devin Desktop: $XDG_CONFIG_HOME/devin or ~/.config/devin, on Windows %APPDATA%). Until mid-2026 the
-    # servers stood in config.json beside it, and older copies of these pages still say so.
+    # servers were in config.json beside it, and older copies of these pages still say so.
     Client(
         "devin", "Devin (CLI, Desktop)",
         {"": ("{config}/devin/mcp_config.json",), "win32": ("{appdata}/devin/mcp_config.json",)}, _plain,
@@ -254,8 +254,8 @@ CLIENTS: tuple[Client, ...] = (
         project=((".roo/mcp.json", ("mcpServers",)),), timeout_unit="s",
     ),
     # https://docs.continue.dev/reference (config.yaml: `mcpServers` is a list of items with a name) and
-    # https://docs.continue.dev/customize/deep-dives/mcp (a workspace may have one file a server, YAML or JSON, in
-    # .continue/mcpServers; the user's config.yaml holds for all workspaces, so ours stands there). Its CLI reads no
+    # https://docs.continue.dev/customize/deep-dives/mcp (a workspace may have a file for each server, YAML or JSON, in
+    # .continue/mcpServers; the user's config.yaml applies to all workspaces, so our entry is there). Its CLI reads no
     # other file: https://github.com/continuedev/continue/issues/12254. `apiKey` is a bearer token:
     # https://github.com/continuedev/continue, core/context/mcp/MCPConnection.ts
     Client(

@@ -1,6 +1,6 @@
 """Variable references in clients' files: convert them to our syntax, and name those that only the client resolves.
 
-References with the same meaning in both stay. Values of the environment are not read, and no command is run.
+References that mean the same in both syntaxes stay. The environment is not read, and no command is run.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _input(asked: str, context: Context) -> str:
 
 
 def _place(found: re.Match[str], context: Context) -> str:
-    """Resolve a reference of VS Code or Cursor. Those of a workspace stay if there is no folder."""
+    """Resolve a reference of VS Code or Cursor. References to the workspace stay if there is no folder."""
     folder = context.folder
     known: dict[str, Callable[[], str | None]] = {
         "userHome": lambda: str(context.home),
@@ -125,7 +125,10 @@ def _from_shell(text: str, windows: bool) -> tuple[str, list[str]]:
 
 
 def _parameter(body: str, windows: bool) -> tuple[str | None, list[str]]:
-    """Convert the body of `${...}`. A missing variable is an error here, too, so `:?` needs no message."""
+    """Convert the body of `${...}`. Return the result and the references in it that stay; None if it has another form.
+
+    A missing variable is an error here, too, so the message of `:?` is dropped.
+    """
     known = _PARAMETER.fullmatch(body)
     if known is None:
         return None, []

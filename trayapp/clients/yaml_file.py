@@ -37,7 +37,7 @@ class YamlFamily:
     listed: bool
 
     def read(self, text: str, file: str) -> Document:
-        """Parse the text (Family.read). An empty one gives {}."""
+        """Parse the text (Family.read). An empty text gives {}, as does `null`."""
         root = compose(text, file)
         if root is None or is_null(root):
             return {}
@@ -282,7 +282,10 @@ def _cut(editor: _Editor, start: int, node: Node) -> None:
 
 
 def _empty(editor: _Editor, holder: Slot, braces: str) -> None:
-    """Write empty `braces`: a key without a value is null, which some programs refuse. Call this before a cut."""
+    """Write `braces`, {} or [], after a key whose value is to be cut. Call this before the cut.
+
+    A key without a value would be null, which some programs refuse.
+    """
     at = editor.layout.colon_end(holder.key)
     if at is None:
         editor.refuse(holder.key.line, f"{shown(holder.path[-1])} has a value that cannot be emptied")
