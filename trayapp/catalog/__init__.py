@@ -1,4 +1,4 @@
-"""All known tools, prompts and resources: cache, names, merge.
+"""All known tools, prompts and resources: their names, filters, approvals, cache and search.
 
 Never here: connections.
 """

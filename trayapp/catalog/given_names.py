@@ -26,7 +26,7 @@ Names = dict[str, list[Key]]  # name -> the (server key, tool) pairs that have i
 
 
 class GivenNames:
-    """Names that one gateway gave to tools. A view gets those of its own servers, by their plain names."""
+    """The names that one gateway gave to tools. A view gets those of its own servers, which it knows by plain names."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE_NAME

@@ -37,10 +37,11 @@ _HASHED = re.compile(rf"_[a-z2-7]{{{SUFFIX_LENGTH},}}\Z", re.IGNORECASE)
 
 
 class Lookup:
-    """Finds tools by name.
+    """An index that finds tools by name.
 
     `hidden` holds the known tools that may not be called, each with its reason. `waits(key)` is True if an approval
-    would make the hidden tool callable. `servers`: all servers, including those whose tools are not known.
+    would make the hidden tool callable. `servers`: all servers, including those whose tools are not known; None for
+    those in `exposed`.
     """
 
     def __init__(
@@ -101,11 +102,11 @@ class Lookup:
         yield from self._spelled(asked)
 
     def _settle(self, asked: str, keys: list[Key]) -> Key:
-        """Return the one tool that may be called.
+        """Return the one of `keys` that may be called. Raises AmbiguousToolError, ToolNotFoundError.
 
-        A hidden tool yields to another server's tool, never to one of its own server: the name of a disabled tool must
-        not run another tool there. Nor does it yield if `asked` names its server, and the other tool merely has that
-        text as its own name.
+        A hidden tool gives way to another server's tool, never to a tool of its own server: the name of a disabled tool
+        must not run another tool there. Nor does a hidden tool give way if `asked` names its server, and the other tool
+        merely has that text as its own name.
         """
         callable_ = [key for key in keys if key not in self._hidden]
         if not callable_:
@@ -150,7 +151,7 @@ class Lookup:
 
     @cached_property
     def _hashed(self) -> _Forms:
-        """Return the names with a hash suffix that tools have in the other modes: no spelling rule produces them."""
+        """Return the tools by the hashed names that they have in other modes: no spelling rule produces such names."""
         modes = set(PREFIX_MODES) - {self._exposed.mode}
         names = (
             (key, mode, name) for mode in modes for key, name in expose_names(self._exposed.by_key, mode).by_key.items()
@@ -189,7 +190,7 @@ def server_of(name: str, servers: Iterable[str], mode: PrefixMode) -> list[str]:
 
 
 class _Forms:
-    """Tools that each written form may mean. Most forms mean one tool: only the others get a collection."""
+    """The tools that each written form may mean. Most forms mean one tool: only the others get a collection."""
 
     def __init__(self, pairs: Iterable[tuple[str, Key]]) -> None:
         self._first: dict[str, Key] = {}

@@ -20,7 +20,7 @@ NAME_LENGTH = 64  # characters; the limit that every model provider accepts
 SUFFIX_LENGTH = 6  # base32 characters: two of 1,000 clashing tools share it once in 2,000 catalogs
 CLASH_SHOWN = 5  # tools that the reason for a name clash lists; it counts the others
 UNNAMED = "tool"  # replaces an empty name
-SUFFIX_LONGEST = 32  # base32 characters of a 20 byte digest
+SUFFIX_LONGEST = 32  # base32 characters of a digest of 20 bytes
 
 _OUTSIDE = re.compile(r"[^A-Za-z0-9_-]")
 _MCP_SUFFIX = re.compile(r"-?mcp\Z", re.IGNORECASE)
@@ -47,8 +47,8 @@ NONE_GIVEN = SeenNames()
 
 @dataclass(frozen=True, slots=True)
 class Exposed:
-    """Names of one catalog, in both directions. `shared` holds the names that several tools wanted and none got, each
-    with all those tools, sorted.
+    """The names of one catalog's tools, in both directions. `shared` holds the names that several tools wanted and none
+    got, each with all those tools, sorted.
     """
 
     mode: PrefixMode
@@ -115,8 +115,8 @@ def expose_names(
 ) -> Exposed:
     """Return the exposed name of each (server, tool); names in `taken` are not given.
 
-    Pass every known tool, enabled or not: then enabling one renames no other. `held`: the tools that wait for an
-    approval. `servers`: all servers, including unknown ones.
+    Pass every known tool, enabled or not, so that enabling a tool renames no other. `given`: the names from before (see
+    `expose`). `held`: the tools that wait for an approval. `servers`: all servers, even if their tools are not known.
     """
     keys = list(entries)
     others = _others_of(keys, mode, servers)
@@ -135,16 +135,16 @@ def expose(
 
     - A name in `taken` is never given.
     - A name that was `given` stays with its tool or, while that tool is gone, with its server.
-    - A name by which `others` finds another server's tool is never given.
+    - A name by which `others` finds another server's tool is not given, unless it was `given` before.
     - Tools that are `held` back get no name that another tool wants.
     - Of several tools with one wish, the name goes to the only one whose original spelling it is (`a_b` against `a.b`).
-      If there is no such tool, none gets it: no tool may be called for another.
+      If there is no such tool, none gets it: no tool may be called instead of another.
     """
     groups: dict[str, list[Key]] = {}
     for key, (wish, _) in wishes.items():
         groups.setdefault(wish, []).append(key)
     names: dict[Key, str] = {}
-    rivals = dict[str, list[Key]]()  # wish -> all tools that it could mean, if there are more than its holder
+    rivals = dict[str, list[Key]]()  # wish -> all tools that it could mean
     for wish, keys in groups.items():
         first = given.names.get(wish)
         alike = [first] if first is not None and first not in keys else []
@@ -170,7 +170,10 @@ def _wish(key: Key, mode: PrefixMode) -> Wish:
 def _holder(
     wish: str, keys: list[Key], alike: list[Key], wishes: Mapping[Key, Wish], first: Key | None, held: Set[Key]
 ) -> Key | None:
-    """Return which of `keys` gets the name that all of them want. `alike`: other tools that the name could mean."""
+    """Return which of `keys` gets the name `wish` that all of them want, or None if none does.
+
+    `alike`: other tools that the name could mean. `first`: the tool that had the name before.
+    """
     if len(wish) > NAME_LENGTH:
         return None
     if first in keys:
@@ -204,11 +207,11 @@ class Spellings:
                     self._starts.setdefault(caseless(start), set()).add(server)
 
     def bare(self, name: str) -> list[Key]:
-        """Return the tools that have this original name, ignoring hyphens and case."""
+        """Return the tools with this original or cleaned name, with hyphens as underscores and in any case."""
         return self._tools.get(caseless(name), [])
 
     def behind(self, name: str) -> Iterator[Key]:
-        """Yield the tools that this name means with their server's prefix, ignoring hyphens and case."""
+        """Yield the tools that this name means with their server's prefix, compared as in `bare`."""
         loose = caseless(name)
         for end in (at + 1 for at, letter in enumerate(loose) if letter in "_/"):
             if (servers := self._starts.get(loose[:end])) is not None:
@@ -216,8 +219,9 @@ class Spellings:
 
 
 def _others_of(keys: Iterable[Key], mode: PrefixMode, servers: Iterable[str]) -> Callable[[Key, str], Key | None]:
-    """Return a function from a (key, name) to another server's tool that the name means by rule, even if a third tool
-    has that name in `mode`.
+    """Return a function that takes a key and a name, and returns another server's tool that the name means by rule.
+
+    The function returns None if there is no such tool. A third tool with that name in `mode` does not matter.
 
     `mcp__SERVER__TOOL` is understood in every mode and belongs to that server, whatever tools it has. Spellings that
     begin with only a server's name count in mode none, where names have no prefix.
@@ -250,7 +254,7 @@ def _others_of(keys: Iterable[Key], mode: PrefixMode, servers: Iterable[str]) ->
 
 
 def _suffixed(wishes: Mapping[Key, str], used: set[str], given: Mapping[str, Key]) -> dict[Key, str]:
-    """Return distinct names, none of them in `used` or given to another tool.
+    """Return distinct names with a hash at the end, none of them in `used` or given to another tool.
 
     Names that collide at one suffix length all try the next one, so the order does not matter.
     """

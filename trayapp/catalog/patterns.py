@@ -22,7 +22,7 @@ _PYTHON_ONLY = re.compile(r"\\(?:(Z)|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|.)|\{,(
 
 
 class InvalidPatternError(MultiMcpError):
-    """A regular expression that is invalid, or that has parts which cannot be matched in bounded time."""
+    """Raised for a regular expression that is invalid, too long or too slow, or that RE2 cannot match."""
 
     code = "invalid_pattern"
     exit_code = ExitCode.USAGE
@@ -54,11 +54,11 @@ class Pattern:
         re2.purge()  # its cache would keep the last 128 patterns
 
     def matches_any(self, texts: Iterable[str]) -> bool:
-        """Return True if the pattern is found anywhere in one of `texts`."""
+        """Return True if the pattern `matches` one of `texts`. Raises InvalidPatternError."""
         return any(map(self.matches, texts))
 
     def matches(self, text: str) -> bool:
-        """Return True if the pattern is found anywhere in `text`.
+        """Return True if the pattern is found anywhere in the first LONGEST_TEXT characters of `text`.
 
         Raises InvalidPatternError once all texts so far have taken WORK_MOST_S.
         """

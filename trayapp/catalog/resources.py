@@ -24,9 +24,10 @@ _NOT_NAME = re.compile(r"[^A-Za-z0-9_-]+")
 _VARIABLE = re.compile(r"\{[^{}]*\}")
 
 URI_LONGEST = 8192  # characters; longer URIs match no template
-PARTS_MOST = 64  # literals and expressions of a template; one with more matches nothing
+PARTS_MOST = 64  # literals and expressions of a template; a template with more matches no URI
 
-# Operator of an expression -> the beginning of an expansion, and the characters that it cannot hold (RFC 6570, 3.2).
+# Operator of an expression -> how its expansion begins, and which characters the expansion cannot contain (RFC 6570,
+# 3.2).
 _OPERATORS = {
     "": ("", "/?#"),
     "+": ("", ""),
@@ -39,7 +40,7 @@ _OPERATORS = {
 }
 _EXPRESSION = re.compile(r"\{([+#./;?&]?)[^{}]*\}")
 
-Part = tuple[str, str | None]  # (literal, None), or (beginning of an expansion, characters that it cannot hold)
+Part = tuple[str, str | None]  # (literal, None), or (beginning of an expansion, characters that it cannot contain)
 
 
 class AmbiguousResourceError(MultiMcpError):
@@ -53,7 +54,11 @@ class AmbiguousResourceError(MultiMcpError):
 
 
 def resource_base(name: str) -> str:
-    """Return a resource's name as part of a tool's: lower case, `_` for all but ASCII letters and digits."""
+    """Return a resource's name as part of a tool's name, in lower-case ASCII letters, digits and `_`.
+
+    Each run of other characters becomes `_`, except at the ends. `resource_` is put before a leading digit; a name
+    without letters and digits becomes `resource`.
+    """
     base = _NOT_WORD.sub("_", name).strip("_").lower()
     return f"resource_{base}".rstrip("_") if not base or base[0].isdigit() else base
 
@@ -66,7 +71,7 @@ class ResourceTools:
     aliases: Mapping[str, Key] = field(default_factory=dict)
 
     def find(self, asked: str) -> Key | None:
-        """Return the (server, URI) that `asked` reads, or None. Look for real tools first: they own their names."""
+        """Return the (server, URI) that `asked` reads, or None. The caller must look for real tools first."""
         return self.exposed.by_name.get(asked) or self.aliases.get(asked)
 
 
@@ -75,7 +80,8 @@ def resource_tools(
 ) -> ResourceTools:
     """Return the names of resources given as (server, name, URI). `tools`: exposed names of real tools, never reused.
 
-    A resource without a name uses its URI. Resources that would share a name all get a hash of their URI as a suffix.
+    A resource without a name uses its URI. Of several resources that would share a name, it goes to the only one that
+    is spelled exactly so; the others get a hash of server and URI as a suffix.
     """
     wishes: dict[Key, Wish] = {}
     gets: dict[str, list[Key]] = {}
@@ -114,7 +120,7 @@ def _joined(server: str, name: str, mode: PrefixMode) -> str:
 
 
 class ResourceMap:
-    """URIs (and URI templates) of all servers, in both directions. Keys are (server, original)."""
+    """The URIs and URI templates of all servers: from original to exposed and back. Keys are (server, original)."""
 
     def __init__(self, resources: Iterable[Key], templates: Iterable[Key] = (), skills: Iterable[Key] = ()) -> None:
         self._skills: dict[str, set[str]] = {}  # by scheme and authority: all URIs below one authority form a tree
@@ -148,14 +154,17 @@ class ResourceMap:
         return frozenset(shared.union(key[0] for key, uri in exposed if uri != key[1]))
 
     def exposed(self, server: str, uri: str) -> str:
-        """Return the URI by which clients know what `server` calls `uri`, listed or made from a template."""
+        """Return the exposed URI of `uri` on `server`, whether it is listed or made from a template."""
         known = self._resources.get((server, uri))
         if known is not None:
             return known
         return uri if self._plain_owners(uri) == [(server, uri)] else prefixed(server, uri)
 
     def exposed_link(self, server: str, uri: str) -> str:
-        """Return a URI in a result of `server` as clients must send it: unchanged unless it would lead elsewhere."""
+        """Return a URI in a result of `server` as clients must send it.
+
+        It is unchanged unless it would lead to another server, or to our own resources.
+        """
         known = self._resources.get((server, uri))
         if known is not None:
             return known
@@ -168,9 +177,9 @@ class ResourceMap:
         return self._templates[server, template]
 
     def find(self, uri: str, seen: Callable[[str], bool] = lambda server: True) -> Key | None:
-        """Return the (server, original URI) of a client's URI, or None if no server that it sees is known to have it.
+        """Return the (server, original URI) of a client's URI, or None if no server is known to have it.
 
-        Raises AmbiguousResourceError if several of those servers have it.
+        Only servers for which `seen` is True count. Raises AmbiguousResourceError if several of them have it.
         """
         owners = [key for key in self._prefixed(uri) or self._plain_owners(uri) if seen(key[0])]
         if len(owners) > 1:
@@ -178,7 +187,7 @@ class ResourceMap:
         return owners[0] if owners else None
 
     def _prefixed(self, uri: str) -> list[Key]:
-        """Return the key of a `multi-mcp://SERVER/...` URI, whether or not another server has the same original."""
+        """Return the key of a `multi-mcp://SERVER/...` URI, as a list; [] for other URIs and unknown servers."""
         if not uri.startswith(SCHEME):
             return []
         name, slash, original = uri.removeprefix(SCHEME).partition("/")
@@ -211,10 +220,10 @@ class ResourceMap:
 
 
 def _exposed_uris(keys: Iterable[Key]) -> dict[Key, str]:
-    """Return the exposed URI of each key: unchanged, unless another server has it, too, or it looks like one of ours.
+    """Return the exposed URI of each key: unchanged, unless another server has the same URI or it begins with SCHEME.
 
-    In these cases all of them get the prefix. The original stays readable after it, so that a template's variables can
-    still be filled in.
+    In these cases, all such URIs get a prefix. The original stays readable after the prefix, so that a template's
+    variables can still be filled in.
     """
     known = list(dict.fromkeys(keys))
     servers: dict[str, set[str]] = {}
@@ -251,7 +260,7 @@ def _root(server: str) -> str:
 
 
 def match_template(uri: str, templates: Iterable[str]) -> list[str]:
-    """Return the templates that `uri` fits with the most literal characters; [] if it fits none."""
+    """Return the templates that `uri` fits with the most literal characters; [] if it fits none or is too long."""
     if len(uri) > URI_LONGEST:
         return []
     fitting = {
@@ -293,9 +302,10 @@ def _parts(template: str) -> tuple[Part, ...]:
 
 
 def _after_expansion(uri: str, starts: set[int], begins: str, excluded: str) -> set[int]:
-    """Return where an expansion may end: at its start (an undefined variable), or anywhere up to an excluded character.
+    """Return the positions where an expansion may end that starts at one of `starts`.
 
-    Every position is visited once, so that no template can make this slow.
+    These are its start (an undefined variable), and any position up to an excluded character. Every position is visited
+    once, so that no template can make this slow.
     """
     ends = set(starts)
     reached = -1

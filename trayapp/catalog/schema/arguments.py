@@ -1,9 +1,11 @@
-"""Check of arguments against a tool's input schema, before anything is called.
+"""Check of a call's arguments against the tool's input schema, before the server is called.
 
-If in doubt, they pass, and the server decides: formats, patterns of another dialect, references that lead nowhere,
-unknown keywords. Rules: JSON Schema 2020-12, validation vocabulary. Why by hand: jsonschema takes 9 MiB of the
-gateway's 40, has no limit (18 levels of `anyOf` take a minute), and raises for or refuses ten of fifteen odd schemas
-that must pass. The tests compare with it: nothing that it calls valid is refused.
+In doubt, arguments pass and the server decides: many keywords are not checked (`format` and `pattern`, for example),
+nor are references that lead nowhere. Rules: JSON Schema 2020-12, validation vocabulary.
+
+Why by hand: jsonschema takes 9 MiB of the gateway's 40 and has no time limit (18 levels of `anyOf` take a minute). Of
+fifteen odd schemas that must pass, it raises for or refuses ten. The tests compare with jsonschema: no arguments that
+it calls valid are refused here.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from trayapp.model.json_schema import referenced
 
 PROBLEMS_MOST = 20  # sentences in one message
 STEPS_MOST = 50_000  # steps of one check: about 50 ms
-DEPTH_MOST = 60  # levels that are checked; recursive schemas end with the arguments
+DEPTH_MOST = 60  # levels; deeper arguments, and references in a circle, are left to the server
 SHOWN = 60  # characters of a wrong value in a message
 ENUM_SHOWN = 12  # values of an enum in a message
 
@@ -37,10 +39,10 @@ class InvalidArgumentsError(MultiMcpError):
 
 
 def read_arguments(args: Any, schema: Any) -> dict[str, Any]:
-    """Return the arguments of a call from an object or its JSON text; None and an empty text mean no arguments.
+    """Return the arguments of a call, given as an object or its JSON text; {} for None and for an empty text.
 
-    Models put text where an array or object belongs: such a text is parsed where the schema allows no string. Raises
-    InvalidArgumentsError for anything else.
+    Models put JSON text where an array or object belongs: such a text is parsed where the schema does not allow it as a
+    text. Raises InvalidArgumentsError for any other `args`.
     """
     if args is None or (isinstance(args, str) and not args.strip()):
         return {}
@@ -57,7 +59,8 @@ def read_arguments(args: Any, schema: Any) -> dict[str, Any]:
 def as_typed(args: Mapping[str, Any], typed: Mapping[str, str], schema: Any) -> dict[str, Any]:
     """Return the arguments of a command line, with parsed words turned back into text where the schema wants text.
 
-    `args`: words that look like JSON are parsed. `typed`: parameter -> its word as typed (`123` of `title=123`).
+    `args`: the arguments, with words that look like JSON already parsed. `typed`: parameter -> its word as typed (`123`
+    of `title=123`).
     """
 
     def fits(value: Any, name: str) -> bool:
@@ -79,7 +82,7 @@ def _property(schema: Any, name: str) -> Any:
 
 
 def _unpacked(value: Any, schema: Any, root: Any) -> Any:
-    """Return the array or object that a text holds if the schema wants one; any other value unchanged."""
+    """Return the array or object in a JSON text if the schema allows that and not the text, or else `value` itself."""
     if not isinstance(value, str) or value.lstrip()[:1] not in ("[", "{"):
         return value
     check = _Check(root)
@@ -119,14 +122,17 @@ class _Check:
         self._steps = STEPS_MOST
 
     def all_wrong(self, value: Any, schema: Any) -> list[str]:
-        """Return what is wrong with `value`; nothing if that cannot be determined in bounded time."""
+        """Return what is wrong with `value`, in at most PROBLEMS_MOST sentences; [] if the check takes too long."""
         try:
             return list(islice(self.wrong(value, schema, "", 0), PROBLEMS_MOST))
         except _TooLongError:
             return []
 
     def wrong(self, value: Any, schema: Any, where: str, depth: int) -> Iterator[str]:
-        """Yield what is wrong with `value`, found at `where` ("" for all arguments)."""
+        """Yield what is wrong with `value`. `where`: its place in the arguments, "" for all of them.
+
+        Raises _TooLongError.
+        """
         self._steps -= 1
         if self._steps < 0 or depth > DEPTH_MOST:
             raise _TooLongError
@@ -187,7 +193,10 @@ class _Check:
                 yield from self._wrong_choice(value, choices, where, depth)
 
     def _wrong_choice(self, value: Any, choices: list[Any], where: str, depth: int) -> Iterator[str]:
-        """Yield the problems of the closest alternative; whether more than one fits is left to the server."""
+        """Yield the problems of the closest alternative; nothing if one fits.
+
+        The server decides whether more than one of a `oneOf` fits.
+        """
         each = [list(self.wrong(value, choice, where, depth + 1)) for choice in choices]
         if all(each):
             kinds = [choice.get("type") for choice in choices if isinstance(choice, Mapping)]

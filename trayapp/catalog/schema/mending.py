@@ -43,7 +43,7 @@ class Mender:
         return schema if _is_same(schema, found) else found
 
     def resolve(self, reference: str) -> Any:
-        """Return the target of a local reference, through further ones; None if there is none."""
+        """Return the target of a local reference, through further references; None if they lead nowhere."""
         seen: set[str] = set()
         while reference not in seen:
             seen.add(reference)
@@ -77,7 +77,7 @@ class Mender:
 
     def _inner(self, value: Any, depth: int) -> Any:
         if isinstance(value, bool):
-            return {} if value else {"not": {}}  # MCP requires this for parameters
+            return {} if value else {"not": {}}  # MCP requires an object as the schema of a parameter
         if not isinstance(value, dict):
             self._note("a part was not a schema")
             return {}
@@ -96,8 +96,8 @@ class Mender:
         return {key: value for key, value in schema.items() if key != "$ref"}
 
     def _modern(self, schema: Schema) -> Schema:
-        """Return a schema with older spellings replaced by current ones, and with types by their standard names."""
-        found = dict(schema)  # exclusive bounds: an older `true` beside the bound becomes a number
+        """Return a schema with current spellings, types by their standard names, and no enum longer than ENUM_MOST."""
+        found = dict(schema)  # draft-04: `exclusiveMinimum: true` beside `minimum` becomes its number
         for key, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
             if isinstance(found.get(key), bool):
                 self._note(f"{key} was of draft-04")
@@ -167,7 +167,7 @@ def _flag(schema: Any) -> bool | None:
 
 
 def _anchors(value: Any, depth: int = 0) -> list[str]:
-    """Return all that a reference may name besides a path: `$anchor`, `$dynamicAnchor`, `$id`."""
+    """Return all names that a reference may use instead of a path: `$anchor`, `$dynamicAnchor`, `$id`, `id`."""
     if depth > DEPTH_MOST or not isinstance(value, dict | list):
         return []
     if isinstance(value, list):
@@ -177,7 +177,7 @@ def _anchors(value: Any, depth: int = 0) -> list[str]:
 
 
 def is_number(value: Any) -> bool:
-    """Return True for a JSON number, which true is not."""
+    """Return True for a JSON number. A boolean is no number, although Python says so."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

@@ -1,6 +1,6 @@
-"""Definitions as a client gets them: exposed names, accepted schemas, and members of the types that MCP names.
+"""Definitions of tools, prompts, resources and templates as a client gets them.
 
-For tools, prompts, resources and templates.
+Their members have the types that MCP requires. Tools also have exposed names, and schemas that every client accepts.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from trayapp.wire.mirror_headers import why_no_headers
 RULES = 3  # increase it with each change of `served_tool`, so that sound tools are checked again
 REASON_LONGEST = 120  # characters of a server's text in a reason
 _MERGED = ("oneOf", "anyOf", "allOf")
-_FORBIDDEN = (*_MERGED, "enum", "const", "not")  # clients that read only `properties` miss these
-_PUT_BESIDE = ("$ref", "enum", "const")  # these define what an object is and do not limit it
+_FORBIDDEN = (*_MERGED, "enum", "const", "not")  # at the top; clients that read only `properties` miss these
+_PUT_BESIDE = ("$ref", "enum", "const")  # in a combination, these say more than limits of single parameters
 _TASKS = ("forbidden", "optional", "required")
 _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
@@ -36,10 +36,11 @@ class WithheldTool(NamedTuple):
 
 
 def served_tool(item: Item, exposed_name: str, schema: Schema | None = None) -> Item:
-    """Return a copy of `item` under `exposed_name` as a valid MCP tool, even a withheld one.
+    """Return a copy of `item` under `exposed_name` as a valid MCP tool, even if the tool is withheld.
 
-    Every other valid field is kept, in its order. `schema`: its input schema, if that was already repaired. An output
-    schema that allows values other than objects is left out: no revision before 2026-07-28 has those (SEP-2106).
+    Every other valid field is kept, in its order. `schema`: the tool's input schema, if it was already repaired. An
+    output schema that allows values other than objects is left out: no revision before 2026-07-28 has such results
+    (SEP-2106).
     """
     served = {key: value for key, value in item.items() if _fits(key, value)}
     if given := served.get("annotations"):
@@ -75,16 +76,17 @@ def is_sound(item: Item) -> bool:
 
 
 def repaired(schema: Any) -> Schema:
-    """Return the schema for clients; if it cannot be repaired, an object without constraints."""
+    """Return a schema as clients get it; if it cannot be repaired, a schema that allows any object."""
     found = repair(schema)
     return found.schema if isinstance(found, RepairedTool) else _anything()
 
 
 def repair(schema: Any) -> RepairedTool | WithheldTool:
-    """Return the input schema of a tool as MCP requires it: `type: object`, with all parameters in `properties`.
+    """Return a tool's input or output schema as MCP requires it: `type: object`, with all parameters in `properties`.
 
-    Parameters in a `oneOf` at the top move there, too. The result allows all that the original allows. Return a
-    WithheldTool if the schema cannot be that of an object, or if it asks for headers that no client may send.
+    Parameters in a `oneOf`, `anyOf`, `allOf` or `$ref` at the top move there, too. The result allows all that the
+    original allows; a value that is not a schema becomes one for any object. Return a WithheldTool if the schema does
+    not describe an object, or asks for headers that no client may send.
     """
     if not isinstance(schema, dict):
         return RepairedTool(_anything(), () if schema is None else ("it was not a schema",))
@@ -122,10 +124,10 @@ def _only(kind: Any) -> bool:
 
 
 def _at_top(schema: Schema, mender: Mender) -> Schema | None:
-    """Return `schema` with the targets of `$ref`, `oneOf`, `anyOf` or `allOf` at its top merged into it.
+    """Return `schema` with a `$ref`, `oneOf`, `anyOf` or `allOf` at its top merged into it.
 
-    None if the result cannot be an object. Combinations that only limit the listed parameters stay (MCP tools, JSON
-    Schema 2020-12).
+    Combinations that only limit the listed parameters stay (MCP tools, JSON Schema 2020-12). If they do more, `enum`,
+    `const` and `not` at the top are dropped, too. Return None if the result cannot be an object.
     """
     if "$ref" not in schema and not any(key in schema for key in _FORBIDDEN):
         return schema
@@ -165,7 +167,7 @@ def _target(schema: Schema, mender: Mender) -> Schema | None:
 
 
 def _opened(part: Schema, mender: Mender, depth: int = 0) -> Schema:
-    """Return one part of a combination, without references and combinations at its own top."""
+    """Return one part of a combination, with a reference and combinations at its own top merged into it."""
     if "$ref" in part:
         part = {**(_target(part, mender) or {}), **{key: value for key, value in part.items() if key != "$ref"}}
     nested = [inner for key in _MERGED for inner in part.get(key, ()) if isinstance(inner, dict)]
@@ -182,8 +184,9 @@ def _all_of(parts: list[Schema]) -> Schema:
 
 
 def _any_of(parts: list[Schema]) -> Schema:
-    """Return one schema that allows what any of `parts` allows, and maybe more; a parameter is required if all require
-    it.
+    """Return one schema that allows what any of `parts` allows, and maybe more.
+
+    A parameter is required if all parts require it.
     """
     common = [name for name in parts[0].get("required", ()) if all(name in p.get("required", ()) for p in parts)]
     return _merged(parts, "anyOf", common)
@@ -233,7 +236,10 @@ def served_entry(item: Item) -> Item:
 
 
 def served_resource(item: Item) -> Item:
-    """Return a resource or template without invalid members; one without a name gets its URI as its name."""
+    """Return a resource or template with only valid members and well-formed texts.
+
+    If it has no name, its URI or URI template becomes the name.
+    """
     served: Item = well_formed(served_entry(item))
     if "name" not in served:
         served = {**served, "name": well_formed(str(item.get("uri", item.get("uriTemplate"))))}
@@ -241,7 +247,7 @@ def served_resource(item: Item) -> Item:
 
 
 def are_icons(value: Any) -> bool:
-    """Return True if a client can accept these icons."""
+    """Return True for a list of icons as MCP defines them."""
     return isinstance(value, list) and all(
         isinstance(icon, Mapping)
         and is_text(icon.get("src"))

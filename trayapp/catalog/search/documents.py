@@ -62,7 +62,7 @@ def keywords_of(server: str, tool: str, synonyms: Mapping[str, Sequence[str]]) -
 
 
 def is_pattern(key: str) -> bool:
-    """Return True if a key of `settings.synonyms` stands for tools, not for a word."""
+    """Return True if a key of `settings.synonyms` is a pattern for tools, and so not a word with synonyms."""
     return not {"/", "*", "?"}.isdisjoint(key)
 
 
@@ -86,7 +86,7 @@ def _stems(written: str) -> list[str]:
 
 
 def _parameters(schema: Any, depth: int = 0) -> Iterator[str]:
-    """Yield names, titles, descriptions and enum values of all parameters."""
+    """Yield the names, titles, descriptions and enum values of all parameters, nested ones included."""
     if not isinstance(schema, Mapping) or depth > DEPTH_MOST:
         return
     properties = schema.get("properties")

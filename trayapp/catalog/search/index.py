@@ -25,8 +25,8 @@ RELEVANT = 0.04  # share of the best score: further hits below it only cost toke
 FIRST_CHARS = 200  # characters of a description: word forms are compared there, and patterns match the first line
 REFINED = 12  # best hits that are reordered by exact word forms
 SCORE_DIGITS = 6  # further digits depend on the order in which sets are summed, which differs at each start
-WRITTEN_MET = 0.15  # raises the score by 15 % if the tool has all words of the query in exactly that form
-ALIKE = 0.5  # the share of words that the descriptions of the same tool have in common
+WRITTEN_MET = 0.15  # raises the score by 15 % if the tool has all words of the query as written, by less for some
+ALIKE = 0.5  # the least share of words that two descriptions of the same tool have in common
 
 
 class EmptyQueryError(MultiMcpError):
@@ -93,7 +93,7 @@ class SearchIndex:
         return frozenset(self._numbers)
 
     def take_synonyms(self, synonyms: Mapping[str, Sequence[str]]) -> list[str]:
-        """Use other synonyms without indexing. Return the servers to update."""
+        """Use other synonyms from now on. Return the servers to update, since the keywords of their tools changed."""
         before, self._synonyms = self._synonyms, dict(synonyms)
         self._users = UserSynonyms(self._synonyms)
 
@@ -142,9 +142,10 @@ class SearchIndex:
     ) -> list[Hit]:
         """Return the best matches of all servers or one, best first, among the (server, name) keys in `allowed`.
 
-        A smaller `limit` returns the first of the same hits. The same tool of several servers is one hit.
+        A smaller `limit` returns the first of the same hits. The same tool of several servers is one hit. `regex`: the
+        words are a pattern. Without words, return the server's tools by exposed name.
 
-        Without words, but with a server: all of its tools by exposed name. Raises EmptyQueryError, InvalidPatternError.
+        Raises EmptyQueryError if there are neither words nor a server, InvalidPatternError.
         """
         among = range(1, self._next) if server is None else self._numbers.get(server, range(0))
         if not words.strip():
@@ -185,7 +186,8 @@ class SearchIndex:
 
 
 def matching(pattern: Pattern, entries: Iterable[Entry], limit: int) -> list[Hit]:
-    """Return the first `limit` of `entries` that match a pattern. Thread-safe: it uses no index.
+    """Return hits for the `entries` that match a pattern, in their order, at most `limit`. The same tool of several
+    servers is one hit. Thread-safe: no index is used.
 
     Raises InvalidPatternError for a pattern that takes too long.
     """
@@ -196,7 +198,7 @@ def matching(pattern: Pattern, entries: Iterable[Entry], limit: int) -> list[Hit
 def united(hits: Iterable[Hit], tools: Mapping[Key, Mapping[str, Any]], least: float = 0.0) -> list[Hit]:
     """Return the hits, with the same tool of several servers merged into the best one's place.
 
-    After the first SURE tools, those whose best hit has a lower score than `least` are left out.
+    After the first SURE tools, a tool is left out if its best hit has a lower score than `least`.
     """
     found: dict[str, list[list[Hit]]] = {}  # by name
     alike: list[list[Hit]] = []
@@ -214,10 +216,10 @@ def united(hits: Iterable[Hit], tools: Mapping[Key, Mapping[str, Any]], least: f
 
 
 def is_same(tool: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Return True if two tools of one name do the same.
+    """Return True if two tools of one name do the same thing.
 
-    They have equal descriptions, or equal parameters and largely the same words. Parameters alone say little: many
-    servers have `search(query)`.
+    They do if their descriptions are equal, or if their parameters are equal and their descriptions share enough words
+    (ALIKE). Parameters alone say little: many servers have `search(query)`.
     """
     one, two = text(tool, "description"), text(other, "description")
     if one and one == two:

@@ -15,7 +15,7 @@ from trayapp.model.late import late
 
 CHARS_MOST = 4_000  # of a query that count: keeps the work bounded
 WORDS_MOST = 48  # words of a query that count: keeps the work bounded
-GUESSED_MOST = 4  # unknown words for which a known one is guessed: in a long question the known ones suffice
+GUESSED_MOST = 4  # unknown words whose meaning is guessed: in a long question, the known words suffice
 JOINED_SHORTEST = 6  # characters of two words joined into one
 SYNONYM_WORTH = 0.75  # relative to the word itself
 USERS_WORTH = 0.95  # relative to the word itself, for a synonym from the settings
@@ -55,7 +55,8 @@ _QUESTIONS = frozenset(
 
 @dataclass(slots=True)
 class Term:
-    """One word of a query. `stems`: stem that may stand for it -> its worth (0 to 1). Those in `own` are not synonyms.
+    """One word of a query. `stems`: stem that may stand for the word -> its worth (0 to 1). `own`: the stems that are
+    no general synonyms: the word's stem, the user's synonyms, and guesses for a misspelled word.
 
     `gains`: stem -> what a document with it gains. `rarity`: what a document without any of the stems loses.
     """
@@ -77,9 +78,9 @@ class Term:
 
 @dataclass(slots=True)
 class Query:
-    """Weighted terms of a query, the pairs of adjacent stems, and the requested action ("" if unclear).
+    """A query: its weighted terms, the pairs of adjacent stems, and the requested action ("" if unclear).
 
-    `sites`: the stems of the sites of its URLs, which are not searched for but may name a server. `servers`: stem of a
+    `sites`: the stems of sites in its URLs, which are not searched for but may name a server. `servers`: stem of a
     server's name -> how clearly it names that server (0 to 1). The other fields are computed once for all documents.
     `gains`: stem -> (index of the term, gain) for each term. `worths`: stem -> its best worth for a term. `rarity`: the
     summed rarity of the terms, except `extra` ones.
@@ -103,7 +104,7 @@ class Query:
 
 
 class UserSynonyms:
-    """Word synonyms of `settings.synonyms`: words and phrases that mean the same, in both directions."""
+    """The word synonyms of `settings.synonyms`: words and phrases that mean the same, in both directions."""
 
     def __init__(self, synonyms: Mapping[str, Sequence[str]]) -> None:
         phrases = [
@@ -115,7 +116,7 @@ class UserSynonyms:
         self._pairs = [pair for one, two in phrases if one and two for pair in ((one, two), (two, one))]
 
     def of(self, stems: Sequence[str]) -> dict[str, set[str]]:
-        """Return stem of a query -> the stems that may also stand for it by the settings."""
+        """Return a mapping from a stem of the query to the other stems that may stand for it by the settings."""
         known = set(stems)
         found: dict[str, set[str]] = {}
         for phrase, others in self._pairs:
@@ -129,7 +130,7 @@ def read_query(words: str, vocabulary: Vocabulary, users: UserSynonyms) -> Query
     """Return the query that `words` mean; it has no terms if they contain no word."""
     clauses = clauses_of(words)
     written = list(chain(*clauses))
-    # The first word of a clause is a verb, and one after `to`, `and`, `please`, `you` ...
+    # Words used as verbs: the first of each clause, and any after `to`, `and`, `please`, `you` ...
     verbs = {word for clause in clauses for before, word in pairwise(("to", *clause)) if before in BEFORE_VERB}
     chosen = list(dict.fromkeys(meaningful(written)))
     by_users = users.of([stem(word) for word in written])
@@ -246,7 +247,7 @@ Groups = dict[str, tuple[str, ...]]  # stem -> the stems that may stand for it
 
 
 def synonyms(word: str, *, is_verb: bool) -> tuple[str, ...]:
-    """Return the stems of the word's synonyms: for the noun and, if it is used as a verb, for the verb, too.
+    """Return the stems of the synonyms of `word`, a stem: those of the noun and, with `is_verb`, those of the verb.
 
     A word that is never a noun always counts as a verb.
     """
@@ -285,5 +286,5 @@ def action_of_query(clauses: Iterable[Sequence[str]], verbs: Collection[str]) ->
 
 
 def action_of_tool(name: Iterable[str], head: Sequence[str]) -> str:
-    """Return the action of a tool by the stems of its name, or else by the first of its description; "" if unclear."""
+    """Return the action of a tool by the stems of its name, or else by the first stem of `head`; "" if unclear."""
     return next((_ACTIONS[known] for known in (*name, *head[:1]) if known in _ACTIONS), "")

@@ -1,7 +1,8 @@
 """Ranking: how well a tool answers a query.
 
-BM25 over its fields, then factors: how much of the query and of the tool's name is met, whether the query names its
-server, and whether both are about the same action.
+BM25 over the tool's fields, then factors: how much of the query and of the tool's name is met, how many adjacent words
+of the query are adjacent in the tool's text, whether the query names the tool's server, and whether both are about the
+same action.
 
 The numbers were tuned on three catalogs (tests/benchmarks/search.py measures them). They apply to all queries alike.
 """
@@ -30,8 +31,8 @@ USUAL_LENGTH = {
 SATURATION = 2.0  # k1 of BM25: how quickly a further occurrence stops mattering
 PAIRED_FIELDS = ("name", "title", "head", "body")  # where adjacent words count
 NAME_MET = 0.6  # raises the score by 60 % if the query has the whole name of the tool, by less for a part
-PAIRS_MET = 1.6  # the same for adjacent words of the query that are adjacent in the tool's text, too
-SERVER_NAMED = 2.0  # the same for a word of the server's name that no other server's tools use
+PAIRS_MET = 1.6  # raises it by 160 % if all adjacent words of the query are adjacent in the tool, by less for some
+SERVER_NAMED = 2.0  # raises it by 200 % for a word of the server's name that no other server's tools use
 ACTION_MET = 0.3  # raises the score if query and tool are about the same action, lowers it if not
 
 
@@ -66,8 +67,8 @@ def view(fields: Sequence[Sequence[str]]) -> DocumentView:
 
 
 def score(query: Query, seen: DocumentView, vocabulary: Vocabulary) -> tuple[float, tuple[str, ...]]:
-    """Return the score (0 for no match) and the words of the query that are missing."""
-    best: dict[int, float] = {}  # by term: its gain
+    """Return the score (0 for no match) and the words of the query that the document lacks."""
+    best: dict[int, float] = {}  # index of a term -> its gain
     for known in query.gains.keys() & seen.weights.keys():
         weight = seen.weights[known]
         for place, gain in query.gains[known]:
@@ -96,7 +97,7 @@ def score(query: Query, seen: DocumentView, vocabulary: Vocabulary) -> tuple[flo
 
 
 def only_own(query: Query, found: list[tuple[int, DocumentView]]) -> list[tuple[int, DocumentView]]:
-    """Return `found`, but for a query of one word only the documents with the word itself, if there are any."""
+    """Return `found`; for a query of one word, only the documents with one of its `own` stems, if there are any."""
     terms = [term for term in query.terms if not term.extra]
     if len(terms) != 1:
         return found

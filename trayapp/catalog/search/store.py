@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 
 CANDIDATES = 128  # documents that are ranked for one query, whatever its limit: the order must not depend on it
 # A common word is in more documents than COMMON and in more than COMMON_SHARE of all. Beside rarer words, it adds only
-# candidates that are named after it, and those of a server that it surely names, with another common word.
+# documents with the word in their name or title and, if it surely names a server, documents with the word and another
+# common word.
 COMMON = 60
 COMMON_SHARE = 0.02
-NAMED = 24  # candidates that are named after a common word
+NAMED = 24  # candidates with a common word in their name or title
 VIEWS_MOST = 3_000  # kept for the next query; a few KB each
 
 _COLUMNS = ", ".join(FIELDS)
@@ -37,7 +38,7 @@ Document = Sequence[Sequence[str]]  # the stems of each of FIELDS
 
 
 class Store:
-    """Documents by number."""
+    """A store of documents by number."""
 
     def __init__(self) -> None:
         self.vocabulary = Vocabulary()
@@ -74,7 +75,10 @@ class Store:
         self._table.execute("DELETE FROM documents WHERE rowid BETWEEN ? AND ?", (numbers.start, numbers.stop - 1))
 
     def candidates(self, query: Query, among: range, wanted: Callable[[int], bool]) -> set[int]:
-        """Return the numbers of the documents worth ranking: the best by the words themselves, and with synonyms."""
+        """Return the numbers of the documents worth ranking, which are in `among` and `wanted`.
+
+        These are the best by the words themselves and the best with synonyms, plus some by common words (COMMON).
+        """
         half = CANDIDATES // 2
         every = [(stem, stem in term.own) for term in query.terms for stem in term.gains]
         common = max(COMMON, COMMON_SHARE * self.vocabulary.documents)
@@ -114,7 +118,7 @@ class Store:
         return self._matching(f"{{{fields}}} : ({asked})" if asked and fields else asked, among)
 
     def _matching(self, asked: str, among: range) -> Iterator[int]:
-        """Yield the numbers of the documents that match a query of FTS5. Stems in it hold letters and digits only."""
+        """Yield the numbers of the documents that match an FTS5 query, best first. Stems are letters and digits."""
         if not asked:
             return iter(())
         return (number for (number,) in self._table.execute(_BEST, (asked, among.start, among.stop - 1)))

@@ -15,13 +15,14 @@ from trayapp.catalog.suggest import edits_between
 NEAR_MOST = 4  # known words that one misspelled word may mean
 PREFIX_SHORTEST = 4  # characters of a word that other words may start with
 EDIT_SHORTEST = 4  # characters; too many shorter words are one edit apart
-TWO_EDITS_SHORTEST = 8  # characters
+TWO_EDITS_SHORTEST = 8  # characters of a word that may have two typos
 HALF_SHORTEST = 3  # characters of each part of a compound
 
 
 def rarity(count: int, among: int) -> float:
-    """Return how informative a word in `count` documents is: BM25's inverse document frequency, bounded at 0 as in
-    Lucene.
+    """Return how informative a word is that `count` of `among` documents have.
+
+    This is BM25's inverse document frequency, never below 0 as in Lucene.
     """
     return math.log(1 + (among - count + 0.5) / (count + 0.5))
 
@@ -47,7 +48,7 @@ class Vocabulary:
             self._spellings[word[0], len(word)].add(word)
 
     def remove(self, stems: Iterable[str]) -> None:
-        """Remove one document from the counts. Its spellings stay, used only while their stems are counted."""
+        """Remove one document from the counts. Its spellings stay, but `near` uses only those with a counted stem."""
         self.documents -= 1
         self._rarities.clear()
         for stemmed in stems:
@@ -75,7 +76,10 @@ class Vocabulary:
         return []
 
     def near(self, word: str) -> list[str]:
-        """Return the stems that an unknown `word` may mean: longer words that start with it, words one typo away."""
+        """Return the stems that an unknown `word` may mean, at most NEAR_MOST.
+
+        They belong to words one or two typos away and, after these, to longer words that start with it.
+        """
         begun = (known for (first, length), words in self._spellings.items() if first == word[0] and length > len(word)
                  for known in words if known.startswith(word))  # fmt: skip
         found = self._misspelt(word)

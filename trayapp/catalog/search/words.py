@@ -76,7 +76,7 @@ _KEPT = {"sion": "s", "tion": "t"}  # ending of _FOURTH -> the part of it that s
 def split(text: str) -> list[str]:
     """Return the words of `text` in lower case: `getForecast` is get, forecast; `HTMLParser` is html, parser.
 
-    A run of a script without spaces stays whole up to two characters; a longer one becomes its pairs of neighbors.
+    A run of a script without spaces stays whole up to two characters; a longer run becomes overlapping pairs.
     """
     if text.isascii():
         return [word[:LONGEST].lower() for word in _WORD.findall(text)]
@@ -110,9 +110,9 @@ def _pieces(word: str) -> Iterator[str]:
 
 @lru_cache(maxsize=32_768)
 def stem(word: str) -> str:
-    """Return the stem of `word` (in lower case): `merge` of `merging`, `repositori` of `repositories`.
+    """Return the stem of `word` (in lower case): `merg` of `merging`, `repositori` of `repositories`.
 
-    A word with other than English letters is its own stem.
+    A word with fewer letters than SHORTEST, or with any but English letters, is its own stem.
     """
     if len(word) < SHORTEST or not _ENGLISH.fullmatch(word):
         return word
