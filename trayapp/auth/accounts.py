@@ -1,7 +1,7 @@
 """The user's accounts, by server address, and sign-ins in progress.
 
 An account's sign-in is read from the vault once, and renewed before its token expires. All requests share one renewal,
-and it never opens a browser. Without a renewable grant there is no token, and the user is asked to sign in.
+which never opens a browser. Without a renewable grant there is no token, and the user is asked to sign in.
 
 The SDK is imported with the first sign-in or renewal, in a thread.
 """
@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 
 RENEW_PAUSE_S = 5.0  # after a failed renewal, before the next attempt
 FRESH_S = 10.0  # a refused token younger than this is not renewed: another would not help
-STORE_WAIT_S = 5.0  # for the keyring to store a renewed token; then it is used and stored later
+STORE_WAIT_S = 5.0  # for the keyring to store a renewed token; after that, the token is used, and stored later
 LAST_MOMENT_S = 5.0  # for a renewal in flight when the gateway ends, so that its new token is not lost
 RENEW_LIMIT_S = 40.0  # for one renewal, no matter what the sign-in service does
 
@@ -198,7 +198,7 @@ class Account:
 
     @property
     def status(self) -> SignInStatus | None:
-        """Return the state to show, or None if it was not read yet or the keyring is locked."""
+        """Return the state to show, or None if the sign-in was not read yet or the keyring is locked."""
         if not self._loaded and (self.unread is None or self.is_locked):
             return None
         from trayapp.model.status import SignInStatus  # loaded with its first use
@@ -215,7 +215,10 @@ class Account:
         return self.unread is not None and self.unread.state == "locked"
 
     def _fits(self, grant: Grant) -> bool:
-        """Return True if the grant was issued to the client that servers.yaml names."""
+        """Return True if the grant was issued to the client that servers.yaml names.
+
+        If it names none, the client must be one of ours. Return True if the settings are not known yet.
+        """
         if self.settings is None:
             return True
         named = self.settings.id
@@ -254,7 +257,7 @@ class Account:
     # -- renewal -------------------------------------------------------------------------------------------------
 
     async def _renewed(self, grant: Grant) -> None:
-        """Renew `grant`, in one renewal for all callers, unless it was replaced. Raises SignInError."""
+        """Renew `grant`, in one renewal for all callers, unless another grant replaced it. Raises SignInError."""
         if self._failed is not None and self._is_within(self._failed[0], RENEW_PAUSE_S):
             raise self._failed[1].with_traceback(None)
         if self._grant is not grant:
@@ -307,17 +310,17 @@ class Login(Protocol):
     """The OAuth flows, as implemented by trayapp.auth.login."""
 
     async def authorize(self, request: SignInRequest, ask: UserAgent, now: Callable[[], float]) -> Grant:
-        """Sign in. Raises SignInError."""
+        """Sign in, and return the grant. Raises SignInError."""
 
     async def renew(self, grant: Grant, now: Callable[[], float]) -> Grant:
-        """Renew the grant. Raises GrantLostError, SignInError."""
+        """Return the grant with new tokens. Raises GrantLostError, SignInError."""
 
     async def revoke(self, grant: Grant) -> bool:
-        """Revoke the grant."""
+        """Revoke the grant's tokens. Return True if the service accepted."""
 
 
 async def sdk_login() -> Login:
-    """Import the login module and the SDK at the first sign-in or renewal, so that no list waits for them."""
+    """Return the login module. It and the SDK are imported at the first use, in a thread: no list waits for them."""
 
     def load() -> Login:
         from trayapp.auth import login
@@ -439,7 +442,7 @@ class Accounts:
         return account.status if account else None
 
     def use(self, place: RecordPlace) -> None:
-        """Store sign-ins in another place from now on, and forget those that were read."""
+        """Store sign-ins in another place from now on, and forget the sign-ins read from the old place."""
         self.vault.use(place)
         self._accounts.clear()
 

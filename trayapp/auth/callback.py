@@ -107,7 +107,7 @@ class Callback:
         self._expected = expected
 
     async def answer(self) -> AuthorizationResponse:
-        """Wait for the valid answer. Raises SignInError if it is a refusal."""
+        """Wait for the answer to this sign-in. Raises SignInError if the answer has no code, or a wrong issuer."""
         await self._come.wait()
         assert self._answer is not None
         if isinstance(self._answer, SignInError):
@@ -143,7 +143,10 @@ class Callback:
     # -- judging -------------------------------------------------------------------------------------------------
 
     def _judge(self, query: str) -> bool | None:
-        """Take an answer. Return True if it holds a code, False if it is an error, None if it is of another sign-in."""
+        """Take an answer. Return True if it is valid, False if it is an error.
+
+        Return None, and take nothing, if it belongs to another sign-in, comes too early, or is a second answer.
+        """
         parameters = {name: values[0] for name, values in parse_qs(query, keep_blank_values=True).items()}
         expected = self._expected
         state = parameters.get("state", "")

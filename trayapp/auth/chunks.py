@@ -12,7 +12,7 @@ from typing import Any, Protocol
 PLAIN = "1:"  # prefix of a text that fits in its entry
 MANIFEST = "2:"  # prefix of a manifest: {"gen", "parts", "sum"}
 READS = 3  # attempts to read an entry that another process is writing
-SUM_HEX = 32  # of a SHA-256 over the whole text: enough to detect a mixture of two texts
+SUM_HEX = 32  # hex digits of a SHA-256 over the whole text: enough to detect a mixture of two texts
 GENERATIONS = 2  # alternating sets of parts: the next write overwrites what an interrupted one left
 MAX_PARTS = 10_000  # a manifest with more is not ours
 
@@ -106,7 +106,7 @@ class ChunkedRecords:
 
 
 def split(text: str, limit: int) -> list[str]:
-    """Return `text` in parts of at most `limit` UTF-16 code units (at least 2). No character is split."""
+    """Return `text` in parts of at most `limit` UTF-16 code units. No character is split, so `limit` is at least 2."""
     parts: list[str] = []
     start = size = 0
     for position, letter in enumerate(text):

@@ -18,7 +18,7 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 LEFT_ALONE = "/?%:@!$&'()*+,;=~-._"  # characters of an address that need no escape, or are already escaped
 KEY_HEX = 32  # hex digits of an address's SHA-256 in the name of its record
 RENEW_AHEAD_S = 60.0  # before expiry, for a slow request and clocks that differ
-RENEW_AHEAD_PART = 0.2  # share of the lifetime, if that is less than a minute
+RENEW_AHEAD_PART = 0.2  # share of the lifetime; applies if it comes to less than RENEW_AHEAD_S
 FORM = 1  # version of the text format
 LONGEST_LIFE_S = 10 * 365 * 86_400.0
 LAST_MOMENT = 253_402_300_799.0  # the end of the year 9999
@@ -48,8 +48,9 @@ class OAuthClient:
 class Grant:
     """Tokens for one address, with everything needed to renew them after a restart. Times are Unix seconds.
 
-    `issuer` and `resource` are the metadata (RFC 8414, RFC 9728) of the sign-in. A renewal goes to that token endpoint,
-    whatever the metadata says later. Without an access token, the grant only remembers its last issuer.
+    `issuer` and `resource` are the metadata (RFC 8414, RFC 9728) of the sign-in. A renewal goes to the token endpoint
+    named there, whatever the service's metadata says later. Without an access token, the grant only remembers its last
+    issuer.
     """
 
     url: str

@@ -79,7 +79,7 @@ async def authorize(request: SignInRequest, ask: UserAgent, now: Callable[[], fl
                     outgoing = await flow.asend(provider.as_expected(response))
                     provider.as_found()
             finally:
-                with suppress(RuntimeError):  # closing fails if it was interrupted in the middle of an operation
+                with suppress(RuntimeError):  # closing fails if the flow was interrupted in the middle of an operation
                     await flow.aclose()
     except SignInError:
         raise
@@ -214,7 +214,10 @@ class _Provider(OAuthClientProvider):
     # -- signing in ----------------------------------------------------------------------------------------------
 
     def check(self, outgoing: httpx2.Request) -> None:
-        """Check a request of the flow before it is sent. Raises SignInError."""
+        """Raise SignInError for a request of the flow that must not be sent.
+
+        It leads inside, or is a POST without https or to a service that the server did not name.
+        """
         require_outside(str(outgoing.url), self._sign_in_request.url)
         if outgoing.method != "POST":
             return  # metadata is public; its content is checked below and by the SDK
@@ -229,7 +232,8 @@ class _Provider(OAuthClientProvider):
         """Return a response adjusted to what the SDK expects.
 
         A service at the server's own origin, discovered as in 2025-03-26, may use a path of that origin as its issuer.
-        The SDK expects the bare origin. The SDK refuses any other issuer itself. `expires_in` becomes a number.
+        The SDK gets the bare origin, which it expects, and refuses any other issuer itself. In the answer to a POST,
+        `expires_in` becomes a number.
         """
         is_metadata = response.request.url.path.startswith(WELL_KNOWN) and response.status_code == 200
         if response.request.method == "POST":
@@ -245,7 +249,7 @@ class _Provider(OAuthClientProvider):
         return httpx2.Response(200, json=metadata, request=response.request)
 
     def as_found(self) -> None:
-        """Restore the issuer's own name, which answers are compared with (RFC 9207)."""
+        """Restore the issuer's own name: the `iss` of an answer is compared with it (RFC 9207)."""
         metadata = self.context.oauth_metadata
         if self._own_issuer is not None and metadata is not None:
             known = {**metadata.model_dump(mode="json"), "issuer": self._own_issuer}
@@ -289,7 +293,7 @@ class _Provider(OAuthClientProvider):
     def _check_issuer(self) -> None:
         """Raise SignInError if the server now names another issuer for a client that the user registered.
 
-        Such a client belongs to one service. Otherwise its secret would be sent to the other one (mix-up).
+        Such a client belongs to one service: its secret must not be sent to another (mix-up).
         """
         before = self._sign_in_request.before
         known = before.issuer_name if before is not None and before.client.kind == "given" else None
@@ -443,7 +447,7 @@ def explained(error: Exception, last: list[httpx2.Response], url: str) -> SignIn
 
 
 def why_of(error: Exception, host: str) -> str:
-    """Return why a request failed. If a response cannot be read, only the error's kind: its text quotes it."""
+    """Return why a request failed; only the error's kind for an unreadable response, which the error's text quotes."""
     is_network = isinstance(error, httpx2.NetworkError | httpx2.TimeoutException)
     return reason_of(error, host) if is_network else type(error).__name__
 
@@ -489,5 +493,5 @@ def require_outside(url: str, server: str) -> None:
 
 
 def shown_host(url: str | None) -> str:
-    """Return the host and port of an address, for people."""
+    """Return the host and port of an address, for people; "nobody" if there is no address."""
     return (urlsplit(url).netloc if url else "") or "nobody"

@@ -62,7 +62,7 @@ class KeyringEntries:
 
     @staticmethod
     def would_ask(*, writing: bool) -> bool:
-        """Return True if an access now would show the user a dialog, if that can be determined without one. Blocks."""
+        """Return True if an access now would show the user a dialog; False if that is unknown. Blocks."""
         locked = _collection_locked()
         return writing if locked is None else locked
 
@@ -98,10 +98,10 @@ def _collection_locked() -> bool | None:
 
 
 def _backend() -> Any:
-    """Return the usable backend of this moment.
+    """Return the backend that keyring chooses now. It may be UNFIT.
 
-    keyring chooses once and caches the candidates. Both are reset while there is no usable choice, because the Secret
-    Service may start after us.
+    keyring chooses once and caches the candidates. While its choice is UNFIT, choice and candidates are reset, because
+    the Secret Service may start after us.
     """
     if sys.platform != "darwin":  # importing it runs ldconfig, gcc and ld (15 processes) to find the libraries of macOS
         sys.modules.setdefault("keyring.backends.macOS.api", None)  # type: ignore[arg-type]

@@ -61,7 +61,7 @@ def service_of(environ: Mapping[str, str]) -> str:
 def with_vault(
     store: Store, config_file: Path, environ: Mapping[str, str], work: Callable[[Vault], Awaitable[Value]]
 ) -> Value:
-    """Return the result of `work` with the vault. Blocks. Raises KeyringUnavailableError if its last access failed."""
+    """Return the result of `work` with the vault. Blocks. Raises KeyringUnavailableError if the last access failed."""
 
     async def run() -> Value:
         vault = Vault(place_for(store, config_file, environ))
@@ -77,7 +77,7 @@ def with_vault(
 
 
 def set_secret(store: Store, config_file: Path, environ: Mapping[str, str], name: str, value: str) -> bool:
-    """Store a named secret. Raises UsageError, KeyringUnavailableError, StorageError."""
+    """Store a named secret. Return True if it was stored. Raises UsageError, KeyringUnavailableError, StorageError."""
     with locked(_names(config_file)):
         return with_vault(store, config_file, environ, lambda vault: vault.set_secret(name, value))
 

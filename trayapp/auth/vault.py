@@ -1,7 +1,7 @@
 """The vault: records and named secrets in the OS keyring or in the encrypted file, accessed off the event loop.
 
-A single thread, so that a locked keyring shows only one dialog. Each access has a deadline. What cannot be stored stays
-in memory until it can be.
+All accesses use a single thread, so that a locked keyring shows only one dialog, and have a deadline. Changes that
+cannot be stored stay in memory until they can be.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class Vault:
         return True
 
     async def retry_storing(self, sleep: Callable[[float], Awaitable[None]]) -> None:
-        """Retry until the keyring is available, and store what is only in memory. Runs as a task. Shows no dialog."""
+        """While the keyring is unavailable, retry to store what is only in memory. Runs as a task. Shows no dialog."""
         while True:
             await self._unavailable.wait()
             wait_s = KEEP_AGAIN_S
@@ -167,7 +167,7 @@ class Vault:
                     return
 
     async def store_now(self) -> bool:
-        """Store what is only in memory. Return False if that is impossible, or impossible without a dialog."""
+        """Store what is only in memory. Return False if some of it cannot be stored without a dialog."""
         for key, text in list(self._unstored.items()):
             if not await self._keep(key, text, asked=False):
                 return False
@@ -306,7 +306,7 @@ class _Worker:
         future: Future[Value] = Future()
         self._jobs.put((future, job))  # type: ignore[arg-type]  # a Future[Value] takes what it returns
         answer = asyncio.wrap_future(future)
-        # Nobody may be waiting any more when it fails.
+        # If nobody waits any longer when the job fails, asyncio must not report its error as never retrieved.
         answer.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         with anyio.move_on_after(deadline_s):
             return await asyncio.shield(answer)

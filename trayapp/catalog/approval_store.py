@@ -1,7 +1,7 @@
 """Pins: each server's tools as they were approved. One JSON file per server, which outlives the cache.
 
-A tool is approved on first use (trust on first use) unless it hides something; after that only by the user. `load` and
-`save` block.
+A tool is approved when it is first listed (trust on first use), unless it hides something. After that, only the user
+approves its definition. `load` and `save` block.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Pin(NamedTuple):
 
     @property
     def definition(self) -> Item:
-        """Return the pinned definition. It is empty if it cannot be read, and then every definition differs from it."""
+        """Return the pinned definition; {} if `text` cannot be read, and then every definition differs from it."""
         try:
             definition = loads(self.text.encode())
         except ValueError:  # JsonError is one
@@ -92,7 +92,7 @@ class ServerPins:
         self.dirty = True
 
     def forget_apart(self, names: Iterable[str]) -> None:
-        """Delete the pins of unlisted subjects that are not tools: thousands of such names may come and go."""
+        """Delete the pins of `names`, unlisted subjects other than tools: thousands of such names may come and go."""
         for name in list(names):
             del self.tools[name]
             self.dirty = True
@@ -116,7 +116,10 @@ def _beside(item: Item) -> Item:
 
 
 def definition_hash(item: Item) -> str:
-    """Return a hash that is equal for equal definitions, in any order of keys."""
+    """Return a hash (hex) that is equal for definitions with the same content, in any order of keys.
+
+    Parts of the members beside PINNED that vary with each listing do not count.
+    """
     definition = item
     if not item.keys() <= PINNED_SET:
         definition = {**_counting(item), "": _steady(_beside(item), 0)}  # "" is no member's name
@@ -177,7 +180,7 @@ def _as_json(pin: Pin) -> dict[str, Any]:
 
 
 def _parse(server: str, data: bytes) -> tuple[dict[str, Pin], dict[str, str]]:
-    """Return the pins and the definitions that are always allowed.
+    """Return the pins and, for each tool that is always allowed, the hash of its definition.
 
     Raises ValueError (JsonError is one) for anything that `save` did not write for this server.
     """

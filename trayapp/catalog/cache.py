@@ -30,7 +30,7 @@ VERSION = 1  # of the file format; files of another version are not read
 SOUND_RULES = f"{__version__}/{RULES}"  # the rules by which tools were found sound; results of other rules are ignored
 FRESH_MS = 7 * 86_400_000  # PRODUCT 6: an older list is still served while the server is listed again
 FILE_LARGEST = 64 << 20  # bytes: nothing that a server sent in one frame is larger
-KEPT_S = 30 * 86_400.0  # for the file of an unknown server: it may come back, or belong to a project
+KEPT_S = 30 * 86_400.0  # for the file of an unknown server, which may come back or belong to a project
 LEFT_S = 86_400.0  # after which a temporary file of an interrupted write is deleted
 STEM_LONGEST = 80  # characters of the server's name in a file name, whose limit is 255 bytes
 
@@ -143,9 +143,9 @@ def _is_older(path: Path, than: float) -> bool:
 
 
 def read_file(path: Path) -> bytes:
-    """Return the content of one of our own files, of limited size. Raises OSError, ValueError.
+    """Return the content of one of our own files. Raises OSError, or ValueError for more than FILE_LARGEST bytes.
 
-    It uses a descriptor, which takes a quarter of the time of Path: start-up reads two files per server.
+    Reading by descriptor takes a quarter of the time of Path: start-up reads two files per server.
     """
     descriptor = os.open(path, _READING)
     try:

@@ -17,11 +17,12 @@ from trayapp.model.offer import Item
 from trayapp.model.text import clean
 
 LINES_MOST = 1_000  # lines of a difference
-LINE_LONGEST = 200  # characters: a longer line continues on the next, since the user must see all of what is approved
+LINE_LONGEST = 200  # characters: a longer line continues on the next, since the user must see all that they approve
 TEXT_LONGEST = 100_000  # characters of one field that are compared
 DEEPEST = 12
 
-# Keywords that limit no value, and those that `_fits` reads. Any other must be the same in the new schema, or absent.
+# Keywords that limit no value, and those that `_fits` reads. Any other keyword of the new schema must be the same in
+# the old one, and no combination or `$ref` of the old schema may be gone.
 _LIMITS_IGNORED = frozenset(
     {"description", "title", "default", "examples", "example", "$schema", "$id", "$comment", "deprecated"}
 )
@@ -29,7 +30,10 @@ _READ = frozenset({"type", "properties", "required", "additionalProperties", "en
 
 
 def difference(old: Item, new: Item) -> list[str]:
-    """Return lines like those of a unified diff: `- ` approved, `+ ` current, `  ` unchanged. The text is cleaned."""
+    """Return the differences by field, as lines of a unified diff: `- ` approved, `+ ` current, `  ` unchanged.
+
+    The text is cleaned. There are LINES_MOST lines at most, and one that counts the rest.
+    """
     import difflib  # takes 1 ms; loaded only when a person looks at a definition
 
     lines: list[str] = []
@@ -97,7 +101,7 @@ def still_takes(old: Item, new: Item) -> bool:
 
 
 def _fits(old: Any, new: Any, depth: int) -> bool:
-    """Return True if all values that `old` allows are allowed by `new`."""
+    """Return True if all values that `old` allows are allowed by `new`; False in doubt."""
     if old == new or new is True or new == {}:
         return True
     if not isinstance(old, dict) or not isinstance(new, dict) or depth > DEEPEST:
@@ -164,10 +168,10 @@ _CARELESS = {"readOnlyHint": True, "idempotentHint": True, "destructiveHint": Fa
 
 
 def in_approved_form(old: Item, new: Item) -> Item:
-    """Return the tool as the server lists it now, in the approved wording.
+    """Return the approved definition without what is no longer true of the tool as the server lists it now.
 
-    No unapproved text is served. Results come from the new tool: a changed result schema is therefore left out. Of two
-    hints about what a call does, the more careful one counts.
+    No unapproved text is served. Results come from the new tool: a changed result schema is therefore left out. A hint
+    that lets a client be careless is kept only if both definitions give it.
     """
     form = {**old}
     if old.get("outputSchema") != new.get("outputSchema"):

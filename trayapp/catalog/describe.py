@@ -149,7 +149,7 @@ def _kind(schema: Mapping[str, Any], otherwise: str) -> str:
 
 
 def _is_nullable(schema: Mapping[str, Any]) -> bool:
-    """Return True for an `anyOf` of one plain type and null, as Python libraries write an optional value."""
+    """Return True for an `anyOf` or `oneOf` of one plain type and null, as Python libraries write an optional value."""
     choices = schema.get("anyOf") or schema.get("oneOf")
     if not isinstance(choices, list) or len(choices) != 2:
         return False
@@ -176,7 +176,7 @@ def _required(schema: Mapping[str, Any]) -> frozenset[Any]:
 
 
 def _compact_object(schema: Any, scope: _Scope, depth: int) -> str:
-    """Return an object as `a: string, b?: integer`: required ones first, each group in the server's order."""
+    """Return an object as `a: string, b?: integer`: required members first, each group in the server's order."""
     schema = scope.opened(schema)
     properties, required = schema.get("properties"), _required(schema)
     if not isinstance(properties, Mapping):

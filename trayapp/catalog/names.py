@@ -144,7 +144,7 @@ def expose(
     for key, (wish, _) in wishes.items():
         groups.setdefault(wish, []).append(key)
     names: dict[Key, str] = {}
-    rivals = dict[str, list[Key]]()  # wish -> all tools that it could mean
+    rivals = dict[str, list[Key]]()  # wish -> all tools that the name could mean
     for wish, keys in groups.items():
         first = given.names.get(wish)
         alike = [first] if first is not None and first not in keys else []

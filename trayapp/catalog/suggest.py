@@ -13,7 +13,7 @@ NEAR_BEST = 0.7  # share of the best score: weaker suggestions only distract
 PREFIX_WORTH = 0.8  # relative to a full match: "repo" for "repositories"
 TYPO_WORTH = 0.75
 PREFIX_SHORTEST = 3  # characters
-EDITS_MOST = 3  # edits between a whole name and a known one
+EDITS_MOST = 3  # edits between the whole asked name and a known name
 WORDS_MOST = 16  # asked words that count
 ASKED_LONGEST = 256  # characters of the asked name that count: keeps the work bounded
 
@@ -62,7 +62,7 @@ class _NameIndex:
         return [self._names[index] for index in heapq.nsmallest(limit, near, key=rank)]
 
     def _by_words(self, asked: str) -> dict[int, float]:
-        """Return, for each name by index that matches enough of the asked words, their share (0 to 1)."""
+        """Return index of a name -> share of the asked words that it matches (0 to 1), if more than WORDS_NEEDED."""
         wanted = list(dict.fromkeys(word for word in asked.split("_") if word))[:WORDS_MOST]
         scores: dict[int, float] = {}
         for word in wanted:
@@ -71,7 +71,7 @@ class _NameIndex:
         return {index: score for index, score in scores.items() if score > WORDS_NEEDED}
 
     def _places_met(self, asked: str, compared: int) -> dict[int, float]:
-        """Return index of a name -> score of its word nearest to `asked`, for the names that have one."""
+        """Return index of a name -> score of its word nearest to `asked`, for the names with a word near enough."""
         prefixed = [word for word in self._places if word.startswith(asked)] if len(asked) >= PREFIX_SHORTEST else []
         allowed = 2 if len(asked) > 6 else 1 if len(asked) > 3 else 0
         meant = _close(asked, self._words, allowed, compared) if allowed else {}
@@ -82,7 +82,7 @@ class _NameIndex:
         return met
 
     def _by_edits(self, asked: str) -> dict[int, float]:
-        """Return the share (0 to 1) of each name, by index, that is correct, for names a few typing errors away."""
+        """Return index of a name -> share of `asked` that is correct (0 to 1), for names a few typing errors away."""
         allowed = min(EDITS_MOST, len(asked) // 3)
         edits = _close(asked, self._wholes, allowed, NAMES_COMPARED) if allowed else {}
         if not edits:

@@ -41,13 +41,13 @@ _DESTRUCTIVE = _words(
     obliterate evict ban kick cleanup rollback revert undo expunge edit cancel abort nuke shred decommission
     deprovision exec hdel lpop lrem rpop srem xdel zrem"""
 )
-_NOUNS = _words("trash edit reset drop kick ban kill exec undo cleanup rollback shutdown")  # or nouns (`get_last_edit`)
+_NOUNS = _words("trash edit reset drop kick ban kill exec undo cleanup rollback shutdown")  # also nouns (`last_edit`)
 _FUSED = ("delete", "remove", "destroy", "erase", "purge", "truncate", "uninstall", "flush")  # `flushdb`, `deleteuser`
-_INFLECTIONS = _words("d ed er ers es ing ment r rs s")  # tools are not named with the participle `deleted`
+_INFLECTIONS = _words("d ed er ers es ing ment r rs s")  # after these, no verb of the tool (`list_deleted`)
 _LAST = _words("clean eval evaluate repl interpreter")  # destructive as the last word (`git_clean`, `browser_evaluate`)
 _ALONE = _words("bash sh zsh shell powershell terminal command execute")  # destructive as the whole name
-# (verbs, objects): such a verb runs or overwrites anything if an object follows it, or precedes it at the name's end
-# (`shell_run`).
+# (verbs, objects): a tool can run or overwrite anything if one of the objects follows one of the verbs, or precedes it
+# at the name's end (`shell_run`).
 _ON_OBJECTS = (
     (
         _words("run runs execute eval evaluate start spawn launch invoke interact call"),
@@ -59,7 +59,7 @@ _ON_OBJECTS = (
     (_words("write"), _words("file files query sql cypher")),
     (_words("empty"), _words("trash bin bucket folder directory queue cart inbox")),
 )
-_STUDIES = _words("analysis review scan lint audit search report")  # about code, but do not run it (`run_code_review`)
+_STUDIES = _words("analysis review scan lint audit search report")  # as a last word: the code is not run
 _FORCE = "force"  # makes the write beside it destructive (`git_force_push`)
 _PREDICATES = _words(
     "is are has can does should"
@@ -82,7 +82,7 @@ class ToolClassification(NamedTuple):
 
 
 def classify(item: dict[str, Any]) -> ToolClassification:
-    """Return the class of a tool's definition."""
+    """Return the class of a tool, and what it is based on. A tool is a write if nothing says what it does."""
     name = item.get("name")
     annotated = _class_of_annotations(item.get("annotations"))
     named = class_of_name(name, guess=annotated is None) if isinstance(name, str) else None
@@ -120,7 +120,7 @@ def class_of_name(name: str, *, guess: bool = True) -> ToolClass | None:
 
     The first verb decides, as in a sentence. Verbs joined by "and" also count, and so does a last word that destroys,
     or one that writes if the first verb may be a noun (`list_create`). `guess`: count tools that run anything as
-    destructive. Annotations know better: `execute_sql` may be set to read only.
+    destructive. It is False for a tool with annotations, which know better (`execute_sql` may be read-only).
     """
     words = [word.lower() for word in _WORD.findall(name)]
     if guess and len(words) == 1 and words[0] in _ALONE:
@@ -156,7 +156,7 @@ def _ends_destructive(words: list[str], first: str) -> bool:
 
 
 def _class_of_word(words: list[str], place: int, *, guess: bool) -> ToolClass | None:
-    """Return the class of a word together with those around it."""
+    """Return the class of the word at `place`, given the words around it."""
     word, after = words[place], words[place + 1 :]
     if word == _FORCE:
         return "destructive" if after and _class_of(after[0]) == "write" else None

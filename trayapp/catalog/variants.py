@@ -1,7 +1,7 @@
 """Lists of a server by kind of client: a server may list less for a client of another era or with fewer capabilities.
 
-Its offer is the union of all variants. A list that could not be read leaves the known one unchanged, and a list in a
-different order keeps the known order.
+The server's offer is the union of all variants. A list that could not be read leaves the known list unchanged, and a
+list in a different order gets the known order.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ OF_NEWER = ("ttl_ms", "results")  # always from the newer era, whichever era was
 
 
 class Variant(NamedTuple):
-    """Names that a server listed for one kind of client, and its description of itself for that kind."""
+    """The names that a server listed for one kind of client, and its description of itself for that kind."""
 
     kind: ClientKind
     names: Names
@@ -54,8 +54,8 @@ def with_variant(
 ) -> tuple[Variant, ...]:
     """Return the variants after the lists were read for that kind.
 
-    Items that are gone since the last time are removed from every variant. New ones are added to the variants that
-    listed the same before.
+    Items that have disappeared since the last reading for that kind are removed from every variant. New items are added
+    to the variants that had listed the same items.
     """
     before = next((one.names for one in variants if one.kind == kind), None)
     others = [one for one in variants if one.kind != kind]
@@ -73,7 +73,7 @@ def with_variant(
 
 
 def best_variant(variants: tuple[Variant, ...], kind: ClientKind) -> Variant | None:
-    """Return the variant that a client of that kind would see; None if all see the same."""
+    """Return the variant that a client of that kind would see; None if all variants list the same."""
     if all(one.names == variants[0].names for one in variants):
         return None
     return nearest_variant(variants, kind)
@@ -141,8 +141,8 @@ def listed(variants: tuple[Variant, ...], kind: str, *, newer: bool) -> frozense
 def union_offer(offer: Offer, known: Offer | None, variants: tuple[Variant, ...], *, probed: bool) -> Offer:
     """Return an offer with the items that only other variants have, in the known order.
 
-    `probed`: it was only read for another kind of client, so known items do not change, except those that `with_eras`
-    assigned to eras.
+    `probed`: the offer was only read for another kind of client, so known items do not change, except those that
+    `with_eras` assigned to eras.
     """
     if known is None or len(variants) < 2:
         return offer
@@ -182,7 +182,7 @@ def as_json(variants: tuple[Variant, ...]) -> list[dict[str, Any]]:
 
 
 def from_json(raw: Any) -> tuple[Variant, ...]:
-    """Return the variants of a cache file; ignore anything that `as_json` did not write."""
+    """Return the variants of a cache file; () for anything that `as_json` did not write."""
     try:
         return tuple(
             Variant(
@@ -221,7 +221,7 @@ def in_known_order(known: Offer, found: Offer) -> Offer:
 
 
 def _ordered(known: tuple[Item, ...], found: tuple[Item, ...], member: str) -> tuple[Item, ...]:
-    """Return `found` in the known order; `found` itself if nothing has to move."""
+    """Return `found` in the known order; `found` itself if nothing has to move, or if the items are not the same."""
     places = {name: place for place, item in enumerate(known) if isinstance(name := item.get(member), str)}
     names = [name for item in found if isinstance(name := item.get(member), str)]
     if len(names) != len(found) or len(places) != len(known) or sorted(places) != sorted(names):

@@ -145,7 +145,7 @@ class SearchIndex:
         A smaller `limit` returns the first of the same hits. The same tool of several servers is one hit. `regex`: the
         words are a pattern. Without words, return the server's tools by exposed name.
 
-        Raises EmptyQueryError if there are neither words nor a server, InvalidPatternError.
+        Raises EmptyQueryError if there are neither words nor a server, InvalidPatternError for an unusable pattern.
         """
         among = range(1, self._next) if server is None else self._numbers.get(server, range(0))
         if not words.strip():
