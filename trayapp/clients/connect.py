@@ -127,7 +127,7 @@ def found_clients(context: ClientsContext) -> list[ClientStatus]:
 
 
 def client_state(name: str, context: ClientsContext) -> ClientStatus:
-    """Return the state of that client. Raises UsageError for an unknown name; an invalid file is a state. Blocks."""
+    """Return the state of a client, "unreadable" for an invalid file. Raises UsageError for an unknown name. Blocks."""
     client = find_client(name)
     place = locate(client, context.machine)
     if not place.found:
@@ -380,12 +380,12 @@ def apply(change: Change, context: ClientsContext) -> None:
 
 
 def connect(name: str, context: ClientsContext, own: OwnEntry = MAIN, *, replace: bool = False) -> Change:
-    """Write or repair our entry in that client's file. Return the change. Raises errors of plan_connect and apply."""
+    """Write or repair our entry in a client's file. Return the change. Raises the errors of plan_connect and apply."""
     return _apply_plan(lambda: plan_connect(name, context, own, replace=replace), context)
 
 
 def disconnect(name: str, context: ClientsContext, entry: str | None = None) -> Change:
-    """Remove our entries from that client's file. Return the change. Raises errors of plan_disconnect and apply."""
+    """Remove our entries from a client's file. Return the change. Raises the errors of plan_disconnect and apply."""
     return _apply_plan(lambda: plan_disconnect(name, context, entry), context)
 
 

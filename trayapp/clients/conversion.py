@@ -116,8 +116,8 @@ def with_own_browser(entry: Entry) -> Entry:
 def _in_its_folder(client: Client, context: Context, entry: Entry) -> Entry:
     """Return a user's entry with the `scope` or `cwd` that gives its relative paths the same meaning as in the client.
 
-    Most clients start servers in the session's working folder, as `scope: session` does. Other entries are returned
-    unchanged.
+    Most clients start servers in the session's working folder, as `scope: session` does. A user's server that drives a
+    browser gets that scope, too (with_own_browser).
     """
     command, args, cwd = entry.get("command"), entry.get("args") or [], entry.get("cwd")
     if context.folder is not None or not isinstance(command, str):
@@ -376,8 +376,8 @@ def inputs_of(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 def confine_from(raw: Mapping[str, Any], *, windows: bool) -> object:
     """Return the value of `confine` for an entry with a sandbox; None if the sandbox is off or missing.
 
-    If its rules cannot be converted, the value is True: confined all the same. On Windows the value is TRY: we cannot
-    confine there, and VS Code has no sandbox there.
+    If its rules cannot be converted, the value is True: confined without further access. On Windows the value is TRY:
+    we cannot confine there, and VS Code has no sandbox there.
     """
     settings = {key: value for key, value in raw.items() if "sandbox" in key.lower() or "confine" in key.lower()}
     if not any(settings.values()) or settings.get(ENABLED) is False:

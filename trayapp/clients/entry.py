@@ -84,7 +84,7 @@ def is_ours(name: str, entry: Any) -> bool:
 
 
 def starts_ours(entry: Any) -> bool:
-    """Return True if an entry starts multi-mcp, of any version and from any path."""
+    """Return True if an entry starts multi-mcp, of any version and from any path, or connects to its gateway."""
     words = words_of(entry) if isinstance(entry, Mapping) else []
     return is_ours(NAME, entry) or _is_program(words[:1]) or any(_is_program(word.split()[:1]) for word in words[:1])
 

@@ -16,7 +16,7 @@ class Family(Protocol):
     """One file format. `file` names the file in error messages.
 
     A path is a sequence of keys from the top. Where a client keeps a list of servers, an item's name takes the place of
-    its key (yaml_file.YamlFamily). All methods raise UnparsableError for a text that cannot be parsed, and
+    a key (yaml_file.YamlFamily). All methods raise UnparsableError for a text that cannot be parsed, and
     EditRefusedError for a text that the change could damage.
     """
 
@@ -48,7 +48,7 @@ def lookup(document: Any, path: Keys) -> Any:
 
 
 def with_value(document: Any, path: Keys, value: Any) -> Any:
-    """Return a copy of a document with `value` at `path`. Anything else than a mapping on the way is replaced."""
+    """Return a copy of a document with `value` at `path`. A value on the way that is no mapping is replaced."""
     if not path:
         return value
     inside = dict(document) if isinstance(document, Mapping) else {}

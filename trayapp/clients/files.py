@@ -109,7 +109,7 @@ def locate(client: Client, machine: Machine) -> ClientFile:
 
 
 def _signs(client: Client, template: str, path: Path, machine: Machine) -> list[Path]:
-    """Return the paths that show that the client of that file is installed."""
+    """Return the paths of which any one, if it exists, shows that the client of that file is installed."""
     if client.installed and template.startswith("{home}"):
         return [machine.path(sign) for sign in client.installed]
     extension = path.parent.parent
@@ -166,7 +166,7 @@ def replace_text(path: Path, before: str | None, after: str, backup: Path | None
 
 
 def retried(change: Callable[[], Result]) -> Result:
-    """Call `change`, again if its file was saved at the same moment, and return its result.
+    """Return the result of `change`, which is called again if the file was saved at the same moment.
 
     Raises FileChangedError after ATTEMPTS calls, and any other error of `change` at once.
     """

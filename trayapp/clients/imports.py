@@ -32,7 +32,7 @@ LONGEST_NAME = 100  # characters; servers.yaml accepts it even with a client's n
 
 @dataclass(frozen=True, slots=True)
 class ImportOffer:
-    """One server that can be imported as `name`.
+    """The offer to import one found server as `name`.
 
     `known`: the name of a server that starts the same way, "" if none. `there`: that server is in our file; otherwise
     it is another offer. `fault`: why the server cannot be imported.
@@ -50,7 +50,10 @@ class ImportOffer:
         return not self.known and not self.fault
 
     def written(self) -> dict[str, Any]:
-        """Return the entry to write to our file. A user's command without `cwd` and `scope: session` runs in HOME."""
+        """Return the entry to write to our file.
+
+        A user's command without `cwd` gets HOME as `cwd`, unless it runs in the session's folder.
+        """
         entry = dict(self.found.entry)
         if self.found.folder is None and "command" in entry and "cwd" not in entry and entry.get("scope") != "session":
             entry["cwd"] = HOME
@@ -322,9 +325,9 @@ def forget_imported(context: ClientsContext) -> None:
 
 
 def put_back(context: ClientsContext) -> list[RestoredFile]:
-    """Put every moved server back into its client's file, newest move first. A move that fails stays in the record.
+    """Put every moved server back into its client's file, newest move first. Return the result of each move.
 
-    Blocks. Raises StorageError if our own record cannot be written.
+    A move that fails stays in the record. Blocks. Raises StorageError if our own record cannot be written.
     """
     return [_recorded(_put_back(move, context), context) for move in recorded_moves(context)]
 

@@ -1,4 +1,4 @@
-"""Edit the YAML files of other programs (family.Family): read one whole, or change the fewest bytes at one path.
+"""Edit the YAML files of other programs (family.Family): read a whole file, or change the fewest bytes at one path.
 
 Servers are in a mapping (MAPPED), or in a list of named items (LISTED).
 """

@@ -1,4 +1,4 @@
 """The history of calls: the row of each call, the file, and writing it without delaying calls.
 
-Never here: what a call is (gateway/calls), how it is shown.
+Never here: what a call is (gateway/calls), how the history is shown.
 """

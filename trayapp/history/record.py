@@ -13,7 +13,7 @@ from trayapp.model.redact import TAIL_DROPPED, redacted
 from trayapp.model.text import one_line
 from trayapp.wire.jsonio import JsonError, dumps, loads
 
-TEXT_MOST = 2_048  # characters of arguments and of a result
+TEXT_MOST = 2_048  # characters that a row keeps of the arguments, and of the result
 HEAD_LOOKED_AT = 2 * (TEXT_MOST + TAIL_DROPPED)  # characters to unescape first: usually enough for a kept text
 LONGEST_ESCAPE = 6
 SAMPLE = 256  # characters of a tool's first result in a batch whose tokens are counted; the rest is extrapolated
@@ -137,7 +137,7 @@ def _json(value: Any) -> str:
 
 
 def _parsed(answer: bytes | dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return the parsed answer, or None if it was cut or is invalid."""
+    """Return the parsed answer, or None if there is none, or if it was cut or is invalid."""
     if isinstance(answer, dict):
         return answer
     if answer is None or len(answer) >= HEAD_BYTES:
@@ -189,7 +189,7 @@ def _first_words(answer: dict[str, Any] | None) -> str:
 
 
 def _safe(value: Any, text: str) -> str:
-    """Return the JSON text of a value. Inner texts with escapes are redacted first: an escape may hide a secret.
+    """Return the JSON text of a value, with inner texts redacted that have escapes: an escape may hide a secret.
 
     `text`: the value's JSON text, returned as it is if it has no escapes.
     """

@@ -1,4 +1,4 @@
-"""Write the history without delaying calls: the event loop records ended calls, a thread makes rows and writes them.
+"""Write the history without delaying calls: the event loop records ended calls, and a thread makes and writes rows.
 
 A call costs one tuple and one append. Nothing here can delay or fail a call: rows that cannot be written are dropped,
 and this is reported.
@@ -27,14 +27,14 @@ log = logging.getLogger(__name__)
 
 FILE_NAME = "history.db"
 FLUSH_S = 0.1  # from the end of a call to its row: the panel shows the call at once, and a kill loses few calls
-# The thread holds the interpreter for at most this long; then calls come first. Each hold delays one call, whether it
-# makes one row or hundreds. It makes as many rows as it can, so that less than 1 % of quick calls are delayed.
+# The thread holds the interpreter for at most this long; then calls come first. A hold delays one call, whether one row
+# or hundreds are made in it. The thread makes as many as it can, so that less than 1 % of quick calls are delayed.
 WORK_S = 0.01
 REST_S = 4 * WORK_S  # sleep after a hold, so that calls in flight keep most of their rate
 BEHIND_S = 0.5  # once a call has waited this long for its row, rests are short, so that a kill loses less than a second
 ROWS_AT_ONCE = 1_000  # rows per transaction; the thread takes the interpreter again after each transaction
 BATCHES_MOST = 50  # batches that may wait for a slow disk; later calls are dropped
-RETRY_S = 5.0  # without writing after a failure, so that a full disk is not retried with every call
+RETRY_S = 5.0  # pause after a failure, so that a full disk is not retried with every batch
 
 Result = TypeVar("Result")
 
@@ -76,12 +76,12 @@ class Throttle:
 
 
 class Recorder:
-    """The history of one gateway. Public methods run on its event loop, the methods below `thread` in one thread.
+    """The history of one gateway. Its public methods run on the event loop, the section `thread` runs in one thread.
 
     `settings`: returns the current settings. On the loop, listeners are called after each batch and after `clear`, and
     `changed` is called after the problem changed.
 
-    It is broad because its two sides, event loop and thread, share today's count, the problem and the file.
+    It is broad because its two sides, event loop and thread, share today's count and the problem.
     """
 
     def __init__(self, folder: Path, settings: Callable[[], HistorySettings], facts: CallLookup) -> None:
@@ -89,7 +89,7 @@ class Recorder:
         self._settings = settings
         self._facts = facts
         self._pending: list[EndedCall] = []
-        self._waiting = 0  # batches
+        self._waiting = 0  # batches that the thread has not finished
         self._timer: asyncio.TimerHandle | None = None
         self._pool: ThreadPoolExecutor | None = None
         self._file: HistoryFile | None = None
@@ -97,7 +97,7 @@ class Recorder:
         self._closed = False
         self._listeners: list[Callable[[], None]] = []
         self.changed: Callable[[], None] = lambda: None
-        self.batches = 0  # written so far
+        self.batches = 0  # grows with each batch and each `clear`
         self.today: DailyCount | None = None  # None: not counted yet
         self.problem: Problem | None = None
 

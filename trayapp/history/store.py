@@ -262,7 +262,10 @@ class HistoryFile:
     # -- bounds --------------------------------------------------------------------------------------------------
 
     def _make_room(self, file: sqlite3.Connection) -> None:
-        """Delete the oldest rows if the file is full, and, once an hour, rows that are too old."""
+        """Delete the oldest rows if the file is full, and, once an hour, rows that are too old.
+
+        If the file is too large, give some of its free pages back to the system.
+        """
         days, most = self._limits()
         now = time.time()
         if abs(now - self._pruned_at) > DAY_S / 24:

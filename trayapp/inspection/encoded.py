@@ -17,7 +17,7 @@ from trayapp.inspection.text import low_case
 from trayapp.model.late import late
 
 RUN_SHORTEST = 24  # characters of base64 or hex: shorter runs are only ids
-TURNED_SHORTEST = 10  # characters of a text in another form, as in `<|system|>`: shorter texts are not searched
+TURNED_SHORTEST = 10  # characters, as many as `<|system|>` has: shorter texts are not searched for other forms
 RUNS_MOST = 20  # runs of each kind of encoding that are decoded in one text
 READ_MOST = 20_000  # characters of a text that are inspected
 
@@ -73,7 +73,7 @@ _URL = late(r"https?://\S+")
 
 
 def decoded_in(text: str) -> Iterator[str]:
-    """Yield the readable words in the encoded runs of a text. Words that were encoded twice come first in each run."""
+    """Yield the readable words in the encoded runs of a text. For each run, words encoded twice come first."""
     for words in _decoded_once(_URL.sub(" ", text[:READ_MOST])):
         yield from _decoded_once(words)
         yield words
@@ -101,7 +101,7 @@ UNREADABLE = (*_BY_ROT13, *_BACKWARDS, "lgnore")
 def turned(text: str) -> Iterator[str]:
     """Yield the text backwards, in rot13, and with escapes, leetspeak digits and spaced-out letters resolved.
 
-    A form is yielded only if it has more of KEYWORDS than the text itself: nothing else shows that the form was used.
+    A form is yielded only if one of KEYWORDS is in it more often than in the text: nothing else shows the form's use.
     """
     escaped = _has_escapes(text[:READ_MOST].encode("utf-8", "replace"))
     text = low_case(text[:READ_MOST])
@@ -121,7 +121,7 @@ def turned(text: str) -> Iterator[str]:
 
 
 def _joined_letters(text: str, kinds: bytes) -> str:
-    """Return a text with the letters of spaced-out words joined. If none of these words is long, return it unchanged.
+    """Return a text with the letters of spaced-out words joined; the text as it is if none of these words is long.
 
     `kinds`: the text translated by _SEPARATED, between two dots, which is fast to search.
     """
@@ -260,7 +260,7 @@ def _of_base32(run: str) -> bytes:
 
 
 def _of_numbers(run: str) -> bytes:
-    """Decode letters written as numbers, decimal or binary. Return b"" if one of them is no byte."""
+    """Decode letters written as numbers, decimal or binary. Return b"" if a number is above 255."""
     words = re.findall(r"[0-9]+", run)
     base = 2 if all(len(word) == 8 and set(word) <= {"0", "1"} for word in words) else 10
     numbers = [int(word, base) for word in words]
@@ -268,7 +268,7 @@ def _of_numbers(run: str) -> bytes:
 
 
 def _of_escapes(run: str) -> str:
-    import html  # takes 2 ms of a start, and is rarely needed
+    import html  # takes 2 ms to load, and is rarely needed
 
     return _replaced(_ESCAPE, _of_escape, urllib.parse.unquote(_replaced(_ENTITY, html.unescape, run)))
 
@@ -276,7 +276,7 @@ def _of_escapes(run: str) -> str:
 def _replaced(kind: re.Pattern[str], decode: Callable[[str], str], text: str) -> str:
     """Return a text with every part decoded: the matches of `kind`, and the text between. Equal parts are decoded once.
 
-    `kind` must be one group, so that its matches are parts, too.
+    `kind` must be a single group: then its matches are parts, too.
     """
     parts = kind.split(text)
     decoded = {part: decode(part) for part in set(parts)}

@@ -38,14 +38,14 @@ _INVISIBLE = late(f"[{_ZERO}]+")
 # Invisible operators of formulas (U+2061 to U+2064) stand between letters
 _BETWEEN_LETTERS = late(f"[A-Za-z0-9](?![\u2061-\u2064])[{_ZERO}]+(?=[A-Za-z0-9])")
 _SOFT = late("\u00ad")  # soft hyphen, where a word may be broken: invisible by design
-# Legitimate in emoji, Persian and Indic scripts. Thai, Lao, Chinese, Japanese and Korean have no joiners.
+# Joiners are legitimate in emoji, Persian and Indic scripts. Thai, Lao, Chinese, Japanese and Korean have no joiners.
 _JOINED = late(
     "(?<=[^\x00-\u02ff\u0e00-\u0eff\u200b-\u200f\u3001-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af])[\u200c\u200d]"
 )
 # A zero-width space marks a possible line break: in scripts without spaces (Thai, Lao, Burmese, Khmer, Tai, Chinese,
-# Japanese), and after a stop, a slash or a dash. A word joiner forbids one, beside a number, a dash or a sign; a byte
-# order mark in a text is its older form, or the beginning of another file. Each stands alone. Translated pages have one
-# or two zero-width spaces between a blank and a word.
+# Japanese), and after a stop, a slash or a dash. A word joiner forbids a line break, beside a number, a dash or a sign.
+# A byte order mark inside a text is the older form of a word joiner, or the beginning of an inserted file. Each of these
+# characters stands alone. Translated pages have one or two zero-width spaces between a blank and a word.
 _WORD_BREAK = late(
     "(?<=[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1950-\u19ff\u1a20-\u1aaf\ua980-\ua9ff\uaa60-\uaadf"
     f"\u3001-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uff01-\uff0f\uff1a-\uff1f])\u200b(?![{_ZERO}])"
@@ -58,7 +58,7 @@ _LINE_BREAK = late(
 )
 _AFTER_WORD = late("[A-Za-z0-9][\u200c\u200d]")  # a joiner has no use in Latin text
 _PRIVATE = late("[\ue000-\uf8ff\U000f0000-\U0010fffd]+")
-_APPLE = "\uf8ff"  # the logo on keyboards and in menus of that system: the one private-use character of common prose
+_APPLE = "\uf8ff"  # Apple's logo, on its keyboards and in its menus: the only private-use character in common prose
 _SELECTORS = late(f"[\ufe00-\ufe0f\U000e0100-\U000e01ef]{{{SELECTOR_RUN},}}")
 _CONTROLS = late("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
 _ESCAPE = late("\x1b|[\x90\x9b\x9d]")

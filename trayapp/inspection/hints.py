@@ -1,6 +1,6 @@
-"""Fast selection of the rules that may apply to a text, by their hints: few sentences contain any.
+"""Fast selection of the rules that may apply to a text, by their hints: few sentences contain a hint.
 
-All hints are searched at once, by RE2: it looks at each character once, whatever a text holds.
+RE2 searches for all hints at once and reads each character once, whatever a text holds.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ def hopeful_bits(low: str, wanted: int = EVERY) -> int:
 
 
 def hopeful_lines(low: str, wanted: int) -> list[tuple[int, int]]:
-    """Return (line number from 0, bits of rules) for each line of a lower-case text that a `wanted` rule may match.
+    """Return (line number from 0, bits of rules) for each line of a lower-case text that some of the `wanted` rules may
+    match.
 
     Several short texts cost less as lines of one text than one by one.
     """

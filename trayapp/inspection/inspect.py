@@ -1,4 +1,4 @@
-"""Inspection of a definition or any text of a server: hidden content is held back, orders are reported.
+"""Inspection of a definition or any text of a server: hidden content is held back, and orders are reported.
 
 The search for hidden content runs before a tool is served. The search for orders takes three times as long and may run
 later.
@@ -123,7 +123,7 @@ class _Search:
 
     def __init__(self, most: int) -> None:
         self.left = most
-        self.wanted = 0  # the rules that have not matched yet
+        self.wanted = 0  # bits of the rules that have not matched yet
 
     def orders(self, texts: Iterable[tuple[str, str]], known: Container[str] = ()) -> Iterator[Finding]:
         """Yield the first finding of each rule in (place, text) pairs without hidden content.
@@ -155,7 +155,7 @@ def _hopeful_sentences(
     from trayapp.inspection import hints
 
     parts = ((place, passage) for place, text in texts for passage in passages(text))
-    for some in together(parts, REACH):  # short ones are tried together
+    for some in together(parts, REACH):  # short passages are tried together
         for at, hopeful in hints.hopeful_lines(lowered("\n".join([f" {passage}" for _, passage in some])), wanted()):
             place, passage = some[at]
             found = sentences(passage)

@@ -27,7 +27,7 @@ _TAKE = (
     r"(?:read|open|cat|load|fetch|access|retrieve|collect|gather|find|locate|get|obtain|extract|harvest|steal|dump|"
     r"print|grab|copy|include|attach|append)(?:s|es|ed|d|ing|ting|ping|bing)?(?:_\w+)?"
 )
-_NO_STATEMENT = r"(?<![a-rt-z]s)"  # after a verb: not "reads", which says what the tool itself does
+_NO_STATEMENT = r"(?<![a-rt-z]s)"  # after a verb: excludes "reads", which says what the tool itself does
 _FILE_NAME = (
     r"\b(?:id[_ ]rsa|id[_ ]ed25519|authorized_keys|mcp(?:_config)?\.json|shell history|cookies\.sqlite|login data\b|"
     r"credentials?\.(?:json|csv|txt|ya?ml)|claude_desktop_config|wallet\.dat)"
@@ -144,7 +144,7 @@ def _rule(
     found: str,
     honest: str,
 ) -> Rule:
-    """Return a rule.
+    """Return a rule made from compact texts.
 
     `hints` has the form `a|b&c|d`: the hints, then those for `beside`. `found` and `honest` hold one sentence per line.
     """

@@ -54,7 +54,7 @@ def subject_name(kind: str, item: Item) -> str | None:
 
 
 def subjects_of(offer: Offer) -> dict[str, Item]:
-    """Return all subjects of an offer by name, in the form of a tool's definition."""
+    """Return all subjects of an offer by name, in the form of a tool's definition, including those of the older era."""
     found, older = {**tools_of(offer), **skills_of(offer), **apart_of(offer)}, offer.of_older_era
     return found if older is None else found | {f"{OLDER}{name}": item for name, item in subjects_of(older).items()}
 
@@ -104,7 +104,7 @@ def apart_of(offer: Offer) -> dict[str, Item]:
 
 
 def findings_of(name: str, item: Item) -> tuple[Finding, ...]:
-    """Return the findings of one subject."""
+    """Return the findings of hidden content and of orders in one subject."""
     return merged(concealed_in(name, item), orders_in(name, item))
 
 
