@@ -44,8 +44,8 @@ _JOINED = late(
 )
 # A zero-width space marks a possible line break: in scripts without spaces (Thai, Lao, Burmese, Khmer, Tai, Chinese,
 # Japanese), and after a stop, a slash or a dash. A word joiner forbids a line break, beside a number, a dash or a sign.
-# A byte order mark inside a text is the older form of a word joiner, or the beginning of an inserted file. Each of these
-# characters stands alone. Translated pages have one or two zero-width spaces between a blank and a word.
+# A byte order mark inside a text is the older form of a word joiner, or the beginning of an inserted file. Each of
+# these characters stands alone. Translated pages have one or two zero-width spaces between a blank and a word.
 _WORD_BREAK = late(
     "(?<=[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1950-\u19ff\u1a20-\u1aaf\ua980-\ua9ff\uaa60-\uaadf"
     f"\u3001-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uff01-\uff0f\uff1a-\uff1f])\u200b(?![{_ZERO}])"
