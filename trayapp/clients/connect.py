@@ -39,7 +39,7 @@ CHECK_CODE = "clients.connected"
 
 
 class ForeignEntryError(MultiMcpError):
-    """Raised when another server of the client has our name. We replace it only when the user asks for it."""
+    """Raised when another server of the client has the name of our entry. We replace it only if the user says so."""
 
     code = "foreign_entry"
 

@@ -72,7 +72,10 @@ def words_of(entry: Mapping[str, Any]) -> list[str]:
 
 
 def is_ours(name: str, entry: Any) -> bool:
-    """Return True if an entry leads to multi-mcp. Such an entry is never imported: multi-mcp would start itself."""
+    """Return True if an entry leads to multi-mcp. Such an entry is never imported: multi-mcp would start itself.
+
+    A local URL leads to multi-mcp if the entry has our name, or if the URL has our default port.
+    """
     if not isinstance(entry, Mapping):
         return False
     entry = flat(entry)
@@ -113,7 +116,10 @@ def options_of(entry: Mapping[str, Any]) -> list[str]:
 
 
 def _starts_shim(words: Sequence[str]) -> bool:
-    """Return True if a command line runs the shim: our program followed by the verb, behind any launcher."""
+    """Return True if a command line runs the shim: the shim's program, or another one of ours with the verb.
+
+    Any launcher may stand before the program.
+    """
     if any(_name_of(word) == SHIM_PROGRAM for word in words):
         return True
     return any(word == SHIM and _is_program(words[:at]) for at, word in enumerate(words))

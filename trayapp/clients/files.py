@@ -130,7 +130,7 @@ def read_text(path: Path) -> str | None:
 
 
 def decoded(data: bytes, path: Path) -> str:
-    """Decode the bytes. Raises UnparsableError if they are not UTF-8 or too large."""
+    """Decode the bytes of a file. Raises UnparsableError if they are too large or not UTF-8."""
     if len(data) > LARGEST:
         raise too_large(str(path))
     try:

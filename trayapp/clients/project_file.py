@@ -28,13 +28,13 @@ _EMPTY = re.compile(r"\ufeff?\s*(?:servers:\s*(?:\{\s*\})?\s*)?")
 
 
 def project_file_for(folder: Path, home: Path) -> Path:
-    """Return the file that applies to sessions in `folder`; if there is none, the path to create there. Blocks."""
+    """Return the project file that applies to sessions in `folder`, or the path to create one at. Blocks."""
     found = find_project(folder, home)
     return found if found is not None else folder.resolve() / OWN_FILE
 
 
 def project_file_of(folder: Path) -> Path:
-    """Return the file in exactly that folder, whether it exists or not. Blocks."""
+    """Return the project file in exactly that folder, or the path to create one at. Blocks."""
     return project_file_in(folder) or folder / OWN_FILE
 
 

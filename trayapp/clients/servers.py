@@ -60,7 +60,7 @@ class FoundServer:
 
     @property
     def from_project(self) -> bool:
-        """True if it is in a file inside the folder, and so may have come with a repository."""
+        """True if the server is in a file inside its folder, and so may have come with a repository."""
         beside = self.folder is not None and self.file.is_relative_to(self.folder)
         return beside and self.keys[:1] != (PROJECTS,)
 
@@ -128,7 +128,7 @@ def _profile_files(path: Path) -> list[Path]:
 
 
 class ClientLayers:
-    """Reads the layers of clients, and a signature of their files, which costs one stat for each file."""
+    """Reads the layers of clients, and a signature of their files, which costs a few stats for each client."""
 
     def __init__(self, machine: Machine | None = None) -> None:
         self._machine = machine or Machine()
@@ -141,7 +141,7 @@ class ClientLayers:
         return tuple(self._layer(name, file) for name in dict.fromkeys(names))
 
     def signature(self, names: Sequence[str]) -> object:
-        """Return a value that changes with every save of one of these clients' files. Blocks: one stat per file."""
+        """Return a value that changes with every save of one of these clients' files. Blocks: some stats."""
         clients = [BY_NAME[known] for name in names if (known := ALIASES.get(name, name)) in BY_NAME]
         return tuple(signature(path) for client in clients for path in watched_files(client, self._machine))
 
@@ -257,7 +257,10 @@ class _FilesReader:
                 yield _Raw(text_of_name, with_shared_rules(value, document), *place, inputs_of(document), off)
 
     def reading(self, folder: Path | None) -> FoundServers:
-        """Return the servers found for sessions in any folder, and those for this folder."""
+        """Return the servers for sessions in any folder and those for `folder`, with the problems and the files.
+
+        Servers for other folders are only named (FoundServers.elsewhere).
+        """
         raw = [one for one in self._raw if one.source.folder in (None, folder)]
         if self._client.name in _ALL_COUNT:
             laid: dict[str, _Raw] = {}

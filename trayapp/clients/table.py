@@ -57,7 +57,7 @@ class Client:
     runs_in: Literal["session", "home"] = "session"
 
     def templates(self, platform: str) -> tuple[str, ...]:
-        """Return the possible paths of the client's file on a platform."""
+        """Return the templates of the client's file on a platform, best first (Machine.path)."""
         return self.files.get(platform, self.files.get("", ()))
 
 

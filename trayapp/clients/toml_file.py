@@ -78,7 +78,8 @@ def read(text: str, file: str) -> Document:
 def put(text: str, path: Keys, value: Any, file: str) -> str:
     """Set the value at a path (Family.put).
 
-    A mapping becomes a table at the end of the file, unless its place is inside an inline table.
+    A mapping becomes a table at the end of the file. In an inline table or in place of another value, it becomes an
+    inline table.
     """
     document = read(text, file)
     statements = _statements(text)

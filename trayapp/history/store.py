@@ -55,8 +55,8 @@ class Filter:
     """Conditions for calls. The newest `limit` calls are found or, with `after`, the oldest ones.
 
     - `words`: all of them occur in the call (see _match)
-    - `tool`: its name, or SERVER/TOOL
-    - `typed`: tool and client are parts of names, as a user types them
+    - `tool`: the name of a tool, or SERVER/TOOL
+    - `typed`: `tool` and `client` are parts of names, as a user types them
     - `after`, `before`: only rows with a higher, or lower, id
     """
 

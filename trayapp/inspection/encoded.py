@@ -292,7 +292,7 @@ def _of_escape(part: str) -> str:
 
 
 def _readable(data: bytes) -> str | None:
-    """Return the bytes as text, or None if they are not readable words."""
+    """Return the bytes as text, or None if they are not at least two readable words."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
