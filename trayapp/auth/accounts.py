@@ -1,7 +1,7 @@
 """The user's accounts, by server address, and sign-ins in progress.
 
 An account's sign-in is read from the vault once, and renewed before its token expires. All requests share one renewal,
-which never opens a browser. Without a renewable grant there is no token, and the user is asked to sign in.
+which never opens a browser. If an expired token can no longer be renewed, the user is asked to sign in.
 
 The SDK is imported with the first sign-in or renewal, in a thread.
 """
@@ -174,7 +174,7 @@ class Account:
         return grant if grant is not None and grant.access_token and self._fits(grant) else None
 
     def proving(self, grant: Grant) -> Grant:
-        """Return the grant with the client secret to send. For the user's own client, servers.yaml names it."""
+        """Return the grant with the client secret to send: for the user's own client, the secret of servers.yaml."""
         named, client = self.settings, grant.client
         own = client.kind == "given" and named is not None and client.id == named.id
         return replace(grant, client=replace(client, secret=named.secret)) if own and named else grant
@@ -332,7 +332,7 @@ async def sdk_login() -> Login:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An address to sign in to. `server` is the server's name, for messages; `callback_port` 0 is a random one."""
+    """An address to sign in to. `server` is the server's name, for messages; `callback_port` 0 is a random port."""
 
     server: str
     url: str

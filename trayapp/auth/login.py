@@ -216,7 +216,8 @@ class _Provider(OAuthClientProvider):
     def check(self, outgoing: httpx2.Request) -> None:
         """Raise SignInError for a request of the flow that must not be sent.
 
-        It leads inside, or is a POST without https or to a service that the server did not name.
+        It leads from a remote server to this machine or its network, or it is a POST without https, or a POST to an
+        endpoint that the SDK only guesses.
         """
         require_outside(str(outgoing.url), self._sign_in_request.url)
         if outgoing.method != "POST":
@@ -281,7 +282,7 @@ class _Provider(OAuthClientProvider):
         metadata = self.context.oauth_metadata
         if metadata is not None:
             methods = metadata.code_challenge_methods_supported
-            # Some good services omit the list. One that lists only others does not support PKCE as MCP requires.
+            # Some good services omit the list. A service that lists only others does not support PKCE as MCP requires.
             if methods is not None and "S256" not in methods:
                 raise SignInError(
                     "The sign-in service does not protect its codes (PKCE with S256)", "Report this to its makers"
@@ -417,7 +418,7 @@ def plain_token(response: httpx2.Response) -> httpx2.Response:
 
 
 def check_metadata(response: httpx2.Response) -> None:
-    """Raise SignInError if a service fails to return its metadata: the SDK would guess it instead."""
+    """Raise SignInError if a service fails (HTTP 5xx) to return its metadata: the SDK would guess endpoints instead."""
     if response.status_code >= 500 and response.request.url.path.startswith(WELL_KNOWN):
         host, status = response.request.url.host, response.status_code
         raise SignInError(f"The sign-in service at {host} failed (HTTP {status})", "Try again later")
@@ -447,7 +448,10 @@ def explained(error: Exception, last: list[httpx2.Response], url: str) -> SignIn
 
 
 def why_of(error: Exception, host: str) -> str:
-    """Return why a request failed; only the error's kind for an unreadable response, which the error's text quotes."""
+    """Return why a request failed.
+
+    If the response cannot be read, return only the kind of the error, whose text quotes the response.
+    """
     is_network = isinstance(error, httpx2.NetworkError | httpx2.TimeoutException)
     return reason_of(error, host) if is_network else type(error).__name__
 

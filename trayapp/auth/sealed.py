@@ -63,7 +63,8 @@ class SealedFile:
     def _load(self) -> dict[str, str]:
         """Return all texts, or {} if there is no file. A file that cannot be opened never counts as empty.
 
-        The key is asked for even without a file, since no text could be stored without it.
+        Without a passphrase, the keyring is asked for the key even if there is no file: nothing can be stored without a
+        key. Raises KeyringUnavailableError.
         """
         try:
             data = self._path.read_bytes()

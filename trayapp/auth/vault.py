@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 DEADLINE_S = 60.0  # time for the user to answer a dialog that they requested
-QUIET_S = 10.0  # without a dialog, a keyring answers in milliseconds
+QUIET_S = 10.0  # time for an access without a dialog, which a keyring answers in milliseconds
 SAME_WISH_S = 2.0  # after the user closed a dialog: the next steps of the same request show no other
-CHECK_AGAIN_S = 10.0  # after a refusal: until then the keyring is not asked again
+CHECK_AGAIN_S = 10.0  # after a refusal: until then, the keyring is asked again only at the user's request
 KEEP_AGAIN_S = 30.0  # until the next check of a keyring that refused; each further wait doubles
 KEEP_LONGEST_S = 600.0
 SECRET_MAX = 64 * 1024  # characters
@@ -105,8 +105,8 @@ class Vault:
     async def read(self, key: str, *, asked: bool = False) -> str | None:
         """Return the record, or None. Raises KeyringUnavailableError.
 
-        `asked`: the user waits for this, and sees the keyring's own dialog if it must be unlocked. Otherwise there is
-        never a dialog.
+        `asked`: the user waits for the record, and sees the keyring's own dialog if the keyring must be unlocked.
+        Otherwise there is never a dialog.
         """
         if key in self._unstored:
             return self._unstored[key]
@@ -117,7 +117,7 @@ class Vault:
         return await self._keep(key, text, asked)
 
     async def delete(self, key: str, *, asked: bool = False) -> bool:
-        """Delete the record. Return False if it could not be deleted from the keyring yet."""
+        """Delete the record. Return False if it is deleted only in memory for now."""
         return await self._keep(key, None, asked)
 
     async def _keep(self, key: str, text: str | None, asked: bool) -> bool:
@@ -141,7 +141,7 @@ class Vault:
         return True
 
     async def retry_storing(self, sleep: Callable[[float], Awaitable[None]]) -> None:
-        """While the keyring is unavailable, retry to store what is only in memory. Runs as a task. Shows no dialog."""
+        """Retry while the keyring is unavailable, to store what is only in memory. Runs as a task. Shows no dialog."""
         while True:
             await self._unavailable.wait()
             wait_s = KEEP_AGAIN_S

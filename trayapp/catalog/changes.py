@@ -30,7 +30,7 @@ _READ = frozenset({"type", "properties", "required", "additionalProperties", "en
 
 
 def difference(old: Item, new: Item) -> list[str]:
-    """Return the differences by field, as lines of a unified diff: `- ` approved, `+ ` current, `  ` unchanged.
+    """Return the differences by field, in lines like a unified diff's: `- ` approved, `+ ` current, `  ` unchanged.
 
     The text is cleaned. There are LINES_MOST lines at most, and one that counts the rest.
     """

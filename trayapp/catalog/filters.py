@@ -55,7 +55,7 @@ def passes(
 
 
 class ToolsChange(NamedTuple):
-    """The original names of tools that a refresh found for the first time, no longer (`gone`), or again (`back`)."""
+    """The original names of tools that a refresh found for the first time (`added`), no longer (`gone`) or again."""
 
     added: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
@@ -72,8 +72,8 @@ def merge_tools(
 ) -> dict[str, ToolSwitch]:
     """Return the switches after `found` was listed (PRODUCT 6): known tools in their order, then new ones as listed.
 
-    A tool that is gone stays forever, marked stale, with the user's switch. `new_enabled`: the state of new
-    tools, except at the first discovery (`switches` is None), which enables all tools.
+    A tool that is gone stays forever, marked stale, with the user's switch. `new_enabled`: the state of new tools,
+    except at the first discovery (`switches` is None), which enables all tools.
     """
     listed = dict.fromkeys(found)
     merged = {name: ToolSwitch(switch.enabled, stale=name not in listed) for name, switch in (switches or {}).items()}

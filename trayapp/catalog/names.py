@@ -18,7 +18,7 @@ Wish = tuple[str, bool]  # the wanted name, and whether it is the original spell
 
 NAME_LENGTH = 64  # characters; the limit that every model provider accepts
 SUFFIX_LENGTH = 6  # base32 characters: two of 1,000 clashing tools share it once in 2,000 catalogs
-CLASH_SHOWN = 5  # tools that the reason for a name clash lists; it counts the others
+CLASH_SHOWN = 5  # tools that the reason for a name clash lists; the others are only counted
 UNNAMED = "tool"  # replaces an empty name
 SUFFIX_LONGEST = 32  # base32 characters of a digest of 20 bytes
 

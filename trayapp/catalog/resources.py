@@ -80,8 +80,8 @@ def resource_tools(
 ) -> ResourceTools:
     """Return the names of resources given as (server, name, URI). `tools`: exposed names of real tools, never reused.
 
-    A resource without a name uses its URI. Of several resources that would share a name, it goes to the only one that
-    is spelled exactly so; the others get a hash of server and URI as a suffix.
+    A resource without a name uses its URI. If several resources would share a name, it goes to the resource whose
+    own name needs no replacements, if there is exactly one. The others get a hash of server and URI as a suffix.
     """
     wishes: dict[Key, Wish] = {}
     gets: dict[str, list[Key]] = {}
@@ -96,7 +96,10 @@ def resource_tools(
 
 
 def safe_prompt(name: str) -> str:
-    """Return a prompt's name in safe characters: `_` for each run of others, none at the ends, no digit first."""
+    """Return a prompt's name in safe characters, with `_` for each run of others.
+
+    It has no `_` or `-` at its ends, except a `_` before a digit. An empty name becomes `prompt`.
+    """
     safe = _NOT_NAME.sub("_", name).strip("_-") or "prompt"
     return f"_{safe}" if safe[0].isdigit() else safe
 

@@ -95,9 +95,9 @@ def with_eras(
 ) -> Offer:
     """Return an offer that was read in one era, with the known definitions of the other era.
 
-    Its lists hold the newer era's definition of each item, `older` the older era's where that differs. An item that was
-    equal in both eras and changes in the newer one counts as changed in both, until the older one is read. `before`,
-    `after`: the variants before and after this reading.
+    Its lists hold the newer era's definition of each item, and `older` holds the older era's definition if that
+    differs. An item that was equal in both eras and changes in the newer one counts as changed in both, until the older
+    one is read. `before`, `after`: the variants before and after this reading.
     """
     if known is None or all(one.kind.newer == newer for one in before):
         return offer

@@ -96,7 +96,7 @@ def _unpacked(value: Any, schema: Any, root: Any) -> Any:
 
 
 def _not_finite(value: Any, where: str, depth: int = 0) -> Iterator[str]:
-    """Yield a problem for each number that JSON cannot hold (infinity, NaN), at any depth."""
+    """Yield a problem for each number that JSON cannot hold (infinity, NaN), down to DEPTH_MOST levels."""
     if isinstance(value, float) and not math.isfinite(value):
         yield f"{where}: {value} is not a number that JSON can hold"
     if depth > DEPTH_MOST:

@@ -16,8 +16,8 @@ from trayapp.wire.mirror_headers import why_no_headers
 RULES = 3  # increase it with each change of `served_tool`, so that sound tools are checked again
 REASON_LONGEST = 120  # characters of a server's text in a reason
 _MERGED = ("oneOf", "anyOf", "allOf")
-_FORBIDDEN = (*_MERGED, "enum", "const", "not")  # at the top; clients that read only `properties` miss these
-_PUT_BESIDE = ("$ref", "enum", "const")  # in a combination, these say more than limits of single parameters
+_FORBIDDEN = (*_MERGED, "enum", "const", "not")  # clients that read only a schema's `properties` miss these
+_PUT_BESIDE = ("$ref", "enum", "const")  # a schema with one of these does more than limit its parameters
 _TASKS = ("forbidden", "optional", "required")
 _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
@@ -126,8 +126,8 @@ def _only(kind: Any) -> bool:
 def _at_top(schema: Schema, mender: Mender) -> Schema | None:
     """Return `schema` with a `$ref`, `oneOf`, `anyOf` or `allOf` at its top merged into it.
 
-    Combinations that only limit the listed parameters stay (MCP tools, JSON Schema 2020-12). If they do more, `enum`,
-    `const` and `not` at the top are dropped, too. Return None if the result cannot be an object.
+    Combinations that only limit the listed parameters stay (MCP tools, JSON Schema 2020-12). Otherwise,
+    `enum`, `const` and `not` at the top are dropped, too. Return None if the result cannot be an object.
     """
     if "$ref" not in schema and not any(key in schema for key in _FORBIDDEN):
         return schema

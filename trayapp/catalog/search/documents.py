@@ -67,13 +67,13 @@ def is_pattern(key: str) -> bool:
 
 
 def text(values: Mapping[str, Any], key: str) -> str:
-    """Return the text under `key`, or "" for any other type, since servers send anything."""
+    """Return the text under `key`, or "" if there is none or it is not a string, since servers send anything."""
     value = values.get(key)
     return value if isinstance(value, str) else ""
 
 
 def _compounds(name: str) -> list[str]:
-    """Return each two adjacent words of a name as one word (people write mindmap and mind map), and the whole name."""
+    """Return each pair of neighbors of a name as one word (people write mindmap or mind map), and the whole name."""
     words = split(name)
     pairs = [left + right for left, right in pairwise(words)]
     return [*pairs, "".join(words)] if len(words) > 2 else pairs

@@ -13,7 +13,7 @@ from trayapp.catalog.search.vocabulary import Vocabulary
 from trayapp.catalog.search.words import STOP_WORDS, meaningful, split, stem
 from trayapp.model.late import late
 
-CHARS_MOST = 4_000  # of a query that count: keeps the work bounded
+CHARS_MOST = 4_000  # characters of a query that count: keeps the work bounded
 WORDS_MOST = 48  # words of a query that count: keeps the work bounded
 GUESSED_MOST = 4  # unknown words whose meaning is guessed: in a long question, the known words suffice
 JOINED_SHORTEST = 6  # characters of two words joined into one
