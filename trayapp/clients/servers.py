@@ -175,7 +175,7 @@ def _real(path: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """One file of a client, and the key path of its servers."""
+    """One file of a client, and the key path of its servers. `folder`: they are only for sessions in this folder."""
 
     path: Path
     holder: Keys

@@ -32,7 +32,7 @@ NAME = "name"  # the key that identifies an item of a list
 
 @dataclass(frozen=True, slots=True)
 class YamlFamily:
-    """Implements Family. `listed`: path[0] is a list and path[1] an item's name; `read` returns it as a mapping."""
+    """Implements Family. `listed`: path[0] is a list, path[1] an item's name; `read` returns the list as a mapping."""
 
     listed: bool
 
