@@ -106,7 +106,7 @@ class Account:
     # -- for requests --------------------------------------------------------------------------------------------
 
     async def authorization(self, asked: str, *, whole_origin: bool = False) -> str | None:
-        """Return the Authorization value for a request to `asked`, or None if there is none.
+        """Return the Authorization value for a request to `asked`; None if there is no token, or none for that address.
 
         Raises SignInError while an expired token cannot be renewed.
         """
@@ -198,7 +198,7 @@ class Account:
 
     @property
     def status(self) -> SignInStatus | None:
-        """Return the state to show, or None if the sign-in was not read yet or the keyring is locked."""
+        """Return the state to show; None if the sign-in was not read yet, also because the keyring is locked."""
         if not self._loaded and (self.unread is None or self.is_locked):
             return None
         from trayapp.model.status import SignInStatus  # loaded with its first use
@@ -217,7 +217,8 @@ class Account:
     def _fits(self, grant: Grant) -> bool:
         """Return True if the grant was issued to the client that servers.yaml names.
 
-        If it names none, the client must be one of ours. Return True if the settings are not known yet.
+        If it names none, or a metadata document, the client must be one of ours. Return True, too, if the settings are
+        not known yet.
         """
         if self.settings is None:
             return True
@@ -459,7 +460,7 @@ class Accounts:
             await self.of(*key).grant()
 
     def sign_in(self, target: Target) -> SignIn:
-        """Start a sign-in at the user's request, or return the one in progress."""
+        """Start a sign-in at the user's request, or return the sign-in in progress for that account."""
         key = target.key
         if key not in self._in_progress:
             self._in_progress[key] = made = SignIn(target)

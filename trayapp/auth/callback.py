@@ -275,7 +275,7 @@ class CallbackPage:
 
 
 def html(page: CallbackPage) -> bytes:
-    """Return the page as UTF-8 HTML. All texts are escaped."""
+    """Return the page as UTF-8 HTML. All texts from outside are escaped."""
     texts: dict[Outcome, tuple[str, str]] = {
         "success": (
             f"Signed in to {page.server}",

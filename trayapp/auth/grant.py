@@ -86,7 +86,7 @@ class Grant:
         return now >= self.expires_at - ahead
 
     def to_text(self) -> str:
-        """Return the record for the vault."""
+        """Return the grant as JSON, for the vault."""
         return json.dumps({"form": FORM, **asdict(self)}, ensure_ascii=True)
 
 
@@ -119,7 +119,10 @@ class UserAgent(Protocol):
     """The user's side of a sign-in: a browser that shows an address and brings back the answer."""
 
     async def show(self, url: str, state: str, issuer: str | None, iss_required: bool) -> None:
-        """Show the address to open. The answer must carry `state` and, if it names an issuer, `issuer`."""
+        """Show the address to open. The answer must carry `state`.
+
+        It must carry `issuer` if it names an issuer, or if `iss_required` is True.
+        """
 
     async def answer(self) -> AuthorizationResponse:
         """Wait for the answer. Raises SignInError."""
@@ -160,9 +163,10 @@ def from_text(text: str | None, url: str) -> Grant | None:
 
 
 def lifetime(value: Any) -> float | None:
-    """Return an `expires_in` in seconds, also from a numeric string, or None if it is unusable.
+    """Return an `expires_in` in seconds, also from a numeric string.
 
-    A negative value, or one beyond ten years, means a token without expiry: it is used until it is refused.
+    Return None for any other value, and for a time that is negative or longer than ten years. The token then has no
+    expiry, and is used until it is refused.
     """
     if isinstance(value, str) and len(value) <= LONGEST_NUMBER:
         with suppress(ValueError):

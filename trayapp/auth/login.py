@@ -277,7 +277,7 @@ class _Provider(OAuthClientProvider):
         )
 
     async def _perform_authorization_code_grant(self) -> tuple[str, str]:
-        """Run the SDK's method after checking which service the user would be sent to."""
+        """Run the SDK's method after checks of the service: its issuer, PKCE, safe addresses. Raises SignInError."""
         self._check_issuer()
         metadata = self.context.oauth_metadata
         if metadata is not None:
@@ -386,7 +386,7 @@ def _trusted() -> ssl.SSLContext:
 
 
 async def bounded(response: httpx2.Response) -> httpx2.Response:
-    """Read a streamed response, up to ANSWER_MOST decoded bytes. Raises HTTPError, and SignInError for a larger one."""
+    """Return a streamed response, read whole. Raises HTTPError, or SignInError beyond ANSWER_MOST decoded bytes."""
     body, request = bytearray(), response.request
     try:
         async for part in response.aiter_bytes():

@@ -49,7 +49,7 @@ class RecordPlace(Protocol):
 
     @property
     def records(self) -> Records:
-        """Return the records."""
+        """Return the store of the records."""
 
     def would_ask(self, *, writing: bool) -> bool:
         """Return True if reading or writing them now would show the user a dialog. Blocks."""
@@ -204,14 +204,14 @@ class Vault:
         return Secrets(found, refused)
 
     async def set_secret(self, name: str, value: str) -> bool:
-        """Store a value. Return False if it is only in memory. Raises UsageError for an invalid name or value."""
+        """Store a named secret. Return False if it is only in memory. Raises UsageError if name or value is invalid."""
         check_secret(name, value)
         kept = await self.write(SECRET + name, value, asked=True)
         self._relisted[name] = True
         return await self._store_names(asked=True) and kept
 
     async def delete_secret(self, name: str) -> bool:
-        """Delete a value. Return False if there was none. Raises KeyringUnavailableError."""
+        """Delete a named secret. Return False if there was none. Raises KeyringUnavailableError."""
         names = await self.secret_names()
         there = name in names or await self.read(SECRET + name, asked=True) is not None
         await self.delete(SECRET + name, asked=True)

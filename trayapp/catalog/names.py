@@ -59,12 +59,12 @@ class Exposed:
 
 
 def escaped_server(server: str) -> str:
-    """Return the server's name in safe characters: any other becomes `_HEX_`, so `my server` is not `my_server`."""
+    """Return the server's name in safe characters: any other becomes `_HEX_` (`my_20_server` for `my server`)."""
     return _OUTSIDE.sub(lambda found: f"_{ord(found[0]):x}_", server)
 
 
 def clean(tool: str) -> str:
-    """Return the tool's name in safe characters: any other becomes `_`."""
+    """Return the tool's name in safe characters: any other character becomes `_`."""
     return _OUTSIDE.sub("_", tool)
 
 

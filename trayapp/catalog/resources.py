@@ -126,7 +126,7 @@ class ResourceMap:
     """The URIs and URI templates of all servers: from original to exposed and back. Keys are (server, original)."""
 
     def __init__(self, resources: Iterable[Key], templates: Iterable[Key] = (), skills: Iterable[Key] = ()) -> None:
-        self._skills: dict[str, set[str]] = {}  # by scheme and authority: all URIs below one authority form a tree
+        self._skills: dict[str, set[str]] = {}  # scheme and authority -> servers; URIs below one authority form a tree
         for server, uri in skills:
             self._skills.setdefault(_authority(uri), set()).add(server)
         self._resources = {

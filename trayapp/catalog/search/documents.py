@@ -73,7 +73,7 @@ def text(values: Mapping[str, Any], key: str) -> str:
 
 
 def _compounds(name: str) -> list[str]:
-    """Return each pair of neighbors of a name as one word (people write mindmap or mind map), and the whole name."""
+    """Return each pair of adjacent words as one word (people write mindmap or mind map), and the whole name."""
     words = split(name)
     pairs = [left + right for left, right in pairwise(words)]
     return [*pairs, "".join(words)] if len(words) > 2 else pairs
