@@ -167,7 +167,7 @@ def union_offer(offer: Offer, known: Offer | None, variants: tuple[Variant, ...]
 
 
 def as_json(variants: tuple[Variant, ...]) -> list[dict[str, Any]]:
-    """Return the variants for the cache file; [] if there is only one."""
+    """Return the variants for the cache file; [] if there are fewer than two."""
     if len(variants) < 2:
         return []
     return [

@@ -12,7 +12,7 @@ from trayapp.catalog.search.words import STOP_WORDS, joined, split, stem
 
 FIELDS = ("name", "compound", "title", "server", "head", "body", "params", "keywords")
 
-HEAD_CHARS = 200  # the first sentence says what a tool does; this limit cuts longer ones
+HEAD_CHARS = 200  # characters of the first sentence, which says what a tool does
 BODY_CHARS = 4_000  # of a description: more of a long manual only blurs what the tool is
 PARAMS_MOST = 100  # parameters, nested ones included
 PARAM_CHARS = 300  # of one parameter's description

@@ -196,7 +196,7 @@ def matching(pattern: Pattern, entries: Iterable[Entry], limit: int) -> list[Hit
 
 
 def united(hits: Iterable[Hit], tools: Mapping[Key, Mapping[str, Any]], least: float = 0.0) -> list[Hit]:
-    """Return the hits, with the same tool of several servers merged into the best one's place.
+    """Return the hits, given best first, with the same tool of several servers merged into its best hit.
 
     After the first SURE tools, a tool is left out if its best hit has a lower score than `least`.
     """
