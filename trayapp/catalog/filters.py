@@ -55,7 +55,7 @@ def passes(
 
 
 class ToolsChange(NamedTuple):
-    """The original names of tools that a refresh found for the first time (`added`), no longer (`gone`) or again."""
+    """The original names of tools that a refresh found newly (`added`), no longer (`gone`), or again (`back`)."""
 
     added: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()

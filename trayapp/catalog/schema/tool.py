@@ -126,8 +126,8 @@ def _only(kind: Any) -> bool:
 def _at_top(schema: Schema, mender: Mender) -> Schema | None:
     """Return `schema` with a `$ref`, `oneOf`, `anyOf` or `allOf` at its top merged into it.
 
-    Combinations that only limit the listed parameters stay (MCP tools, JSON Schema 2020-12). Otherwise,
-    `enum`, `const` and `not` at the top are dropped, too. Return None if the result cannot be an object.
+    Combinations that only limit the listed parameters stay (MCP tools, JSON Schema 2020-12). Otherwise, `enum`,
+    `const` and `not` at the top are dropped, too. Return None if the result cannot be an object.
     """
     if "$ref" not in schema and not any(key in schema for key in _FORBIDDEN):
         return schema
