@@ -216,8 +216,8 @@ class _Provider(OAuthClientProvider):
     def check(self, outgoing: httpx2.Request) -> None:
         """Raise SignInError for a request of the flow that must not be sent.
 
-        It leads from a remote server to this machine or its network, or it is a POST without https, or a POST to an
-        endpoint that the SDK only guesses.
+        Such a request was caused by a remote server and goes to this machine or its network, or is a POST without
+        https, or a POST to an endpoint that the SDK only guesses.
         """
         require_outside(str(outgoing.url), self._sign_in_request.url)
         if outgoing.method != "POST":

@@ -225,7 +225,7 @@ class ResourceMap:
 def _exposed_uris(keys: Iterable[Key]) -> dict[Key, str]:
     """Return the exposed URI of each key: unchanged, unless another server has the same URI or it begins with SCHEME.
 
-    In these cases, all such URIs get a prefix. The original stays readable after the prefix, so that a template's
+    In both cases, all such URIs get a prefix. The original stays readable after the prefix, so that a template's
     variables can still be filled in.
     """
     known = list(dict.fromkeys(keys))

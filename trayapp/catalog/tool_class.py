@@ -43,7 +43,7 @@ _DESTRUCTIVE = _words(
 )
 _NOUNS = _words("trash edit reset drop kick ban kill exec undo cleanup rollback shutdown")  # also nouns (`last_edit`)
 _FUSED = ("delete", "remove", "destroy", "erase", "purge", "truncate", "uninstall", "flush")  # `flushdb`, `deleteuser`
-_INFLECTIONS = _words("d ed er ers es ing ment r rs s")  # with these endings, not the tool's verb (`list_deleted`)
+_INFLECTIONS = _words("d ed er ers es ing ment r rs s")  # endings of a word that is no verb here (`list_deleted`)
 _LAST = _words("clean eval evaluate repl interpreter")  # destructive as the last word (`git_clean`, `browser_evaluate`)
 _ALONE = _words("bash sh zsh shell powershell terminal command execute")  # destructive as the whole name
 # (verbs, objects): a tool can run or overwrite anything if one of the objects follows one of the verbs, or precedes it
