@@ -36,7 +36,7 @@ GATEWAY = st.builds(
 )
 SERVER = st.builds(
     ServerStatus,
-    name=st.text(),
+    name=st.text() | st.text("abc_", min_size=20, max_size=70),
     state=st.sampled_from(State),
     lifecycle=st.text(),
     transport=st.text(),
@@ -49,7 +49,18 @@ SERVER = st.builds(
     calls=st.integers(0),
     project=st.none() | st.text(),
     signed_in=st.none() | st.booleans(),
-    auth=st.none() | st.builds(SignInStatus, signed_in=st.booleans(), until=SECONDS, scope=st.none() | st.text()),
+    auth=st.none()
+    | st.builds(
+        SignInStatus,
+        signed_in=st.booleans(),
+        until=SECONDS,
+        scope=st.none() | st.text(),
+        wanted=st.none() | st.text(min_size=1),
+    ),
+    approvals=st.none() | st.lists(st.text(), min_size=1, max_size=3).map(tuple),
+    findings=st.none() | st.lists(st.sampled_from(["orders.a", "hidden.b", "other"]), min_size=1, max_size=3).map(tuple),
+    needs_approval=st.none() | st.just(True),
+    suspicious=st.none() | st.lists(st.text(), min_size=1, max_size=3).map(tuple),
 )
 PROBLEM = st.builds(Problem, st.text(), st.integers(0), st.text(), st.text(), st.integers(0), st.none() | st.text())
 SNAPSHOTS = st.builds(

@@ -702,7 +702,8 @@ def _is_flat_server(document: Mapping[str, Any]) -> bool:
     keys = {str(key) for key in document}
     hook = document.get("type") == "command"  # an action that a client runs on an event
     evidence = keys & _ENTRY_ONLY
-    kinds = {str(document.get(key)).lower() for key in ("type", "transport") if key in document}
+    flat = _flat(document)
+    kinds = {str(flat.get(key)).lower() for key in ("type", "transport") if key in flat}
     if evidence <= {"type", "transport"} and not kinds & {*TRANSPORTS, "stdio", "local", "remote", "url", "mcp"}:
         evidence = set()  # `"type": "webhook"`
     return _is_server(document) and not hook and bool(evidence or keys <= _LAUNCH | _BESIDE)

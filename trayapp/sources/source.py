@@ -45,6 +45,7 @@ _PLACEHOLDER = re.compile(
     | (?:fill|set)[ _-]?(?:me|in|me[ _-]?in) | todo | to[ _-]be[ _-][\w -]{2,40}
     | (?:your|my|insert|enter|replace|put|add|paste)[ _-][\w-]+(?:[ ][\w-]+){0,7}[ ]?
     | (?!(?:bearer|basic|token)\ )[\w\ -]{0,60}[ _-]here
+    | (?:your|enter|insert|paste)[ ][\w -]{2,60}[,;(][^{}]{1,120}
     | (?:[a-z]+[_-])?value\d? | arg\d | valor | valeur | valore | (?:\.{3}|\u2026)[\w ].{0,200}
     | (?:db|database|schema|user)[_-]name | [a-z]+(?:\|[a-z]+){2,}
     | true(?:\||/|[ ]or[ ])false | false(?:\||/|[ ]or[ ])true | (?:yes|on)(?:\||/|[ ]or[ ])(?:no|off)

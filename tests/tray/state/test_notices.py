@@ -343,7 +343,7 @@ def test_a_locked_keyring_is_one_click_away() -> None:
 def test_a_change_that_looks_like_orders_is_told_so() -> None:
     bank = replace(server("bank"), approvals=("pay",), findings=("orders.conceal",))
     notice = only([(0, running(bank))])
-    assert notice.title == "bank: a changed tool looks like orders to the model"
+    assert notice.title == "bank: a changed tool reads like orders"
     assert notice.actions == (("Show what changed", Action(Verb.SHOW_CHANGES, "bank")),)
 
 

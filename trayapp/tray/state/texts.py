@@ -90,7 +90,8 @@ def listed(names: Sequence[str], words: str = "", before: str = "") -> str:
         line = before + _enumerated([name(text, NAME) for text in names], number) + words
         if len(line) <= LINE:
             return line
-    return before + _enumerated([name(text, NAME // 2) for text in names], 1) + words
+    rest = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return before + name(names[0], LINE - len(before + rest + words)) + rest + words
 
 
 def _enumerated(names: list[str], number: int) -> str:
@@ -144,7 +145,7 @@ ALL_DISABLED = "All servers are disabled"
 NO_SERVERS_HINT = "Add one in servers.yaml"
 ALL_WELL = "All is well"
 NO_WORDS = "It failed"
-ALARMS = {"orders.": "looks like orders to the model", "hidden.": "hides text from you"}  # most serious first
+ALARMS = {"orders.": "reads like orders", "hidden.": "hides text from you"}  # most serious first
 
 
 def ready(ready_count: int, wanted: int, tools: int) -> str:
@@ -201,7 +202,7 @@ def suspicious(number: int) -> str:
 
 
 def alarmed(names: Sequence[str], codes: Sequence[str]) -> str:
-    """Return `bank: a changed tool looks like orders to the model`."""
+    """Return `bank: a changed tool reads like orders`."""
     return listed(names, f": a changed tool {alarm(codes)}")
 
 
@@ -362,19 +363,19 @@ def sign_in_to(server: ServerStatus) -> str:
 
 def grant_to(server: ServerStatus) -> str:
     """Return `Grant linear more permissions`."""
-    return f"Grant {server_name(server, 40)} more permissions"
+    return f"Grant {server_name(server, 30)} more permissions"
 
 
 def review_command(server: ServerStatus) -> str:
     """Return `Review the command for a secret of db`."""
-    return f"Review the command for a secret of {server_name(server, 20)}"
+    return f"Review the command for a secret of {server_name(server, 19)}"
 
 
 def approve(server: str, codes: Sequence[str] = ()) -> str:
-    """Return `Approve changed tools of github` or, with findings, `bank: a changed tool looks like orders to ...`."""
+    """Return `Approve changed tools of github` or, with findings, `bank: a changed tool reads like orders`."""
     if not codes:
         return f"Approve changed tools of {name(server)}"
-    return alarmed([shortened(plain(server), NAME // 2) or name(server)], codes)
+    return alarmed([name(server, 19)], codes)
 
 
 def problem_entry(problem: Problem) -> str:
