@@ -18,6 +18,7 @@ from trayapp.history.ended_call import Caller, EndedCall, ends_of
 from trayapp.history.record import ERROR_MOST, TEXT_MOST, Row, RowMaker
 from trayapp.history.store import WAL_BYTES, Filter, HistoryFile
 from trayapp.model.errors import StorageError
+from trayapp.model.redact import TAIL_DROPPED
 from trayapp.wire.jsonio import dumps
 
 SMALL = 2_000_000
@@ -236,6 +237,28 @@ def test_no_form_of_a_secret_is_in_a_row(form: str) -> None:
         {"text": "x" * 1900 + "\n" + text}, frame(content=[{"type": "text", "text": "x" * 1900 + "\n" + text}])
     )
     assert not any(SECRET[:12] in str(value) for value in maker.row(wide, Caller("c"), NOW, ""))
+
+
+@pytest.mark.requirement("history-redacted")
+def test_half_a_secret_at_the_end_of_what_is_read_is_not_kept() -> None:
+    shrinking = "note " + "ghp_0123456789abcdefghijABCDEFGHIJ012345 " * 20  # redacted, it is a quarter as long
+    text = (shrinking + "x " * 10_000)[: TEXT_MOST + TAIL_DROPPED - 22] + " ghp_" + "Zq9" * 12
+    row = RowMaker(with_texts=True).row(ended({"text": text}, frame(content=[])), Caller("c"), NOW, "")
+    assert "x x" in row.arguments
+    assert "Zq9" not in row.arguments
+
+
+@pytest.mark.requirement("history-harmless")
+def test_an_error_that_sets_no_file_aside_does_not_speak_of_a_new_history(file: HistoryFile) -> None:
+    file.add([a_row()])
+    read_only = sqlite3.connect(f"file:{file.path}?mode=ro", uri=True, check_same_thread=False)
+    file.close()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(HistoryFile, "_opened", lambda _: read_only)
+        with pytest.raises(StorageError) as caught:
+            file.add([a_row()])
+    assert "readonly" in caught.value.title
+    assert (caught.value.hint, file.set_aside) == ("Calls continue without a history", None)
 
 
 @pytest.mark.requirement("history-redacted")

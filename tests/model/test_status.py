@@ -58,7 +58,8 @@ SERVER = st.builds(
         wanted=st.none() | st.text(min_size=1),
     ),
     approvals=st.none() | st.lists(st.text(), min_size=1, max_size=3).map(tuple),
-    findings=st.none() | st.lists(st.sampled_from(["orders.a", "hidden.b", "other"]), min_size=1, max_size=3).map(tuple),
+    findings=st.none()
+    | st.lists(st.sampled_from(["orders.a", "hidden.b", "other"]), min_size=1, max_size=3).map(tuple),
     needs_approval=st.none() | st.just(True),
     suspicious=st.none() | st.lists(st.text(), min_size=1, max_size=3).map(tuple),
 )

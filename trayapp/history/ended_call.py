@@ -46,7 +46,9 @@ def ends_of(frame: bytes) -> bytes:
     return frame[:HEAD_BYTES] + frame[-TAIL_BYTES:]
 
 
-def refused_call(began: float, caller: Any, server: str, params: Any, error: Exception) -> EndedCall:
-    """Return the facts of a tool call that failed without an answer to record. `params`: name and arguments."""
+def refused_call(
+    began: float, caller: Any, server: str, params: Any, error: Exception, method: str = "tools/call"
+) -> EndedCall:
+    """Return the facts of a call that failed without an answer to record. `params`: those of the request."""
     words = str(getattr(error, "title", error))
-    return EndedCall(perf_counter(), began, caller, server, "tools/call", params, None, 0, "failed", words, "")
+    return EndedCall(perf_counter(), began, caller, server, method, params, None, 0, "failed", words, "")

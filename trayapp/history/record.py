@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from trayapp.catalog.tokens import tokens
 from trayapp.history.ended_call import HEAD_BYTES, Caller, EndedCall, Outcome
 from trayapp.model.redact import TAIL_DROPPED, redacted
+from trayapp.model.secret_patterns import REDACTED
 from trayapp.model.text import one_line
 from trayapp.wire.jsonio import JsonError, dumps, loads
 
@@ -224,7 +225,11 @@ def _unescaped(text: str) -> str:
 
 
 def _cut(text: str) -> str:
-    """Redact a text and cut it to TEXT_MOST characters. More is redacted, to recognize a secret that the cut splits."""
+    """Redact a text and cut it to TEXT_MOST characters.
+
+    More is redacted than is kept, because half a secret at the end of what is redacted is not recognized.
+    """
     head = text[: TEXT_MOST + TAIL_DROPPED]
     safe = redacted(head)
-    return safe if len(head) == len(text) and len(safe) <= TEXT_MOST else safe[:TEXT_MOST]
+    is_whole = len(head) == len(text) or safe.endswith(REDACTED)
+    return (safe if is_whole else safe[:-TAIL_DROPPED])[:TEXT_MOST]

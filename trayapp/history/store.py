@@ -28,7 +28,6 @@ INSERTED_AT_ONCE = 50  # rows per statement; SQLite before 3.32 takes at most 99
 LIST_MOST = 500
 # Parts of SQLite's messages for a file that is damaged, is no database, has other tables, or is locked for too long.
 _UNUSABLE = ("malformed", "not a database", "corrupt", "locked", "has no column", "no such table")
-_BEGUN = "Calls continue, and a new history has begun"
 FEW = 1000  # calls that are looked up by id in the word index; for more, the index is read until a page is full
 
 _COLUMNS = (
@@ -215,9 +214,12 @@ class HistoryFile:
         except sqlite3.Error as error:
             self.close()
             words = str(error)
+            hint = "Calls continue without a history"
             if isinstance(error, sqlite3.DatabaseError) and any(sign in words for sign in _UNUSABLE):
                 self._set_aside()
-            hint = "Free some space. Calls continue without a history" if "full" in words else _BEGUN
+                hint = "Calls continue, and a new history has begun"
+            elif "full" in words:
+                hint = f"Free some space. {hint}"
             raise StorageError(f"Cannot use {self.path}: {words}", hint) from None
         except OSError as error:
             self.close()

@@ -19,7 +19,7 @@ from trayapp.gateway.scopes.projects import ProjectFinding
 from trayapp.model.config import Config, ServerConfig, Settings
 from trayapp.model.errors import ConnectFailedError, Problem
 from trayapp.wire import control
-from trayapp.wire.messages import INVALID_PARAMS
+from trayapp.wire.messages import INVALID_PARAMS, RpcError
 
 pytestmark = pytest.mark.anyio
 
@@ -156,6 +156,21 @@ async def test_a_resource_can_be_called_by_hand(tmp_path: Path) -> None:
         await made.known(server("demo"))
         found = await asked(made, control.CALL, tool="demo_read_guide", args={})
         assert found["result"] == {"content": [{"type": "resource", "resource": {"uri": "u://g", "text": "body"}}]}
+
+
+@pytest.mark.requirement("resource-as-tool")
+async def test_a_resource_that_cannot_be_read_is_in_the_history_as_a_read(tmp_path: Path) -> None:
+    async def gone(_: dict[str, Any]) -> dict[str, Any]:
+        raise RpcError(INVALID_PARAMS, "gone")
+
+    async with house(tmp_path) as made:
+        serve(made.net["demo"], resources=({"uri": "u://g", "name": "Guide"},))
+        made.net["demo"].replies["resources/read"] = gone
+        await made.known(server("demo"))
+        await made.control().error(control.CALL, {"tool": "demo_read_guide", "args": {}})
+        await made.gateway.services.history.close()
+        (row,) = (await asked(made, control.HISTORY))["rows"]
+        assert (row["tool"], row["outcome"], row["error"]) == ("resources/read u://g", "failed", "gone")
 
 
 async def test_a_number_that_was_typed_where_text_is_wanted_is_that_text(tmp_path: Path) -> None:

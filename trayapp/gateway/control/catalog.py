@@ -286,7 +286,7 @@ class CatalogRequests:
                         allowed = await yes.wait_for(subject)
                 result = await self._answered(connection, method, params, seen_by)
             except (MultiMcpError, RpcError) as error:
-                self._gateway.services.history.note(refused_call(began, caller, key[0], params, error))
+                self._gateway.services.history.note(refused_call(began, caller, key[0], params, error, method))
                 raise
             answer = {"result": result}
             ended = EndedCall(perf_counter(), began, caller, key[0], method, params, answer, 0, None, "", "")
