@@ -1,7 +1,7 @@
-"""The manifest of an MCP bundle as a server: MANIFEST.md of github.com/modelcontextprotocol/mcpb, versions 0.1 to 0.4.
+"""Read the manifest of an MCP bundle as a server (MANIFEST.md of github.com/modelcontextprotocol/mcpb, 0.1 to 0.4).
 
 Our decisions where the specification is silent:
-- The server runs in the bundle's folder, so that the relative paths of its examples are found.
+- The server runs in the bundle's folder, so that relative paths, as in the specification's examples, are found.
 - An argument whose optional value is not given is left out, together with the option right before it.
 - Several values in one text are separated like the folders in PATH.
 """
@@ -51,7 +51,7 @@ class BundlePlace:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A manifest whose fields have been checked."""
+    """A manifest with a known format version, a name and a version. Its other fields are not checked yet."""
 
     name: str
     version: str
@@ -59,7 +59,7 @@ class Manifest:
 
 
 def read_manifest(data: bytes) -> Manifest:
-    """Return a checked manifest. Raises UnclearSourceError, which names the field."""
+    """Parse a manifest, and check its format version, name and version. Raises UnclearSourceError."""
     try:
         document = jsonc.read(data.decode("utf-8-sig"), "manifest.json")
     except (UnparsableError, UnicodeDecodeError, RecursionError):
@@ -78,8 +78,8 @@ def read_manifest(data: bytes) -> Manifest:
 def read_bundle(manifest: Manifest, place: BundlePlace, digest: str, *, signed: bool = False) -> Source:
     """Return the server of a bundle that will be unpacked at `place`. Raises UnclearSourceError.
 
-    `digest`: the bundle's SHA-256 in hexadecimal. `signed`: True if the bundle has a signature. The signature is not
-    verified, and the user is told so.
+    `digest`: the bundle's SHA-256 in hexadecimal. `signed`: True if the bundle has a signature, which is not verified;
+    the source's `kind` says so to the user.
     """
     document = manifest.document
     platforms = _strings(_table(document, "compatibility"), "platforms")
@@ -141,7 +141,10 @@ def _default_launch(kind: str, start: str, env: Table, place: BundlePlace) -> tu
 
 
 def _program(command: str, place: BundlePlace) -> str:
-    """Return the command: a program of the bundle by its full path, Python by its name on this system."""
+    """Return the command: a program of the bundle by its path below `${__dirname}`, Python by its name on this system.
+
+    Any other command stays unchanged.
+    """
     if command in ("python", "python3") and command not in place.programs:
         return next(iter(sorted(place.programs)), command)
     inside = command.removeprefix("${__dirname}").replace("${/}", "/").replace("${pathSeparator}", "/")
@@ -192,7 +195,10 @@ def _default(raw: Any, multiple: bool, field: str, place: BundlePlace) -> str:
 
 
 def _filled(entry: Entry, options: Mapping[str, Variable], place: BundlePlace) -> tuple[Entry, list[Variable]]:
-    """Return the entry with the bundle's own variables replaced, and a Variable for each place of a user's value."""
+    """Return the entry with the bundle's own variables replaced, and a Variable for each place of a user's value.
+
+    Raises UnclearSourceError for an unknown variable, and for a user's value in the command.
+    """
     wants: list[Variable] = []
     args = []
     for at, word in enumerate(entry["args"]):
@@ -215,7 +221,10 @@ def _places(text: str, keys: tuple[str | int, ...], options: Mapping[str, Variab
 
 
 def _with_folders(text: str, place: BundlePlace, options: Mapping[str, Variable] | None = None) -> str:
-    """Replace the bundle's own variables, but not those in `options`. Raises UnclearSourceError for unknown ones."""
+    """Return a text with the bundle's own variables replaced. References to `options` stay.
+
+    Raises UnclearSourceError for any other variable.
+    """
 
     def value(found: re.Match[str]) -> str:
         name = found[1]

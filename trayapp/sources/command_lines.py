@@ -77,7 +77,7 @@ _RUNS = {
     "conda": {"run"}, "mamba": {"run"}, "micromamba": {"run"},
 }  # fmt: skip
 _ESCAPED_JSON = re.compile(r"""["']\{\s*\\["]""")  # the quotation marks of JSON, escaped for PowerShell or cmd
-_FOLDER_QUOTED = re.compile(r"""("[A-Za-z]:\\[^"\n]*)\\"(?=\s|$)""")  # cmd's "C:\Program Files\x\", no escaped quote
+_FOLDER_QUOTED = re.compile(r"""("[A-Za-z]:\\[^"\n]*)\\"(?=\s|$)""")  # cmd's "C:\Program Files\x\" ends there
 _BUILDERS = frozenset(("npm", "pnpm", "yarn", "cargo", "go", "dotnet"))  # they mostly build or install
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 # A line that only sets a variable: in a shell, in PowerShell, in cmd, in fish.
@@ -93,7 +93,7 @@ _SETTING_FIRST = re.compile(rf"(?:{_SETTING.pattern})\s*(?:&&|;)\s*(?=\S)", re.I
 # A whole path, whose folders may have blanks: C:\Program Files\acme\acme.exe
 _WINDOWS_PROGRAM = re.compile(r"[A-Za-z]:[\\/](?:(?!\.(?:exe|cmd|bat)\s).)*\.(?:exe|cmd|bat)", re.IGNORECASE)
 _BUILT = re.compile(r"(?:[\w.-]+/)*(?:bin|release|debug|build|dist)/[\w.-]+")  # a program below the current folder
-_CHECKS = re.compile(  # lines beside one that adds a server, which check the result
+_CHECKS = re.compile(  # lines that check the result of a line that adds a server
     r"(?:npx (?:-y )?)?[@\w./~-]+ mcp (?:list|ls|get|show|remove|log(?:in|out)|auth|test|doctor|probe|enable|status"
     r"|tools)\b[\w -]*(?:2> ?/dev/null ?)?(?:\|\| true)?"
     r"|(?:which|where|command -v) [\w.-]+|\S.* --(?:help|version)"
@@ -102,7 +102,7 @@ _CHECKS = re.compile(  # lines beside one that adds a server, which check the re
     r"|/mcp|claude|codex|gemini|qwen|copilot|opencode"
     r"|(?:(?:claude|gemini|qwen|copilot) (?:-p|--print|--prompt)|codex exec) .+"
 )
-# Lines that install, fetch or build something, and do nothing else: people run them before the one that counts.
+# Lines that only install, fetch or build something: people run them before the line that starts or adds the server.
 _PREPARES = re.compile(
     r"""(?x) (?:sudo\s+)? (?:
       (?: (?:[\w./\\~-]*[/\\])? (?:(?:python[\d.]*|py)(?:\.exe)?\ -m\ )? pip[\d.]*(?:\.exe)?\ (?:--?[\w-]+\ )*install
@@ -124,13 +124,13 @@ _PREPARES = re.compile(
       | yarn | make
     )"""
 )
-# A line that activates an environment, for this shell alone. A line that adds a server does not depend on that.
+# A line that activates an environment, for this shell alone. A line that adds a server does not depend on it.
 _ACTIVATES = re.compile(r"(?:source|\.) \S*bin/activate|(?:\S*[\\/])?Scripts[\\/]activate\S*|conda activate \S+")
 _FOLDER = re.compile(r"cd (?:/d )?([\"']?)(.+)\1")
 _SETS_FOR = re.compile(  # a client's line that sets a variable of a server
     r"""\S+ mcp (?:config set|env set|set-env) ["']?([\w.-]+)["']? ([A-Z][A-Z0-9_]*)[= ](["']?)([^"'$`;|&]+)\3"""
 )
-# The form of a line that adds: `claude mcp add <name> <url>`. An example of it may follow.
+# The syntax of a line that adds a server: `claude mcp add <name> <url>`. An example of such a line may follow.
 _PATTERN = re.compile(r"\S+ mcp (?:add|add-json|set) (?:.* )?<(?:[\w-]*name|alias)>(?: .*)?")
 _COMMENT = re.compile(r"""('[^']*'|"(?:[^"\\]|\\.)*")|(?<!\s)\s+#(?:\s.*)?$""")
 _DASH = re.compile(
@@ -139,10 +139,10 @@ _DASH = re.compile(
 _HYPHENS = re.compile(r"\s(?:--|[\u2013\u2014]{1,2})\s")  # between a client's options and a server's command
 _REMARK = re.compile(r"\s-\s+[A-Za-z]+\s+[a-z]+(?:\s+[\w'.]+)*\s*$")  # `npx acme-mcp - the server of Acme`
 _AND = re.compile(r"""('[^']*'|"(?:[^"\\]|\\.)*")|\s&&\s|;(?:\s+|$)""")
-_SHELL = re.compile(r"[|;&<>`\n]|\$\(|(?<!\S)\([A-Z][a-z]+-[A-Z]")  # the last one is PowerShell's
+_SHELL = re.compile(r"[|;&<>`\n]|\$\(|(?<!\S)\([A-Z][a-z]+-[A-Z]")  # the last form is PowerShell's `(Get-...)`
 _EXPANSION = re.compile(r"\$\{\w+(?:[%#/^,@+]|:[\d+?=])[^}]{0,40}\}?")  # `${NAME%/}`: only a shell can evaluate it
 _FOUND = re.compile(r"\$\((?:which|command -v) ([\w.+-]+)\)")  # the path of a program
-_PLACE = re.compile(r"<[^\W\d_][\w.-]*(?:[ |/][\w.-]+)*>")  # a placeholder (`<REPO>`, `<your token>`), no redirection
+_PLACE = re.compile(r"<[^\W\d_][\w.-]*(?:[ |/][\w.-]+)*>")  # a placeholder (`<REPO>`, `<your token>`): no redirection
 _SPACED = re.compile(r"<[^\W\d_][\w.-]*(?: [\w.,-]+)+>|(?<=\s)\[[^\W\d_][\w.-]*(?: [\w.,-]+)+\](?=\s|$)")
 # `npx ... mcp`, `add [-e KEY=VALUE ...]`, `npx x <command> [flags]`
 _LEFT_OUT = re.compile(
@@ -151,8 +151,7 @@ _LEFT_OUT = re.compile(
 )
 # PowerShell's variables, cmd's continued line, a path with a drive.
 _WINDOWS = re.compile(r"\$env:|\^\r?\n|\b[A-Z]:\\(?!\\)", re.IGNORECASE)
-# A server's own program: `weather-mcp --stdio`, `mcp-server-weather serve`.
-# `weather mcp --stdio`, `dart mcp-server`.
+# A server's own program: `weather-mcp --stdio`, `mcp-server-weather serve`, `weather mcp --stdio`, `dart mcp-server`.
 _NAMED_MCP = re.compile(
     r"[a-z0-9][\w.-]*(?: [a-z][\w-]*)? --(?:mcp|stdio)\b[^\n]*"
     r"|(?=\S*mcp)[a-z0-9][\w.-]* (?:-{1,2}[A-Za-z]|[/~.]|(?:serve|server|stdio|mcp|start|run)\b)[^\n]*"
@@ -232,11 +231,14 @@ _CLIENT_PACKAGES = {
 
 
 LINES_MOST = 20  # lines that add servers to clients
-ALL_LINES_MOST = 200  # lines in all, with those that set variables or prepare
+ALL_LINES_MOST = 200  # lines of a text, including those that set variables or install something
 
 
 def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
-    """Return the servers of a command line. Raises UnclearSourceError."""
+    """Return the servers that a command line starts or adds to a client. Raises UnclearSourceError.
+
+    There may be several such lines, and lines that set variables, install something or check the result.
+    """
     refuse_large(len(text))
     text = text.replace('`"', '\\"')  # PowerShell escapes a quote with a backtick
     joined = _NEXT_LINE.sub(" ", re.sub(r"(?<=\s)\\\s*\Z", "", text))
@@ -264,7 +266,7 @@ def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
 def _with_plain_signs(line: str) -> str:
     """Return a line with the quotation marks and hyphens that a text processor replaced with its own.
 
-    Raises UnclearSourceError for a remark behind a dash.
+    Raises UnclearSourceError for a remark after a dash.
     """
     for typed, marks in (('"', "\u201c\u201d"), ("'", "\u2018\u2019")):
         line = line if typed in line else re.sub(f"[{marks}]", typed, line)
@@ -291,7 +293,7 @@ def _of_lines(text: str, lines: list[str], settings: Mapping[str, str], home: Pa
     if len(lines) > 1 and (added := _added(lines, home, windows)):
         return [_with_env(one, settings) for one in added]
     if len(lines) != 1:
-        try:  # the same server, each line with other values
+        try:  # the same server, with different values in each line
             several: list[Source] = []
             before: dict[str, str] = {}  # variables that are set for the next line
             for line in lines:
@@ -321,7 +323,8 @@ def _of_lines(text: str, lines: list[str], settings: Mapping[str, str], home: Pa
 def _with_backslashes(line: str) -> str:
     """Return a line for Windows with its backslashes doubled, so that splitting keeps them.
 
-    Splitting keeps them anyway in single quotes, and in a line that begins with a path with a drive.
+    Splitting keeps them anyway in single quotes, and in a line that begins with a path with a drive. The escaped quotes
+    of JSON stay as they are.
     """
     if re.match(r"[\"']?[A-Za-z]:[\\/]", line):
         return line
@@ -331,9 +334,10 @@ def _with_backslashes(line: str) -> str:
 
 
 def _preparations_apart(lines: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the lines that add or start something, and those before them that only install, fetch or build.
+    """Return the lines that set, add or start something, and the lines that only install, fetch or build.
 
-    All lines are of the first kind if none of them adds or starts something.
+    Lines that activate an environment are among the second if the others add servers. All lines are among the first if
+    none of them adds or starts something.
     """
     rest = [line for line in lines if not _prepares(line)]
     activating = [line for line in rest if _ACTIVATES.fullmatch(line)]
@@ -350,14 +354,21 @@ def _prepares(line: str) -> bool:
 
 
 def _is_started(line: str, before: Sequence[str]) -> bool:
-    """Return True for a line that starts a server once others have installed it: by its form, or by its name."""
+    """Return True if a line starts a server that the lines `before` it install.
+
+    Its program has `mcp` in its name. Or it is a command line that runs a container, or for which one of the lines
+    contains `mcp`, `stdio` or `server`.
+    """
     program = re.fullmatch(r"(?i)(?=\S*mcp)[\w.-]+(?: -.*)?", line) is not None
     said = re.search("(?i)mcp|stdio|server", " ".join([line, *before])) or line.startswith(("docker run", "podman run"))
     return program or (is_command_line(line) and bool(said))
 
 
 def _with_folder(source: Source, before: Sequence[str], lines: Sequence[str]) -> Source:
-    """Return a source with the absolute path of the last `cd` as its `cwd`, if it starts or has its code there."""
+    """Return a source with the folder of the last `cd` as its `cwd`, if the server starts or has its code there.
+
+    The folder must be an absolute path or begin with a placeholder. A `cwd` that the source has stays.
+    """
     folders = [found[2] for line in before if (found := _FOLDER.fullmatch(line))]
     is_needed = "command" in source.entry and (not any(map(_is_adder, lines)) or own_folder(source.entry)[1])
     if (
@@ -396,12 +407,12 @@ def _without_output(lines: Sequence[str]) -> list[str]:
 
 
 def _statements(line: str) -> list[str]:
-    """Return the commands of a line with `&&` or `;` between them; those in quotes are words."""
+    """Return the commands of a line with `&&` or `;` between them; in quotes, these are plain text."""
     return [part.strip() for part in _AND.sub(lambda found: found[1] or "\0", line).split("\0")]
 
 
 def _settings_first(line: str) -> list[str]:
-    """Return the settings at the start of a line (`set A=b && npx x`), and the rest of it."""
+    """Return the settings at the start of a line (`set A=b && npx x`), and the rest of the line."""
     parts: list[str] = []
     while setting := _SETTING_FIRST.match(line):
         parts.append(setting[0].rstrip("&; "))
@@ -450,7 +461,10 @@ def _several_lines(lines: Sequence[str], home: Path, windows: bool) -> UnclearSo
 
 
 def _settings_apart(lines: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """Return the variables that lines set, and the other lines. A client's variables may follow its line."""
+    """Return the variables that lines set, and the other lines. Raises UnclearSourceError if there are no other lines.
+
+    A variable may follow lines that add servers to clients, but must precede a line that starts a server.
+    """
     settings: dict[str, str] = {}
     rest: list[str] = []
     only_adders = True
@@ -467,7 +481,10 @@ def _settings_apart(lines: Sequence[str]) -> tuple[dict[str, str], list[str]]:
 
 
 def _as_local(line: str, lines: Sequence[str]) -> str:
-    """Return `$NAME=VALUE`, a variable of the shell alone, for `NAME=VALUE` that a line refers to; else the line."""
+    """Return `$NAME=VALUE`, a variable of the shell alone, for a line `NAME=VALUE` if one of `lines` refers to NAME.
+
+    Any other line stays unchanged.
+    """
     name, mark, _ = line.partition("=")
     used = re.compile(rf"\$(?:{re.escape(name)}(?!\w)|\{{{re.escape(name)}\}})")
     is_own = bool(mark) and re.fullmatch(r"[A-Za-z_]\w*", name) is not None and _setting(f"${line}") is not None
@@ -475,7 +492,10 @@ def _as_local(line: str, lines: Sequence[str]) -> str:
 
 
 def _setting(line: str) -> dict[str, str] | None:
-    """Return {name: value} for the variable that a line sets, with `$` before a shell's own name; None for others."""
+    """Return {name: value} for the variable that a line sets; None for another line.
+
+    A name begins with `$` if only the shell has the variable.
+    """
     if (found := _SETTING.fullmatch(line)) is None:
         return None
     is_local = re.match(r"\$(?!env:)", line, re.IGNORECASE) is not None  # PowerShell's own: no program gets it
@@ -492,8 +512,8 @@ def _is_adder(line: str) -> bool:
 def _added(lines: Sequence[str], home: Path, windows: bool) -> list[Source]:
     """Return the servers that lines add to clients, each once.
 
-    Return [] if two servers with the same name differ, or if a line does not add a server, set a variable of an added
-    one, or start it.
+    Return [] if two servers with the same name differ, if a line cannot be read, or if a line does not add a server,
+    set a variable of an added server, or start an added server. Also [] for more than LINES_MOST lines.
     """
     set_for: dict[str, dict[str, str]] = {}
     for given in filter(None, map(_SETS_FOR.fullmatch, lines)):
@@ -578,7 +598,7 @@ def _adding(words: Sequence[str]) -> list[str]:
 
 
 def _without_package(words: Sequence[str]) -> list[str]:
-    """Return `claude mcp add ...` for `npx -y @anthropic-ai/claude-code mcp add ...`."""
+    """Return `claude mcp add ...` for `npx -y @anthropic-ai/claude-code mcp add ...`; other words unchanged."""
     package = package_of(list(words)) if program_of(words[0]) in ("npx", "bunx", "pnpx") else ""
     client = _CLIENT_PACKAGES.get(re.sub(r"(?<=.)@.*", "", package))
     behind = list(words[words.index(package) + 1 :]) if client and package in words else []
@@ -602,7 +622,7 @@ _INSTALLER_VERBS = frozenset(("find", "search", "list", "list-agents", "detect",
 def _installed(words: Sequence[str], home: Path, windows: bool) -> list[Source] | None:
     """Return the server that `npx add-mcp TARGET [options]` and the like write into clients' files.
 
-    None for another program, and for a line of these that does not name one server.
+    None for another program, for an unknown option, and for a line that does not name exactly one server.
     """
     package = package_of(list(words)) or words[0]
     installer = _bare(package)
@@ -668,7 +688,10 @@ def _logical_lines(text: str) -> list[str]:
 
 
 def _with_variables(line: str) -> str:
-    """Return a line with the shell's `$NAME` as our `${NAME}`; in single quotes it is plain text."""
+    """Return a line with the shell's `$NAME` as our `${NAME}`, `$(pwd)` as `${PWD}`, and `$(which NAME)` as `NAME`.
+
+    In single quotes, these are plain text.
+    """
     parts = re.split(r"('[^']*')", line)
     own = re.compile(r"(?<![\\$])\$(?!env:)([A-Za-z_]\w*)")
     return "".join(
@@ -682,12 +705,16 @@ def _with_variables(line: str) -> str:
 
 
 def _adds(words: Sequence[str]) -> bool:
-    """Return True for `CLIENT mcp add ...`, for any client."""
+    """Return True for `CLIENT mcp add ...`, `add-json` or `set`, for any client."""
     return list(words[1:2]) == ["mcp"] and list(words[2:3]) in (["add"], ["add-json"], ["set"]) and words[0].isascii()
 
 
 def is_command_line(text: str) -> bool:
-    """Return True if the first word of a text is a program that starts servers or adds them to a client."""
+    """Return True if a text begins with a program that may start servers or add them to a client, or sets a variable.
+
+    Such a program is a known runner, client, shell or installer, is given by an absolute path, or is named like a
+    server.
+    """
     text = without_prompt(text)
     head = text.partition("\n")[0].strip()
     if _SETTING.fullmatch(head) or _SETTING_FIRST.match(head) or _adds(text.split(None, 4)[:4]):
@@ -726,7 +753,7 @@ def holds_command(text: str) -> bool:
 
 
 def holds_only_commands(text: str) -> bool:
-    """Return True if each line of a text is a command of a client or a runner, or a comment."""
+    """Return True if each line of a text is a command, a comment, or sets, installs, checks or activates something."""
     lines = map(without_prompt, _NEXT_LINE.sub(" ", text).splitlines())
     return all(
         is_command_line(line)
@@ -748,7 +775,7 @@ def _words(line: str) -> list[str]:
         raise UnclearSourceError("This line needs a shell (it has |, ;, &, <, > or $(...))", "Paste one plain command")
     if expansion := _EXPANSION.search(bare):
         raise UnclearSourceError(f"This line needs a shell (it has {expansion[0]})", "Paste it with the value itself")
-    line = _SPACED.sub(lambda place: place[0].replace(" ", "\0"), line)  # keep it as one word
+    line = _SPACED.sub(lambda place: place[0].replace(" ", "\0"), line)  # keep a placeholder as one word
     try:
         words = [word.replace("\0", " ") for word in split_command(line, exists=lambda path: False, windows=False)]
     except ValueError as error:
@@ -847,7 +874,7 @@ def _runs(words: Sequence[str], line: str) -> Source:
             raise UnclearSourceError(f"{behind[0]} starts no server", "Paste the command that starts it")
         behind = behind[1:]  # the program from that package
     elif program in ("cargo", "dotnet", "npm", "pnpm", "yarn") and "--" in words:
-        behind = words[words.index("--") + 1 :]  # the words after the program that it builds
+        behind = words[words.index("--") + 1 :]  # the words for the program that it builds or runs
     built = program in ("cargo", "dotnet") or (program == "go" and words[2:3] and words[2][0] == ".")
     built = built or program in ("npx", "bunx", "pnpx", "uvx", "pipx")
     if built and behind and _SUBCOMMAND.fullmatch(behind[0]) and not _SERVING.search(" ".join(words[2:])):
@@ -933,7 +960,10 @@ def _address_in(words: Sequence[str]) -> str:
 
 
 def _setup_verb(behind: Sequence[str]) -> str:
-    """Return the word after a package with which it sets up or prints something instead of serving; "" for none."""
+    """Return the word that makes a package set up or print something instead of serving; "" if there is none.
+
+    `behind`: the words after the package. After `mcp`, the result is two words, such as `mcp install`.
+    """
     if behind[:1] == ["mcp"] and set(behind[1:2]) & _SETUP_VERBS:
         return " ".join(behind[:2])
     for at, word in enumerate(behind):
@@ -962,7 +992,10 @@ def _without_terminal(words: Sequence[str]) -> list[str]:
 
 
 def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list[Source] | None:
-    """Read the words after `CLIENT mcp`: `add [options] NAME [--] COMMAND... | URL`, `add-json NAME JSON`."""
+    """Return the server in the words after `CLIENT mcp`; None for another verb. Raises UnclearSourceError.
+
+    Read are `add [options] NAME [--] COMMAND... | URL` and `add-json NAME JSON`, also written `set`.
+    """
     if words[:1] in (["add-json"], ["set"]):
         plain = [_json_word(word) for word in _AddOptions(words[1:]).plain]
         text = next((word for word in plain if word.lstrip().startswith("{")), "")
@@ -984,7 +1017,7 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
         env = dict(
             word.split("=", 1) for pair in env.items() for word in re.split(r",(?=[A-Za-z_]\w*=)", "=".join(pair))
         )
-    if url:  # it gets no variables; some write its headers as such
+    if url:  # a remote server gets no variables; some authors write headers so
         headers |= {name: env.pop(name) for name in list(env) if "-" in name or name == "Authorization"}
     own = list(filter(str.isidentifier, given.every(*_ENV)))  # `-e NAME`: the value comes from the shell
     env |= dict.fromkeys(own, "")
@@ -1047,7 +1080,7 @@ _BY_COMMA = frozenset(("q mcp add", "kiro-cli mcp add"))  # there, `--args a,b` 
 
 
 def _args(given: Sequence[str], by_comma: bool) -> list[str]:
-    """Return the words of `--args`: a JSON list in one word, or each word by itself."""
+    """Return the words of `--args`: of a JSON list or, with `by_comma`, of one word with commas; else as given."""
     if len(given) == 1 and given[0].startswith("["):
         with suppress(ValueError):
             listed = json.loads(given[0])
@@ -1057,7 +1090,7 @@ def _args(given: Sequence[str], by_comma: bool) -> list[str]:
 
 
 def _json_pairs(text: str) -> dict[str, str]:
-    """Return the headers of `--headers '{...}'` (Kiro)."""
+    """Return the headers of `--headers '{...}'` (Kiro); {} if the text is not a JSON object."""
     with suppress(ValueError):
         pairs = json.loads(text or "{}")
         return {str(name): str(value) for name, value in pairs.items()} if isinstance(pairs, dict) else {}
@@ -1097,8 +1130,8 @@ class _AddOptions:
 
     def __init__(self, words: Sequence[str], *, anywhere: bool = True, passes_unknown: bool = False) -> None:
         self.plain: list[str] = []
-        self.unknown: dict[str, str] = {}  # options, by the plain word behind each
-        self.unused: list[str] = []  # options that have no meaning here
+        self.unknown: dict[str, str] = {}  # the plain word after an unknown option -> that option
+        self.unused: list[str] = []  # the client's options that have no meaning here
         self._given: dict[str, list[str]] = {}
         words = list(words)
         while words:
@@ -1126,7 +1159,7 @@ class _AddOptions:
                 if passes_unknown:
                     own = [word, *takewhile("--".__ne__, words)]
                     self.plain += [*self._without_known(own), *words[len(own) :]]
-                elif "--" in words:  # the first one ends the client's options, wherever it is
+                elif "--" in words:  # the first `--` ends the client's options, wherever it is
                     at = words.index("--")
                     own = [word, *words[:at]]
                     self.plain += [*(self._without_options(own) if anywhere else own), *words[at + 1 :]]
@@ -1192,7 +1225,7 @@ class _AddOptions:
         return plain
 
     def _without_options_at_end(self, words: list[str]) -> list[str]:
-        """Take the client's options that follow the server's command without a `--` between them."""
+        """Take the client's `--scope` and `--env` from the end of the server's command. Return the other words."""
         while len(words) > 2:
             name, value = words[-2:]
             scope = name in ("-s", "--scope") and value in ("user", "local", "project", "global")
@@ -1204,7 +1237,10 @@ class _AddOptions:
         return words
 
     def _hoist(self) -> None:
-        """Move options after a URL or a quoted command to the client's options: `add NAME URL --header ...`."""
+        """Move options after a URL or a quoted command to the client's options: `add NAME URL --header ...`.
+
+        Plain words after these are dropped.
+        """
         remote = self.named(*_TRANSPORT) in HTTP
         is_address = len(self.plain) > 2 and (remote or _is_address(self.plain[1]))
         has_option = len(self.plain) > 2 and self.plain[2].startswith("-")
@@ -1222,7 +1258,7 @@ class _AddOptions:
         return [value for name in names for value in self._given.get(name, ())]
 
     def pairs(self, mark: str, *names: str) -> dict[str, str]:
-        """Return names and values, split at the mark or at `=`, whichever comes first."""
+        """Return names and values, split at the mark or at `=`, whichever comes first. Drop words without either."""
         split = [value.partition((re.search(f"[{mark}=]", value) or mark)[0]) for value in self.every(*names)]
         return {name.strip(): value.strip() for name, found, value in split if found}
 
@@ -1260,7 +1296,7 @@ def _client(kind: str) -> Callable[[Sequence[str], Path, bool], list[Source] | N
 
 
 def _editor(words: Sequence[str], home: Path, windows: bool) -> list[Source] | None:
-    """Read `code --add-mcp '{...}'`."""
+    """Return the servers of `code --add-mcp '{...}'`; None without that option. Raises UnclearSourceError."""
     for at, word in enumerate(words):
         name, equals, value = word.partition("=")
         if name == "--add-mcp":

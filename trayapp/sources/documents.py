@@ -57,7 +57,7 @@ _HOLDERS = {
     "mcpServers": "cursor", "mcp_servers": "codex", "servers": "vscode", "context_servers": "zed", "mcp": "opencode",
     "amp.mcpServers": "amp", "extensions": "goose",
 }  # fmt: skip
-# The same for unknown clients.
+# Keys that hold servers in the files of other clients.
 _OTHER_HOLDER = re.compile(r".*mcp.*|.*servers?|targets|modelContextProtocol", re.IGNORECASE)
 _LANGUAGE_SERVERS = re.compile(r"(?i)lsp|language[_-]?servers?")  # editors configure these in the same form
 _LAUNCH = frozenset(("command", "cmd", "url", "serverUrl", "httpUrl", "uri"))
@@ -99,7 +99,7 @@ _TOML_PLACE = re.compile(r"(?m)^([ \t]*\[[\w.-]+\.)(<[\w .-]+>)((?:\.[\w-]+)*\])
 _YAML_PACKAGE = re.compile(r"(?m)([\[,:-][ \t]+)(@[\w./@~^-]+)(?=[ \t]*(?:[,\]]|$))")  # YAML requires quotes around @
 _LISTED_WORDS = re.compile(r'\[?\s*"[^"\n]*"(?:\s*,\s*"[^"\n]*")+\s*,?\s*\]?')  # `"npx", "-y", "pkg"`
 _DRIVE = re.compile(r'"[A-Za-z]:\\(?!\\)[^"\n]*"')  # a Windows path whose backslashes were not doubled
-# A key that stands for omitted ones, or for a comment, which JSON lacks.
+# A key that stands for omitted keys, or for a comment, which JSON lacks.
 _NO_KEY = re.compile(r"\.{3}|\u2026|(?://|#|[_$]+(?:comment|note)).*|comment", re.IGNORECASE)
 # `$NAME`: authors write this for a value that a client or a shell fills in. `$HOME/x` is read as `~/x`.
 _SHELL_VARIABLE = re.compile(r"(?<![^\s=/:@,?&])\$(?!HOME[/\\])([A-Z][A-Z0-9_]*)(?![\w$({])")
@@ -114,14 +114,17 @@ _KEY = re.compile(r"""[\s{,-]{0,80}+["']?([\w.-]{1,80}+)["']?\s{0,80}[:=]""")
 _PAIRS = frozenset(("env", "headers"))
 _SCHEME = re.compile(r"(?i)\A(bearer|basic|token) *\Z")
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
-LONGEST_COMMENT = 200  # characters behind a value
+LONGEST_COMMENT = 200  # characters at the end of a line that may hold a comment after a value
 DEEPEST = 6  # levels above the servers: {"mcp": {"servers": {...}}} has two; lists are not counted
 
 
 def read_document(
     text: str, kind: str, home: Path, *, windows: bool, inputs: Mapping[str, Mapping[str, Any]] | None = None
 ) -> list[Source]:
-    """Return the servers of a snippet. `inputs`: VS Code's, if they are not in it. Raises UnclearSourceError."""
+    """Return the servers of a snippet. Raises UnclearSourceError.
+
+    `kind`: the form of the snippet, for people. `inputs`: VS Code's inputs, if they are not in the snippet.
+    """
     document = _with_servers_of_tools(_parsed(text))
     refuse_manifest(document)
     found = list(_servers(document))
@@ -229,7 +232,7 @@ def _source(
     name: str, raw: Any, client: str, kind: str, inputs: Mapping[str, Any], home: Path, windows: bool
 ) -> Source:
     raw = _with_inputs_closed(_flat(raw), inputs)
-    if isinstance(raw, Mapping) and isinstance(raw.get("headers"), Mapping):  # `Bearer `, with nothing behind it
+    if isinstance(raw, Mapping) and isinstance(raw.get("headers"), Mapping):  # `Bearer `, with nothing after it
         sent = {
             key: _SCHEME.sub(r"\1 <token>", value) if isinstance(value, str) else value
             for key, value in raw["headers"].items()
@@ -273,7 +276,7 @@ def _source(
             own = {key: value for key, value in entry[place].items() if not _NO_KEY.fullmatch(str(key))}
             entry = {key: value for key, value in entry.items() if key != place} | ({place: own} if own else {})
     entry = _with_shell_variables(entry, windows)
-    left_out = tuple(key for key in made.left_out if key != "inputs")  # these are read from the whole document
+    left_out = tuple(key for key in made.left_out if key != "inputs")  # inputs are read from the whole document
     left_out += ("env_vars",) if len(passed) < len(_passed_on(raw)) else ()
     if "command" in entry and "port" in left_out:
         title = f"{name or 'The server'} listens on a port, so it is not a stdio server"
@@ -455,7 +458,7 @@ def without_cmd(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _parsed(text: str) -> dict[str, Any]:
-    """Return the parsed text. Raises UnclearSourceError."""
+    """Parse a snippet as JSON, TOML or YAML, chosen by its form. Raises UnclearSourceError."""
     text = _TOML_PLACE.sub(r'\1"\2"\3', text.strip().removesuffix(";"))
     if text.startswith("- "):
         text = f"mcpServers:\n{text}"
@@ -479,7 +482,11 @@ def _parsed(text: str) -> dict[str, Any]:
 
 
 def _json(text: str) -> dict[str, Any]:
-    """Return an object; the braces around a fragment (`"github": {...}`) may be missing."""
+    """Parse an object in JSON or loose JSON. Raises UnclearSourceError.
+
+    The braces around a fragment (`"github": {...}`) may be missing. A list of words is read as a command, a list of
+    objects as servers.
+    """
     if _LISTED_WORDS.fullmatch(text):
         text = f'{{"command": [{text.strip("[], ")}]}}'
     if re.match(r"\[\s*\{", text):
@@ -626,7 +633,7 @@ def _held(
         if isinstance(inside, list):
             inside = _by_name(_by_transport(inside, str(key)))
         if isinstance(inside, Mapping):
-            # servers that are defined elsewhere: `{}`, `{"...": "as above"}`, `{"enabled": false}`
+            # leave out servers that are defined elsewhere: `{}`, `{"...": "as above"}`, `{"enabled": false}`
             elided = ("enabled", "disabled")
             inside = {
                 name: raw
@@ -671,8 +678,8 @@ def _by_transport(listed: list[Any], key: str) -> list[Any]:
 
 
 def _by_name(listed: Sequence[Any]) -> dict[str, Any] | None:
-    """Return name -> entry for servers that contain their names; None if one is no server, or if a name repeats."""
-    items = [one for one in listed if not isinstance(one, str)]  # a name of a server that is defined elsewhere
+    """Return name -> entry for servers that contain their names; None if an item is no server or a name repeats."""
+    items = [one for one in listed if not isinstance(one, str)]  # a text names a server that is defined elsewhere
     named: dict[str, Any] = {}
     for one in items:
         inside = one if isinstance(one, Mapping) else {}
@@ -698,7 +705,10 @@ def _is_server(raw: Any) -> bool:
 
 
 def _is_flat_server(document: Mapping[str, Any]) -> bool:
-    """Return True for an entry without a holder. Other data has a `url` or `command`, too, beside keys of its own."""
+    """Return True for an entry without a holder.
+
+    Other data may have a `url` or `command`, too. It lacks the other keys of an entry, or has keys of its own.
+    """
     keys = {str(key) for key in document}
     hook = document.get("type") == "command"  # an action that a client runs on an event
     evidence = keys & _ENTRY_ONLY

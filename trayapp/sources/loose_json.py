@@ -1,10 +1,12 @@
 """Reads objects that are almost JSON, as pages, word processors and other languages write them.
 
 Only these deviations are accepted:
-- Quotes may be single or curly, or missing around a plain word.
-- Commas and the last closing brackets may be missing.
+- Quotes may be single or curly. They may be missing around a key and around a placeholder.
+- Commas may be missing, repeated or semicolons. The outer braces and the last closing brackets may be missing.
 - A key may be followed by `=`.
 - Comments count as blanks.
+- A Windows path may have single backslashes.
+- Words of other languages (`True`, `None`, `nil`) are values. `process.env.NAME` is read as `${NAME}`.
 - Brackets of any form that contain keys are an object, all others a list (Lua, Nix).
 - `...` for something that the author left out is ignored, except after RUN_WORDS, where it stands for a program.
 """
@@ -55,7 +57,10 @@ def read_loosely(text: str) -> dict[str, Any]:
 
 
 def _inside(tokens: Iterator[tuple[str, str]], opening: str, levels: int) -> dict[str, Any] | list[Any]:
-    """Return the object or list inside a bracket, up to the closing bracket or the end of the text."""
+    """Return the object or list inside a bracket, up to the closing bracket or the end of the text.
+
+    `levels`: how many levels of brackets may follow. Raises ValueError.
+    """
     if not levels:
         raise ValueError("it is nested too deeply")
     keyed: dict[str, Any] = {}
@@ -98,7 +103,7 @@ def _character(escape: str) -> str:
 
 
 def _plain(token: str) -> Any:
-    """Return what a word without quotes stands for: a number, true, false, null, a variable, or itself."""
+    """Return the value of a word without quotes: a number, true, false, null, a reference to a variable, or a text."""
     if variable := _ENVIRONMENT.fullmatch(token):
         return f"${{{variable[1]}}}"
     if _NUMBER.fullmatch(token):

@@ -219,12 +219,14 @@ def _without_markup(text: str) -> str:
 
 
 def _in_parts(text: str, home: Path, *, windows: bool) -> list[Source]:
-    """Return the servers of the snippets inside a text for people; none if it has no snippet.
+    """Return the servers of the snippets inside a text for people, or at its only address; [] if it has neither.
 
-    All snippets must start the same server. The one with the most variables is used.
+    All snippets must start the same server. The snippet with the most variables is used. It also asks for the variables
+    of the others.
 
-    Raises UnclearSourceError if two start different servers, if one that adds a server to a client cannot be read, or
-    if the only one, or every one between fences, cannot be read.
+    Raises UnclearSourceError if two snippets start different servers, if one sets a variable or header that the result
+    would lack, if one that adds a server to a client cannot be read, or if the only snippet, or every snippet between
+    fences, cannot be read.
     """
     read: list[list[Source]] = []
     fault: UnclearSourceError | None = None
@@ -249,7 +251,7 @@ def _in_parts(text: str, home: Path, *, windows: bool) -> list[Source]:
     if any(one != starts[0] for one in starts):
         names = ", ".join(dict.fromkeys(server.name for one in read for server in one))
         raise UnclearSourceError(f"This shows several ways to run a server, or several servers ({names})", "Paste one")
-    # the snippet with the most variables; of equal ones, one that names its servers
+    # the snippet with the most variables; among equals, one that is not a command line and so names its servers
     fullest = max(
         read,
         key=lambda found: (
@@ -269,7 +271,8 @@ def _in_parts(text: str, home: Path, *, windows: bool) -> list[Source]:
 def _parts(text: str) -> Iterator[Iterator[str]]:
     """Yield the snippets of a text, one iterator for each form, the clearest form first.
 
-    The forms are install links, fenced blocks, objects, lines between sentences, and code spans.
+    The forms are install links, texts that a shell writes to a file, fenced blocks, objects and, in a text without
+    fences, lines between sentences and code spans.
     """
     configured = (one for one in _URL.findall(text) if not _LINKS.match(one))
     if links := [*_LINKS.findall(text), *filter(is_link, configured)]:
@@ -292,7 +295,7 @@ def _parts(text: str) -> Iterator[Iterator[str]]:
 
 
 def _here_texts(lines: Sequence[str]) -> Iterator[str]:
-    """Yield the texts between `<<EOF` and `EOF`."""
+    """Yield the texts that a shell's `cat` or `tee` writes to a file, between `<<EOF` and `EOF`."""
     left = iter(lines)
     for line in left:
         if opened := _HERE.search(line):
@@ -300,7 +303,10 @@ def _here_texts(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _objects(text: str) -> Iterator[str]:
-    """Yield the outermost objects of a text that start something, each with the name before it."""
+    """Yield the outermost objects of a text that start something, each with the name before it.
+
+    The end of the last one may be missing.
+    """
     first = depth = 0
     for mark in re.finditer(r'(?:"[^"\n]{1,80}"[ \t]*:[ \t]*)?\{|\}', text):
         if mark[0] != "}":
@@ -308,7 +314,7 @@ def _objects(text: str) -> Iterator[str]:
             depth += 1
         elif depth:
             depth -= 1
-            quoted = text[max(0, first - 1) : first] in ("'", '"')  # a word of a command line
+            quoted = text[max(0, first - 1) : first] in ("'", '"')  # the object is a word of a command line
             if not depth and not quoted and _LAUNCHES.search(text, first, mark.end()):
                 yield _uncommented(text[first : mark.end()])
     if depth and _LAUNCHES.search(text, first):
@@ -316,13 +322,13 @@ def _objects(text: str) -> Iterator[str]:
 
 
 def _uncommented(text: str) -> str:
-    """Return an object without the comment sign that each of its lines begins with."""
+    """Return an object without the comment sign that each line after its first begins with; others unchanged."""
     first, *lines = text.splitlines()
     return "\n".join([first, *(line.lstrip()[1:] for line in lines)]) if _IS_COMMENTED(text) else text
 
 
 class _ProseLines:
-    """Tells lines of prose (headings, list items, sentences) from snippets. Call it with the lines in their order."""
+    """Recognizes lines of prose (headings, list items, sentences) among snippets. Call it with the lines in order."""
 
     def __init__(self) -> None:
         self._before = ""  # the previous line, or "" if that was prose
@@ -477,7 +483,10 @@ def _refuse_page(url: str) -> None:
 
 
 def is_link(text: str) -> bool:
-    """Return True if a text is an install link of a client or of multi-mcp."""
+    """Return True if a text is an install link of a client or of multi-mcp.
+
+    A web address counts, too, if its parameter `config` holds a server.
+    """
     scheme, mark, _ = text.strip().partition(":")
     if (bool(mark) and scheme.lower() in SCHEMES) or _PAGES.match(text.strip()) is not None:
         return True
@@ -501,7 +510,7 @@ def text_of_link(what: str) -> str:
 
 
 def read_link(text: str, home: Path, *, windows: bool) -> list[Source]:
-    """Return the server of an install link. Raises UnclearSourceError."""
+    """Return the servers of an install link. Raises UnclearSourceError."""
     parts = urlsplit(text.strip())
     query = parse_qs(parts.query, keep_blank_values=True)
     if parts.path.startswith("/redirect") and "url" in query:  # a page that redirects to the scheme
@@ -541,7 +550,7 @@ def _json_or_text(text: str) -> Any:
 
 
 def _inputs(query: Mapping[str, list[str]]) -> dict[str, Mapping[str, Any]]:
-    """Return the inputs that a link declares beside its configuration."""
+    """Return the inputs that a link declares beside its configuration; {} if it declares none or they are not JSON."""
     try:
         return inputs_of({"inputs": json.loads(query["inputs"][0])}) if "inputs" in query else {}
     except ValueError:
@@ -549,7 +558,10 @@ def _inputs(query: Mapping[str, list[str]]) -> dict[str, Mapping[str, Any]]:
 
 
 def _decoded(text: str) -> str:
-    """Return the JSON of a query parameter, given as plain text or in base64 (also in the URL-safe alphabet)."""
+    """Return the JSON of a query parameter, given as plain text or in base64 (also in the URL-safe alphabet).
+
+    Raises UnclearSourceError if it cannot be decoded.
+    """
     text = text.strip()
     if text.startswith(("{", "%7B")):
         return unquote(text)
@@ -562,7 +574,7 @@ def _decoded(text: str) -> str:
 
 
 def _goose(query: dict[str, list[str]], kind: str) -> Source:
-    """Read `goose://extension?cmd=npx&arg=-y&arg=pkg&env=KEY%3DWhat it is`."""
+    """Return the server of a link such as `goose://extension?cmd=npx&arg=-y&arg=pkg&env=KEY%3DWhat it is`."""
     entry: Entry
     if "url" in query:
         entry = {"url": query["url"][0]}

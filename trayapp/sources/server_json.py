@@ -31,7 +31,7 @@ _NAMES = {  # a name in a registry: not a path, an address or an option
     "oci": re.compile(r"\w[\w.-]*(?::\d+)?(?:/[\w.-]+)*(?::[\w.-]+)?(?:@sha256:[0-9a-f]{64})?"),
     "nuget": re.compile(r"\w[\w.-]*"),
 }
-# The registry that each runner asks: a part of its domain.
+# Registry type -> a part of the domain of the registry that its runner asks.
 _OWN = {"npm": "npmjs", "pypi": "pypi", "oci": "docker", "nuget": "nuget"}
 _VARIABLE = re.compile(r"\{([A-Za-z_][\w-]*)\}")
 _HINTS = frozenset(("npx", "uvx", "docker", "dnx", "podman", "bunx"))
@@ -58,7 +58,10 @@ def is_server_json(document: Mapping[str, Any]) -> bool:
 
 
 def read_server_json(document: Mapping[str, Any], kind: str = _KIND) -> list[Source]:
-    """Return the ways to start or reach a server, best first. Raises UnclearSourceError."""
+    """Return the ways to start or reach a server, best first.
+
+    Raises UnclearSourceError if there is none, OnlyBundlesError if the server offers only bundles.
+    """
     inner = document.get("server")
     one = inner if isinstance(inner, Mapping) else document
     full = _text(one, "name")
@@ -97,7 +100,7 @@ def _is_older(way: Way | None) -> bool:
 
 
 def bundles_in(document: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return (address, SHA-256) of each bundle of a server that has a hash and a safe address."""
+    """Return (address, SHA-256) of each of a server's bundles that has a hash and a safe address."""
     inner = document.get("server")
     one = inner if isinstance(inner, Mapping) else document
     listed = [part for part in _listed(one, "packages") if _text(part, "registryType", "registry_type") == "mcpb"]
@@ -120,14 +123,14 @@ def short_name(name: str) -> str:
 
 Way = tuple[Entry, str, list[Variable]]
 Input = Mapping[str, Any]
-# As spelled in the schema, in an older one, and in a bundle's manifest, from which authors copy.
+# As spelled in the schema, in an older schema, and in a bundle's manifest, from which authors copy.
 _REQUIRED = ("isRequired", "is_required", "required")
 _SECRET = ("isSecret", "is_secret", "sensitive")
 
 
 @dataclass(frozen=True, slots=True)
 class _Filled:
-    """The text of an input, and the placeholder, name and description of each value that the user has to give."""
+    """The text of an input, and the placeholder, name and definition of each value that the user has to give."""
 
     text: str
     asks: tuple[tuple[str, str, Input], ...] = ()
@@ -143,7 +146,7 @@ class _Filled:
                 placeholder,
                 _text(definition, "description"),
                 secret=_is(definition, *_SECRET) or redacted(f"{name}=plain-value") != f"{name}=plain-value",
-                # a value in the middle of a text cannot be left out
+                # a value in an argument or an address can be left out only together with the whole word
                 required=_is(definition, *_REQUIRED) or (keys[0] in ("args", "url") and not self.optional),
                 choices=tuple(str(one) for one in choices[:CHOICES_MOST]) if isinstance(choices, list) else (),
                 kind="path" if definition.get("format") == "filepath" else "string",
@@ -159,7 +162,10 @@ def _listed(part: Input, *keys: str) -> list[Input]:
 
 
 def _text(part: Input, *keys: str) -> str:
-    """Return the first of these values that is a text; numbers and booleans are converted."""
+    """Return the first value under these keys that is a non-empty text; numbers and booleans are converted.
+
+    "" if there is none.
+    """
     for key in keys:
         value = part.get(key)
         if isinstance(value, bool):
@@ -213,7 +219,7 @@ def _package(part: Input) -> Way | None:
         words = [*yes, *_with_package(runner, [word for word in own if word.text not in ("-y", "--yes")], package)]
     elif runner == "dnx":  # asks before it fetches a package
         words = [_Filled("--yes"), *(word for word in own if word.text not in ("-y", "--yes")), _Filled(package)]
-    elif any(word.text == identifier for word in own):  # some authors repeat the package there
+    elif any(word.text == identifier for word in own):  # some authors repeat the package in runtimeArguments
         words = [_Filled(package) if word.text == identifier else word for word in own]
     elif (
         runner == "uvx" and (line := _named_by_from(own, identifier, version)) and behind and behind[0].text[:1] != "-"
@@ -231,8 +237,8 @@ def _package(part: Input) -> Way | None:
 def _with_package(runner: str, own: Sequence[_Filled], package: str) -> list[_Filled]:
     """Return the runtime arguments with the package inserted after the runner's own options.
 
-    Some authors add the server's arguments there. They must follow the package, or the runner takes the first of them
-    for a package.
+    Some authors add the server's arguments to the runtime arguments. They must follow the package, or the runner takes
+    the first of them for a package.
     """
     texts = [word.text for word in own]
     taken = package_of([runner, *texts])
@@ -266,7 +272,7 @@ def _remote(part: Input) -> Way | None:
 
 
 def _filled(one: Input, name: str, empty: str = "") -> _Filled:
-    """Return an input's text and what it asks for. `empty`: the text of an input without a value."""
+    """Return an input's text and the values that it asks for. `empty`: the text of an input without a value."""
     text = _text(one, "value", "default")
     if not text:
         return _Filled(empty, ((empty, name, one),))
@@ -279,7 +285,10 @@ def _filled(one: Input, name: str, empty: str = "") -> _Filled:
 
 
 def _filled_in(text: str, inner: Mapping[str, Any]) -> _Filled:
-    """Return a text with the known values of its variables filled in; the user gives the others."""
+    """Return a text with the known values of its variables filled in; the user gives the others.
+
+    A variable that `inner` does not define stays as text.
+    """
     asks: list[tuple[str, str, Input]] = []
     for name in dict.fromkeys(_VARIABLE.findall(text)):
         definition = inner.get(name)
@@ -297,7 +306,8 @@ def _arguments(listed: Sequence[Input], *, offers_places: bool = False) -> list[
     """Return the words of runtimeArguments or packageArguments.
 
     An optional argument without a value is kept, for the user to fill in, if it is an option that takes a value or,
-    with `offers_places`, if it does not follow an option.
+    with `offers_places`, if it is a positional argument that follows no option. A boolean option without a value is
+    kept, as a flag, if it is required.
     """
     words: list[_Filled] = []
     for one in listed:
@@ -327,7 +337,10 @@ def _takes_value(one: Input) -> bool:
 
 
 def _add_inputs(entry: Entry, key: str, inputs: Sequence[Input], wants: list[Variable]) -> None:
-    """Put variables or headers into the entry, and add those without a value to `wants`."""
+    """Put variables or headers into the entry, and append the values that the user has to give to `wants`.
+
+    `key`: `env` or `headers`. A name that stands for several (`HEADER_*`) is left out.
+    """
     values: dict[str, str] = {}
     for one in inputs:
         name = _text(one, "name")

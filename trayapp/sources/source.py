@@ -1,4 +1,7 @@
-"""A recognized source: servers in the keys of servers.yaml, and the values that the user still has to give."""
+"""A recognized source: one server in the keys of servers.yaml, and the values that the user still has to give.
+
+The rules here find those values (placeholders, descriptions, folders, paths of other machines) and a server's name.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ Keys = tuple[str | int, ...]
 ValueKind = Literal["string", "number", "boolean", "directory", "file", "path"]
 
 LARGEST = 1_000_000  # characters of pasted text
-LARGEST_SNIPPET = 100_000  # characters of it that define servers
+LARGEST_SNIPPET = 100_000  # characters of pasted text that define servers
 LONGEST_LINE = 32_767  # characters of a command line, as in Windows
 LONGEST_NAME = 60
 # Placeholders that authors write where the reader has to put a value.
@@ -77,13 +80,13 @@ _INSIDE = re.compile(
     r"|\$\{(?:workspace(?:Folder|Root|Dir)?(?::[\w-]+)?|PWD|(?:[A-Z]+_)?(?:PLUGIN|PROJECT)_(?:ROOT|DIR|DATA)|project(?:Root|Dir|Path)|extensionPath|__dirname)\}"
     r"|(?:(?<![\w./~-])|(?<=://)|(?<=:///))(?:[A-Za-z]:)?/(?:absolute/)?path/to/[\w./-]+(?<!\.)|(?<=github\.com/)(?:OWNER|ORG|USER|USERNAME)(?=/)"
     r"|(?<![\w-])[a-z]{2,6}[_-](?:API_)?(?:KEY|TOKEN|SECRET)(?![\w-])"
-    r"|\$\{[a-z]\w*(?:\.[\w-]+)+\}|\$\{[A-Za-z]\w*-[A-Z]\w*\}"  # of Nix or Terraform; no name of a variable
+    r"|\$\{[a-z]\w*(?:\.[\w-]+)+\}|\$\{[A-Za-z]\w*-[A-Z]\w*\}"  # Nix's and Terraform's: not the name of a variable
     r"|(?<=@)v?(?:[xX]\.[xX](?:\.[xX])?|X\.Y\.Z)(?![\w.])|(?<=:)(?:\*{3,}|\.{3})(?=@)"
     r"|(?<=[\w\]]:)PORT(?=[/?#]|$)|%[A-Za-z_]\w{2,}%(?:\\[^:,;\"]*)?|%(?i:cd)%(?=[:/\\]|$)|(?<=://)[A-Z][A-Z_-]*[A-Z](?=[:/]|$)"
 )
 _ROUND = re.compile(r"(?<=[/@:.=?&])\([^\W\d_][\w.-]{2,40}(?:[ ][\w.-]{1,40}){0,5}\)(?=[/.:@?&#]|$)")  # in an address
-# The host of an address, with or without a scheme, and words in capitals in it: names that no host has (RFC 1123), or
-# what belongs there.
+# The host of an address, with or without a scheme, and words in capitals within the host. Such a word stands for the
+# reader's own: no host has `_` in its name (RFC 1123), and hosts are written in small letters.
 _HOST = re.compile(
     r"://(?:[^/\s@]*@)?([\w.-]+)|^([\w-]+(?:\.[\w-]+)*\.(?:com|net|org|io|dev|app|cloud|ai|co))(?=[:/]|$)"
 )
@@ -92,7 +95,7 @@ _CAPITALS = re.compile(
 )
 # A placeholder with one bracket missing: `<API_KEY`, `api_key}`, `{{API_KEY}`. `${` belongs to a reference.
 _DAMAGED_NAME = r"(?:[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|(?:your|my)[-_ ][\w -]{2,40}|[a-z]{2,}(?:[-_][a-z]{2,}){1,4})"
-_DAMAGED_WORD = r"[A-Za-z][\w-]{1,40}(?=[/?&#]|$)"  # behind an opening bracket
+_DAMAGED_WORD = r"[A-Za-z][\w-]{1,40}(?=[/?&#]|$)"  # after an opening bracket
 _DAMAGED = {
     (opening, closing): re.compile(
         rf"(?<![\w${{\[<-])[{re.escape(opening)}]{{1,2}}(?:{_DAMAGED_NAME}|{_DAMAGED_WORD})[{re.escape(closing)}]?(?![\w{re.escape(closing)}-])"
@@ -106,7 +109,7 @@ REQUIRED = re.compile(r"(?i)(?<![a-z])(?<!not )(?:required|mandatory)(?![a-z])")
 _NOUN = re.compile(r"(?:[A-Z]+_)*(?:TOKEN|KEY|SECRET|PASSWORD)")  # in place of a secret
 # Words that end in what they stand for, such as `cloud-token`, `a-long-random-secret-key`, `org_url`.
 _WORDS = re.compile(r"(?i)(?:[a-z]+[-_ ]){1,6}(token|key|secret|password|passwd|url|id|email|user(?:name)?)")
-# Words that only say what belongs there; `admin` or `Done` may be meant as they are.
+# Words that only say what belongs there. Other words, such as `admin`, may be real values.
 _UNKNOWN = re.compile(
     r"(?i)(?:[a-z]+[-_ ])*(?:token|key|secret|pass(?:word|wd)?|ur[li]|id|e?mail|user(?:name)?|host(?:name)?|name|domain"
     r"|endpoint|address|project|account|region|database|path|port|org(?:anization)?|workspace|team|tenant|subdomain|slug|uuid"
@@ -115,14 +118,14 @@ _UNKNOWN = re.compile(
 _NOUNS = re.compile("[A-Z]{2,12}(?:NAME|TOKEN|KEY|SECRET|PASSWORD|URL|HOST|ID)")  # two nouns in one word
 _NOUN_ELSEWHERE = re.compile("(?:令牌|密码|キー|トークン|パスワード|토큰|비밀번호)$")
 _SAMPLE = re.compile(r"(?i)(?<![a-z])(?:example|sample|dummy|fake|placeholder)(?![a-z])")  # as part of a secret
-# The user, password and host that authors write into addresses of databases.
+# The user and the password that authors write into addresses of databases.
 _SOMEBODY = r"(?:[a-z]{1,10}[_-]?)?user(?:name)?\d?"
 _SECRET_WORD = r"(?:[a-z]{1,10}[_-]?)?(?:pass(?:word|wd)?|pwd|secret)\d?"
 # A database on the user's own machine or network may really have such a password.
 _OWN_HOST = (
     r"(?:localhost|127\.|0\.0\.0\.0|\[|host\.docker\.internal|(?:db|postgres|mysql|redis|mongo(?:db)?|neo4j)[:/])"
 )
-_FOLDER = re.compile(r"\$\{(\w+)\}")  # the folder that an editor or a shell has open
+_FOLDER = re.compile(r"\$\{(\w+)\}")  # a variable; as a placeholder, the folder that an editor or a shell has open
 _FOREIGN_NOUN = (  # in Portuguese and Spanish, French, German, Italian
     r"(?:api[-_](?:key|token)|servidor|chave|clave|senha|contrase[nñ]a|usu[aá]rio|proje[ct]?to|proyecto|dom[ií]nio|empresa"
     r"|loja|tienda|sit[ei]o|cuenta|conta|inst[aâ]ncia|servi(?:cio|[cç]o)|organiza[cç](?:ion|ao)|correo|email"
@@ -135,7 +138,8 @@ _NOUN_ANYWHERE = (
     r"|instance|client|service|backend|frontend|cloud)"
     r"(?![a-z])"
 )
-# "Your" in these languages, as `your-`: `seu-workspace.acme.com`, `VOTRE_CLE`. Shorter ones belong to names, too.
+# "Your" in these languages at the start of a word: `seu-workspace.acme.com`, `VOTRE_CLE`. Words that are also parts of
+# names, such as `tu` or `vos`, count only before a noun.
 _YOUR_ELSEWHERE = (
     r"(?<![a-z0-9])(?:seu|sua|votre)[-_](?=[a-z]{2})"
     rf"|(?<![a-z0-9])(?:vos|deine?|ihre?|tu[ao])[-_](?=(?:[a-z]+[-_])?(?:{_FOREIGN_NOUN}|{_NOUN_ANYWHERE}))"
@@ -143,7 +147,8 @@ _YOUR_ELSEWHERE = (
     r"|empresa|loja|tienda|inst[aâ]ncia|instanz|site|sitio|sito)(?![a-z])"
     rf"|(?<![\w.-])tu[-_](?={_FOREIGN_NOUN}|{_NOUN_ANYWHERE})|(?<![\w.-])(?:su|ton|ta|tes)[-_](?={_FOREIGN_NOUN})"
 )
-# A word that is the author's example: `yourcompany.com`, `oh.YOUR_TOKEN`, `api-xxxxxxxx-xxxx`. YOURLS is a program.
+# A word that is the author's example: `yourcompany.com`, `oh.YOUR_TOKEN`, `api-xxxxxxxx-xxxx`. YOURLS, a program, does
+# not count.
 _EXAMPLE = re.compile(
     rf"(?i){_YOUR_ELSEWHERE}|"
     r"(?:(?<![a-z0-9])|(?<![a-z0-9])0x)your(?!s(?![a-z])|self|ls)(?:[-_.@][a-z0-9]|[a-z0-9])"
@@ -160,8 +165,8 @@ _EXAMPLE = re.compile(
     r"|(?<![\w.@-])(?:my-?(?:company|domain|org|organization|instance|site|team|tenant|workspace|store|shop|server|host)"
     r"|company|domain|subdomain|instance|tenant)\.(?:[\w-]+\.){0,4}(?:com|net|org|io|dev|app|cloud|local)(?=[:/?]|$)"
 )
-# "Your", "path", "key" and "here" in Chinese, Japanese and Korean, "your" and "paste" in other languages, and
-# addresses of mail by RFC 2606.
+# "Your", "path", "key", "here" and "user name" in other languages, most of them in Chinese, Japanese and Korean; e-mail
+# addresses at the domains that RFC 2606 reserves.
 _EXAMPLE_ELSEWHERE = re.compile(
     "(?i)(?<!\\w)(?:사용자[ _]?(?:이름|명)|用[户戶]名|ユーザー名|имя[ _]пользователя)(?!\\w)"
     r"|[-_](?:anda|kamu)(?![\w.])|(?<![a-z])masukkan[-_][a-z]|[-_]di[-_]?sini(?![a-z])"
@@ -172,7 +177,8 @@ _EXAMPLE_ELSEWHERE = re.compile(
     r"|(?<=://)[^/\s:.?#<>{}]*[^\x00-\x7f][^/\s:.?#<>{}]*(?=[:/?#]|$)"  # a word in place of a host
 )
 _IN_A_ROW = re.compile(r"(?i)abcdefgh|a1b2c3d4|(?<!\d)(?:1-?2-?3-?4-?5-?6-?7-?8|9-?8-?7-?6-?5-?4-?3-?2)")
-# Hosts that no server can have (RFC 2606), and hosts that authors name like them. A `url` may be of the latter kind.
+# Hosts that no server can have (RFC 2606), and hosts that authors name like them. A server's `url` may really have a
+# host of the latter kind, so only the first pattern applies to it.
 _RESERVED_HOST = re.compile(r"(?i)https?://(?:[\w-]+\.)*(?:example\.(?:com|net|org)|example|invalid)(?:[:/?#].*)?")
 _EXAMPLE_ADDRESS = re.compile(
     r"(?i)https?://(?=[\w.-]*(?<![a-z0-9])example(?![a-z0-9]))[\w.-]+(?::\d+)?(?:/[^\s\"']*)?"
@@ -205,7 +211,7 @@ class TemplateError(UnclearSourceError):
 
 
 def refuse_large(length: int) -> None:
-    """Raise UnclearSourceError for more than LARGEST_SNIPPET characters: nobody would read them before a yes."""
+    """Raise UnclearSourceError for more than LARGEST_SNIPPET characters: no user would read them before approving."""
     if length > LARGEST_SNIPPET:
         raise UnclearSourceError(f"Its servers have {length:,} characters", "Paste the snippet of one server")
 
@@ -240,7 +246,10 @@ class Variable:
         return ", ".join([*limits, *several])
 
     def checked(self, text: str) -> str:
-        """Return a value as the server gets it. Raises UsageError for a wrong choice, number or path."""
+        """Return a value as the server gets it: a path without `~`, several values without blanks around them.
+
+        Raises UsageError for a wrong choice or number, and for a path that is not absolute.
+        """
         parts = [part.strip() for part in re.split(rf"[{os.pathsep}\n]", text)] if self.multiple else [text]
         return os.pathsep.join(self._checked(part) for part in parts if part or not self.multiple)
 
@@ -291,7 +300,10 @@ class Source:
 
 
 def with_passed(entry: Entry) -> Entry:
-    """Return the entry of a container with an empty variable for each `-e NAME`, whose value comes from outside."""
+    """Return the entry of a container with an empty variable for each `-e NAME`, whose value comes from outside.
+
+    A `-e NAME=VALUE` becomes `-e NAME` and a variable if the value contains a password. Other entries stay unchanged.
+    """
     own = {
         pair[1]: pair[2]
         for word in _options(entry)
@@ -307,7 +319,8 @@ def with_passed(entry: Entry) -> Entry:
 def with_home(source: Source, home: Path) -> Source:
     """Return a source with the home folder in place of `~` and `$HOME`, as a shell would do.
 
-    Placeholders stay, and so do paths in a container or on another machine, where the home folder differs.
+    Placeholders stay, and so do paths in a container or on another machine, where the home folder differs. In `command`
+    and `cwd`, `$HOME` becomes `~`.
     """
     program = program_of(str(source.entry.get("command") or ""))
     taken = {one.keys for one in source.wants}
@@ -318,7 +331,7 @@ def with_home(source: Source, home: Path) -> Source:
     entry = dict(source.entry)
     if "args" in entry and program not in REACHING:
         entry["args"] = [own(("args", at), word, _TILDE) for at, word in enumerate(entry["args"] or [])]
-    for key in {"command", "cwd"} & entry.keys():  # there, `~` has its meaning
+    for key in {"command", "cwd"} & entry.keys():  # servers.yaml itself reads `~` in these
         entry[key] = _SHELL_HOME.sub("~", entry[key]) if isinstance(entry[key], str) else entry[key]
     if "env" in entry and program not in REACHING | CONTAINERS:
         entry["env"] = {name: own(("env", name), text, _TILDE_LISTED) for name, text in (entry["env"] or {}).items()}
@@ -333,17 +346,20 @@ SHELLS = frozenset(
     ("sh", "bash", "zsh", "dash", "fish", "ksh", "cmd", "powershell", "pwsh", "eval", "exec", "sudo", "env", "cd")
 )
 PODS = frozenset(("kubectl", "oc"))
-REACHING = frozenset(("ssh", "wsl", *PODS))  # they run a command of their arguments on another system
+REACHING = frozenset(("ssh", "wsl", *PODS))  # they run the command in their arguments on another system
 _STARTS = ("command", "args", "url")
 
 
 def launch_of(entry: Entry) -> Entry:
-    """Return an entry without `type` and empty values. Entries with equal results start the same server alike."""
+    """Return an entry without `type` and empty values.
+
+    Entries with equal results start the same server in the same way.
+    """
     return {key: value for key, value in entry.items() if value and key != "type"}
 
 
 def start_of(entry: Entry) -> Entry:
-    """Return an entry's command, args and url. Entries with equal results start the same server."""
+    """Return an entry's command, args (without `-y` of npx) and url. Equal results start the same server."""
     start = launch_of({key: value for key, value in entry.items() if key in _STARTS})
     if program_of(str(entry.get("command") or "")) in ("npx", "bunx"):
         start["args"] = [word for word in entry.get("args") or [] if word not in ("-y", "--yes")]
@@ -356,10 +372,11 @@ def given_names(source: Source) -> set[str]:
 
 
 def with_variants(source: Source, variants: Sequence[Source]) -> Source:
-    """Return a source that also asks for what other ways to start the same server ask for.
+    """Return a source that also asks for the variables and headers of other ways to start the same server.
 
-    A variable or header that one of them lacks is optional: A and B for `A=... x` and `B=... x`. A way without any
-    counts only if all have the same form. Raises TemplateError if the ways differ in more than one plain word.
+    A variable or header that one way lacks is optional: A and B for `A=... x` and `B=... x`. A way without any counts
+    only if all ways have the same `kind`. The source is unchanged if a variable is a placeholder in one way and has
+    another value in another. Raises TemplateError if the ways differ in more than one plain word.
     """
     given: list[set[Keys]] = [
         {(place, str(name)) for place in _PAIRS for name in one.entry.get(place) or {}} for one in variants
@@ -389,9 +406,9 @@ def with_variants(source: Source, variants: Sequence[Source]) -> Source:
 
 
 def _choices(source: Source, offered: Mapping[Keys, tuple[str, ...]]) -> Iterator[Variable]:
-    """Yield a variable with choices if the ways to start a server differ in the plain word that it holds.
+    """Yield a Variable with choices if the ways to start a server differ only in one plain word.
 
-    Raises TemplateError if the ways differ in more.
+    `offered`: keys -> the values in which the ways differ. Raises TemplateError if they differ in more.
     """
     for keys, values in offered.items():
         told = [f"{keys[1]}={value}" for value in values]
@@ -408,7 +425,10 @@ _PAIRS = ("env", "headers")
 
 
 def without_env(entry: Entry) -> Entry:
-    """Return an entry for `env NAME=VALUE PROGRAM` that starts PROGRAM and has NAME among its variables."""
+    """Return an entry for `env NAME=VALUE PROGRAM` that starts PROGRAM and has NAME among its variables.
+
+    Other entries stay unchanged.
+    """
     words = [str(entry.get("command") or ""), *map(str, entry.get("args") or [])]
     count = 1 + sum(1 for _ in takewhile(re.compile(r"[A-Za-z_]\w*=").match, words[1:]))
     if words[0] not in ("env", "/usr/bin/env") or not 1 < count < len(words):
@@ -418,7 +438,10 @@ def without_env(entry: Entry) -> Entry:
 
 
 def with_words_apart(entry: Entry) -> Entry:
-    """Return the entry of a runner with a package and its arguments in one word (`"-y pkg run"`) as several words."""
+    """Return an entry whose options, package and arguments are in one word (`"-y pkg run"`) with several words instead.
+
+    Other entries stay unchanged.
+    """
     words = [str(entry.get("command") or ""), *map(str, entry.get("args") or [])]
     package = package_of(words)
     for at, word in enumerate(words[1:], 1):
@@ -437,7 +460,10 @@ def _passed(entry: Mapping[str, Any]) -> list[str]:
 
 
 def _options(entry: Mapping[str, Any]) -> list[str]:
-    """Return the values of a container's `-e` options: `NAME=VALUE`, or `NAME` for a variable that is passed on."""
+    """Return the values of a container's `-e` options: `NAME=VALUE`, or `NAME` for a variable that is passed on.
+
+    [] for another program.
+    """
     words = [str(entry.get("command") or ""), *map(str, entry.get("args") or [])]
     if PurePosixPath(words[0]).name not in ("docker", "podman") or (image := package_of(words)) not in words:
         return []
@@ -445,7 +471,10 @@ def _options(entry: Mapping[str, Any]) -> list[str]:
 
 
 def with_value(entry: Entry, variable: Variable, value: str) -> Entry:
-    """Return the entry with `value` in place of a variable's placeholder; without the variable if `value` is empty."""
+    """Return the entry with `value` in place of a variable's placeholder.
+
+    If `value` is empty, remove the variable or header, unless it `stays`, or the optional argument.
+    """
     head, *rest = variable.keys
     if not rest:
         return {**entry, str(head): _replaced(str(entry.get(str(head), "")), variable, value)}
@@ -472,7 +501,7 @@ def _bounded(mark: str) -> re.Pattern[str]:
 
 
 def own_part(source: Source, variable: Variable, text: str) -> str:
-    """Return a user's value without the text around its placeholder, if the user typed that, too.
+    """Return a user's value without the text around its placeholder, if the user typed that text, too.
 
     For `https://HOST/mcp`, `https://a.test/mcp` becomes `a.test`.
     """
@@ -492,12 +521,13 @@ def own_part(source: Source, variable: Variable, text: str) -> str:
 
 
 def _words_with(words: Sequence[str], at: int, variable: Variable, value: str) -> list[str]:
-    """Return the words of a command line with a variable's value. Several values become several words.
+    """Return the words of a command line with a variable's value.
 
-    Without a value, an optional word is removed, together with its option.
+    Several values become several words if the placeholder is the whole word. Without a value, a word that is optional
+    or wholly a shared placeholder is removed, together with the option before it.
     """
     whole = variable.shared and words[at] == variable.placeholder
-    is_named = variable.placeholder == "" and words[at].endswith("=")  # `NAME=`, with nothing behind it
+    is_named = variable.placeholder == "" and words[at].endswith("=")  # `NAME=`, with nothing after it
     if is_named and (value or (at and words[at - 1] in ("-e", "--env"))):
         return [*words[:at], words[at] + value, *words[at + 1 :]]
     if not value and (whole or not (variable.shared or variable.required)):
@@ -539,7 +569,8 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
             if folder := _FOLDER.fullmatch(mark):  # one value, wherever it occurs
                 found.append(Variable(folder[1], keys, mark, kind="directory", shared=True))
                 continue
-            # a variable passed on to a container may be left out, and one whose author says so or leaves it empty
+            # Needed: a value with a placeholder, or an empty secret that is not passed on to a container. Not needed: a
+            # variable or header that its author calls optional.
             needed = bool(mark) or (name not in passed and _has_to_be_filled(name, entry.get(str(keys[0]))))
             may_lack = OPTIONAL.search(mark) is not None or mark.startswith("default")
             needed = needed and not (keys[0] in ("env", "headers") and may_lack)
@@ -594,7 +625,8 @@ def _inside_json(text: str) -> Iterator[tuple[str, str]]:
                     yield key, value
 
 
-# A sentence that says what belongs in place of it: blanks, small letters, and a word that no list of values has.
+# A sentence that says what belongs there: three words or more, one of them an article, a preposition or the like, which
+# lists of values lack.
 _DESCRIPTION = re.compile(
     r"(?=.*\b(?:an?|the|your|of|for|to|in|on|if|or|and|with|by|from|name)\b)"
     r"[A-Za-z][\w'/-]*(?:[ ,][\w'(/-][\w'/().,:;=-]*){2,}"
@@ -605,7 +637,8 @@ _SAID_DEFAULT = re.compile(r"[A-Za-z].*\((?i:default)s?(?: is|:|=| to)? ?[\"'`]?
 def _described(place: str, values: Mapping[str, Any], asked: Collection[Any]) -> Iterator[Variable]:
     """Yield a Variable for each value that only describes what belongs there or, in parentheses, names its default.
 
-    A description counts only if most values of the block are descriptions or placeholders.
+    `asked`: the names of the values with placeholders. A description counts only if there are three of these or more,
+    and if most values of the block have a placeholder or name a default.
     """
     texts = {str(name): value for name, value in values.items() if isinstance(value, str) and name not in asked}
     defaults = {name: found[1] for name, value in texts.items() if (found := _SAID_DEFAULT.fullmatch(value))}
@@ -620,7 +653,8 @@ def _described(place: str, values: Mapping[str, Any], asked: Collection[Any]) ->
 def _has_to_be_filled(name: str, beside: Any) -> bool:
     """Return True if an empty variable is for the user to fill in.
 
-    It is if its name is that of a secret and no value beside it is a placeholder: beside those, empty means empty.
+    Its name must be that of a secret. No value beside it may be a placeholder: an author who writes placeholders means
+    an empty value to be empty.
     """
     values = beside.values() if isinstance(beside, Mapping) else ()
     is_secret = re.search("(?i)(?:token|key|secret|pass(?:word|wd|phrase|code)?|pwd|credentials?|pat|auth)$", name)
@@ -630,9 +664,10 @@ def _has_to_be_filled(name: str, beside: Any) -> bool:
 
 
 def _shared(found: Sequence[Variable]) -> list[Variable]:
-    """Return the variables, with a bracketed placeholder that occurs several times as one shared value.
+    """Return the variables, in which a bracketed placeholder that occurs several times becomes one shared value.
 
-    It must have no other name, as in `<REPO>/venv/bin/python <REPO>/server.py`.
+    A placeholder in a variable, in a header or after an option has a name of its own and stays. Shared is `<REPO>` in
+    `<REPO>/venv/bin/python <REPO>/server.py`.
     """
     own = [one for one in found if one.name in (one.placeholder, "command", "cwd") and one.keys[0] not in _PAIRS]
     marks = [one.placeholder for one in own if re.fullmatch(r"<[^<>]+>|\{+[^{}]+\}+", one.placeholder)]
@@ -703,7 +738,7 @@ _PROJECTS = {
     "bundle": "Gemfile", "rake": "Rakefile", "make": "Makefile", "mvn": "pom.xml",
 }  # fmt: skip
 _TASK_RUNNERS = frozenset(("pnpm", "yarn", "mix", "rake", "make", "mvn"))  # whatever follows is a task of the project
-_ENVIRONMENTS = frozenset(("conda", "mamba", "micromamba"))  # they run a program in an environment of theirs
+_ENVIRONMENTS = frozenset(("conda", "mamba", "micromamba"))  # they run a program in one of their environments
 _PROJECT_VERBS = frozenset(("run", "run-script", "start", "exec", "task"))
 _FOLDER_OPTIONS = frozenset(
     ("--prefix", "-C", "--dir", "--cwd", "--directory", "--project", "--manifest-path", "--root")
@@ -726,9 +761,10 @@ _SPELLED = {"docker-compose.yml": ("docker-compose.yaml", "compose.yaml", "compo
 
 
 def own_folder(entry: Entry) -> tuple[str | None, str]:
-    """Return the folder that a command line says to run in (None: none), and a file that it expects in its folder.
+    """Return the folder that a command line names to run in, or None, and a file that must be in that folder.
 
-    The file is its code (`dist/index.js`) or its project's file (`package.json`); "" if its code comes from elsewhere.
+    The file is the server's code (`dist/index.js`), its project's file (`package.json`) or a file of its container; ""
+    if the code comes from elsewhere.
     """
     words = [str(entry.get("command") or ""), *map(str, entry.get("args") or [])]
     is_mark = words[0].startswith(("<", "{", "["))  # a placeholder for a program
@@ -751,7 +787,7 @@ def own_folder(entry: Entry) -> tuple[str | None, str]:
         return None, ""
     named = next((value for option, value in pairwise(rest) if option in _FOLDER_OPTIONS), None)
     named = named or next((word.partition("=")[2] for word in rest if word.partition("=")[0] in _FOLDER_OPTIONS), None)
-    if inline := next(filter(_INLINE.fullmatch, rest), ""):  # a module or code, then the words that it gets
+    if inline := next(filter(_INLINE.fullmatch, rest), ""):  # then a module or code, and the words for it
         module = rest[rest.index(inline) + 1 :][:1]
         if program in _SCRIPTED or inline != "-m":
             return named, "src" if inline == "-m" and module[0].startswith("src.") else ""  # `src` is never installed
@@ -773,7 +809,11 @@ def own_folder(entry: Entry) -> tuple[str | None, str]:
 
 
 def with_folder(source: Source, exists: Callable[[str], bool]) -> Source:
-    """Return a source that asks for the folder of its code, unless it names one or the current folder has the code."""
+    """Return a source that asks for the folder of its code, unless the current folder has the code.
+
+    In both cases, a relative `cwd` and `scope: session` are removed. A source that names an absolute folder, or whose
+    code comes from elsewhere, stays unchanged.
+    """
     entry = source.entry
     folder = str(entry.get("cwd") or "")
     is_asked = any(one.keys == ("cwd",) for one in source.wants)
@@ -825,7 +865,7 @@ def _names_itself(name: str, text: str) -> bool:
     secret = _NOUN.search(upper) is not None
     if secret and (
         _NOUN.fullmatch(text)
-        or text.endswith(("EXAMPLE", "EXAMPLEKEY"))  # of Amazon
+        or text.endswith(("EXAMPLE", "EXAMPLEKEY"))  # Amazon's examples
         or _NOUN_ELSEWHERE.search(text)
         or ("://" not in text and _SAMPLE.search(text))
     ):
@@ -833,11 +873,11 @@ def _names_itself(name: str, text: str) -> bool:
     if re.search("(?:TOKEN|KEY|SECRET)$", upper) and re.match(
         r"(?!bearer |basic |token |bot |op://)[^~/.{$-]\S* .", text, re.I
     ):
-        return True  # `get it from acme.com`: no such secret has blanks, as a password may
+        return True  # `get it from acme.com`: a token or a key contains no blanks; a password may
     if secret and re.search(r"(?:TOKEN|KEY|SECRET|PASSWORD)$", upper) and re.search(r"[^\x00-\x7f]", text):
-        return True  # in another language; what a service gives out is ASCII
+        return True  # a description in another language: the secrets of services are ASCII
     if _ADDRESS_NAME.search(upper) and _WORDS_ONLY.fullmatch(text):
-        return True  # `Acme 365 url`: no address has blanks, no host without a dot has other letters
+        return True  # `Acme 365 url`: an address has no blanks, and a host without a dot has only ASCII letters
     if _PLACE_NAME.search(upper) and _NAMES_PLACE.fullmatch(text):
         return True
     if re.search("PASS|PWD|SECRET", upper) and re.fullmatch(_SECRET_WORD, text, re.IGNORECASE):
@@ -877,7 +917,10 @@ def _is_read_later(name: str) -> bool:
 
 
 def may_be_secret(name: str, mark: str) -> bool:
-    """Return False for an example of a path, of an address without credentials, or of what is known to be no secret."""
+    """Return False if a value by this name is no secret, or if `mark` exemplifies a path or a plain address; else True.
+
+    A plain address contains no credentials.
+    """
     if _is_read_later(name) and redacted(f"{name}=plain-value") == f"{name}=plain-value":
         return False
     return not (_PLACEHOLDER_PATH.fullmatch(mark) or _PLAIN_ADDRESS.fullmatch(mark))
@@ -888,7 +931,8 @@ def _is_secret(option: str, word: str, mark: str) -> bool:
     samples = (f"{option or mark}=plain-value", word.replace(mark, "plain-value"))
     if re.fullmatch("pass|passwd|pwd", option, re.IGNORECASE):
         return may_be_secret("", mark)
-    is_whole = mark in (word, word.partition("=")[2])  # otherwise its own name counts: `--url redis://:<password>@host`
+    # otherwise the name in `mark` counts: `--url redis://:<password>@host`
+    is_whole = mark in (word, word.partition("=")[2])
     named = (
         None
         if option and is_whole and _is_read_later(option)
@@ -912,7 +956,7 @@ def _input(mark: str, definition: Mapping[str, Any], keys: Keys) -> Variable:
 
 
 def placeholders_in(text: str) -> list[str]:
-    """Return every part of a text that is a placeholder, in the order in which they are found."""
+    """Return the parts of a text that are placeholders, in their order in the text, each once."""
     found: list[str] = []
     whole = text
     while (mark := placeholder_in(text)) is not None and mark not in found:
@@ -926,7 +970,7 @@ def placeholders_in(text: str) -> list[str]:
 
 
 def placeholder_in(text: str) -> str | None:
-    """Return the part of a text that is a placeholder: "" for an empty text, None if the text is a value."""
+    """Return a part of a text that is a placeholder. A blank text counts as one; None if the text is a value."""
     if not text.strip():
         return text
     if _PLACEHOLDER.fullmatch(text):
@@ -996,7 +1040,7 @@ def _example_in(text: str) -> str | None:
     if _EXAMPLE_ELSEWHERE.search(text) and not re.search(r"[<>{}\[\]]", text):
         return text
     if " " not in text and "://" not in text and _IN_A_ROW.search(text) and redacted(text) == text:
-        return text.partition("=")[2] or text  # but not if it has the form of a secret, which may be real
+        return text.partition("=")[2] or text  # not a text in the form of a secret, which may be real
     for word in re.split(r"\s+|(?<==)|;(?=[A-Za-z][\w ]*=)", text):
         scheme, mark, rest = word.partition("://")
         if mark and rest.lower().startswith("my-"):
@@ -1005,7 +1049,7 @@ def _example_in(text: str) -> str | None:
             continue
         if mark and scheme and not _EXAMPLE.search(f"{mark}{rest.partition('/')[0]}"):
             return next((part for part in re.split(r"[/?&=#]", rest) if _EXAMPLE.search(part)), word)
-        if mark:  # with the values of its query, which may be a reader's own choice
+        if mark:  # the whole address: the values of its query may be the reader's choice, too
             return re.match(r"[^\s;]*", text[text.index(word) :])[0].strip("\"'")  # type: ignore[index]
         if _SPACED_PATH.fullmatch(text) and re.search(r"[^/\\][/\\]", word):
             return text
@@ -1055,7 +1099,7 @@ _NAMED_WITHIN = re.compile(
 
 
 def _in_environment(words: Sequence[str]) -> list[str]:
-    """Return the command that `conda run -n NAME COMMAND` runs."""
+    """Return the command that `conda run -n NAME COMMAND` runs; [] for another subcommand."""
     rest = list(words[2:]) if list(words[1:2]) == ["run"] else []
     while rest and rest[0].startswith("-"):
         rest = rest[2 if rest[0] in ("-n", "--name", "-p", "--prefix", "--cwd") else 1 :]
@@ -1065,7 +1109,7 @@ def _in_environment(words: Sequence[str]) -> list[str]:
 BRIDGES = frozenset(("mcp-remote", "supergateway", "mcp-proxy"))  # they start no server but connect to an address
 _WRAPPERS = frozenset(
     ("op", "dotenvx", "infisical", "doppler", "mise", "volta")
-)  # they set variables, then run another
+)  # they set variables, then run another program
 _INTERPRETERS = frozenset(
     (
         "node",
@@ -1106,7 +1150,10 @@ def _own_part(word: str) -> str:
 
 
 def script_of(words: Sequence[str]) -> str:
-    """Return the script or module that `uv run` or `python -m` runs, "" for any other program."""
+    """Return the name of the script or module that `uv run` or `python -m` runs, or of a program with a path.
+
+    "" for any other program.
+    """
     program, rest = PurePosixPath(words[0]).name, list(words[1:])
     if program == "uv" and "run" in rest:
         rest = rest[rest.index("run") + 1 :]
@@ -1119,7 +1166,10 @@ def script_of(words: Sequence[str]) -> str:
 
 
 def name_of_package(package: str) -> str:
-    """Return `filesystem` for `@modelcontextprotocol/server-filesystem@1.2.3`."""
+    """Return a server's name from its package: `filesystem` for `@modelcontextprotocol/server-filesystem@1.2.3`.
+
+    The name has at most LONGEST_NAME characters. It is `server` if nothing else is left.
+    """
     bare = re.sub(r"(?<=.)(?:@|#|[=<>!~]=?|\[).*$", "", package)
     bare = re.sub(r"\.(?:git|tgz|tar\.gz)$", "", bare)
     scope, _, last = bare.rpartition("/")
@@ -1150,7 +1200,7 @@ _WITH_VALUE = {
 
 
 def container_options(words: Sequence[str]) -> list[str] | None:
-    """Return the words of `docker run` or `docker exec` before the image or container; None for another program."""
+    """Return the words of `docker run` or `docker exec` before the image or container; None for another command."""
     if program_of(words[0]) not in CONTAINERS or list(words[1:2]) not in (["run"], ["exec"]):
         return None
     at = 2
@@ -1168,11 +1218,11 @@ RUNNERS = frozenset((
 ))  # fmt: skip
 
 
-_SWITCH = re.compile(r"--[\w-]+=.*|--(?:silent|yes|quiet|bun)|-[sy]")  # a package manager's, before its verb
+_SWITCH = re.compile(r"--[\w-]+=.*|--(?:silent|yes|quiet|bun)|-[sy]")  # an option of a package manager before its verb
 
 
 def program_of(word: str) -> str:
-    """Return `npx` for `C:\\node\\npx.cmd`."""
+    """Return a program's name in lower case: `npx` for `C:\\node\\npx.cmd`."""
     return word.replace("\\", "/").rstrip("/").rpartition("/")[2].lower().removesuffix(".exe").removesuffix(".cmd")
 
 
