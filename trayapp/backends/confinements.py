@@ -46,8 +46,8 @@ class Confinements:
     ) -> RefusalRecord | None:
         """Return a new record for a start of the server, or None if it should not be confined.
 
-        Earlier refusals are kept while the server's `confine` is unchanged: another connection may have met
-        them, or one may have ended the server.
+        `stderr` gets a line for each refusal. Earlier refusals are kept while the server's `confine` is unchanged:
+        another connection may have met them, or a refusal may have ended the server.
         """
         confine = confine_of(server.confine, settings.confine) if server.command is not None else None
         if confine is None:

@@ -52,7 +52,7 @@ async def open_transport(
 
 
 def _load_http() -> OpenHttp:
-    """Import the HTTP transports and return `open_http`. Not before a server needs it, so that no list is delayed."""
+    """Import the HTTP transports and return `open_http`. Only a server that needs it waits for the import."""
     from trayapp.backends.http.streamable import open_http
 
     return open_http

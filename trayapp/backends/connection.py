@@ -94,12 +94,12 @@ class Connection:
         self.in_flight = 0
         self.tasks: dict[str, float] = {}  # id of an unfinished task -> clock time when the server may forget it
         self.open_calls: dict[Call, None] = {}  # sessions' calls in flight, in the order in which they began
-        self.announced: dict[str, set[Call]] = {}  # list_changed method -> calls in flight then; its reader clears it
+        self.announced: dict[str, set[Call]] = {}  # list_changed method -> calls in flight when it came, until read
         self.own_requests = 0  # calls in flight from the command line or the gateway itself
         self.calls = 0
         self.last_used: float | None = None  # clock time
         self.wait_asked_s = 0.0  # how long the server's last refusal asks us to wait (Retry-After)
-        self.failed_at: float | None = None  # clock time; set while the backoff holds calls back
+        self.failed_at: float | None = None  # clock time of the failure that began a backoff; None once connected
         self._context = context
         self._observer = observer
         self._tasks = tasks
@@ -133,7 +133,10 @@ class Connection:
 
     @property
     def lists_may_differ(self) -> bool:
-        """True if the server has ended by itself since its lists were read: it may be another version now."""
+        """True if the server has ended by itself since its lists were read, so that it may be another version now.
+
+        False for DOUBT_AGAIN_S seconds after they were last read for this reason.
+        """
         return self._was_lost and self._context.clock.now() - self._doubted_at >= DOUBT_AGAIN_S
 
     # -- use -----------------------------------------------------------------------------------------------------
@@ -151,7 +154,7 @@ class Connection:
             await self.ensure()
 
     def begin(self, call: Call | None = None) -> None:
-        """Record the start of a call: a session's `call`, or None for the gateway's own. It prevents idle closing."""
+        """Record the start of a session's `call`, or of the gateway's own (None). Open calls prevent idle closing."""
         if call is not None:
             self.open_calls[call] = None
         self.in_flight += 1
@@ -174,7 +177,7 @@ class Connection:
             self._next_end = None
 
     def note_task(self, task_id: str, left_s: float) -> None:
-        """Note that the server works on a task for up to `left_s` seconds more (0: ended). It prevents idle closing."""
+        """Note that the server works on a task for up to `left_s` more seconds (0: ended), and so is not idle."""
         if left_s > 0:
             self.tasks[task_id] = self._context.clock.now() + left_s
         else:
@@ -217,8 +220,8 @@ class Connection:
     async def ensure(self, *, explicit: bool = False, background: bool = False) -> Live:
         """Return the live connection. Start it if needed, in one attempt for all who wait.
 
-        `explicit` (the user asked) ignores the backoff and a pending sign-in. `background`: no call waits for it, so
-        its failure begins no backoff. Raises ServerError.
+        `explicit` (the user asked) ignores the backoff and a pending sign-in. `background`: no call waits for the
+        attempt, so its failure begins no backoff. Raises ServerError.
         """
         while self.live is None:
             attempt = self._attempt
@@ -288,7 +291,7 @@ class Connection:
 
     @property
     def is_behind(self) -> bool:
-        """True if the server has announced a change of its lists that has not been read yet."""
+        """True if the server has announced a change of its lists that will soon be read."""
         return self._maintenance is not None and self.live is not None and self._maintenance.is_behind
 
     @property
@@ -305,7 +308,10 @@ class Connection:
         return self.last_used + NOTICE_S - self._context.clock.now()
 
     async def catch_up(self) -> None:
-        """Wait until the changes that the server has announced so far, or is about to announce, have been read."""
+        """Wait until the changes that the server has announced so far, or is about to announce, have been read.
+
+        Wait no longer than Maintenance.catch_up does.
+        """
         if self._maintenance is not None:
             await self._maintenance.catch_up(self.notice_left_s)
 
@@ -331,7 +337,10 @@ class Connection:
             await self._finished.wait()
 
     def begin_close(self) -> None:
-        """Close without waiting. From now on no call gets the old connection: the next call waits for a new one."""
+        """Close without waiting. From now on no call gets the old connection: the next call waits for a new one.
+
+        A server that failed or waits for a sign-in or the keyring becomes idle, without its error and backoff.
+        """
         if self.state in (State.CONNECTING, State.CONNECTED):
             self.live = None
             self._closing.set()
@@ -486,7 +495,7 @@ class Connection:
         return self.server.disabled or bool(self.retired)
 
     async def on_request(self, method: str, params: Params, about: Call | None = None) -> dict[str, Any]:
-        """Answer a ping, pass on any other request. Implements context.Inbound. Raises RpcError."""
+        """Answer a ping, and pass on any other request. Implements context.Inbound. Raises RpcError."""
         if method == "ping":
             return {}
         if self._is_unwanted:
@@ -494,7 +503,7 @@ class Connection:
         return await self._observer.asked(self, method, params, about)
 
     def on_notification(self, method: str, params: Params, about: Call | None = None) -> None:
-        """Handle list changes and acknowledgments, pass on the rest. Implements context.Inbound."""
+        """Handle list changes and acknowledgments, and pass on the rest. Implements context.Inbound."""
         if self._is_unwanted:
             return
         if method == UPDATED and not (

@@ -104,7 +104,7 @@ async def _negotiate(channel: Channel, capabilities: Mapping[str, Any]) -> Peer:
 
 
 def _peer_of(probe: asyncio.Future[Peer | None]) -> Peer | None:
-    """Return the probe's result, or None if the server is of the older era. A closed channel also counts as older."""
+    """Return the probe's result, or None if it failed with an RpcError: then the server counts as of the older era."""
     error = probe.exception()
     if error is None:
         return probe.result()

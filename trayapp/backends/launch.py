@@ -62,7 +62,7 @@ NO_SECRETS = Secrets()
 
 @dataclass(frozen=True, slots=True)
 class StdioLaunch:
-    """A program to start: `argv[0]` is an absolute path."""
+    """A program to start. Once prepared, `argv[0]` is an absolute path."""
 
     server: str
     argv: tuple[str, ...]
@@ -222,7 +222,10 @@ async def _without_npm(launch: StdioLaunch, environ: Mapping[str, str], now: flo
 
 
 def working_folder(cwd: str | None, home: str) -> str:
-    """Return the folder in which a server runs: its `cwd`, or else the home folder, never the gateway's own folder."""
+    """Return the folder in which a server runs: its `cwd`, or else the home folder, never the gateway's own folder.
+
+    Without a `cwd` and a home folder, return the system's temporary folder.
+    """
     if cwd is None and not Path(home).is_dir():  # service users may have none
         import tempfile  # 2 ms, for the few users without a home folder
 

@@ -47,7 +47,9 @@ _NAMES = ("name", "uri", "uriTemplate")
 async def fetch_offer(
     channel: Channel, peer: Peer, able: Mapping[str, Any], tell: Callable[[Offer], Awaitable[None]]
 ) -> Offer:
-    """Read and return all lists. A list that could not be read is in `failed`; its entry holds the pages that arrived.
+    """Read and return all lists. `failed` has the reason for each list that could not be read to its end.
+
+    Such a list holds the pages that arrived.
 
     `able`: the client capabilities for which the lists are read.
     `tell` gets what was read so far while another list takes longer than its head start.

@@ -1,4 +1,4 @@
-"""The pool of all server connections. It starts them by their lifecycle, reads unknown lists, and applies plans.
+"""The pool of all server connections. It starts servers as their lifecycle says, reads unknown lists, applies plans.
 
 It decides first, without awaiting, and then does the I/O. The life of one connection is in `connection`.
 """
@@ -109,7 +109,10 @@ class Pool:
                 log.info("%s", error)
 
     async def _keep(self, connection: Connection, scope: anyio.CancelScope) -> None:
-        """Keep a server connected, with growing waits, until it is removed or requires a sign-in."""
+        """Keep a server connected, with growing waits between attempts, until cancelled or a sign-in is required.
+
+        Unless the lifecycle starts the server at once, begin with its first call.
+        """
         with scope:
             if connection.server.lifecycle not in STARTS_AT_ONCE:
                 await connection.used.wait()
@@ -129,9 +132,7 @@ class Pool:
         return scope.cancelled_caught
 
     async def _hold(self, connection: Connection) -> bool:
-        """Hold one connection from start to end. Return True if it succeeded: it lasted RECONNECT_FIRST_S, or a probe
-        dropped it.
-        """
+        """Hold one connection from start to end. Return True if it lasted RECONNECT_FIRST_S or a probe dropped it."""
         await connection.reachable()
         try:
             async with self._starting:

@@ -131,7 +131,10 @@ class Subscription:
         return this.updates[uri] > max(one.updates[uri] for one in self._open if one is not this)
 
     async def confirmed(self, uri: str) -> None:
-        """Wait up to TAKES_WITHIN_S for the server to confirm the subscription. Raises RpcError if it refuses."""
+        """Wait up to TAKES_WITHIN_S for the server to confirm the subscription. Raises RpcError if it refuses.
+
+        A server that says nothing by then is only logged.
+        """
         newest = self._newest
         with anyio.move_on_after(TAKES_WITHIN_S) as scope:
             await newest.taken.wait()

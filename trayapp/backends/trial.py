@@ -1,4 +1,4 @@
-"""A single start of a server, beside the connection that clients use: to read what it offers, or what it needs.
+"""Trial starts of a server, beside the connection that clients use, to read what it offers or what it needs.
 
 A trial never writes the server's entry. `multi-mcp confine` shows what a confined server needs and proposes it;
 `multi-mcp update` shows what a server would offer with a newer release of its package.
@@ -24,7 +24,7 @@ from trayapp.packages.locks import Locks, NotLocked, not_locked, read_package
 from trayapp.packages.tools import Tools
 from trayapp.wire.messages import METHOD_NOT_FOUND, Call, Params, RpcError
 
-MOST_ROUNDS = 8  # each round also allows the accesses that the previous one was refused
+MOST_ROUNDS = 8  # each round also allows the last access that the previous round was refused
 
 
 class _TrialInbound:
@@ -54,8 +54,8 @@ async def run_once(server: ServerConfig, context: BackendContext) -> Offer:
 class ConfineTrial:
     """The result of a trial. `tools` is None if the server does not work confined; `error` then says why.
 
-    `confine` is the setting of the last run, `line` the same for servers.yaml. `read` lists the folders it read from,
-    `written` the files it wrote. With bubblewrap both are empty.
+    `confine` is the setting of the last run, and `line` that setting as written in servers.yaml. `read` lists the
+    folders from which the server read, `written` the files that it wrote. With bubblewrap both are empty.
     """
 
     confine: Confine
@@ -68,7 +68,10 @@ class ConfineTrial:
 
 
 async def try_confined(server: ServerConfig, context: BackendContext, confine: Confine) -> ConfineTrial:
-    """Run a server confined. While refusals make it fail, run it again with more access, but never with secrets."""
+    """Run a server confined. While refusals make it fail, run it again with more access, but never to secrets.
+
+    Run it at most MOST_ROUNDS times.
+    """
     from trayapp.confinement.record import written
 
     for _ in range(MOST_ROUNDS):
@@ -102,7 +105,7 @@ DAY_S = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """The package of a server. `versions` holds the locked version first, then the earlier ones."""
+    """The package of a server. `versions` holds the locked version, then the earlier ones; [] if none is locked."""
 
     request: PackageRequest
     versions: list[LockedPackage]
@@ -116,7 +119,10 @@ class PackageUpdates:
         self.tried: dict[str, LockedPackage] = {}
 
     def package(self, server: ServerConfig) -> Package | None:
-        """Return the package that a server runs, or None if it is not locked. Raises UnreadableLockError."""
+        """Return the package that a server runs, or None if it runs none or has `lock: false`.
+
+        Raises UnreadableLockError.
+        """
         if server.command is None or not server.lock:
             return None
         request = read_package((server.command, *server.args))
@@ -141,7 +147,7 @@ class PackageUpdates:
         return NotLocked("the entry says lock: false", "To lock the package at the next start, remove lock: false")
 
     async def newest(self, server: ServerConfig, package: Package) -> str | None:
-        """Return the newest version that is old enough to be offered. Raises PackageError, ToolError."""
+        """Return the newest version that is old enough to be offered, or None. Raises PackageError, ToolError."""
         before = self._age_limit()
         tools = await self._tools(server)
         return await tools.in_thread(lambda: package.request.newest(tools, before, package.versions[0]))

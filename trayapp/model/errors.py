@@ -32,9 +32,10 @@ FIND_ONE = 'Find one with the tool mcp: {"search":"what it should do"}'
 
 
 class MultiMcpError(Exception):
-    """Base of our errors: `title` says what happened, and `hint` what to do, in one line each. `code` is a stable
-    snake_case name for the kind of error, for JSON output and for tests. `field`: the form field that the error
-    concerns.
+    """Base of our errors: `title` says what happened, and `hint` what to do, in one line each.
+
+    `code` is a stable snake_case name for the kind of error, for JSON output and for tests. `field`: the form field
+    that the error concerns; "" for none.
     """
 
     code = "failed"

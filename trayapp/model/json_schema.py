@@ -12,7 +12,8 @@ DEEPEST = 3  # levels of `anyOf`
 def choices(schema: Any, levels: int = DEEPEST) -> list[tuple[Any, str]]:
     """Return (value, title) for each value that a schema allows, or [] if it lists none.
 
-    The values are an `enum`, or each a `const` with a title in `oneOf` or `anyOf` (MCP 2025-11-25, elicitation).
+    The values are listed in `enum`, or each is the `const` of a schema in `oneOf` or `anyOf` (MCP 2025-11-25,
+    elicitation). A value without a title has itself as its title.
     """
     if not isinstance(schema, dict) or levels == 0:
         return []

@@ -112,7 +112,10 @@ def discover(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def call(params: dict[str, Any]) -> dict[str, Any]:
-    """Run a tool and return its result. Raises RequestRefused if there is no such tool."""
+    """Run a tool and return its result, which for wrong arguments is an error for the model.
+
+    Raises RequestRefused if there is no such tool.
+    """
     handler = HANDLERS.get(str(params.get("name")))
     if handler is None:
         raise RequestRefused(INVALID_PARAMS, f"Unknown tool: {params.get('name')}")

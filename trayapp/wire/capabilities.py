@@ -49,7 +49,7 @@ EVERYTHING: Capabilities = {
 
 
 def unite_members(all_of_them: Iterable[Capabilities]) -> dict[str, Any]:
-    """Return the deep union of objects, such as capabilities."""
+    """Return the deep union of objects, such as capabilities. Of a key's other values, the first non-empty counts."""
     union: dict[str, Any] = {}
     for capabilities in all_of_them:
         union = _merged(union, capabilities)

@@ -67,7 +67,8 @@ KEYRING = "keyring"  # {unlock?: true} -> {"keyring", "error": {"title", "hint"}
 SECRET_SET = "secret_set"  # {name, value} -> {"kept", "keyring"}; the content of a request is never logged
 SECRET_LIST = "secret_list"  # -> {"names", "keyring"}
 SECRET_DELETE = "secret_delete"  # {name} -> {"deleted"}
-# {server} -> {"way", "tools"?, "error"?, "read", "written", "refused", "confine", "line"}: runs it once, confined
+# {server} -> {"way", "tools"?, "error"?, "read", "written", "refused", "confine", "line"}: runs it confined, and again
+# with more access while refusals make it fail
 CONFINE = "confine"
 # -> {"rows": [{server, kind, package, version, newest, pinned, before, error}], "unlocked": [{server, why, hint}]}
 OUTDATED = "outdated"
@@ -122,7 +123,7 @@ class ControlClient:
     ) -> Any:
         """Send a request and return its result. `heard` gets the text of each NOTE.
 
-        Raises ControlError for an error answer, NoGatewayError if the gateway goes away.
+        Raises ControlError for an error answer, NoGatewayError if the gateway ends or stays silent for too long.
         """
         self._last_id += 1
         request = {"jsonrpc": "2.0", "id": self._last_id, "method": method, "params": params or {}}

@@ -1,6 +1,6 @@
 """The local endpoint of a gateway: its socket, its endpoint file, and the first line of a connection.
 
-It is a Unix socket; on Windows, loopback TCP with a token from the endpoint file.
+The socket is a Unix socket; on Windows, it is loopback TCP with a token from the endpoint file.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from trayapp.wire.rundir import socket_folder, socket_path
 
 log = logging.getLogger(__name__)
 
-SEND_BYTES = 4 << 20  # of a socket's buffer: a large answer leaves within a few turns of the event loop
+SEND_BYTES = 4 << 20  # a socket's send buffer: a large answer leaves within a few turns of the event loop
 GREETING_LIMIT = 64 * 1024  # bytes; many times what a working folder and a few names take
 BACKLOG = 1024  # connections not yet accepted; beyond that, connecting to a Unix socket fails at once
 WRITE_LIMIT = 256 * 1024 * 1024  # unread bytes after which a slow reader's connection is closed
@@ -320,7 +320,7 @@ if sys.platform != "win32":
 IDENTIFY_S = 10.0  # a client sends its first line, or the head of its first request, within milliseconds
 PLACES_MOST = 1024  # pending; two dozen sessions that each send twenty requests at once open 500
 PART = 8  # pending connections may take one eighth of the process's descriptors
-BURST_PART = 4  # one turn accepts a quarter: asyncio reads two turns later, and none may be closed before
+BURST_PART = 4  # one turn accepts a quarter: asyncio reads from them two turns later, and none may close before that
 
 
 class PendingConnections:
@@ -379,7 +379,10 @@ def descriptor_limit() -> int:
 
 
 def raise_descriptor_limit() -> None:
-    """Raise the soft limit to the hard one, at most to ENOUGH. Desktops commonly start programs with 1,024."""
+    """Raise the soft limit on open descriptors to the hard limit, at most to ENOUGH. Desktops commonly set it to 1,024.
+
+    A failure is ignored.
+    """
     if sys.platform == "win32":
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -111,8 +111,9 @@ class GatewayLock(FileLock):
             raise AlreadyRunningError(holder)
 
     def reacquire(self) -> None:
-        """Release the lock and take it again, since its file may have been removed. Raises the errors of `acquire`;
-        then no lock is held.
+        """Release the lock and take it again, since its file may have been removed.
+
+        Raises the errors of `acquire`. After an error, no lock is held.
         """
         self.release()
         self.acquire()

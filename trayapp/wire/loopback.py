@@ -37,7 +37,7 @@ class SocketFacts(NamedTuple):
 
 
 def facts_of(here: Address, there: Address) -> SocketFacts | None:
-    """Return the facts of the IPv4 socket between two addresses; None if there is none, and except on Linux.
+    """Return the facts of the IPv4 socket between two addresses; None if there is none or the system reports none.
 
     An IPv6 socket that carries IPv4 is found, too, and a listening socket if `there` is ("0.0.0.0", 0).
     """

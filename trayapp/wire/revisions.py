@@ -140,7 +140,7 @@ def with_cache_members(
 
 
 def with_members(result: bytes, more: Mapping[str, Any]) -> bytes:
-    """Return a result's JSON with further members. It must be a non-empty object that has none of them."""
+    """Return a result's JSON with further members. The result must be a non-empty object that has none of them."""
     return b"%b,%b" % (result[:-1], dumps(more)[1:])
 
 
@@ -187,8 +187,8 @@ def as_older(reply: Reply) -> Reply:
     """Return a 2026-07-28 server's answer for an older client, without the members that only 2026-07-28 has.
 
     A large answer passes unchanged if possible: older clients ignore unknown members of a result (MCP 2025-11-25,
-    schema). Such clients refuse `structuredContent` that is not an object (SEP-2106). It becomes a text if there is no
-    other content.
+    schema). Such clients refuse `structuredContent` that is not an object (SEP-2106). It becomes a text, or is dropped
+    if there is other content.
     """
     frame = reply.frame
     if reply.is_large and not (b'"structuredContent"' in frame and _OTHER_VALUE.search(frame)):

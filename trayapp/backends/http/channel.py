@@ -68,7 +68,7 @@ log = logging.getLogger(__name__)
 
 DRAIN_S = 1.0  # how long the other requests of a lost session may take to get their 404
 REDIRECTS = 3  # within the same origin, such as `/mcp` to `/mcp/`
-TAKEN_S = 5.0  # for a server to accept a notification; a healthy one does in milliseconds
+TAKEN_S = 5.0  # for a server to accept a notification; a healthy server takes milliseconds
 NOTICES_MOST = 1000  # notifications that wait for a server that accepts none; more are dropped
 LARGE = 1 << 20  # bytes; a longer body is not searched for the answer
 EVENTS = {"accept": "text/event-stream", "cache-control": "no-store"}  # the headers of a GET for an event stream
@@ -421,7 +421,7 @@ class SignedTransport(httpx2.AsyncHTTPTransport):
 
 @asynccontextmanager
 async def http_client(launch: HttpLaunch, signer: RequestSigner | None) -> AsyncIterator[httpx2.AsyncClient]:
-    """Yield the client for a server's address. For https, certificates are loaded in a thread, in 20 ms or more."""
+    """Yield the client for a server's address. For https, load certificates in a thread, which takes 20 ms or more."""
     trust = NOBODY
     if not launch.url.lower().startswith("http://"):
         trust = await anyio.to_thread.run_sync(httpx2.create_ssl_context)

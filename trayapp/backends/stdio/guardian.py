@@ -61,7 +61,7 @@ def alive(identity: Identity) -> bool:
 
 
 def tag_of(mark: str) -> int:
-    """Return the tag of a mark: a hash of its gateway part (FNV-1a), then the server's number (a prefix, "...-": 0)."""
+    """Return a mark's tag: a hash of the gateway's part (FNV-1a), then the server's number (0 for a prefix, "...-")."""
     gateway, _, number = mark.rpartition("-")
     tag = 0xCBF29CE484222325
     for byte in gateway.encode():
@@ -72,8 +72,8 @@ def tag_of(mark: str) -> int:
 def family(kin: list[Kin]) -> list[Identity]:
     """Return every living process in the leaders' sessions, and every process with one of the marks or tags.
 
-    Once a leader is gone, its process id may be reused: then only mark and tag count. On
-    systems other than Linux, only living leaders, their groups and descendants are found.
+    Once a leader is gone, its process id may be reused: then only mark and tag count. On systems other than Linux, only
+    living leaders, their groups and descendants are found.
     """
     leaders = [leader[0] for leader, _ in kin if alive(leader)]
     if sys.platform != "linux":

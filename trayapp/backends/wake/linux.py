@@ -1,10 +1,10 @@
 """Linux sources of sleep and network changes: the kernel's rtnetlink, and logind and NetworkManager on the system bus.
 
-Both may be absent, which is neither an error nor worth a log line.
+Either may be absent, which is not an error.
 
 rtnetlink messages are parsed here: the library (pyroute2 0.9) costs every gateway 0.4 s and 13 MiB at its start.
-Comparing the addresses before and after each message would miss an address that was removed
-and added again. Its removal breaks connections.
+Comparing the addresses before and after each message would miss an address that was removed and added again. Its
+removal breaks connections.
 """
 
 from __future__ import annotations
