@@ -77,7 +77,8 @@ _RUNS = {
     "conda": {"run"}, "mamba": {"run"}, "micromamba": {"run"},
 }  # fmt: skip
 _ESCAPED_JSON = re.compile(r"""["']\{\s*\\["]""")  # the quotation marks of JSON, escaped for PowerShell or cmd
-_FOLDER_QUOTED = re.compile(r"""("[A-Za-z]:\\[^"\n]*)\\"(?=\s|$)""")  # cmd's "C:\Program Files\x\" ends there
+# A folder in quotes, as in cmd: "C:\Program Files\x\". Its last backslash does not escape the quote.
+_FOLDER_QUOTED = re.compile(r"""("[A-Za-z]:\\[^"\n]*)\\"(?=\s|$)""")
 _BUILDERS = frozenset(("npm", "pnpm", "yarn", "cargo", "go", "dotnet"))  # they mostly build or install
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 # A line that only sets a variable: in a shell, in PowerShell, in cmd, in fish.
@@ -144,7 +145,7 @@ _EXPANSION = re.compile(r"\$\{\w+(?:[%#/^,@+]|:[\d+?=])[^}]{0,40}\}?")  # `${NAM
 _FOUND = re.compile(r"\$\((?:which|command -v) ([\w.+-]+)\)")  # the path of a program
 _PLACE = re.compile(r"<[^\W\d_][\w.-]*(?:[ |/][\w.-]+)*>")  # a placeholder (`<REPO>`, `<your token>`): no redirection
 _SPACED = re.compile(r"<[^\W\d_][\w.-]*(?: [\w.,-]+)+>|(?<=\s)\[[^\W\d_][\w.-]*(?: [\w.,-]+)+\](?=\s|$)")
-# `npx ... mcp`, `add [-e KEY=VALUE ...]`, `npx x <command> [flags]`
+# A word in place of others: `npx ... mcp`, `add [-e KEY=VALUE ...]`, `npx x <command> [flags]`
 _LEFT_OUT = re.compile(
     r"^(?:\.\.\.|\u2026)$|^\[-|(?:\.\.\.|\u2026)\]$"
     r"|^(?:\[(?:\w+ )?(?i:flags|options|arg(?:ument)?s|command)\]|[<{](?:sub)?command[>}])$"
@@ -994,7 +995,7 @@ def _without_terminal(words: Sequence[str]) -> list[str]:
 def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list[Source] | None:
     """Return the server in the words after `CLIENT mcp`; None for another verb. Raises UnclearSourceError.
 
-    Read are `add [options] NAME [--] COMMAND... | URL` and `add-json NAME JSON`, also written `set`.
+    The forms are `add [options] NAME [--] COMMAND... | URL` and `add-json NAME JSON` (also `set NAME JSON`).
     """
     if words[:1] in (["add-json"], ["set"]):
         plain = [_json_word(word) for word in _AddOptions(words[1:]).plain]
@@ -1017,7 +1018,7 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
         env = dict(
             word.split("=", 1) for pair in env.items() for word in re.split(r",(?=[A-Za-z_]\w*=)", "=".join(pair))
         )
-    if url:  # a remote server gets no variables; some authors write headers so
+    if url:  # a remote server gets no variables; some authors write its headers as variables
         headers |= {name: env.pop(name) for name in list(env) if "-" in name or name == "Authorization"}
     own = list(filter(str.isidentifier, given.every(*_ENV)))  # `-e NAME`: the value comes from the shell
     env |= dict.fromkeys(own, "")

@@ -590,7 +590,7 @@ def _is_http(value: Any) -> bool:
 def _servers(document: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
     """Yield the name, raw entry and client of each server; "" for an entry without a name.
 
-    A single server with its name inside is a flat entry, or `{"name": ..., "config": {...}}`.
+    A single server with its name inside is a flat entry, `{"name": ..., "config": {...}}` or a Kubernetes resource.
     """
     if _is_flat_server(document):
         yield str(document.get("name") or ""), document, "vscode"
@@ -707,7 +707,7 @@ def _is_server(raw: Any) -> bool:
 def _is_flat_server(document: Mapping[str, Any]) -> bool:
     """Return True for an entry without a holder.
 
-    Other data may have a `url` or `command`, too. It lacks the other keys of an entry, or has keys of its own.
+    Other data may have a `url` or `command`, too, but lacks the other keys of an entry or has keys of its own.
     """
     keys = {str(key) for key in document}
     hook = document.get("type") == "command"  # an action that a client runs on an event

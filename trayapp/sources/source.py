@@ -473,7 +473,7 @@ def _options(entry: Mapping[str, Any]) -> list[str]:
 def with_value(entry: Entry, variable: Variable, value: str) -> Entry:
     """Return the entry with `value` in place of a variable's placeholder.
 
-    If `value` is empty, remove the variable or header, unless it `stays`, or the optional argument.
+    If `value` is empty, remove a variable or header (unless it `stays`), or an optional argument.
     """
     head, *rest = variable.keys
     if not rest:

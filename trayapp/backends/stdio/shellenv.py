@@ -33,11 +33,11 @@ from trayapp.model.late import late
 
 log = logging.getLogger(__name__)
 
-SHELL_LIMIT_S = 10.0  # slow rc files take 2 s; one that hangs must not block servers forever
+SHELL_LIMIT_S = 10.0  # slow rc files take 2 s; an rc file that hangs must not block servers forever
 GROUP_CHECK_S = 0.02
 HANG_UP_S = 1.0  # from SIGHUP to SIGKILL
 EXIT_GRACE_S = 0.5  # for a logout file, once the environment was read
-OUTPUT_LARGEST = 4 << 20  # bytes; an environment has at most about 100 kB, rc files that print more are broken
+OUTPUT_LARGEST = 4 << 20  # bytes; an environment has at most about 100 kB, and rc files that print more are broken
 RESOLVING = "MULTI_MCP_RESOLVING_ENVIRONMENT"
 
 # Taken besides PATH, and only if unset: folders of toolchains, and what downloads need in a company network.
