@@ -275,6 +275,16 @@ ROWS: list[Row] = [  # a text, the name, what is launched, and the places of wha
      {"command": "a"}, []),
     ("echo \"{\\\"mcpServers\\\": {\\\"a\\\": {\\\"command\\\": \\\"a\\\"}}}\" | sudo tee a.json", "a",
      {"command": "a"}, []),
+    ("mcp_servers:\n  a:\n    url: https://a.test/mcp\n    auth_type: bearer_token\n    auth_value: m:n\n"
+     "    static_headers:\n      X-A: b\n", "a",
+     {"url": "https://a.test/mcp", "headers": {"X-A": "b", "Authorization": "Bearer m:n"}}, []),
+    ("mcp_servers:\n  a:\n    url: https://a.test/mcp\n    auth_type: api_key\n    auth_value: <key>\n", "a",
+     {"url": "https://a.test/mcp", "headers": {"x-api-key": "<key>"}}, ["headers.x-api-key"]),
+    ('{"url": "https://a.test/mcp", "transport": {"type": "streamable_http", "url": "https://a.test/mcp"}}', "a",
+     {"url": "https://a.test/mcp"}, []),
+    ('{"a": {"command": "a-mcp", "env": {"D": "{ODBC Driver 17 for SQL Server}", "ID": "your id, any text"}}}', "a",
+     {"command": "a-mcp", "env": {"D": "{ODBC Driver 17 for SQL Server}", "ID": "your id, any text"}}, ["env.ID"]),
+    ("npx add-mcp https://a.test/mcp -n a\nnpx skills add a/b", "a", {"url": "https://a.test/mcp"}, []),
     ('[mcp_servers.a]\ncommand = "a"\nenv = {\n  K = "1", # TOML 1.1\n}', "a", {"command": "a", "env": {"K": "1"}}, []),
     ("printf '[mcp_servers.a]\\ncommand = \"a\"\\n' >> ~/.codex/config.toml", "a", {"command": "a"}, []),
     # lines as they are typed and as text processors change them
@@ -1191,6 +1201,12 @@ def test_a_variable_that_another_way_to_start_the_same_does_without_may_be_left_
 
 
 @pytest.mark.requirement("source-refused")
+def test_several_lines_of_which_none_can_be_used_say_why() -> None:
+    text = "npx a-mcp --transport http --port 8000\n# or\nnpx a-mcp --transport http --port 8080"
+    with pytest.raises(UnclearSourceError, match="speaks HTTP, not stdio"):
+        recognize(text, HOME)
+
+
 def test_lines_that_start_something_else_each_are_said_to() -> None:
     text = "claude mcp add specs -- npx a /srv\nclaude mcp add specs -- npx a /opt"
     with pytest.raises(UnclearSourceError, match=r"2 lines that start something else each \(specs\)"):

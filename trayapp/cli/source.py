@@ -177,7 +177,7 @@ def preview_source(what: str, *, as_json: bool, here: bool = True) -> None:
         print_json({"servers": [one.as_json() for one in found], "ways": are_ways})
         return
     for proposal in found:
-        _show(proposal.source.name, proposal, say)
+        _show(proposal.source.name, proposal, say, here=here)
 
 
 def read_form(text: str) -> tuple[str, Answers]:
@@ -294,13 +294,8 @@ def _add_one(proposal: Proposal, answers: Answers, add: Add) -> None:
     if fault:
         raise UsageError(fault, "Name it: --as NAME", field="name")
     tell = note if answers.as_json else say
-    _show(name, proposal, tell)
+    _show(name, proposal, tell, here=answers.pick is None)
     source = _with_given(source, answers.values)
-    entry = source.entry
-    words = [str(word) for word in entry.get("args") or []]
-    decided = {"url", "cwd", "scope"} & {*entry, *(one.keys[0] for one in source.wants)}
-    if answers.pick is None and not decided and relative_paths(str(entry.get("command")), words):  # not from the panel
-        tell("  " + one_line(f"in the folder {shown_path(Path.cwd(), Machine().home)}"))
     wants = asked_of(source)
     missing = [one for one in wants if one.required and not (answers.values.get(one.name) or one.default)]
     if missing and not at_terminal():
@@ -382,13 +377,21 @@ def tool_lines(source: Source) -> Iterator[str]:
         yield "and tools that it names only once it runs"
 
 
-def _show(name: str, proposal: Proposal, tell: Callable[..., None]) -> None:
-    """Print a proposal with `tell`: every fact that decides what would run, its tools, and the values that it needs."""
+def _show(name: str, proposal: Proposal, tell: Callable[..., None], *, here: bool) -> None:
+    """Print a proposal with `tell`: every fact that decides what would run, its tools, and the values that it needs.
+
+    `here`: the server would run in the current folder if its command has relative paths.
+    """
     source = proposal.source
+    words = [str(word) for word in source.entry.get("args") or []]
+    decided = {"url", "cwd", "scope"} & {*source.entry, *(one.keys[0] for one in source.wants)}
+    runs_here = here and not decided and relative_paths(str(source.entry.get("command")), words)
     tell(one_line(f"{name}: {source.kind}" + (f": {source.description}" if source.description else "")))
     if proposal.warning:
         tell("  " + one_line(proposal.warning))
     tell(*(f"  {line}" for line in (*proposal.lines, *tool_lines(source))))
+    if runs_here:
+        tell("  " + one_line(f"in the folder {shown_path(Path.cwd(), Machine().home)}"))
     tell(*("  " + one_line(f"run first yourself, if needed: {redacted(line)}") for line in source.run_first))
     for one in asked_of(source):
         kind = "secret" if one.secret else "path" if one.kind == "path" else "value"

@@ -112,7 +112,8 @@ _PREPARES = re.compile(
         | uv\ (?:sync|venv|lock|add|tool\ (?:install|upgrade)|pip\ install|python\ install)
         | (?:npm|pnpm|yarn|bun)\ (?:--?[\w-]+\ )*(?:ci|i|install|add|global\ add|update|upgrade|link
             |(?:run\ )?build(?:[:-][\w:-]+)?)
-        | (?:npx|uvx|bunx)\ (?:-y\ |--yes\ )?playwright\ install | (?:conda|mamba)\ (?:env\ )?(?:create|install)
+        | (?:npx|uvx|bunx)\ (?:-y\ |--yes\ )?(?:playwright\ install|skills(?:@\S+)?\ add)
+        | (?:conda|mamba)\ (?:env\ )?(?:create|install)
         | (?:poetry|bundle|pdm|composer|gem|deno|mise|make|choco|scoop|rustup)\ install
         | (?:brew|winget|scoop)\ (?:install|tap|update)
         | (?:apt|apt-get|dnf|yum|apk|zypper|snap|port)\ (?:-y\ )?(?:install|update|add) | pacman\ -S\w*
@@ -442,12 +443,18 @@ def _several_lines(lines: Sequence[str], home: Path, windows: bool) -> UnclearSo
     ]
     other = redacted(next((line for line in lines if line not in starting), ""))
     if len(starting) != 1 and not (other and starting and all(map(_is_adder, starting))):
+        read, faults = [], []
+        for line in starting:
+            try:
+                read += [one.name for one in _of_line(line, home, windows=windows)]
+            except UnclearSourceError as error:
+                faults.append(error)
+        if faults and not read:
+            return faults[0]  # none of the lines can be used, so choosing one would not help
         title = f"These are {len(lines)} lines"
-        with suppress(UnclearSourceError):
-            read = [one.name for line in starting for one in _of_line(line, home, windows=windows)]
-            if read and not other:
-                names = ", ".join(dict.fromkeys(read))
-                title = f"These are {len(lines)} lines that start something else each ({names})"
+        if read and not faults and not other:
+            names = ", ".join(dict.fromkeys(read))
+            title = f"These are {len(lines)} lines that start something else each ({names})"
         return UnclearSourceError(title, "Paste the one command that starts the server")
     if len(starting) == 1:
         try:

@@ -231,7 +231,7 @@ def _keys_called(what: re.Pattern[str], text: str) -> set[str]:
 def _source(
     name: str, raw: Any, client: str, kind: str, inputs: Mapping[str, Any], home: Path, windows: bool
 ) -> Source:
-    raw = _with_inputs_closed(_flat(raw), inputs)
+    raw = _with_credential_sent(_with_inputs_closed(_flat(raw), inputs))
     if isinstance(raw, Mapping) and isinstance(raw.get("headers"), Mapping):  # `Bearer `, with nothing after it
         sent = {
             key: _SCHEME.sub(r"\1 <token>", value) if isinstance(value, str) else value
@@ -298,6 +298,26 @@ def _source(
     if "scope" not in raw and not _depends_on_session(entry, wants):
         entry = {key: value for key, value in entry.items() if key != "scope"}
     return Source(name or name_for(entry), entry, kind + note, wants, left_out)
+
+
+# LiteLLM's ways to send a credential: `auth_type` -> the header and its value.
+_CREDENTIALS = {"bearer_token": ("Authorization", "Bearer {}"), "authorization": ("Authorization", "{}"),
+                "api_key": ("x-api-key", "{}")}  # fmt: skip
+
+
+def _with_credential_sent(raw: Any) -> Any:
+    """Return an entry with LiteLLM's `auth_type`, `auth_value` and `static_headers` as headers."""
+    if not isinstance(raw, Mapping) or not isinstance(raw.get("url"), str):
+        return raw
+    credential = _CREDENTIALS.get(str(raw.get("auth_type"))) if isinstance(raw.get("auth_value"), str) else None
+    static = raw["static_headers"] if isinstance(raw.get("static_headers"), Mapping) else {}
+    if credential is None and not static:
+        return raw
+    sent = {credential[0]: credential[1].format(raw["auth_value"])} if credential else {}
+    used = {"static_headers", *(("auth_type", "auth_value") if credential else ())}
+    return {key: value for key, value in raw.items() if key not in used} | {
+        "headers": {**(raw.get("headers") or {}), **static, **sent}
+    }
 
 
 def _with_inputs_closed(raw: Any, inputs: Mapping[str, Any]) -> Any:
