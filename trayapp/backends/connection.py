@@ -87,7 +87,7 @@ class Connection:
         key: str | None = None,
     ) -> None:
         self.server = server
-        self.key = key or server.name  # in the pool: a server may have several connections. Internal, never shown
+        self.key = key or server.name  # its name in the pool, never shown: a server may have several connections
         self.state = State.DISABLED if server.disabled else State.IDLE
         self.error: ServerError | None = None
         self.live: Live | None = None

@@ -49,7 +49,7 @@ _WINDOWS_DEFAULTS = (
 )  # fmt: skip
 DEFAULT_VARIABLES = _WINDOWS_DEFAULTS if sys.platform == "win32" else _POSIX_DEFAULTS
 
-NPX_LIMIT_S = 2.0  # to read npm's cache, normally 2 ms. A home on a dead network hangs: then npm decides (npx-36)
+NPX_LIMIT_S = 2.0  # to read npm's cache, usually 2 ms. A home folder on a dead network hangs: then npm decides (npx-36)
 
 NPX = ("npx", "npm")  # npm's cache is searched for these names, not for a path to an npx
 

@@ -22,7 +22,7 @@ from trayapp.wire.revisions import SERVER_INFO
 
 log = logging.getLogger(__name__)
 
-LIST_TIMEOUT_S = 60.0  # for all pages of one list; a slower list fails, the server stays connected
+LIST_TIMEOUT_S = 60.0  # for all pages of one list; a slower list fails, but the server stays connected
 HEAD_START_S = 1.0  # after this long, a slow list no longer delays the next one or what was already read
 MAX_PAGES = 1_000
 MAX_ITEMS = 20_000  # of one list: twice the largest catalog that search must support

@@ -218,7 +218,7 @@ class Pool:
 
     @property
     def updates(self) -> PackageUpdates:
-        """Return the updates of servers' packages."""
+        """Return the updates of servers' packages, always the same object."""
         if self._updates is None:
             from trayapp.backends.trial import PackageUpdates  # only two verbs need it
 

@@ -37,7 +37,7 @@ class Listening:
     def __init__(self) -> None:
         self.uris: frozenset[str] = frozenset()  # the resources requested; after acknowledgment, those accepted
         self.scope = anyio.CancelScope()
-        self.taken = anyio.Event()  # the server acknowledged the request or does not support it
+        self.taken = anyio.Event()  # the server acknowledged or refused the request, or did not answer in time
         self.refused: RpcError | None = None
         self.numbers: set[int] = set()  # the id of the request each time it was sent
         self.updates: Counter[str] = Counter()  # number of updates delivered, by URI, since the newest request began
@@ -85,7 +85,7 @@ class Subscription:
         self._exposed = exposed
         self.settled = anyio.Event()
         self._changed = anyio.Event()
-        self._newest = self._asked = Listening()  # the request for what is wanted now; the last one sent
+        self._newest = self._asked = Listening()  # the request for what is wanted now, and the last request sent
         self._open: list[Listening] = []  # the request that is being replaced, if any, and the last one sent
         self._replaced: set[int] = set()  # ids of replaced requests
         self._first = True  # the server has not acknowledged any request yet

@@ -77,7 +77,7 @@ def next_child_state(state: ChildState, event: ChildEvent) -> ChildState:
         raise TransitionError(f"Event {event} is not allowed in state {state}") from None
 
 
-# A code without a row, or a signal, is a crash. So is ALREADY_RUNNING: that process found another gateway.
+# A signal, or a code without a row, counts as a crash, as does ALREADY_RUNNING: that process found another gateway.
 EXIT_EVENTS: dict[int, ChildEvent] = {
     ExitCode.OK: ChildEvent.STOPPED,  # after `multi-mcp stop` or SIGTERM
     ExitCode.USAGE: ChildEvent.GAVE_UP,  # program and tray do not match: a half-done update

@@ -114,7 +114,7 @@ class Ledger:
             self.open.pop(dumped(params.get("requestId")), None)
 
     def record_gateway_lines(self, lines: bytes) -> None:
-        """Record whole lines that went to the client."""
+        """Record whole lines that went to the client: their answers close requests."""
         for line in lines_of(lines):
             id_json = answer_id(line)
             if id_json is not None:

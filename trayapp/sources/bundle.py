@@ -45,7 +45,7 @@ class BundlePlace:
 
     @property
     def separator(self) -> str:
-        """Return the separator of the parts of a path."""
+        """Return the separator in paths of that system."""
         return "\\" if self.platform == "win32" else "/"
 
 
@@ -126,7 +126,10 @@ def _launch(document: Table, place: BundlePlace) -> Entry:
 
 
 def _default_launch(kind: str, start: str, env: Table, place: BundlePlace) -> tuple[str, list[str], Table]:
-    """Return command, args and env for a manifest that has no command: they follow from its server type."""
+    """Return command, args and env for a manifest that has no command: they follow from its server type.
+
+    Raises UnclearSourceError if it has no entry point, either.
+    """
     if not start:
         raise _unclear("has neither server.entry_point nor server.mcp_config")
     path = f"${{__dirname}}/{start}"
@@ -160,7 +163,7 @@ def _program(command: str, place: BundlePlace) -> str:
 
 
 def _option(name: str, raw: Any, place: BundlePlace) -> Variable:
-    """Return one option of `user_config` as a Variable whose `keys` are still empty."""
+    """Return one option of `user_config` as a Variable whose `keys` are still empty. Raises UnclearSourceError."""
     field = f"user_config.{name}"
     if not isinstance(raw, Mapping):
         raise _unclear(f"has a {field} that is not an object")

@@ -338,7 +338,7 @@ _INPUT_OPEN = re.compile(r"(?:\$\{|\$|\{)input:\s*([\w.-]+)[\"')\]}]*$")
 def _with_shell_variables(entry: dict[str, Any], windows: bool) -> dict[str, Any]:
     """Return an entry with `${NAME}` in place of each `$NAME`, except in code for a shell or another machine.
 
-    On Windows, also in place of `%NAME%` at the beginning of a path.
+    Also in place of MCPHost's `${env://NAME}` and, on Windows, of `%NAME%` at the beginning of a path.
     """
 
     def read(value: Any) -> Any:
@@ -388,7 +388,8 @@ def reads_input(options: Sequence[str]) -> bool:
 def with_input(entry: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """Return a client's entry whose container reads stdin and has no terminal, and a note to the user if -i was added.
 
-    A client's entry with a command is a stdio server, so its container must read stdin. Other entries stay unchanged.
+    A client's entry with a command is a stdio server, so its container must read stdin and not run in the background.
+    `kubectl exec` gets -i, too. Other entries stay unchanged.
     Raises UnclearSourceError for a container that is reached by a port instead.
     """
     words = [str(entry.get("command") or ""), *map(str, entry.get("args") or [])]
@@ -541,7 +542,8 @@ def _flat(raw: Any, *, certain: bool = False) -> Any:
     """Return an entry with the keys of its inner objects moved to the top level.
 
     Such objects are `transport: {type, url}`, `options: {cwd, env}` and, if the entry has a name,
-    `stdio: {command, args}`. `certain`: `raw` is an entry, even without a name or a transport.
+    `stdio: {command, args}`. If nothing else says what to start, the only key with an address becomes `url`. `certain`:
+    `raw` is an entry, even without a name or a transport.
 
     Raises TemplateError if the entry shows several transports and does not say which one it uses.
     """
@@ -683,7 +685,10 @@ _OF_TRANSPORT = re.compile("(sse|s?http|stdio)_servers")
 
 
 def _by_transport(listed: list[Any], key: str) -> list[Any]:
-    """Return the servers of OpenHands' `sse_servers` and `shttp_servers` as entries, also those given as an address."""
+    """Return the servers of OpenHands' `sse_servers` and `shttp_servers` as entries, also those given as an address.
+
+    Any other list stays unchanged.
+    """
     if (kind := _OF_TRANSPORT.fullmatch(key)) is None or kind[1] == "stdio":
         return listed
     entries: list[Any] = []

@@ -116,7 +116,10 @@ def _tools(part: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
 
 
 def short_name(name: str) -> str:
-    """Return `github` for `io.github.github/github-mcp-server`, and `acme` for `com.acme/mcp`."""
+    """Return a server's name from its registry name: `github` for `io.github.github/github-mcp-server`.
+
+    If the last part says nothing, return a part of the namespace: `acme` for `com.acme/mcp`.
+    """
     namespace, _, last = name.rpartition("/")
     return name_of_package(f"@{namespace.rpartition('.')[2]}/{last}" if namespace and last else name)
 
@@ -162,9 +165,9 @@ def _listed(part: Input, *keys: str) -> list[Input]:
 
 
 def _text(part: Input, *keys: str) -> str:
-    """Return the first value under these keys that is a non-empty text; numbers and booleans are converted.
+    """Return the first value under these keys that is a text, a number or a boolean, as text; "" if there is none.
 
-    "" if there is none.
+    An empty text does not count.
     """
     for key in keys:
         value = part.get(key)

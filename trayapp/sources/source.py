@@ -107,7 +107,7 @@ _DAMAGED = {
 _YOUR = re.compile(r"(?<![A-Za-z0-9_.-])(?:[A-Z_]*YOUR_[A-Z][A-Z0-9_]*|YOUR-[A-Z][A-Z0-9-]*)(?![A-Za-z0-9_-])")
 OPTIONAL = re.compile(r"(?i)(?<![a-z])(?:optional|leave (?:it |this )?(?:empty|blank|out|unset))(?![a-z])")
 REQUIRED = re.compile(r"(?i)(?<![a-z])(?<!not )(?:required|mandatory)(?![a-z])")
-_NOUN = re.compile(r"(?:[A-Z]+_)*(?:TOKEN|KEY|SECRET|PASSWORD)")  # in place of a secret
+_NOUN = re.compile(r"(?:[A-Z]+_)*(?:TOKEN|KEY|SECRET|PASSWORD)")  # a noun in place of a secret
 # Words that end in what they stand for, such as `cloud-token`, `a-long-random-secret-key`, `org_url`.
 _WORDS = re.compile(r"(?i)(?:[a-z]+[-_ ]){1,6}(token|key|secret|password|passwd|url|id|email|user(?:name)?)")
 # Words that only say what belongs there. Other words, such as `admin`, may be real values.
@@ -118,7 +118,8 @@ _UNKNOWN = re.compile(
 )
 _NOUNS = re.compile("[A-Z]{2,12}(?:NAME|TOKEN|KEY|SECRET|PASSWORD|URL|HOST|ID)")  # two nouns in one word
 _NOUN_ELSEWHERE = re.compile("(?:令牌|密码|キー|トークン|パスワード|토큰|비밀번호)$")
-_SAMPLE = re.compile(r"(?i)(?<![a-z])(?:example|sample|dummy|fake|placeholder)(?![a-z])")  # as part of a secret
+# A word in a secret that shows that the secret is an example.
+_SAMPLE = re.compile(r"(?i)(?<![a-z])(?:example|sample|dummy|fake|placeholder)(?![a-z])")
 # The user and the password that authors write into addresses of databases.
 _SOMEBODY = r"(?:[a-z]{1,10}[_-]?)?user(?:name)?\d?"
 _SECRET_WORD = r"(?:[a-z]{1,10}[_-]?)?(?:pass(?:word|wd)?|pwd|secret)\d?"
@@ -360,7 +361,10 @@ def launch_of(entry: Entry) -> Entry:
 
 
 def start_of(entry: Entry) -> Entry:
-    """Return an entry's command, args (without `-y` of npx) and url. Equal results start the same server."""
+    """Return an entry's command, args and url. Entries with equal results start the same server.
+
+    `-y` and `--yes` of npx and bunx are left out.
+    """
     start = launch_of({key: value for key, value in entry.items() if key in _STARTS})
     if program_of(str(entry.get("command") or "")) in ("npx", "bunx"):
         start["args"] = [word for word in entry.get("args") or [] if word not in ("-y", "--yes")]
@@ -541,8 +545,9 @@ def _words_with(words: Sequence[str], at: int, variable: Variable, value: str) -
 
 
 def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) -> tuple[Variable, ...]:
-    """Return a Variable for each placeholder in an entry, in the order in which the user is asked for them.
+    """Return a Variable for each value that an entry leaves to the user, in the order in which the user is asked.
 
+    Such a value is or contains a placeholder or an author's example, is empty, or only describes what belongs there.
     `inputs`: text that stands for an input of the snippet (`${input:ID}`) -> the snippet's definition of that input.
     """
     found: list[Variable] = []
@@ -667,8 +672,8 @@ def _has_to_be_filled(name: str, beside: Any) -> bool:
 def _shared(found: Sequence[Variable]) -> list[Variable]:
     """Return the variables, in which a bracketed placeholder that occurs several times becomes one shared value.
 
-    A placeholder in a variable, in a header or after an option has a name of its own and stays. Shared is `<REPO>` in
-    `<REPO>/venv/bin/python <REPO>/server.py`.
+    This applies to `<REPO>` in `<REPO>/venv/bin/python <REPO>/server.py`. A placeholder in a variable, in a header or
+    after an option stays, since it has a name of its own.
     """
     own = [one for one in found if one.name in (one.placeholder, "command", "cwd") and one.keys[0] not in _PAIRS]
     marks = [one.placeholder for one in own if re.fullmatch(r"<[^<>]+>|\{+[^{}]+\}+", one.placeholder)]
@@ -812,8 +817,8 @@ def own_folder(entry: Entry) -> tuple[str | None, str]:
 def with_folder(source: Source, exists: Callable[[str], bool]) -> Source:
     """Return a source that asks for the folder of its code, unless the current folder has the code.
 
-    In both cases, a relative `cwd` and `scope: session` are removed. A source that names an absolute folder, or whose
-    code comes from elsewhere, stays unchanged.
+    In both cases, a relative `cwd` and `scope: session` are removed. A source stays unchanged if it names an absolute
+    folder, already asks for the folder or needs none.
     """
     entry = source.entry
     folder = str(entry.get("cwd") or "")

@@ -14,7 +14,7 @@ INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 CONNECTION_CLOSED = -32000  # the SDK's code for a closed connection
 REQUEST_TIMEOUT = -32001  # the SDK's code for a request that timed out
-HEADER_MISMATCH = -32020  # MCP 2026-07-28, Streamable HTTP; initialize may get it, too: it has no such headers
+HEADER_MISMATCH = -32020  # MCP 2026-07-28, Streamable HTTP; initialize, which lacks these headers, may get it, too
 MISSING_CAPABILITY = -32021  # MCP 2026-07-28: the client lacks a capability that the request needs
 UNSUPPORTED_PROTOCOL_VERSION = -32022  # MCP 2026-07-28, basic/versioning
 

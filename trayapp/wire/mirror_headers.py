@@ -103,7 +103,7 @@ def encoded(text: str) -> str:
 
 
 def decoded(value: str | None) -> str | None:
-    """Return a header's text, plain or as `=?base64?...?=`; None if the base64 is malformed."""
+    """Return a header's text, plain or as `=?base64?...?=`; None if it is missing or its base64 or UTF-8 is invalid."""
     found = _BASE64.fullmatch(value) if value is not None else None
     if found is None:
         return value

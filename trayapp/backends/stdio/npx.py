@@ -369,7 +369,7 @@ def settings_in(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def npmrc(path: Path) -> dict[str, str]:
-    """Return the plain `name=value` lines of an npmrc, or {} if there is no such file."""
+    """Return the plain `name=value` lines of an npmrc, or {} if it is missing or cannot be read."""
     text = (read_small(path, NPMRC_LARGEST) or b"").decode(errors="replace")
     pairs = (line.partition("=") for line in text.splitlines() if "=" in line and line.strip()[:1] not in "#;")
     return {name.strip().replace("-", "_"): value.strip().strip("\"'") for name, _, value in pairs}
