@@ -114,7 +114,7 @@ class Connection:
         self._has_announced = False  # since the last call began, it announced a list change
         self.dropped = anyio.Event()  # set when the connection ends; replaced by the next connection
         self.silent = False  # the last connection was dropped by a probe
-        self.adjusted = anyio.Event()  # set when `server` changes, then replaced by a new event
+        self.adjusted = anyio.Event()  # set when `server` or a subscription changes, then replaced by a new event
         self.changes_at_start = False  # it announced a list change before any call: lists may depend on the client
         self.sent_capabilities: Mapping[str, Any] = {}  # the client capabilities sent in the last handshake
         self._was_lost = False  # the server has ended by itself since its lists were read

@@ -221,7 +221,7 @@ def _name(line: str, small: str, word: re.Match[str]) -> _SecretName | None:
     ahead = small[max(0, word.start() - NAME_LONGEST) : word.start()]
     if kind == "part":  # DB_PASS
         kind = "strong"
-    elif kind == "lone":  # of npm, `_auth` alone is strong; SENTRY_AUTH may also be a scheme
+    elif kind == "lone":  # npm's bare `_auth` is strong; the value of SENTRY_AUTH may also be a scheme
         kind = "weak" if prefix[-1:].isalpha() or (prefix[:-1] and word[0] == "auth") else "strong"
     if kind == "key":
         kind = "strong" if _KEY_OF.search(ahead) else "weak"
@@ -257,7 +257,7 @@ def _separates(line: str, name: _SecretName, after: re.Match[str]) -> bool:
 
 
 def _span(line: str, after: re.Match[str], name: _SecretName) -> _Span:
-    """Return the position of the value that follows the name. It is empty if there is no value."""
+    """Return the position of the value that follows the name, empty if there is no value."""
     start = after.end()
     opening = _OPEN.match(line, start)
     start = opening.end() if opening else start

@@ -32,7 +32,7 @@ class ToolCounts:
 
 @dataclass(frozen=True, slots=True)
 class SignInStatus:
-    """The sign-in state of a server that requires one. Times are Unix seconds. Contains no secrets."""
+    """The sign-in state of a server that requires a sign-in. Contains no secrets."""
 
     signed_in: bool
     until: float | None = None  # Unix time at which the access token expires; None = unknown

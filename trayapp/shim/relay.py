@@ -87,8 +87,8 @@ class Shim:
         self._from_gateway: list[bytes] = []
         self._early: list[tuple[bool, bytes]] = []  # traffic from before the ledger was loaded
         self._ledger: Ledger | None = None
-        self._stopped = False  # stopped on purpose: do not start it again before the client sends a request
-        self._start_again_at = 0.0  # by the monotonic clock
+        self._stopped = False  # the gateway was stopped on purpose: start none before the client sends a request
+        self._start_again_at = 0.0  # monotonic time before which no gateway is started
         self._heard = True  # the gateway has sent something on this connection
         self._asked_at = 0.0  # monotonic time of the first request on a connection still silent; else 0
         self._pinged = False  # a ping was sent on this connection

@@ -75,7 +75,7 @@ OUTDATED = "outdated"
 # {server, to?} -> {server, package, "from", "to" (None if nothing is newer), "added", "removed": [tool],
 # "changed": {tool: [line]}, "error"}: the server was started once with that version
 UPDATE_TRY = "update_try"
-UPDATE_TAKE = "update_take"  # {server, to} -> {"state", "error"}: what was tried is locked, the server reconnected
+UPDATE_TAKE = "update_take"  # {server, to} -> {"state", "error"}: locks what was tried, and reconnects the server
 STOP = "stop"  # -> {}; the gateway ends after answering
 
 CONNECT_TIMEOUT_S = 2.0  # a gateway that does not accept within this time hangs

@@ -74,7 +74,7 @@ def signer_for(launch: HttpLaunch, accounts: Accounts | None, refusal: HttpRefus
 
 
 async def _sent_with(request: httpx2.Request, header: str | None, send: Send) -> httpx2.Response:
-    """Send with `header` (None: as is), then restore the request: a redirected one must not inherit the header."""
+    """Send with `header` (None: as is), then restore the request: a redirected request must not inherit the header."""
     if header is None:
         return await send(request)
     before = request.headers.get(AUTHORIZATION)

@@ -138,10 +138,10 @@ class EventLines(httpx2.AsyncByteStream):
 def session_is_lost(status: int, body: bytes | None) -> bool:
     """Return True if the response to a request with a session id says that the server has forgotten the session.
 
-    `body` is the body of a JSON response. The sign is a 404 (MCP transports, session management) or a 400 with an error
-    in words. Servers that follow the first examples of the TypeScript SDK send the latter. With 200, only an error
-    without a request id counts: a call's own error means that the call was made. A 400 that says "not initialized"
-    means that the server restarted: it cannot have executed anything.
+    `body` is the body of a JSON response. The sign is a 404 (MCP transports, session management), or a 400 or 200 whose
+    error message says so. Servers that follow the first examples of the TypeScript SDK send a 400. With 200, only an
+    error without a request id counts: a call's own error means that the call was made. A 400 that says "not
+    initialized" means that the server restarted: it cannot have executed anything.
     """
     if status == 404:
         return True
