@@ -103,7 +103,7 @@ class ClientSession(Protocol):
         """Return the object that passes on servers' questions to clients."""
 
     def notify(self, method: str, params: Params = None, about: RequestId | None = None) -> None:
-        """Send the client a notification, once the handshake is complete (MCP, lifecycle)."""
+        """Send the client a notification. Drop it if the handshake is not complete (MCP, lifecycle)."""
 
     def wants_log(self, level: Any) -> bool:
         """Return True if the client wants log messages at that level."""
@@ -130,11 +130,11 @@ class ClientSession(Protocol):
         """Return the keys of servers that are starting for its requests."""
 
     def start(self, request_id: RequestId, work: Callable[[], Awaitable[None]]) -> None:
-        """Run `work` as a task that ends when the client cancels that request."""
+        """Run `work` as a task that ends when the client cancels that request. If it raises, its error is the answer."""
 
 
 def text_of(params: dict[str, Any], member: str, where: str) -> str:
-    """Return `params[member]`. Raises RpcError if it is not text."""
+    """Return `params[member]`. Raises RpcError if it is not text. `where`: names the params in the error."""
     value = params.get(member)
     if not isinstance(value, str):
         raise RpcError(INVALID_PARAMS, f"{where} needs {member}")

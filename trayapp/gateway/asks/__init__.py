@@ -1,4 +1,4 @@
-"""Ask the user, outside the AI tool, before a call and for a server (PRODUCT 16).
+"""Ask the user, outside the AI tool: for consent to a call, or to answer a server's question (PRODUCT 16).
 
-Never here: what a call is, connections, how an ask is drawn (tray, command line, panel).
+Never here: the routing of calls, connections, how an ask is drawn (tray, command line, panel).
 """

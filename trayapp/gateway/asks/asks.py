@@ -1,8 +1,8 @@
-"""Keep the open asks of one gateway, show them, and take the user's answers: only the first counts.
+"""Keep the open asks of one gateway, show them, and take the user's answers: only the first answer to an ask counts.
 
 An ask is open until it is answered, withdrawn with its call, or timed out. It ends with the gateway: a later gateway
-refuses an answer to it. A server's question becomes an ask where its client cannot answer it (MCP elicitation, form and
-URL). No question is answered automatically: without an answer the server gets an error.
+refuses an answer to it. A server's question becomes an ask if the client of its call cannot answer it (MCP elicitation,
+form and URL). No question is answered automatically: without an answer the server gets an error.
 
 Arguments are shown without secrets and in bounded size: a long value is cut in the middle and shows its length. An
 invisible character is shown by its code, such as `<U+202E>`.
@@ -39,8 +39,8 @@ VALUE_LONGEST = 400  # characters of one value
 NAME_LONGEST = 80
 ALL_LONGEST = 4_000  # characters of all values together
 MOST = 40  # arguments that are shown
-READ_LONGEST = 256 * 1024  # characters that are searched for secrets; in a longer value, at both ends
-HEAD_SHARE = 0.65  # of a cut value: the beginning is more informative than the end
+READ_LONGEST = 256 * 1024  # characters that are searched for secrets; of a longer value, this many at each end
+HEAD_SHARE = 0.65  # share of a cut value that is its beginning, which is more informative than the end
 
 # Letters, marks and blanks that draw nothing, or something misleading (Unicode Default_Ignorable_Code_Point, others).
 _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufffc") | frozenset(
@@ -52,8 +52,10 @@ _UNDRAWN = frozenset(("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"))  # Unicod
 
 
 class Shown(NamedTuple):
-    """An argument as the user sees it. `value`: JSON with marks for invisible characters, cut if it is long. `length`:
-    characters of the uncut JSON.
+    """An argument as the user sees it.
+
+    `value`: JSON without secrets, with marks for invisible characters, cut if it is long. `length`: characters of the
+    uncut JSON; 0 for the last row, which counts the arguments that are not shown.
     """
 
     name: str
@@ -62,7 +64,11 @@ class Shown(NamedTuple):
 
 
 def shown_arguments(arguments: Any) -> list[Shown]:
-    """Return the arguments of a call in a form that is safe to show to people."""
+    """Return the arguments of a call in a form that is safe to show to people.
+
+    These are at most MOST arguments, in about ALL_LONGEST characters, and then a row that counts the others. Arguments
+    that are not an object become one row; without any, the result is empty.
+    """
     if not isinstance(arguments, dict):
         return [] if arguments is None else [Shown("arguments", *_shown_value("", arguments, VALUE_LONGEST))]
     found, room = list[Shown](), ALL_LONGEST
@@ -90,7 +96,7 @@ def marked(text: str) -> str:
 
 
 def cut(text: str, longest: int, length: int | None = None) -> str:
-    """Return `text`. If it is longer than `longest` characters, a note of its length replaces the middle.
+    """Return `text`; if it is longer than `longest` characters, that many of them, around a note of its length.
 
     `length`: the length to note, if `marked` has made the text longer.
     """
@@ -132,8 +138,8 @@ Answer = Literal["once", "session", "always", "deny"]
 Ending = Literal["allowed", "denied", "expired"]
 ID_BYTES = 3
 OVER_MOST = 200  # closed asks that are remembered, to tell them from unknown ones
-OPEN_MOST = 100  # a client that calls in a loop must not bury the user
-ROUND_S = 600.0  # time for a client to return its answers to the server of an allowed call
+OPEN_MOST = 100  # asks: a client that calls in a loop must not bury the user
+ROUND_S = 600.0  # time for the client of an allowed call to return its answers to the server's questions
 BEAT_S = 5.0  # between progress notifications: clients give up after 30 or 60 s of silence
 OUTCOMES = {"once": "it was allowed", "session": "it was allowed", "always": "it was allowed", "deny": "it was denied"}
 
@@ -212,7 +218,7 @@ class Asks:
         self._services = services
         self._open: dict[str, OpenAsk] = {}  # oldest first
         self._over: OrderedDict[str, str] = OrderedDict()
-        self._rounds: OrderedDict[str, tuple[str, float]] = OrderedDict()  # allowed call -> its hash and deadline
+        self._rounds: OrderedDict[str, tuple[str, float]] = OrderedDict()  # next request's key -> hash, deadline
         self._grants: WeakKeyDictionary[Any, set[tuple[str, str, str]]] = WeakKeyDictionary()
         self._watchers = 0
 
@@ -295,7 +301,7 @@ class Asks:
         question: Question,
         ended: Callable[[Ending, dict[str, Any] | None], None],
     ) -> OpenAsk:
-        """Put a server's question to the user."""
+        """Put a server's question to the user. The caller has checked that the user can be asked (`can_answer`)."""
         return self._add(asker, server, ("once", "deny"), ended, question=question)
 
     def _add(
@@ -350,7 +356,7 @@ class Asks:
         return ask.question.schema if ask is not None and ask.question is not None else None
 
     def withdraw(self, ask: OpenAsk, why: str) -> None:
-        """Withdraw an ask whose call has ended. Its `ended` is not called."""
+        """Withdraw an ask whose call has ended. Its `ended` is not called. Do nothing if the ask is over."""
         if self._remove(ask, why):
             self._services.changes.changed()
 
@@ -450,7 +456,7 @@ class UnfitAnswerError(MultiMcpError):
 
 
 MESSAGE_LONGEST = 1_000  # characters
-STILL_WANTED_S = 1.0  # interval of checks that the question's call is still waiting
+STILL_WANTED_S = 1.0  # between checks that the question's call is still waiting
 
 
 class UserQuestions:

@@ -12,10 +12,10 @@ READS = ToolClassification("read", "name")  # the class of reading a resource
 
 
 class Subject(NamedTuple):
-    """The tool or resource that a call would use, if the user has to be asked first.
+    """The tool or resource of a call that needs the user's consent.
 
-    `key`: of the shared server. `hash`: of the definition that the answer is for. `mode`: the setting that requires the
-    ask. `callable`: False if the session may no longer call it.
+    `key`: the key of the shared server. `hash`: of the definition that the answer is for. `mode`: the setting that
+    requires the ask. `callable`: False if the session may no longer call the tool.
     """
 
     key: str
@@ -56,8 +56,8 @@ def asks_first(mode: AskMode, tool_class: ToolClass, *, listed: bool) -> bool:
 
 
 def strictest(items: list[Item]) -> ToolClassification:
-    """Return the strictest class among a tool's definitions: the approved one and the one now listed. Without any, the
-    class is `write`.
+    """Return the strictest class among a tool's definitions: the approved one and the one now listed. Without
+    definitions, the class is `write`.
     """
     return max(
         map(classify, items), key=lambda one: STRICTNESS[one.tool_class], default=ToolClassification("write", "name")

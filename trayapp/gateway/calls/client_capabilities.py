@@ -13,21 +13,21 @@ from trayapp.wire.revisions import HANDSHAKE_VERSIONS, MODERN_VERSIONS
 
 
 class Purpose(NamedTuple):
-    """The purpose of a connection. `server`: the key of its server. `newer`: the era, if the connection only reads the
-    lists that clients of that era get. Without `newer`, `alone` and `requests`, sessions share the
-    connection.
+    """The purpose of a connection. `server`: the key of its server. `newer`: the era, if the connection is for one era:
+    it reads the lists that clients of that era get, and sessions of that era may share it. Without `newer`, `alone` and
+    `requests`, all sessions may share the connection.
     """
 
     server: str
     newer: bool | None = None
-    session: Any = None  # None also once that session has ended
+    session: Any = None  # served alone; None also once that session has ended
     alone: bool = False  # serves one session at a time; True also between two sessions
-    kind: ClientKind | None = None  # only reads what the server lists for a client of that kind
+    kind: ClientKind | None = None  # serves no session: only reads what the server lists for a client of that kind
     requests: bool = False  # shared by sessions that are single requests, from clients that can answer questions
 
     @property
     def is_probe(self) -> bool:
-        """Return True if the connection only reads the lists that another kind of client gets."""
+        """Return True if the connection reads the lists that another era or another kind of client gets."""
         return self.newer is not None
 
 
@@ -59,8 +59,8 @@ class ClientCapabilities:
 
         - A connection that no session needs, such as a server's first one, announces everything.
         - A connection for one session, one kind of client, or single requests announces the capabilities of these.
-        - A shared connection announces those of all its clients and the user, except what the server is known to ask
-          for: sessions that can answer have their own connections.
+        - A shared connection announces those of all its clients, and of the user while the user can be asked. It leaves
+          out what the server is known to ask for: sessions that can answer have their own connections.
         """
         purpose = self._purpose(key)
         if purpose.kind is not None:
@@ -81,8 +81,8 @@ class ClientCapabilities:
     def revision_to_try(self, key: str) -> str:
         """Return the protocol revision to try first on a new connection, "" for no preference.
 
-        It belongs to the era of the session that needs the connection, unless the server is known not to speak it. If
-        no session needs the connection, as with a server's first one, the newer era is tried first.
+        The era is that of the connection's purpose, or of the session that needs the connection, unless the server is
+        known not to speak that era. Without such a session, as for a server's first connection, it is the newer era.
         """
         purpose = self._purpose(key)
         traits = self._listings.traits(purpose.server)

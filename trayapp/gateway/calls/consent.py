@@ -39,7 +39,7 @@ class AskingSession(ClientSession, Protocol):
 
     @property
     def capabilities(self) -> dict[str, Any]:
-        """Return what the client and the user can do for servers."""
+        """Return the client's capabilities, with those of a user who answers questions for an older client."""
 
     def subject_of(self, connection: Connection, request: Request, *, listed: bool) -> Subject | None:
         """Return the subject of the consent that the request requires, None if it needs none.

@@ -1,4 +1,4 @@
-"""Translate our errors into JSON-RPC errors, here only."""
+"""Translate our errors into tool results, control answers and JSON-RPC errors. No other module makes the last."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def to_rpc(error: MultiMcpError) -> RpcError:
 
 
 def to_client(error: MultiMcpError) -> RpcError:
-    """Return `error` for a client, whose model reads it."""
+    """Return `error` for a client, with the hint for its model and the stable code in `data`."""
     return _to_rpc(error, model_hint(error))
 
 
@@ -66,7 +66,7 @@ def error_json(error: MultiMcpError) -> dict[str, object]:
 
 
 def explained(error: MultiMcpError, problems: Iterable[Problem]) -> MultiMcpError:
-    """Return `error`. If the server is unknown only because its entry has a problem, `error` now names that problem."""
+    """Return `error`. If the server is unknown only because its entry has a fatal problem, `error` now names that."""
     if isinstance(error, ServerNotFoundError):
         wrong = next((problem for problem in problems if problem.fatal and problem.server == error.server), None)
         if wrong is not None:

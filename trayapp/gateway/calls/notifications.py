@@ -1,4 +1,4 @@
-"""Pass servers' notifications to the sessions they concern, and set the log level of each server."""
+"""Pass notifications of servers to the sessions they concern and of clients to servers, and set servers' log levels."""
 
 from __future__ import annotations
 
@@ -28,11 +28,15 @@ class Notifications:
         self._asked: dict[str, tuple[Live, int]] = {}  # server -> connection whose level was set, index of the level
 
     def pass_on(self, connection: Connection, method: str, params: Params, about: Call | None = None) -> None:
-        """Pass a notification to the session of the call `about`, if the transport names it.
+        """Pass a notification to the session of the call `about`, if the transport names the call.
 
-        Otherwise pass it to the sessions with calls in progress there. Without such calls, pass it to the sessions that
-        have called that server. No other session gets it, and no session that may no longer use the server or the tool
-        of its call. A log message may quote its call: while calls of several sessions are in progress, nobody gets it.
+        Otherwise pass the notification to the sessions with calls in progress on the connection. Without such calls,
+        pass it to the sessions that have called the server. It is dropped:
+
+        - if it is about a call that is over or parked, or about one request (OF_ONE_REQUEST)
+        - for a session that may no longer use the server, or the tool of its call
+        - for a session that does not want log messages of its level
+        - if it is a log message while calls of several sessions are in progress: it may quote one of the calls
         """
         if method in OF_ONE_REQUEST:
             return
@@ -99,8 +103,8 @@ class Notifications:
             self.set_level(connection)
 
     def set_level(self, connection: Connection, wanted: str | None = None) -> None:
-        """Ask an older server for the lowest level that sessions or requests in progress want. Newer servers get the
-        level with each request. `wanted`: the level that a request about to be sent asks for.
+        """Ask an older server that can log for the lowest level that sessions or requests in progress want. Newer
+        servers get the level with each request. `wanted`: the level that a request about to be sent asks for.
         """
         live = connection.live
         of_calls = {call.log_level for call in _busy(connection).values()}

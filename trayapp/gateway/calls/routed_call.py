@@ -41,7 +41,7 @@ from trayapp.wire.revisions import (
     with_result_type,
 )
 
-LATE_LOGS_S = 0.05  # on this machine, log messages sent with an answer arrive within milliseconds of it
+LATE_LOGS_S = 0.05  # from a server on this machine, log messages sent with an answer arrive within milliseconds of it
 MAX_ROUNDS = 10  # rounds of questions in one call; the SDKs have the same limit
 
 _SERIALS = itertools.count()
@@ -124,9 +124,11 @@ class RoutedCall:
         return self.parked or self.session.open_calls.get(self.request_id) is self
 
     def send(self, timeout_s: float, *, gated: bool = True) -> None:
-        """Send the request over the connection, which the caller knows to be live; 0 s means no timeout. A call that
-        needs the user's consent is sent once the user has consented. Every request of a session passes here. `gated`:
-        False if the caller has just checked that the request needs no consent.
+        """Send the request over the connection, which must be live. Every request of a session passes here.
+
+        A call that needs the user's consent is sent once the user has consented; if the user refuses or cannot be
+        asked, it is answered with the reason. `timeout_s`: 0 for no timeout. `gated`: False if the caller has just
+        checked that the request needs no consent.
         """
         method, params, live = self.request.method, self.request.params, self.connection.live
         if gated and method in GATED:
@@ -157,7 +159,10 @@ class RoutedCall:
             self._set_timer()
 
     def answered(self, reply: Reply) -> None:
-        """Deliver the answer. If the backend had lost our session, send the request once more in a new one."""
+        """Deliver the answer to the client, or keep it while the call is parked.
+
+        If the backend never took the request, as when it had lost our session, send the request once more.
+        """
         if self.parked:
             self._late = reply
             return
@@ -206,7 +211,9 @@ class RoutedCall:
             self.session.peer.send_notification("notifications/progress", params, self.request_id)
 
     def cancel(self, reason: str) -> None:
-        """Cancel the request at the backend, without an answer to the client (MCP cancellation)."""
+        """Cancel the request at the backend, or the ask for the user's consent. The client gets no answer (MCP
+        cancellation).
+        """
         if self._close():
             self._note(None, "cancelled")
             self._tell_server(reason)
@@ -255,7 +262,9 @@ class RoutedCall:
             self.session.open_calls[self.request_id] = self
 
     async def _send_allowed(self) -> None:
-        """Send the call that the user has just allowed, unless its tool or its server has changed."""
+        """Send the call that the user has just allowed. If its tool was removed, or its server cannot be started,
+        refuse it. If the tool's definition has changed, ask the user again.
+        """
         try:
             await self.connection.up()
             subject = self._subject()
@@ -328,7 +337,10 @@ class RoutedCall:
             self._timer.cancel()
 
     def attach(self, session: AskingSession, request_id: RequestId) -> bool:
-        """Continue for another request of the client. If the answer has already come, send it now and return False."""
+        """Continue the call for another request of the client. Return True while the backend has yet to answer.
+
+        If the answer has already come, send it now and return False.
+        """
         self.session, self.request_id, self.parked = session, request_id, False
         session.open_calls[request_id] = self
         late, self._late = self._late, None
@@ -339,7 +351,7 @@ class RoutedCall:
         return False
 
     def abandon(self, reason: str) -> None:
-        """End a parked call and cancel it at the backend."""
+        """End a parked call, and cancel it at the backend unless the answer has come."""
         self.parked = False
         self.connection.end(self)
         if self._late is None:
@@ -349,7 +361,7 @@ class RoutedCall:
     # -- answers -------------------------------------------------------------------------------------------------
 
     def _note(self, reply: Reply | None, outcome: Outcome | None = None, error: str = "") -> None:
-        """Record the call in the history."""
+        """Record the call in the history, if calls of its method are recorded."""
         request = self.request
         if request.method in RECORDED:
             answer: bytes | dict[str, Any] | None = None
@@ -400,7 +412,10 @@ class RoutedCall:
             self.session.questioner.give_up(self.connection, self._live, self.session)
 
     def _close(self) -> bool:
-        """Remove the call from its session and its connection. Return True if it was sent and had not ended yet."""
+        """Remove the call from its session and its connection. Return True if it was sent and had not ended yet.
+
+        If the user is still being asked, withdraw the ask and return False.
+        """
         if self.session.open_calls.get(self.request_id) is not self:
             return False
         del self.session.open_calls[self.request_id]

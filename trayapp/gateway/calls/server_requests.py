@@ -47,7 +47,7 @@ STATE_PREFIX = "multi-mcp:"  # prefix of our own request states, to tell them fr
 PATIENCE_S = 600.0  # a person may take a while to answer; a client that went away never answers
 STATE_ONLY_PAUSE_S = 0.1  # pause before repeating a call whose server asked for the repetition without a question
 HELD_S = 50.0  # limit for holding a question whose session is uncertain; the SDKs' clients give up a call after 60 s
-STUCK_S = 5.0  # the same limit once each call in progress may be waiting for an answer of its own
+STUCK_S = 5.0  # limit from the newest question on, once there are as many questions as calls: no call ends by itself
 UNSTUCK_S = 1.0  # for a refused question's call to end; if that leaves one session, the next question is that session's
 STOPS_WITHIN_S = 30.0  # a server that was told to cancel a call, and has not answered since, may still ask
 
@@ -84,7 +84,8 @@ class ServerRequests:
     async def asked(
         self, connection: Connection, method: str, params: Params, about: Call | None = None
     ) -> dict[str, Any]:
-        """Ask the client that an older server's request belongs to, and return its answer. Raises RpcError.
+        """Ask the client that an older server's request belongs to, or the user if the client cannot answer. Return the
+        answer. Raises RpcError.
 
         `about`: the call that the request belongs to, if the transport names it. Otherwise all calls in progress on the
         connection must belong to one session. The gateway never guesses the client: the wrong user would answer.
@@ -146,7 +147,8 @@ class ServerRequests:
         owner: ClientSession | None,
         among: set[ClientSession] | None,
     ) -> tuple[list[RoutedCall], ClientSession]:
-        """Return the session to ask, and its calls there, the best candidate first; no calls while the server starts.
+        """Return the calls that a question may belong to, the best candidate first, and their session. There may be no
+        calls, as while the server starts.
 
         `owner`: the session that the connection serves alone. `among`: the sessions that the question may belong to,
         None if any. Raises RpcError.
@@ -180,7 +182,8 @@ class ServerRequests:
     async def _held(self, connection: Connection, method: str) -> set[ClientSession] | None:
         """Hold a question while calls of several sessions are in progress. Return the sessions that it may belong to.
 
-        None: any session; also at the time limit. Raises RpcError if its call was sent again elsewhere.
+        None: any session; also at the time limit, or if the connection was lost. Raises RpcError if its call was sent
+        again elsewhere.
 
         A call that waits for the question's answer does not end. So once only one session is left, the question is that
         session's. If all calls may be executed twice, nothing waits: they are sent again, each on its session's own
@@ -274,7 +277,8 @@ class ServerRequests:
     ) -> dict[str, Any]:
         """Return the params to add to the request when it is sent again (MCP 2026-07-28, multi round-trip requests).
 
-        `question`: the `input_required` result. `key`: of the server that asks. Raises RpcError.
+        `about`: the id of the client's request. `question`: the `input_required` result. `key`: the key of the server
+        that asks. Raises RpcError.
         """
         asked, state = question.get("inputRequests"), question.get("requestState")
         again: dict[str, Any] = {} if state is None else {"requestState": state}
@@ -324,7 +328,7 @@ class ServerRequests:
     # -- parked calls --------------------------------------------------------------------------------------------
 
     def park(self, call: RoutedCall) -> str:
-        """Keep a call until its client comes back; return the request state to come back with."""
+        """Keep a call until its client comes back, PATIENCE_S at most. Return the request state to come back with."""
         state = STATE_PREFIX + secrets.token_urlsafe(24)
         self._parked[state] = call
         call.parked_at = self._services.clock.now()
@@ -334,7 +338,8 @@ class ServerRequests:
     def resume(self, session: AskingSession, request: Request) -> bool:
         """Continue the parked call that a request comes back for; return False for any other request.
 
-        Raises RpcError if that call has ended, belongs to another client, or had other arguments.
+        Raises RpcError if that call has ended, belongs to another client, or had other arguments, or if the session may
+        no longer use its server.
         """
         params = request.params
         state = params.get("requestState") if isinstance(params, dict) else None
@@ -379,8 +384,9 @@ class ServerRequests:
 
 
 def _has_other_arguments(request: Request, sent: Request) -> bool:
-    """Return True if a request has other arguments than `sent`, which was built from the first request; False if it has
-    none. A call through the one tool wraps its arguments in that tool's own, so they are not compared.
+    """Return True if a request has other arguments than `sent`, which was built from the first request. False for a
+    request without arguments. A call through the one tool wraps its arguments in that tool's own, so they are not
+    compared.
     """
     given = request.params.get("arguments") if request.params else None
     return bool(given) and not is_one_tool(request.params) and given != (sent.params or {}).get("arguments")
@@ -403,7 +409,7 @@ class Questions:
         self._count = 0
 
     async def ask(self, method: str, params: Params) -> dict[str, Any]:
-        """Ask the client and return its answer. Raises RpcError."""
+        """Ask the client and return its answer. Raises _CallEnded if the call ends first, or the client stays away."""
         self._count += 1
         key = f"question-{self._count}"
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
@@ -433,7 +439,9 @@ class Questions:
         session.peer.respond(request_id, Reply.of_result(result))
 
     def resume(self, session: AskingSession, request_id: RequestId, responses: Any) -> None:
-        """Take the answers that a client came back with, and ask the unanswered questions again."""
+        """Take the answers that a client came back with, and ask the unanswered questions again. If the call has ended,
+        end these questions with _CallEnded.
+        """
         given = responses if isinstance(responses, dict) else {}
         for key, answer in given.items():
             if key in self._open and isinstance(answer, dict) and not (future := self._open.pop(key)[2]).done():
@@ -503,7 +511,7 @@ class _CancelPing:
     def __init__(self, live: Live, note_answer: Callable[[_CancelPing], None]) -> None:
         self.live = live
         self.sessions: list[ref[ClientSession]] = []
-        self.until = 0.0  # by the gateway's clock; after that no answer is expected
+        self.until = 0.0  # by the gateway's clock; after that the server is not expected to ask for these calls
         self.asked = False
         self._note_answer = note_answer
 
