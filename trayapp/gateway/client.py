@@ -130,7 +130,7 @@ class ClientSession(Protocol):
         """Return the keys of servers that are starting for its requests."""
 
     def start(self, request_id: RequestId, work: Callable[[], Awaitable[None]]) -> None:
-        """Run `work` as a task that ends when the client cancels that request. If it raises, its error is the answer."""
+        """Run `work` as a task that ends when the client cancels that request. An error is the request's answer."""
 
 
 def text_of(params: dict[str, Any], member: str, where: str) -> str:
