@@ -101,8 +101,8 @@ async def prepare_start(
     """Prepare a launch as `prepare` does, with the login shell's PATH. Avoid npm for a server that it has cached.
 
     `now` is in Unix seconds. `record` belongs to the server's confinement, None if it is not confined. With `locks`, a
-    package is started in its locked version. Raises as `prepare` does, and ConnectFailedError for a package that cannot
-    be fetched.
+    package is started in its locked version. Raises as `prepare` does, KeyringLockedError for a secret in a locked
+    keyring, and ConnectFailedError for a package that cannot be fetched.
     """
     if isinstance(environ, Environment):
         await environ.settled()

@@ -87,7 +87,7 @@ def _offer(readings: list[_ListRead], peer: Peer) -> Offer:
 
 
 def _mended(item: Item) -> Item:
-    """Return an entry that no client rejects: for one bad entry, some reject whole lists. Its names stay as sent."""
+    """Return an entry that no client rejects: some clients reject a list for one bad entry. Its names stay as sent."""
     mended = well_formed(item)
     names = {key: item[key] for key in _NAMES if isinstance(item.get(key), str)}
     return item if mended is item else {**mended, **names}

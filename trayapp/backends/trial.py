@@ -136,7 +136,7 @@ class PackageUpdates:
         return next((one for one in found if one.kind == "mcpb" and one.folder_name in (server.cwd or "")), None)
 
     def not_locked(self, server: ServerConfig) -> NotLocked | None:
-        """Return why a server runs a package that its next start may replace; None if it runs none, or a locked one."""
+        """Return why a server's package may change at its next start; None if it runs no package or a locked one."""
         if server.command is None:
             return None
         argv = (server.command, *server.args)
@@ -157,7 +157,7 @@ class PackageUpdates:
         return time.time() - self._context.settings().min_age * DAY_S
 
     async def choose(self, server: ServerConfig, package: Package, version: str | None) -> LockedPackage | None:
-        """Return the package that an update would lock: an earlier one or a release. None if there is nothing newer.
+        """Return the package that an update would lock: an earlier package or a release; None if nothing is newer.
 
         Raises PackageError, ToolError, UsageError.
         """
@@ -165,7 +165,7 @@ class PackageUpdates:
         kept = [one for one in package.versions if version in (one.version, one.integrity)]
         if kept:
             return kept[0]
-        before = self._age_limit() if version is None else None  # a version that the user names has no such limit
+        before = self._age_limit() if version is None else None  # a version that the user names may be of any age
         if version is None:
             version = await self.newest(server, package)
             if version is None:

@@ -70,7 +70,7 @@ def first_line(text: str) -> str:
 
 def width(text: str) -> int:
     """Return the number of terminal columns of a cleaned text."""
-    if text.isascii():  # each takes one column
+    if text.isascii():  # each character takes one column
         return len(text)
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
@@ -85,8 +85,8 @@ def drawn(text: str) -> str:
 
 
 def shortened(text: str, columns: int) -> str:
-    """Return `text` in at most `columns`, with an ellipsis in place of its end if it is longer."""
-    if text[: columns + 1].isascii():  # each takes one column
+    """Return `text` in at most `columns` terminal columns, with an ellipsis in place of its end if it is longer."""
+    if text[: columns + 1].isascii():  # each character takes one column
         return text if len(text) <= columns else text[: columns - len(ELLIPSIS)].rstrip() + ELLIPSIS
     taken, end = 0, len(text)
     for at, letter in enumerate(text):  # no further than needed: the text may have any length

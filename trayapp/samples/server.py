@@ -93,7 +93,7 @@ HANDLERS: dict[str, Callable[[dict[str, Any]], str]] = {"echo": echo, "add": add
 
 
 def initialize(params: dict[str, Any]) -> dict[str, Any]:
-    """Answer initialize: agree to a known revision, otherwise offer our newest one."""
+    """Answer initialize: agree to a known revision, otherwise offer our newest revision."""
     asked = params.get("protocolVersion")
     agreed = asked if asked in PROTOCOLS else PROTOCOLS[-1]
     about = {"capabilities": CAPABILITIES, "serverInfo": SERVER_INFO, "instructions": INSTRUCTIONS}

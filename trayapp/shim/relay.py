@@ -17,7 +17,7 @@ UNJOINED_FROM = 1 << 17  # bytes of a line; a longer one is passed on in parts: 
 SWELLS_FROM = 4 << 20  # bytes of a line; from here on, freeing its memory is worth the effort
 GIVE_BACK_MS = 5000  # idle time after such a line, until the memory it freed is given back to the system
 QUIET_MS = 50  # idle time before the ledger is loaded
-EARLY_MOST = 32  # messages that may wait for the ledger
+EARLY_MOST = 32  # batches of lines that may wait for the ledger
 PIPE_HOLDS = 1 << 16  # bytes, the default size of a pipe
 START_PATIENCE_S = 20.0  # how long a gateway that was just started may take to listen
 START_AGAIN_S = 2.0  # after a failed start, requests are refused for this long without another attempt
@@ -114,7 +114,7 @@ class Shim:
         return False
 
     def _started(self, until: float) -> "bool | None":
-        """Start a gateway and connect. Return True if connected, None if it found another one, False on failure."""
+        """Start a gateway and connect. Return True if connected, None if another gateway exists, False on failure."""
         from trayapp.shim.start import CONNECTED, FOUND_ANOTHER, PAUSED, start
 
         outcome = start(self._connect, self._pause, until)

@@ -41,7 +41,7 @@ class BundlePlace:
     files: frozenset[str]
     folders: Mapping[str, str]
     platform: str
-    programs: frozenset[str] = frozenset()  # those of `python` and `python3` that are on the PATH
+    programs: frozenset[str] = frozenset()  # which of `python` and `python3` are on the PATH
 
     @property
     def separator(self) -> str:

@@ -338,8 +338,8 @@ def _with_backslashes(line: str) -> str:
 def _preparations_apart(lines: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the lines that set, add or start something, and the lines that only install, fetch or build.
 
-    Lines that activate an environment are among the second if the others add servers. All lines are among the first if
-    none of them adds or starts something.
+    Lines that activate an environment are in the second list if the others add servers. All lines are in the first list
+    if none of them adds or starts something.
     """
     rest = [line for line in lines if not _prepares(line)]
     activating = [line for line in rest if _ACTIVATES.fullmatch(line)]
@@ -358,8 +358,8 @@ def _prepares(line: str) -> bool:
 def _is_started(line: str, before: Sequence[str]) -> bool:
     """Return True if a line starts a server that the lines `before` it install.
 
-    Its program has `mcp` in its name. Or it is a command line that runs a container, or for which one of the lines
-    contains `mcp`, `stdio` or `server`.
+    A line counts if its program has `mcp` in its name. A command line also counts if it runs a container, or if one of
+    the lines contains `mcp`, `stdio` or `server`.
     """
     program = re.fullmatch(r"(?i)(?=\S*mcp)[\w.-]+(?: -.*)?", line) is not None
     said = re.search("(?i)mcp|stdio|server", " ".join([line, *before])) or line.startswith(("docker run", "podman run"))
@@ -427,7 +427,7 @@ def _bare(package: str) -> str:
 
 
 def _several_lines(lines: Sequence[str], home: Path, windows: bool) -> UnclearSourceError:
-    """Return an error that names the lines that start or add servers, or says why the only such line cannot be used."""
+    """Return an error that names the lines that start or add servers, or says why such a line cannot be used."""
     programs = [next((word for word in line.split() if not _ASSIGNMENT.fullmatch(word)), "") for line in lines]
     installing = _FETCHES | _BUILDERS | SHELLS
     starting = [line for line in lines if _is_adder(line)]
@@ -544,7 +544,7 @@ def _added(lines: Sequence[str], home: Path, windows: bool) -> list[Source]:
 
 
 def _with_env(source: Source, env: Mapping[str, str]) -> Source:
-    """Return a source with the variables that other lines set, also in its entry's references to them."""
+    """Return a source with the variables that other lines set, and their values in place of references to them."""
     if not env:
         return source
     entry: Entry = {key: _filled_in(value, env) for key, value in source.entry.items()}
@@ -560,7 +560,7 @@ def _with_env(source: Source, env: Mapping[str, str]) -> Source:
 
 
 def _filled_in(value: Any, env: Mapping[str, str]) -> Any:
-    """Return a value of an entry with these variables in place of the references to them."""
+    """Return a value of an entry with the values of variables in place of references to them, at any depth."""
     if isinstance(value, str):
         return re.sub(r"\$\{(\w+)\}", lambda found: env.get(f"${found[1]}", env.get(found[1], found[0])), value)
     if isinstance(value, Mapping):

@@ -224,9 +224,11 @@ def _in_parts(text: str, home: Path, *, windows: bool) -> list[Source]:
     All snippets must start the same server. The snippet with the most variables is used. It also asks for the variables
     of the others.
 
-    Raises UnclearSourceError if two snippets start different servers, if one sets a variable or header that the result
-    would lack, if one that adds a server to a client cannot be read, or if the only snippet, or every snippet between
-    fences, cannot be read.
+    Raises UnclearSourceError if
+    - two snippets start different servers,
+    - a snippet sets a variable or header that the result would lack,
+    - a snippet that adds a server to a client cannot be read,
+    - the only snippet, or every snippet between fences, cannot be read.
     """
     read: list[list[Source]] = []
     fault: UnclearSourceError | None = None
@@ -305,7 +307,7 @@ def _here_texts(lines: Sequence[str]) -> Iterator[str]:
 def _objects(text: str) -> Iterator[str]:
     """Yield the outermost objects of a text that start something, each with the name before it.
 
-    The end of the last one may be missing.
+    The end of the last object may be missing.
     """
     first = depth = 0
     for mark in re.finditer(r'(?:"[^"\n]{1,80}"[ \t]*:[ \t]*)?\{|\}', text):

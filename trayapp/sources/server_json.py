@@ -1,4 +1,4 @@
-"""Reads `server.json`, the registry's description of a server (schema 2025-12-11 and earlier ones).
+"""Reads `server.json`, the registry's description of a server (schema 2025-12-11 and earlier).
 
 A single package or remote becomes an entry. Several are alternatives, best first: packages, then remotes, SSE last.
 """
@@ -342,7 +342,8 @@ def _takes_value(one: Input) -> bool:
 def _add_inputs(entry: Entry, key: str, inputs: Sequence[Input], wants: list[Variable]) -> None:
     """Put variables or headers into the entry, and append the values that the user has to give to `wants`.
 
-    `key`: `env` or `headers`. A name that stands for several (`HEADER_*`) is left out.
+    `key`: `env` or `headers`. A name that stands for several (`HEADER_*`) is left out, unless the input is required or
+    has a value.
     """
     values: dict[str, str] = {}
     for one in inputs:

@@ -707,7 +707,8 @@ def with_paths_of_others(
     entry = source.entry
     words = [str(word) for word in entry.get("args") or []]
     program = program_of(str(entry.get("command") or ""))
-    is_container = program in CONTAINERS or (program in REACHING and program != "wsl")  # its paths are elsewhere
+    # the paths in its arguments are elsewhere
+    is_container = program in CONTAINERS or (program in REACHING and program != "wsl")
     places: list[tuple[Keys, str]] = [
         (("args", at), word)
         for at, (before, word) in enumerate(zip(["", *words], words, strict=False))
@@ -976,7 +977,7 @@ def placeholders_in(text: str) -> list[str]:
 
 
 def placeholder_in(text: str) -> str | None:
-    """Return a part of a text that is a placeholder. A blank text counts as one; None if the text is a value."""
+    """Return a part of a text that is a placeholder. A blank text is one, too; None if the text is a value."""
     if not text.strip():
         return text
     if _PLACEHOLDER.fullmatch(text):

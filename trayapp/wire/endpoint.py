@@ -324,7 +324,7 @@ BURST_PART = 4  # one turn accepts a quarter: asyncio reads from them two turns 
 
 
 class PendingConnections:
-    """At most `most` pending connections, each for at most `limit_s` seconds. A further one closes the oldest."""
+    """At most `most` pending connections, each for at most `limit_s` seconds. A new connection may close the oldest."""
 
     def __init__(self, most: int | None = None, limit_s: float = IDENTIFY_S) -> None:
         self._most = most if most is not None else places(descriptor_limit())

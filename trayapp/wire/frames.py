@@ -369,7 +369,7 @@ class FrameDispatcher:
     def _refuse(self, head: bytes, tail: bytes, code: int, why: str) -> None:
         """Report a frame that cannot be read, with an error to the request or call that its id names.
 
-        The id is looked for at both ends of the frame. Without one the frame is junk.
+        The id is looked for at both ends of the frame. Without an id, the frame is junk.
         """
         id_json = find_outer_id(head, tail)
         number = own_id(loads(id_json)) if id_json is not None else None

@@ -50,8 +50,8 @@ def find_answer_id(frame: bytes) -> tuple[int, int] | None:
 def id_place(frame: bytes, id_json: bytes) -> tuple[int, int]:
     """Return the position of `id_json`, the id of an answer that was parsed; (0, 0) if no position is certain.
 
-    A different id at the position found means that the member occurs twice. The parser used the last one, and that is
-    the one to replace.
+    A different id at the position found means that the member occurs twice. The parser used the last occurrence, which
+    is the one to replace.
     """
     if frame.startswith(_HEAD) and frame.startswith(id_json + b",", len(_HEAD)):
         return len(_HEAD), len(_HEAD) + len(id_json)

@@ -1,4 +1,4 @@
-"""System settings for large answers: the size of pipes, and memory that the C library keeps after one."""
+"""System settings for large answers: the size of pipes, and memory that the C library keeps afterwards."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def progress_token(params: Any) -> RequestId | None:
 
 
 class RpcError(Exception):
-    """A JSON-RPC error object, received or to be sent. `raw` keeps unknown fields of a received one."""
+    """A JSON-RPC error object, received or to be sent. `raw` keeps unknown fields of a received object."""
 
     def __init__(self, code: int, message: str, data: Any = None, raw: dict[str, Any] | None = None) -> None:
         super().__init__(message)
@@ -186,7 +186,7 @@ class UnreadReply(Reply):
 
 
 class _OwnReply(Reply):
-    """An answer whose JSON result many clients share. No frame is built until one is asked for."""
+    """An answer whose JSON result many clients share. A frame is built only when it is needed."""
 
     __slots__ = ("_result",)
 

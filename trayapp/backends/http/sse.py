@@ -1,4 +1,4 @@
-"""Client side of legacy HTTP+SSE (MCP 2024-11-05): messages are posted, all answers are events of one stream."""
+"""Client side of legacy HTTP+SSE (MCP 2024-11-05): messages are posted, and all answers are events of one stream."""
 
 from __future__ import annotations
 

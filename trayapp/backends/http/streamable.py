@@ -45,7 +45,7 @@ NO_STREAM = 405  # the server offers no stream for its own messages
 
 @dataclass(slots=True)
 class _StreamPosition:
-    """A position in an event stream. `last_id` is the last event id; without one the stream cannot be resumed."""
+    """A position in an event stream. `last_id` is the last event id; without an id, the stream cannot be resumed."""
 
     last_id: str = ""
     retry_s: float = RETRY_S

@@ -136,10 +136,10 @@ def end(kin: list[Kin], patience_s: float) -> None:
 
 
 def line_of(kin: Kin, ended: bool = False) -> str:
-    """Return a server's line in the registry: one is written at its start, one with `ended` at its end.
+    """Return a server's line in the registry: a line is written at its start, and a line with `ended` at its end.
 
-    The leading line break protects the line from a previous one that a full disk cut off. A line that was cut off
-    matches no process, or one of the same gateway.
+    The leading line break protects the line from a previous line that a full disk cut off. A line that was cut off
+    matches no process, or a process of the same gateway.
     """
     (pid, started), mark = kin
     return f"\n{pid}\t{started}\t{mark}{ENDED if ended else ''}\n"

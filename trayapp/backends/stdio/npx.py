@@ -2,8 +2,9 @@
 
 On any doubt the result is None, and the command runs as written. Functions block on small files; callers use a thread.
 
-Decided: an exact version must be the cached one, and a range must contain it. A request without a version runs what npx
-cached for such a request. For a tag (`latest`), npm decides once a day; within that day the version it cached runs.
+Decided: the cached version must be exactly the requested version, or in the requested range. A request without a
+version runs what npx cached for such a request. For a tag (`latest`), npm decides once a day; within that day the
+version that it cached runs.
 
 Of npm's cache, only a bounded number of small regular files is read. Source: npm's libnpmexec (folder `_npx/HASH`, the
 hash of the requested packages; `_npx.packages` in its package.json).

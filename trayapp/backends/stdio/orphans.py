@@ -35,7 +35,7 @@ class ProcessTracker(Protocol):
         """Return environment variables for one server process, with a value unique to it."""
 
     def spawning(self, environment: dict[str, str]) -> AbstractContextManager[None]:
-        """Return a context in which to spawn the process with those variables, and only that, without awaiting."""
+        """Return a context in which to spawn the process with those variables. Do nothing else in it: no await."""
 
     def adopt(self, pid: int, environment: dict[str, str]) -> None:
         """Record that a server process was spawned with those variables."""
@@ -87,7 +87,7 @@ class PosixTracker:
         self._note(guardian.line_of(kin))
 
     def finish(self, pid: int) -> None:
-        """End the process's remaining family and mark it as ended in the registry."""
+        """End the process's remaining family, and record in the registry that the server has ended."""
         kin = self._kin.get(pid)
         if kin is not None:
             guardian.end([kin], 0.0)
@@ -145,7 +145,7 @@ class PosixTracker:
             log.warning("Cannot start the guardian of the server processes: %s", error)
             return
         self._pipe = process.stdin
-        # It forks, and its first process ends in 10 to 20 ms. A thread waits for that.
+        # The guardian forks, and its first process ends in 10 to 20 ms. A thread waits for that.
         self._guard = threading.Thread(target=process.wait, name="guardian", daemon=True)
         self._guard.start()
 
@@ -176,7 +176,7 @@ def guardian_command() -> list[str]:
 
 
 def _own_mark() -> str:
-    """Return this gateway's mark. No other process has it, not even one with the same id after a reboot."""
+    """Return this gateway's mark. No other process has it, not even a process with the same id after a reboot."""
     started = "".join(c if c.isalnum() else "." for c in start_time(os.getpid()))
     return f"{os.getpid()}-{started}"
 

@@ -85,7 +85,7 @@ class Environment(dict[str, str]):
 
 
 def merged(own: Mapping[str, str], shell: Mapping[str, str]) -> dict[str, str]:
-    """Merge the shell's variables into our own: its PATH before ours, and others that _TAKEN lists.
+    """Merge the shell's variables into our own: its PATH before ours, and others that _TAKEN matches.
 
     Pure. Except for PATH, our own variables never change.
     """
@@ -123,7 +123,7 @@ def should_ask(environ: Mapping[str, str], has_terminal: bool) -> bool:
 
 
 def login_shell(environ: Mapping[str, str]) -> str:
-    """Return the user's shell: SHELL, the one in the password file, or /bin/sh."""
+    """Return the user's shell: SHELL, the shell in the password file, or /bin/sh."""
     if environ.get("SHELL"):
         return environ["SHELL"]
     if sys.platform != "win32":
