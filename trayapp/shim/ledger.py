@@ -185,7 +185,7 @@ class Ledger:
         return b"".join((*lines, *filter(None, self.open.values())))
 
     def fail_initialize(self) -> bytes:
-        """Return the error for an open `initialize` when no gateway could be reached."""
+        """Return the error for an open `initialize` when no gateway could be reached; empty if none is open."""
         if self._initialize is None or not self.has_open_handshake:
             return b""
         id_json, self._initialize = self._initialize[0], None

@@ -89,7 +89,7 @@ _KEY = re.compile(r"[\w.\"-]+\s*([=:])")  # a key of TOML or YAML
 _ADDING = re.compile(r"(?<!/)\bmcp add(?:-json)? +\S|(?:mcp|context)_?servers", re.IGNORECASE)
 _CODE = re.compile(r"(?<!`)`(?![~./])([^`\n]{3,2000})`(?!`)")  # a code span in a sentence; not a path
 _WRAPPED_CODE = re.compile(r"(?<!`)`(?![~./])([^`\n]{3,200}\n[ \t]*[^`\n]{1,200})`(?!`)")  # a code span over two lines
-_FENCES = re.compile(r"[\s>*+-]*(?:```|~~~)")  # also in a list or in a quotation
+_FENCES = re.compile(r"[\s>*+-]*(?:```|~~~)")  # a fence, also in a list or a quotation
 _FENCE = re.compile(r"(?s)\A\s*```[^\n]*\n(.*?)\n\s*```\s*\Z")
 # What a shell writes to a file: `cat > FILE <<EOF`, `echo '...' > FILE`.
 _HERE = re.compile(r"\b(?:cat|tee)\b.{0,200}?<<-? *['\"]?(\w+)")

@@ -159,7 +159,7 @@ class _Filled:
 
 
 def _listed(part: Input, *keys: str) -> list[Input]:
-    """Return the objects of the first of these keys that holds a list."""
+    """Return the objects in the list under the first of these keys that holds a list; [] if none does."""
     found: list[Any] = next((part[key] for key in keys if isinstance(part.get(key), list)), [])
     return [one for one in found if isinstance(one, Mapping)]
 

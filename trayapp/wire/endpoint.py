@@ -248,7 +248,10 @@ class Listener:
             log.warning("%s", error)
 
     def close(self) -> None:
-        """Stop listening. Existing connections stay open until they are closed."""
+        """Stop listening, and remove the endpoint file and socket, unless a newer gateway has replaced them.
+
+        Existing connections stay open until they are closed.
+        """
         published, path = read_endpoint(self.run), self.endpoint.socket
         is_ours = bool(path) and _place_of(path) == self.place
         self.server.close()

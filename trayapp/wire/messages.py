@@ -155,7 +155,7 @@ class Reply:
         return self._message
 
     def result(self) -> dict[str, Any]:
-        """Return the `result` member. Raises RpcError for an error answer or a result that is not an object."""
+        """Return the `result` member. Raises RpcError for an error, invalid JSON, or a result that is not an object."""
         try:
             message = self.message
         except JsonError:

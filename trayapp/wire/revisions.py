@@ -211,7 +211,8 @@ def as_older(reply: Reply) -> Reply:
 def error_as_older(reply: Reply) -> Reply:
     """Return a newer server's error for resources/read with the code of older revisions.
 
-    INVALID_PARAMS becomes RESOURCE_NOT_FOUND, as the resource is the request's only parameter.
+    INVALID_PARAMS becomes RESOURCE_NOT_FOUND, as the resource is the request's only parameter. A large answer passes
+    unchanged.
     """
     if reply.is_large:
         return reply
