@@ -201,7 +201,9 @@ class Gateway:
         )
 
     def locks(self) -> Locks | None:
-        """Return the locks of packages. Their modules are loaded when the first server starts."""
+        """Return the locks of packages; None if packages are not locked. Their modules are loaded when the first server
+        starts.
+        """
         if self._dependencies.lock_file is None:
             return None
         if self._locks is None:
@@ -223,7 +225,7 @@ class Gateway:
         return PanelAccess(self.services.history.path.with_name("panel-cookies"))
 
     async def _tell_calls(self) -> None:
-        """Broadcast the count of calls at most every CALLS_TOLD_S. No watcher needs each call."""
+        """Broadcast the count of calls at most once every CALLS_TOLD_S. No watcher needs each call."""
         news = anyio.Event()
         end = self.services.history.listen(lambda: news.set())
         try:
@@ -292,7 +294,7 @@ class Gateway:
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """Return all current problems in the user's files."""
+        """Return all current problems: in the user's files, with names and approvals, of HTTP and of the history."""
         return (
             *self._file_problems,
             *self.projects.problems,
@@ -365,7 +367,10 @@ class Gateway:
             self.session_dependencies.notifications.pass_on(connection, method, params, about)
 
     async def asked(self, connection: Connection, method: str, params: Params, about: Call | None) -> dict[str, Any]:
-        """Ask the client that a server's request belongs to, and return its answer. Raises RpcError."""
+        """Ask the client that a server's request belongs to, or the user if the client cannot answer.
+
+        Return the answer. Raises RpcError.
+        """
         if self.sharing.note_question(connection, method):
             self.servers.forget_catalogs()  # including the routes of its tools
             self.probes.consider(connection)

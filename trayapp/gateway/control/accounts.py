@@ -32,11 +32,11 @@ class AccountRequests:
         self._sign_ins = sign_ins
         self._environ = environ
         self._keyring = keyring
-        self._last: dict[AccountKey, SignIn] = {}  # account -> its last sign-in, kept for `login_wait`
+        self._last: dict[AccountKey, SignIn] = {}  # account -> its last sign-in, for later requests about it
 
     @property
     def handlers(self) -> dict[str, Handler]:
-        """Return the handlers by the name of the control request."""
+        """Return the handlers by the name of the control request; none without accounts."""
         if self._sign_ins.accounts is None:
             return {}
         return {
@@ -68,14 +68,14 @@ class AccountRequests:
         return {"url": url, "redirect_uri": begun.redirect_uri, "expires_s": EXPIRES_S}
 
     async def _login_wait(self, params: dict[str, Any]) -> Any:
-        """Wait until the sign-in is over and the server is connected again."""
+        """Wait until the sign-in is over, then connect the server. Return `_outcome`. Raises MultiMcpError."""
         connection = self._connection(params)
         begun = await self._find_sign_in(connection)
         await begun.finished()
         return await self._outcome(connection.key)
 
     async def _outcome(self, name: str) -> dict[str, Any]:
-        """Connect the server with the current sign-in. Return `{"auth", "state", "error"}`."""
+        """Connect the server with the current sign-in, unless it is disabled. Return `{"auth", "state", "error"}`."""
         connection = self._services.pool.find(name)
         error = None
         try:
@@ -117,7 +117,10 @@ class AccountRequests:
         return self._services.pool.find(text_of(params, "server", "the request"))
 
     async def _target(self, connection: Connection) -> Target:
-        """Return where to sign in for a connection. Raises MultiMcpError, UsageError if its server has no OAuth."""
+        """Return where to sign in for a connection.
+
+        Raises UsageError if its server does not use OAuth, MultiMcpError if its entry cannot be resolved.
+        """
         server, name = connection.server, connection.name
         if server.url is None:
             raise UsageError(f"Cannot sign in to {name}: it runs on this machine", "See: multi-mcp status")
@@ -134,7 +137,7 @@ class AccountRequests:
     # -- the keyring ---------------------------------------------------------------------------------------------
 
     async def _check_keyring(self, params: dict[str, Any]) -> Any:
-        """Return the vault's state as `{"keyring", "error"}`. With `unlock` the user gets the keyring's own dialog."""
+        """Return the vault's state as `{"keyring", "error"}`. With `unlock`, the keyring may show its own dialog."""
         if params.get("unlock") is True:
             await self._unlock()
         else:

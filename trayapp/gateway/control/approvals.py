@@ -48,7 +48,10 @@ class ApprovalRequests:
         return {"rows": [waiting_json(one) for one in found]}
 
     async def _approve(self, asked: Asked) -> Any:
-        """Approve definitions by the hashes that the user was shown. `keep`: keep the earlier definitions instead."""
+        """Approve definitions by the hashes that the user was shown. `keep`: keep the earlier definitions instead.
+
+        In the answer, `missed` lists the tools that no longer wait with that definition.
+        """
         approvals = self._gateway.services.approvals
         decide = approvals.decline if asked.get("keep") is True else approvals.approve
         tools = asked.get("tools")
@@ -81,7 +84,7 @@ class ApprovalRequests:
         return {"rows": rows, "tools": tools}
 
     async def _judge_all(self) -> None:
-        """Judge the offers that no list request has needed yet, and search them for orders."""
+        """Judge the offers that no list request has needed yet, and search all unsearched definitions for orders."""
         for name in self._gateway.servers.shared.servers:
             if (offer := self._gateway.services.listings.get(name)) is not None:
                 _ = self._gateway.services.served_tools.of(name, offer).tools
@@ -98,7 +101,7 @@ class ApprovalRequests:
 
 
 def inspected(offer: Offer) -> Iterator[tuple[str, tuple[Finding, ...]]]:
-    """Yield each tool and each other text of an offer, with its findings."""
+    """Yield the name of each tool and of each other text of an offer, with its findings."""
     for item in offer.tools:
         yield str(item.get("name")), inspect_tool(item)
     for name, item in {**skills_of(offer), **apart_of(offer)}.items():

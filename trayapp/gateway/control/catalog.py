@@ -64,7 +64,7 @@ def no_note(line: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class CatalogCaller:
-    """A visitor of a project, for the duration of one request."""
+    """A visitor of a project, for one request and until the project's servers have answered."""
 
     cwd: str
 
@@ -338,7 +338,10 @@ class CatalogRequests:
 
 
 def _subject(seen_by: SessionView, key: Key, method: str) -> Subject | None:
-    """Return the subject of the user's consent to a call of the command line or the panel, as for one through `mcp`."""
+    """Return the subject of the user's consent to a call of the command line or the panel, None if it needs none.
+
+    The same calls need consent as through `mcp`.
+    """
     return seen_by.subject(seen_by.view.key(key[0]), method, key[1], listed=False)
 
 
@@ -377,7 +380,7 @@ _NAMED = re.compile(r"([^\W\d][\w.-]*)=(.*)", re.DOTALL)
 
 
 def split_line(line: str) -> tuple[list[str], dict[str, str]]:
-    """Return the positional words and the `name=value` ones; a word that begins with a quote is never a named one."""
+    """Return the positional words and the named ones (`name=value`). A word that begins with a quote is positional."""
     words = _WORD.findall(line)
     named = {found[1]: _bare(found[2]) for word in words if (found := _NAMED.fullmatch(word))}
     return [_bare(word) for word in words if not _NAMED.fullmatch(word)], named
@@ -393,9 +396,9 @@ def split_words(words: Iterable[str]) -> tuple[list[str], dict[str, str]]:
 def prompt_arguments(declared: Any, positional: Sequence[str], named: Mapping[str, str]) -> dict[str, str]:
     """Return the arguments for prompts/get. `declared`: those that the prompt lists.
 
-    Named ones are taken first, declared or not. Positional ones fill the other declared arguments in order; the last of
-    these gets all remaining words. Raises UsageError if a required argument is missing, or if no declared one is
-    left for positional words.
+    Named arguments are taken first, declared or not. Positional words fill the other declared arguments in order; the
+    last of these gets all remaining words. Raises UsageError if a required argument is missing, or if there are
+    positional words and no declared argument is left for them.
     """
     items = [item for item in declared if isinstance(item, dict)] if isinstance(declared, list | tuple) else []
     names = [name for item in items if isinstance(name := item.get("name"), str)]
@@ -421,6 +424,8 @@ def tool_rows(
     known: Catalog, server: str | None = None, *, classes: bool = False, only: Container[Key] | None = None
 ) -> list[dict[str, Any]]:
     """Return `{"server", "name", "exposed_name", "enabled", "stale", "withheld", "description"}` for each tool.
+
+    Tools that their servers no longer list come last, `stale` and without an exposed name.
 
     `server`: only this server's tools. `only`: only these tools. `classes`: add to each tool that its server lists:
 
@@ -462,7 +467,10 @@ def tool_rows(
 
 
 def offer_rows(offer: Offer | None) -> dict[str, Any]:
-    """Return `{"version", "prompts", "resources", "templates"}`, with a `{"name", "description"}` for each item."""
+    """Return `{"version", "prompts", "resources", "templates"}`, with a `{"name", "description"}` for each item.
+
+    `version`: the server's name and version. For an unknown offer, all members are empty.
+    """
     if offer is None:
         return {"version": "", "prompts": [], "resources": [], "templates": []}
     info = offer.server_info or {}
@@ -483,14 +491,16 @@ def _item_row(item: Item, key: str) -> dict[str, str]:
 def costs(lists: ListResults) -> dict[str, Any]:
     """Return the costs of a session's lists, in tokens:
 
-    - `mode`: the exposure in use
+    - `mode`: the exposure in use, "tools" or "search"
     - `tools`: {"count", "tokens"} of the whole list
-    - `search`: {"tokens", "direct", "answer_tokens"} of the one tool, its direct tools, and a search with LIMIT hits
-    - `break_even`: {"tools", "searches"}, or None if there is nothing to compare
+    - `search`: {"tokens", "direct", "answer_tokens"}: tokens of the one tool with the direct tools, number of
+      direct tools, tokens of an average search answer with LIMIT hits
+    - `break_even`: {"tools", "searches"}, or None if there are no tools
     - `servers`: [{"name", "tokens", "tools": [{"name", "tokens"}]}], the largest first
 
     `break_even["tools"]`: the number of tools from which the one tool and a search cost less than the list.
-    `break_even["searches"]`: the number of searches in one session that cost as much as the whole list.
+    `break_even["searches"]`: the number of searches in one session that, with the one tool, cost as much as the whole
+    list; 0 if the one tool alone costs more.
     """
     from trayapp.catalog.search.index import LIMIT
 

@@ -53,7 +53,7 @@ class HistoryRequests:
 
 
 def filter_of(asked: Asked) -> Filter:
-    """Return the filter in a request. Raises RpcError."""
+    """Return the filter in a request. `since_s`, a number of seconds ago, becomes Unix time. Raises RpcError."""
     from trayapp.history.store import Filter  # loads SQLite, 1 MB: no status needs it
 
     texts: dict[str, Any] = {name: asked.get(name) or "" for name in TEXTS}

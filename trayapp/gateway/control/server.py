@@ -48,7 +48,7 @@ def beat_of(params: dict[str, Any]) -> float | None:
 
 
 def sleeps(connection: Connection) -> bool:
-    """Return True if the connection is closed or closing until the next call of its server."""
+    """Return True if the connection is closed or closing, and only the next call of its server opens it again."""
     return connection.state in (State.IDLE, State.STOPPING) and connection.server.lifecycle != "keep-alive"
 
 
@@ -156,7 +156,10 @@ class Control:
         return outcome
 
     async def _reconnect(self, params: dict[str, Any]) -> Any:
-        """Reconnect the named server, or all except idle ones, which connect with their next call."""
+        """Reconnect the named server, or all except idle ones, which connect with their next call.
+
+        Close the further connections of these servers.
+        """
 
         async def one(connection: Connection) -> dict[str, Any]:
             for own in [
@@ -180,7 +183,8 @@ class Control:
         """Run `work` for the named server, or for all enabled ones, AT_ONCE at a time.
 
         Return `{"servers": {NAME: {"state", "error", ...}}}`. Raises ServerNotFoundError, RpcError. `nothing`: the
-        other members where `work` failed. `asleep`: include servers that only their next call will start (`sleeps`).
+        other members where `work` failed. `asleep`: without a named server, include those that only their next call
+        will start (`sleeps`).
         """
         pool, results, at_once = self._gateway.services.pool, dict[str, Any](), anyio.CapacityLimiter(AT_ONCE)
 

@@ -17,7 +17,7 @@ from trayapp.model.status import CallsToday, ConfinementStatus, GatewayStatus, S
 
 
 def snapshot_of(gateway: Gateway) -> Snapshot:
-    """Return the whole state as of now."""
+    """Return the snapshot of the gateway's current state. All connections of a server make one row."""
     now, today = gateway.services.clock.now(), gateway.services.history.today
     status = GatewayStatus(
         state=gateway.state,
@@ -61,10 +61,10 @@ def _server(gateway: Gateway, connections: list[Connection], now: float) -> Serv
     elif offer is not None and offer.failure:  # reachable, but some of its lists are missing
         hint = f"Ask it again with: multi-mcp refresh {server.name}"
         reason = {"title": f"{server.name} {offer.failure}", "hint": hint}
-    # The lists that are unknown although they were requested.
+    # The lists that are unknown although the server was asked for them
     unlisted = offer.unknown if offer is not None else ("tools",) if connection.error is not None else ()
     confinement = gateway.services.confinements.status(server.name)
-    if confinement is None and server.command is not None:  # not started since its entry changed
+    if confinement is None and server.command is not None:  # the server was not started since its entry changed
         confinement = ConfinementStatus("") if confine_of(server.confine, gateway.services.settings().confine) else None
     return ServerStatus(
         name=server.name,

@@ -66,7 +66,7 @@ class UpdateRequests:
         updates.tried[server.name] = one
         told |= {"to": one.version, "added": [], "removed": [], "changed": {}, "error": None}
         if one in package.versions:
-            return told | {"kept": True}  # it ran before: going back takes seconds and needs no registry
+            return told | {"kept": True}  # this version ran before: going back takes seconds and needs no registry
         before = self._gateway.services.listings.get(server.name)
         try:
             after = await updates.offer(server, one)

@@ -1,4 +1,4 @@
-"""Listings, approvals and the catalog, and the exposure of it that one kind of session sees.
+"""Listings, approvals, the catalog, and its exposure to each kind of session.
 
 Never here: connections, sessions, requests.
 """

@@ -55,7 +55,7 @@ class PendingApproval(NamedTuple):
     as_now: bool  # as the server lists it now, without approval (`notify`, or not held)
     held: bool
     findings: tuple[Finding, ...]
-    difference: tuple[str, ...]
+    difference: tuple[str, ...]  # lines: what changed, or the whole definition if it is new
 
 
 class Verdict(NamedTuple):
@@ -139,7 +139,7 @@ class PinStore:
         self.unsaved()
 
     def unsaved_of(self, servers: Set[str]) -> list[str]:
-        """Return why approvals for these servers are not on disk."""
+        """Return why approvals for these servers are not on disk: the failed writes, in words."""
         return [error.title for server, error in self._unsaved.items() if server in servers]
 
     @property
@@ -263,7 +263,7 @@ class Approvals:
             if pin.unread and settings.suspicious == "hold":
                 pin = self._note_orders(known, name, pin, orders_in(name, item))
             return _judge_pinned(known.server, name, item, pin, settings)
-        # Texts other than tools may change from day to day: a changed text is judged as a new one.
+        # Texts other than tools and skills may change from day to day: a changed text is judged as a new one.
         if pin is None or not pin.approved or is_apart(name) or mode == "off":
             return self._judge_new(known, name, item, digest, settings, others)
         takes = is_tool(name) and still_takes(pin.definition, item)  # a skill's earlier version cannot be served
@@ -295,14 +295,15 @@ class Approvals:
         findings = findings if alike is None else (alike, *findings)
         kept = (
             approval_store.pinned(item) if findings or not is_apart(name) else "{}"
-        )  # texts other than tools are never compared with an earlier form
+        )  # texts other than tools and skills are never compared with an earlier form
         pin = Pin(digest, kept, not is_held(findings), findings, unread=looks and not whole, seen=looks)
         known.pin(name, pin)
         return _judge_pinned(known.server, name, item, pin, settings)
 
     def _looks_whole(self, name: str, pin: Pin | None) -> bool:
-        """Return True if a definition is searched for orders before it is served, because they would hold it back.
-        Otherwise they are reported afterwards (`read_words`), so that no client waits.
+        """Return True if a definition is searched for orders before it is judged: because orders would hold it back
+        (`hold`), or because it replaces the approved definition of a tool or skill. Otherwise orders are reported
+        afterwards (`read_words`), so that no client waits.
         """
         if self._settings().suspicious == "hold":
             return True
@@ -388,12 +389,14 @@ class Approvals:
         return tuple(name for name, verdict in self._verdicts.get(server, {}).items() if verdict.held is not None)
 
     def held(self, server: str) -> dict[str, tuple[Finding, ...]]:
-        """Return the findings in each tool of a server that waits for approval."""
+        """Return the findings in each tool of a server that waits for approval, by tool name."""
         verdicts = self._verdicts.get(server, {})
         return {name: verdict.held.findings for name, verdict in verdicts.items() if verdict.held is not None}
 
     def approve(self, server: str, tool: str, digest: str) -> bool:
-        """Approve a definition by its hash. Return False if the tool does not wait with that definition."""
+        """Approve a definition by its hash. Return False if the tool neither waits for approval nor is flagged with
+        that definition.
+        """
         verdict = self._verdicts.get(server, {}).get(tool)
         if verdict is None or digest not in {seen.hash for seen in (verdict.held, verdict.flagged) if seen is not None}:
             return False
@@ -415,7 +418,7 @@ class Approvals:
         return True
 
     def keep(self, servers: frozenset[str]) -> None:
-        """Forget the verdicts on servers other than these. Their pins stay on disk."""
+        """Forget the verdicts on all other servers. The pins of those servers stay on disk."""
         self._verdicts = {name: verdicts for name, verdicts in self._verdicts.items() if name in servers}
         self._logged = {key: hashes for key, hashes in self._logged.items() if key[0] in servers}
 

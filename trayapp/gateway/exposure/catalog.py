@@ -40,7 +40,7 @@ def _names_of(
 
 
 def digests_of(skill: Item) -> dict[str, str | None]:
-    """Return the digest of each file of a skill by its URI; None if the server publishes none for it."""
+    """Return the digests of a skill's files by URI, SKILL.md included; None for a file without a published digest."""
     files = skill.get("resources")
     found = {str(skill.get("uri")): None}
     return found | {
@@ -53,7 +53,8 @@ def digests_of(skill: Item) -> dict[str, str | None]:
 class Catalog:
     """The catalog of one configuration and one state of the offers. `served`: the known offers, by server name.
 
-    It is broad because it only answers questions: each property is one, computed once.
+    `given`: prefix mode -> the names that clients have seen before. The class is broad because it only answers
+    questions: each property answers one, computed once.
     """
 
     def __init__(
@@ -112,7 +113,7 @@ class Catalog:
 
     def switched_on(self, server: str, names: Iterable[str]) -> tuple[str, ...]:
         """Return these subjects of a server (tools, prompts, ...) without the tools that the user disabled. Return
-        none if the server is disabled.
+        none if the server is disabled or its offer is unknown.
         """
         if server not in self.offers or self.config.servers[server].disabled:
             return ()
@@ -142,7 +143,7 @@ class Catalog:
 
     @cached_property
     def older_tools(self) -> dict[Key, ServedTool]:
-        """Return the tools whose definition differs for clients of the older era."""
+        """Return the older era's form of each tool whose definition differs for clients of that era."""
         found = {name: offer.older.tools for name, offer in self.offers.items() if offer.older is not None}
         return {
             key: tool
@@ -152,7 +153,10 @@ class Catalog:
         }
 
     def older_items(self, kind: str, member: str) -> dict[Key, Item]:
-        """Return the items of one list other than tools whose definition differs for clients of the older era."""
+        """Return the older era's form of each item, in a list other than tools, that differs for clients of that era.
+
+        `member`: the member of an item that holds its name or URI.
+        """
         found = {name: offer.older.listed(kind) for name, offer in self.offers.items() if offer.older is not None}
         return {(server, str(item.get(member))): item for server, items in found.items() for item in items}
 
@@ -221,7 +225,9 @@ class Catalog:
 
     @cached_property
     def skill_files(self) -> dict[Key, str | None]:
-        """Return the digests of skills' files by (server, URI), including held-back skills; None for a dynamic file."""
+        """Return the digests of skills' files by (server, URI), including held-back skills; None for a file without a
+        published digest.
+        """
         files: dict[Key, str | None] = {}
         for server, prepared in self.offers.items():
             if not self.config.servers[server].disabled:

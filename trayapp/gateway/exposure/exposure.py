@@ -45,8 +45,10 @@ class HiddenCounts(NamedTuple):
 
 
 class Exposure:
-    """A part of a catalog. Names and URIs are the catalog's: a session's filter renames nothing. It is broad because it
-    only answers questions about the same choice: each property is one, computed once.
+    """A part of a catalog. Names and URIs are the catalog's: a session's filter renames nothing.
+
+    `choice`: the session's options as applied. `unseen`: the items that its kind of client does not get. The class is
+    broad because it only answers questions about one choice: each property answers one, computed once.
     """
 
     def __init__(
@@ -172,13 +174,15 @@ class Exposure:
         return frozenset((*self.tools, *self.reads))
 
     def name_of(self, key: Key) -> str:
-        """Return the name under which clients see a tool, or a resource as a tool."""
+        """Return the name under which clients see a tool, or a resource as a tool; of a skill's file, the URI."""
         known = self.catalog.names.by_key.get(key) or self.catalog.read_tools.exposed.by_key.get(key)
         return known or self.catalog.uris.exposed(*key)  # the file of a skill
 
     @cached_property
     def mode(self) -> Literal["tools", "search"]:
-        """Return "tools" to list each tool, "search" to list the one tool that finds them."""
+        """Return "tools" to list each tool, "search" to list the one tool that finds them. `auto` means "search" for
+        more than `defer_above` tools.
+        """
         if self.choice.expose != "auto":
             return self.choice.expose
         shown = (  # as `tools`, but the first few of a large catalog are enough
@@ -211,7 +215,7 @@ class Exposure:
         return any(tool.returns_others for tool in self.tools.values())
 
     def lists(self, key: Key) -> bool:
-        """Return True if the session's tools/list contains that tool."""
+        """Return True if the session's tools/list contains that tool, even for a client that shows no Apps."""
         return key in (self.tools if self.mode == "tools" else self.direct_keys)
 
     # -- resources as tools --------------------------------------------------------------------------------------
@@ -225,7 +229,8 @@ class Exposure:
     def find_read(self, asked: str, server: str | None = None) -> Key | None:
         """Return the (server, URI) of a resource by its name as a tool, or of a skill's file by its URI.
 
-        Real tools are not searched. `find_callable` prefers them.
+        None if nothing matches, or if files of several servers match. Real tools are not searched. `find_callable`
+        prefers them.
         """
         if "://" in asked:  # a skill's file: a skill refers to its files by relative paths
             files = self.catalog.served_skill_files
@@ -279,7 +284,10 @@ class Exposure:
         return Lookup(names, hidden, servers=self.servers)
 
     def find_resource(self, uri: str) -> Key | None:
-        """Return the (server, original URI) of a resource. Raises AmbiguousResourceError."""
+        """Return the (server, original URI) of a resource, None if no server is known to have it.
+
+        Raises AmbiguousResourceError.
+        """
         return self.catalog.uris.find(uri, self.choice.has)
 
     def find_template(self, exposed: str) -> Key | None:
@@ -306,7 +314,7 @@ class Exposure:
         return found
 
     def instructions_of(self, server: str) -> str:
-        """Return one server's own instructions, shortened."""
+        """Return a server's own instructions, cut at INSTRUCTIONS_EACH; "" if the server is disabled or unknown."""
         prepared = self.catalog.offers.get(server)
         if prepared is None or self.servers[server].disabled:
             return ""
@@ -346,5 +354,5 @@ def first_paragraph(text: object, longest: int) -> str:
 
 
 def shortened(text: str, longest: int) -> str:
-    """Return at most `longest` characters of `text`."""
+    """Return `text` in at most `longest` characters, with `...` in place of its end if it is longer."""
     return text if len(text) <= longest else text[: longest - 3].rstrip() + "..."

@@ -15,7 +15,7 @@ from trayapp.model.text import count, one_line
 
 INSTRUCTIONS_ALL = 12_000  # characters; a model reads them in every session
 LONGEST = 2_048  # bytes: clients show this many in full
-WORDS_MOST = 6  # of one server's tools
+WORDS_MOST = 6  # that describe one server's tools
 ABOUT_LONGEST = 60  # characters of a server's own description
 SAYS_NOTHING = frozenset({"mcp", "server", "servers", "reference", "official", "the", "a", "an", "for", "of"})
 
@@ -68,7 +68,10 @@ def summary(seen: Exposure) -> str | None:
 
 
 def _about(seen: Exposure, server: str) -> str:
-    """Return a server's title or first words, if they add to its name and contain nothing hidden and no orders."""
+    """Return a server's title or the first words of its instructions, or "".
+
+    The text adds to the server's name, has at most ABOUT_LONGEST characters, and contains nothing hidden and no orders.
+    """
     from trayapp.inspection.inspect import inspect_text
 
     prepared = seen.catalog.offers.get(server)
@@ -82,7 +85,9 @@ def _about(seen: Exposure, server: str) -> str:
 
 
 def _first_words(instructions: str) -> str:
-    """Return the first clause of a text, cut between two words; empty if the text begins with markup."""
+    """Return the first clause of a text without a leading "Use this server to", cut between two words at ABOUT_LONGEST;
+    empty if the text begins with markup.
+    """
     if instructions.startswith(("#", "<", "*", "-", "=")):
         return ""
     first = _ORDERING.sub("", _SENTENCE.split(one_line(instructions[: 4 * ABOUT_LONGEST]), maxsplit=1)[0]).strip()
@@ -93,7 +98,7 @@ def _first_words(instructions: str) -> str:
 
 READ_MOST = 160  # characters of a description: usually its first sentence
 NAME_WEIGHT = 2  # a word in a tool's name says more than one in its description
-SHORTEST = 3  # characters
+SHORTEST = 3  # characters of a word
 TOGETHER = 0.75  # if this share of the tools with either word has both side by side, they are one term
 UNTELLING = frozenset(
     """

@@ -64,13 +64,15 @@ def is_one_tool(params: Any) -> bool:
 
 
 def looks_for_tools(params: dict[str, Any]) -> bool:
-    """Return True if a call of the one tool asks which tools there are."""
+    """Return True if a call of the one tool asks about tools, instead of calling one, connecting a server or continuing
+    a result.
+    """
     arguments = params.get("arguments")
     return not isinstance(arguments, dict) or arguments.keys().isdisjoint({"tool", "connect", "result"})
 
 
 class ListHints(NamedTuple):
-    """Parts of a list's result that depend on the client's revision. `ttl_ms`: the smallest of the servers'."""
+    """Parts of a list's result that depend on the client's revision. `ttl_ms`: the smallest `ttlMs` of the servers."""
 
     ttl_ms: int = LIST_TTL_MS
     meta: dict[str, Any] | None = None
@@ -85,7 +87,7 @@ class ListResults:
         self._results: dict[tuple[str, bool], bytes] = {}
 
     def result(self, kind: str, *, apps: bool = False) -> bytes:
-        """Return the result of a list request as JSON. `kind`: one of LISTS. `apps`: its client shows Apps, so that
+        """Return the result of a list request as JSON. `kind`: one of LISTS. `apps`: the client shows Apps, so that
         tools with a user interface are listed in any mode.
         """
         found = self._results.get((kind, apps))
@@ -132,7 +134,9 @@ class ListResults:
 
     @cached_property
     def hints(self) -> dict[str, ListHints]:
-        """Return the freshness and the `_meta` of each list's result."""
+        """Return the freshness and the `_meta` of each list's result, by list. In search mode, the values for
+        tools/list are the gateway's own.
+        """
         whole = self.seen.mode == "tools"
         ttls = [LIST_TTL_MS if offer.ttl_ms is None else offer.ttl_ms for offer in self._offers()]
         least, metas = min(ttls, default=LIST_TTL_MS), {kind: self._besides(kind).get("_meta") for kind in LISTS}

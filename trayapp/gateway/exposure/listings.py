@@ -76,7 +76,7 @@ class ListingWriter:
         self.wake()
 
     def wake(self) -> None:
-        """Call `more` soon."""
+        """Write soon, even without jobs: then only `more` is called."""
         self._idle = anyio.Event() if self._idle.is_set() else self._idle
         self._wake.set()
 
@@ -174,7 +174,7 @@ class Listings:
             self._writer.write([Job(entry, None) for entry in unmarked])
 
     def sound(self, name: str, offer: Offer) -> frozenset[int]:
-        """Return the indexes of the offer's tools that are known to be sound."""
+        """Return the indexes of the offer's tools that clients can take unchanged; empty while they are unchecked."""
         entry = self._entries.get(name)
         return entry.sound or frozenset() if entry is not None and entry.offer is offer else frozenset()
 
@@ -184,16 +184,16 @@ class Listings:
         return entry.offer if entry else None
 
     def missing(self) -> list[str]:
-        """Return the enabled servers whose tools are unknown: ask them in the background at once."""
+        """Return the enabled servers whose tools are unknown. They are to be asked at once, in the background."""
         entries = [(s.name, self._find_entry(s.name)) for s in self._config.servers.values() if not s.disabled]
         return [name for name, entry in entries if entry is None or "tools" in entry.offer.unknown]
 
     def expired(self) -> list[str]:
-        """Return the enabled servers whose cache is older than seven days: ask them after the first list.
+        """Return the enabled servers whose cache is older than seven days. They are to be asked after the first list.
 
         A `ttlMs` that has run out is no reason to start a server that nobody uses. Such a server is asked at its next
-        connection (`worth_asking`). So no process starts before a list is served, even for the many servers whose
-        `ttlMs` is 0.
+        connection (`worth_asking`). So no process of a known server starts before a list is served, even for the many
+        servers whose `ttlMs` is 0.
         """
         now = self._time()
         entries = [(s, self._find_entry(s.name)) for s in self._config.servers.values() if not s.disabled]
@@ -284,10 +284,10 @@ class Listings:
         return all(info is None or info == offer.server_info for info in known)
 
     def take(self, server: ServerConfig, offer: Offer, kind: ClientKind = NO_KIND, *, probed: bool = False) -> bool:
-        """Take a new offer and write it in the background. Return True if it differs from the known one.
+        """Take a new offer and write it in the background. Return True if the known offer or the variants changed.
 
-        `kind`: of the client that the server listed it for. `probed`: the lists were read only to see what that kind of
-        client gets.
+        `kind`: the kind of client for which the server listed the offer. `probed`: the lists were read only to see what
+        that kind of client gets.
         """
         known = self.get(server.name)
         kind = _told_kind(kind, *(one for one in (known, offer) if one is not None))

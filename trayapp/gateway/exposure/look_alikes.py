@@ -12,7 +12,7 @@ from trayapp.inspection.finding import Finding, finding
 from trayapp.inspection.hidden import bared, folded
 from trayapp.model.config import PREFIX_MODES
 
-SIBLING_TOOLS = 3  # tool names that two servers of one program share: this many, and at least half of them
+SIBLING_TOOLS = 3  # tool names that two servers of one program share: this many, and half of the inspected server's
 
 
 class LookAlike(NamedTuple):
@@ -24,7 +24,7 @@ class LookAlike(NamedTuple):
 
 
 class OtherTools:
-    """Tools of other servers by how their names look. `others`: each server with the names of all its tools."""
+    """Tools of other servers, indexed by the look of their names. `others`: each server with all its tools' names."""
 
     def __init__(self, others: Iterable[tuple[str, frozenset[str]]]) -> None:
         self._servers = [_looks_of(server, tools) for server, tools in others]
@@ -38,7 +38,10 @@ class OtherTools:
         self._any_start = tuple(self._starts)
 
     def may_be_meant(self, name: str) -> bool:
-        """Return False if none of these tools can look like `name`: a quick test that is enough for most names."""
+        """Return False if `name` can neither look like one of these tools nor address their servers.
+
+        This is a quick test that is enough for most names.
+        """
         letters = _letters(name)
         look = _squeezed(letters)
         return look in self._looks or look != letters or letters.startswith(self._any_start) or self._addresses(name)
@@ -67,9 +70,10 @@ class OtherTools:
 
 
 class _ServerLooks(NamedTuple):
-    """Names of one server and its tools, in a comparable form that is equal for look-alikes.
+    """Names of one server and its tools, as they are and in a comparable form that is equal for look-alikes.
 
-    `called`: the comparable form of `mcp__SERVER__`. `starts`: the prefixes of its tools' names in each mode.
+    `called`: the comparable form of `mcp__SERVER__`. `starts`: that of the prefixes of its tools' names in each mode.
+    `names`: the names of its tools, as they are.
     """
 
     name: str
@@ -144,7 +148,9 @@ def _comparable(name: str) -> str:
 
 @lru_cache(maxsize=8192)  # more tools than users have; each name is checked as a new one and as another server's
 def _letters(name: str) -> str:
-    """Return the letters that people see in a name: ASCII where they look like it, no marks, nothing invisible."""
+    """Return the letters that people see in a name: ASCII for letters that look like it, in lower case, without marks,
+    separators and invisible characters.
+    """
     if name.isascii():
         return name.encode().translate(_ASCII_LETTERS, _BETWEEN.encode()).decode()
     plain = unicodedata.normalize("NFKD", bared(name))

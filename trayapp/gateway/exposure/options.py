@@ -25,8 +25,9 @@ class SessionOptions(NamedTuple):
 class Choice(NamedTuple):
     """The part of the catalog that a session sees, and in which mode.
 
-    `servers`: None = all. `wrong`: why the options cannot be applied. Then nothing is shown, since the session asked
-    for less than everything. `unknown`: named servers that are not configured; the session has the others.
+    `defer_above`: the number of tools above which `auto` means search mode. `servers`: None = all. `wrong`: why the
+    options cannot be applied. Then nothing is shown, since the session asked for less than everything. `unknown`: named
+    servers that are not configured; the session has the others.
     """
 
     expose: Expose = "auto"
@@ -80,7 +81,8 @@ def session_options(given: Mapping[str, Any]) -> SessionOptions:
 def choose(options: SessionOptions, config: Config) -> Choice:
     """Return the choice of these options under a configuration.
 
-    A session's own `expose` wins over its profile's. If both name servers, the session sees those that both name.
+    A session's own `expose` wins over its profile's. If both name servers, the session sees those that both name. An
+    unknown profile makes the choice `wrong`.
     """
     settings = config.settings
     profile = settings.profiles.get(options.profile) if options.profile is not None else Profile()

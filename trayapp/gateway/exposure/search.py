@@ -69,7 +69,10 @@ class ToolSearch:
     def search(
         self, exposure: Exposure, words: str, *, server: str | None, limit: int, regex: bool = False
     ) -> list[Hit]:
-        """Return the best matches among what the exposure shows. Raises EmptyQueryError, InvalidPatternError."""
+        """Return the best matches among what the exposure shows, at once: the index is updated without pauses.
+
+        Raises EmptyQueryError, InvalidPatternError.
+        """
         for _ in self.update(exposure.catalog):
             pass
         return self._index.search(words, server=server, limit=limit, regex=regex, allowed=_allowed_keys(exposure))

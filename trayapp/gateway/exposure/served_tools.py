@@ -44,7 +44,7 @@ class ServedTool:
         return repair(self.item.get("inputSchema"))
 
     def served(self, exposed: str) -> Item:
-        """Return the tool as a client gets it."""
+        """Return the tool as a client gets it: under its exposed name, its schemas repaired."""
         if self._sound:
             return {**self.item, "name": exposed}
         return served_tool(
@@ -61,7 +61,7 @@ class ServedTool:
         return {**self.served(exposed), "outputSchema": self.item["outputSchema"]}
 
     def listed(self, exposed: str) -> bytes:
-        """Return the tool as JSON, cached since lists are requested again and again."""
+        """Return the JSON of `served`. The last result is kept, since lists are requested again and again."""
         if self._name != exposed:
             self._name = exposed
             self._json = bytes(memoryview(dumps(self.served(exposed))))  # a copy: orjson's own keeps 4 KB more
@@ -88,7 +88,7 @@ class ServedOffer:
 
     @cached_property
     def older(self) -> ServedOffer | None:
-        """Return the offer for clients of the older era; None if both eras get this offer."""
+        """Return the part of the offer that the older era defines differently; None if nothing differs."""
         if (offer := self.offer.of_older_era) is None:
             return None
         verdicts = {name[len(OLDER) :]: found for name, found in self._verdicts.items() if name.startswith(OLDER)}

@@ -48,13 +48,13 @@ Listen = Callable[[dict[str, Any]], Awaitable[None]]  # receives the honored par
 
 
 class ExtensionSession(TaskSession, Protocol):
-    """A client session with what its requests of extensions need."""
+    """A client session, as its extension requests see it."""
 
     def present(self, server: str) -> Connection:
         """Return the connection that a call would use, without starting one. Raises ServerNotFoundError."""
 
     async def connected(self, request_id: RequestId, server: str) -> Connection:
-        """Return the connection for a request, connected. Raises ServerError."""
+        """Return a connected connection for a request. Raises ServerError."""
 
     def send_cacheable(self, request_id: RequestId, result: bytes) -> None:
         """Send a nonempty result that a client of 2026-07-28 may cache."""
@@ -90,7 +90,7 @@ class ExtensionRequests:
     def work_of(self, request: Request) -> Work:
         """Return the work that answers the request. Raises RpcError, MultiMcpError if no server can answer.
 
-        While servers have yet to list what they have, the work chooses the server, and then raises these errors.
+        While servers have yet to list what they have, the work itself chooses the server and raises these errors.
         """
         seen, unmet = self._session.seen, unmet_server(self._session.seen, request)
         if unmet is not None or seen.view.first_list_delay.may_grow:
@@ -200,7 +200,11 @@ class ExtensionRequests:
             await listen({"taskIds": honored} if honored else {})
 
     async def _listen_at(self, stack: AsyncExitStack, request_id: RequestId, server: str, tasks: list[str]) -> bool:
-        """Ask a server to report on tasks until the client stops listening. Return True if it agrees."""
+        """Ask a server to report on tasks until the client stops listening.
+
+        Return False if the server refuses, cannot be reached, or is of the older era. No answer within REFRESH_S counts
+        as consent.
+        """
         session = self._session
         try:
             connection = await session.connected(request_id, server)
@@ -272,7 +276,9 @@ class ExtensionRequests:
 
     @staticmethod
     async def _tasks_of(connection: Connection) -> list[dict[str, Any]]:
-        """Return the tasks of a running server; any other has none."""
+        """Return the tasks that a server lists over a connection; [] if the connection is down. After an error, return
+        the tasks that were listed before.
+        """
         found: list[dict[str, Any]] = []
         cursor: Any = None
         try:
@@ -293,7 +299,7 @@ class ExtensionRequests:
 
 
 class SkillFile:
-    """Finish of the answer to reading a skill's file: unapproved content and hidden text are held back.
+    """A finish for reads of a skill's file: unapproved content and hidden text are held back.
 
     A skill's entry is inspected like a tool's definition (exposure/approvals). Its files are not read ahead of need
     (SEP-2640, lazy retrieval), so each is inspected when a client reads it. `digest`: the file's, as listed in the
@@ -334,7 +340,7 @@ class SkillFile:
 
 
 class SkillEntry:
-    """Finish of skills/get: inspects the skill, which its server need not have listed."""
+    """A finish for skills/get: inspects the skill, which its server need not have listed."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings

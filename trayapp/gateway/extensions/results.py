@@ -28,7 +28,10 @@ _HANDLE = re.compile(rf"({SCHEME}[^/]*?)%00([0-9a-f]*)(?:-[0-9]+)?(/.+)", re.DOT
 
 
 class KnownTask(NamedTuple):
-    """A task of a session: the connection that it was last reported on, and its id at the server."""
+    """A task of a session: the connection on which it was last reported, and its id at the server.
+
+    `live`: the connection's live state at that time.
+    """
 
     connection: Connection
     live: Live | None
@@ -108,7 +111,7 @@ def is_of(handle: str, server: str) -> bool:
 
 
 class ServerResult:
-    """Finish that puts results of one server into the form that clients can use. Most results pass unread."""
+    """A finish that puts results of one server into the form that clients can use. Most results pass unread."""
 
     __slots__ = ("_handles", "_renames", "_seen", "_server", "tasks")
 
@@ -177,7 +180,7 @@ class ServerResult:
 
 
 def left_s(task: dict[str, Any]) -> float:
-    """Return the seconds for which a task may still be in progress, 0 if it has ended."""
+    """Return the seconds for which a task may still be in progress, TASK_MOST_S at most; 0 if it has ended."""
     if task.get("status") in ENDED:
         return 0
     ttl = task.get("ttlMs", task.get("ttl"))

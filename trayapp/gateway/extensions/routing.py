@@ -117,7 +117,8 @@ def unmet_server(seen: SessionView, request: Request) -> str | None:
 def task_place(seen: SessionView, handle: str) -> tuple[str, str]:
     """Return the server of a task, and the task's id there. Raises RpcError if the server is unknown.
 
-    A handle that names no server may be older than the gateway: it belongs to the only server with tasks.
+    A handle that names no server may be older than the gateway: it belongs to the only server with tasks, if there is
+    only one.
     """
     able = servers_with(seen.exposure, TASKS)
     found = split_handle(handle)[0]
@@ -174,7 +175,10 @@ def named_event(event: Any, own: str, exposed: str) -> Any:
 
 
 def _of_unknown(seen: SessionView, method: str, params: dict[str, Any]) -> str:
-    """Return the server for an unknown method: the one that the params name, or the only candidate."""
+    """Return the server for an unknown method. Raises RpcError if there is none, or more than one.
+
+    It is the server that the params name, or the only enabled one, or the only one that announces the method.
+    """
     named = _named(seen, params)
     if named is not None:
         return named

@@ -28,7 +28,7 @@ class TaskSession(AskingSession, Protocol):
 
     @property
     def seen(self) -> SessionView:
-        """Return the session's exposure."""
+        """Return the session's view."""
 
     @property
     def task_handles(self) -> TaskHandles:

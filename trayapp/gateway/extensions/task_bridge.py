@@ -49,7 +49,7 @@ def as_task(seen: Exposure, server: str, request: Request, connection: Connectio
 
 
 class TaskBridge:
-    """Finish of one call that may be answered with a task. `finish`: builds the client's answer from the result.
+    """A finish of one call that may be answered with a task. `finish`: builds the client's answer from the result.
 
     `always`: if the server demands tasks, use them also for a 2026-07-28 client that has not declared them.
     """
