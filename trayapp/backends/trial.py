@@ -121,7 +121,7 @@ class PackageUpdates:
     def package(self, server: ServerConfig) -> Package | None:
         """Return the package that a server runs, or None if it runs none or has `lock: false`.
 
-        Raises UnreadableLockError.
+        Raises UnreadableLockError, and UsageError if packages are not locked here.
         """
         if server.command is None or not server.lock:
             return None
@@ -129,7 +129,7 @@ class PackageUpdates:
         return Package(request, self._locks().file.find(server.name, request.spec)) if request is not None else None
 
     def bundle(self, server: ServerConfig) -> LockedPackage | None:
-        """Return the bundle that a server runs, or None if it runs none. Raises UnreadableLockError."""
+        """Return the bundle that a server runs, or None if it runs none. Raises as `package` does."""
         if server.command is None:
             return None
         found = (versions[0] for name, _, versions in self._locks().file.all() if name == server.name)

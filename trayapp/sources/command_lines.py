@@ -720,8 +720,7 @@ def _adds(words: Sequence[str]) -> bool:
 def is_command_line(text: str) -> bool:
     """Return True if a text begins with a program that may start servers or add them to a client, or sets a variable.
 
-    Such a program is a known runner, client, shell or installer, is given by an absolute path, or is named like a
-    server.
+    Such a program is a known runner, client, shell or installer, is given by a path, or is named like a server.
     """
     text = without_prompt(text)
     head = text.partition("\n")[0].strip()

@@ -338,6 +338,7 @@ _INPUT_OPEN = re.compile(r"(?:\$\{|\$|\{)input:\s*([\w.-]+)[\"')\]}]*$")
 def _with_shell_variables(entry: dict[str, Any], windows: bool) -> dict[str, Any]:
     """Return an entry with `${NAME}` in place of each `$NAME`, except in code for a shell or another machine.
 
+    An argument with blanks stays unchanged, too.
     Also in place of MCPHost's `${env://NAME}` and, on Windows, of `%NAME%` at the beginning of a path.
     """
 

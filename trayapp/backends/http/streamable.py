@@ -159,7 +159,7 @@ class StreamableChannel(HttpChannel):
 
 @asynccontextmanager
 async def open_http(launch: HttpLaunch, inbound: Inbound, accounts: Accounts | None = None) -> AsyncIterator[Transport]:
-    """Open a connection to an address. Raises ConnectFailedError, SignInWantedError."""
+    """Open a connection to an address. Raises ConnectFailedError, SignInWantedError, KeyringLockedError."""
     refusal, gone = HttpRefusal(auth=launch.auth), anyio.Event()
     SENT_FOR.set(None)  # a call is sent again by the task that read its failure, and that task opens this connection
 

@@ -339,7 +339,7 @@ def argv_of(request: NpxRequest, copy: CachedPackage, env: Mapping[str, str]) ->
     return (str(Path(node).absolute()), str(program), *request.args) if node else None
 
 
-MANIFEST_LARGEST = 1 << 20  # bytes; real ones have up to about 100 kB
+MANIFEST_LARGEST = 1 << 20  # bytes; real files have up to about 100 kB
 NPMRC_LARGEST = 64 << 10
 ENTRIES_MOST = 1000  # folders in `_npx` that are read
 HEAD_BYTES = 256  # of a program: the kernel's limit of a shebang
