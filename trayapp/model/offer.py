@@ -1,4 +1,7 @@
-"""One server's offer, exactly as received, and its protocol. A connection reads them, the cache stores them."""
+"""One server's offer, with every field that it sent, and its protocol. A connection reads it, and the cache stores it.
+
+Known secrets are removed from it, and text that strict parsers reject is repaired.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ class Offer:
     skills: tuple[Item, ...] = ()
     events: tuple[Item, ...] = ()
     failed: Mapping[str, str] = field(default_factory=dict)  # list that could not be read completely -> the reason
-    results: Mapping[str, Item] = field(default_factory=dict)  # list -> the other fields of its result, as received
+    results: Mapping[str, Item] = field(default_factory=dict)  # list -> the other fields of its result
     signed: bool = False  # True if read with the user's sign-in
     older: Mapping[str, tuple[Item, ...]] = field(default_factory=dict)  # list -> items as defined for the older era
     older_instructions: str | None = None  # as defined for the older era; None: the same as for the newer

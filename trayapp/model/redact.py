@@ -19,8 +19,8 @@ from trayapp.model.text import visible
 
 __all__ = ["KNOWN", "REDACTED", "KnownSecrets", "LineRedactor", "redacted"]
 
-SHORTEST = 8  # characters; shorter values would match ordinary words,
-SHORTEST_MIXED = 6  # except values with both letters and digits
+SHORTEST = 8  # characters; a shorter value may be an ordinary word
+SHORTEST_MIXED = 6  # characters of a value with both letters and digits
 WORD_LONGEST = 9  # letters: a single word like `postgres` is a bad password, but a good name for a server
 MOST = 1_000  # values of each kind; beyond that, the value noted longest ago is forgotten (such as an old token)
 _TAGS = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;"}

@@ -512,7 +512,7 @@ def _setting(line: str) -> dict[str, str] | None:
 
 
 def _is_adder(line: str) -> bool:
-    """Return True for a client's own command, such as `claude mcp add ...`."""
+    """Return True for a command of a client or of a program that adds servers: `claude mcp add ...`, `npx add-mcp`."""
     words = _without_package(line.split())
     return program_of(words[0]) in _ADDERS or _adds(words) or _bare(package_of(words) or words[0]) in _SERVER_INSTALLERS
 

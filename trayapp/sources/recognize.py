@@ -145,7 +145,7 @@ _DOCUMENT = re.compile(
 )
 _TOML_TABLE = re.compile(
     r"(?m)^\s*\[(?:[\w\"'-]+\.)*mcp[\w-]*\.[^\[\]\n]+\]\s*(?:#.*)?$"
-)  # nested below a client's settings
+)  # a table below a client's settings
 _YAML_KEY = re.compile(
     r"""(?m)(?:^|[\s{\[,])["']?(?:[\w.-]*mcp[\w.-]*|servers|extensions|command|cmd|url|uri)["']?\s*:"""
 )

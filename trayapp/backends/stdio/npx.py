@@ -70,7 +70,7 @@ class NpxRequest:
         return None if self.wanted is None or is_range(self.wanted) else self.wanted
 
     def accepts(self, version: Version) -> bool:
-        """Return True if `version` may run. For a tag, or without one, any may: npm decided which to cache."""
+        """Return True if `version` may run. For a tag or a plain name, any version may: npm decided which to cache."""
         if self.wanted is None or self.tag is not None:
             return True
         exact = read_version(self.wanted)
