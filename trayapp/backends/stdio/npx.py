@@ -162,7 +162,10 @@ def read_request(argv: tuple[str, ...]) -> NpxRequest | None:
 
 
 def _read_npm(words: tuple[str, ...]) -> NpxRequest | None:
-    """Read the words after `npm`, which accepts options anywhere before a `--`."""
+    """Return the package that the words after `npm` ask for, or None if they are not `exec`.
+
+    npm accepts options anywhere before a `--`. Raises UncertainError.
+    """
     end = words.index("--") if "--" in words else len(words)
     head, rest, found = words[:end], words[:end], list[tuple[str, str]]()
     names: tuple[str, ...] = ()
