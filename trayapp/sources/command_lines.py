@@ -506,7 +506,7 @@ def _setting(line: str) -> dict[str, str] | None:
     """
     if (found := _SETTING.fullmatch(line)) is None:
         return None
-    is_local = re.match(r"\$(?!env:)", line, re.IGNORECASE) is not None  # PowerShell's own: no program gets it
+    is_local = re.match(r"\$(?!env:)", line, re.IGNORECASE) is not None  # a variable of PowerShell: no program gets it
     name = ("$" if is_local else "") + str(found["name"] or found["apart"] or found["inside"])
     return {name: found["plain"] or found["quoted"] or found["all"] or ""}
 

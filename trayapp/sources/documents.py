@@ -519,7 +519,7 @@ def _json(text: str) -> dict[str, Any]:
             return jsonc.read(text, "the text")
         except UnparsableError as error:
             why = error.title
-    refuse_large(len(text))  # a text that needs repair is no file of a client
+    refuse_large(len(text))  # a text that needs repair is not a client's file, so the limit of snippets applies
     try:
         return read_loosely(text)
     except ValueError as error:

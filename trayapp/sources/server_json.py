@@ -309,8 +309,8 @@ def _arguments(listed: Sequence[Input], *, offers_places: bool = False) -> list[
     """Return the words of runtimeArguments or packageArguments.
 
     An optional argument without a value is kept, for the user to fill in, if it is an option that takes a value or,
-    with `offers_places`, if it is a positional argument that follows no option. A boolean option without a value is
-    kept, as a flag, if it is required.
+    with `offers_places`, if it is a positional argument that follows no option. A boolean option is kept as a flag if
+    it is `true`, or if it is required and has no value.
     """
     words: list[_Filled] = []
     for one in listed:

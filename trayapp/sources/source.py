@@ -528,8 +528,8 @@ def own_part(source: Source, variable: Variable, text: str) -> str:
 def _words_with(words: Sequence[str], at: int, variable: Variable, value: str) -> list[str]:
     """Return the words of a command line with a variable's value.
 
-    Several values become several words if the placeholder is the whole word. Without a value, a word that is optional
-    or wholly a shared placeholder is removed, together with the option before it.
+    A value for `NAME=` is appended. Several values become several words if the placeholder is the whole word. Without a
+    value, a word that is optional or wholly a shared placeholder is removed, together with the option before it.
     """
     whole = variable.shared and words[at] == variable.placeholder
     is_named = variable.placeholder == "" and words[at].endswith("=")  # `NAME=`, with nothing after it
@@ -597,7 +597,7 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
         if option and word[0] != "-" and CONNECTION.search(word):
             option = None  # `Host=a;Password=b` has no name
         valued = before.startswith("-") and "=" not in before and not _FLAGS.fullmatch(before)
-        valued = valued and not (program in SHELLS and before.endswith("c"))  # code follows
+        valued = valued and not (program in SHELLS and before.endswith("c"))  # the word is code
         plain = (option[1] if option else before if valued else "").lstrip("-")
         plain = plain or ("package" if word == package else "")
         stands = isinstance(word, str) and word.isupper() and len(word) > 3 and before not in ("-e", "--env")
@@ -1229,7 +1229,7 @@ _SWITCH = re.compile(r"--[\w-]+=.*|--(?:silent|yes|quiet|bun)|-[sy]")  # an opti
 
 
 def program_of(word: str) -> str:
-    """Return a program's name in lower case: `npx` for `C:\\node\\npx.cmd`."""
+    """Return a program's name in lower case, without folder, `.exe` and `.cmd`: `npx` for `C:\\node\\npx.cmd`."""
     return word.replace("\\", "/").rstrip("/").rpartition("/")[2].lower().removesuffix(".exe").removesuffix(".cmd")
 
 
