@@ -46,7 +46,7 @@ class ClientInfo:
     modern: bool = False  # speaks 2026-07-28: every request carries an envelope
     capabilities: dict[str, Any] = field(default_factory=dict)  # as the client declared them
     log_level: str | None = None
-    ready: bool = False  # has sent notifications/initialized
+    ready: bool = False  # may get notifications: it is modern, or has sent notifications/initialized
 
 
 class Questioner(Protocol):

@@ -294,7 +294,7 @@ class Gateway:
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """Return all current problems: in the user's files, with names and approvals, of HTTP and of the history."""
+        """Return all current problems: of the user's files, tool names, approvals, HTTP and the history."""
         return (
             *self._file_problems,
             *self.projects.problems,

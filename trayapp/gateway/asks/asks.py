@@ -40,7 +40,7 @@ NAME_LONGEST = 80
 ALL_LONGEST = 4_000  # characters of all values together
 MOST = 40  # arguments that are shown
 READ_LONGEST = 256 * 1024  # characters that are searched for secrets; of a longer value, this many at each end
-HEAD_SHARE = 0.65  # share of a cut value that is its beginning, which is more informative than the end
+HEAD_SHARE = 0.65  # the beginning's share of a cut value: the beginning is more informative than the end
 
 # Letters, marks and blanks that draw nothing, or something misleading (Unicode Default_Ignorable_Code_Point, others).
 _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufffc") | frozenset(
@@ -145,7 +145,10 @@ OUTCOMES = {"once": "it was allowed", "session": "it was allowed", "always": "it
 
 
 class Asker(NamedTuple):
-    """The client on whose behalf the user is asked. `session`: None for the command line, which has no session."""
+    """The client whose call or question the user is asked about.
+
+    `client`: its name. `project`: the folder that it works in. `session`: None for the command line, which has none.
+    """
 
     client: str
     project: str | None
@@ -324,8 +327,10 @@ class Asks:
         return ask
 
     def answer(self, ask_id: str, answer: Answer, by: str, content: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Take the user's answer; only the first one counts. Return the row of the ask. Raises AskOverError,
-        UnfitAnswerError.
+        """Take the user's answer; only the first one counts. `by`: the program or person that answers.
+
+        An answer for the session or for always also allows the other asked calls that it covers. Return the row of the
+        ask. Raises AskOverError, UnfitAnswerError.
         """
         ask = self._open.get(ask_id)
         if ask is None:

@@ -58,7 +58,9 @@ class ClientCapabilities:
         """Return the client capabilities to announce on a new connection.
 
         - A connection that no session needs, such as a server's first one, announces everything.
-        - A connection for one session, one kind of client, or single requests announces the capabilities of these.
+        - A connection for one session or one kind of client announces the capabilities of that session or kind;
+          everything if its session has ended.
+        - A connection for single requests announces those of the request that needs it now.
         - A shared connection announces those of all its clients, and of the user while the user can be asked. It leaves
           out what the server is known to ask for: sessions that can answer have their own connections.
         """

@@ -1,4 +1,4 @@
-"""Translate our errors into tool results, control answers and JSON-RPC errors. No other module makes the last."""
+"""Translate our errors into tool results, control answers and, only here, JSON-RPC errors."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def error_json(error: MultiMcpError) -> dict[str, object]:
 
 
 def explained(error: MultiMcpError, problems: Iterable[Problem]) -> MultiMcpError:
-    """Return `error`. If the server is unknown only because its entry has a fatal problem, `error` now names that."""
+    """Return `error`. If the server is unknown because of a fatal problem in its entry, `error` names the problem."""
     if isinstance(error, ServerNotFoundError):
         wrong = next((problem for problem in problems if problem.fatal and problem.server == error.server), None)
         if wrong is not None:

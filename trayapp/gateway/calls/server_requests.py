@@ -125,7 +125,9 @@ class ServerRequests:
         session: ClientSession,
         calls: list[RoutedCall],
     ) -> dict[str, Any]:
-        """Ask the user outside the client, which cannot answer. Raises RpcError if the user gives no answer."""
+        """Ask the user outside the client, which cannot answer. Raises RpcError if the user cannot be asked, or
+        does not answer.
+        """
         if self._user is None or not self._user.can_answer(method):
             raise RpcError(METHOD_NOT_FOUND, f"The client of this call cannot answer {method}"[:200])
         asker = Asker(session.client.name, session.project, session)
@@ -319,7 +321,7 @@ class ServerRequests:
         if method not in QUESTIONS or not can_answer(session.client.capabilities, method, params):
             if self._user is not None and isinstance(question, dict) and self._only_user_can(session, question):
                 asker = Asker(session.client.name, session.project, session)
-                return await self._user.ask(asker, self._plain_name(key), params, lambda: True)  # ends when cancelled
+                return await self._user.ask(asker, self._plain_name(key), params, lambda: True)  # until cancelled
             raise RpcError(INVALID_PARAMS, f"The client cannot answer {method}"[:200])
         if method == ELICITATION and isinstance(params, dict) and params.get("mode") == "url":
             params = {"elicitationId": secrets.token_hex(8), **params}  # required by older revisions

@@ -75,7 +75,7 @@ class CatalogRequests:
     def __init__(self, gateway: Gateway, note: Note = no_note) -> None:
         self._gateway = gateway
         self._note = note
-        self._counted: tuple[Exposure | None, dict[str, Any]] = None, {}  # kept, since the panel asks again and again
+        self._counted: tuple[Exposure | None, dict[str, Any]] = None, {}  # the last costs: the panel asks often
         self.handlers: dict[str, Callable[[Asked], Awaitable[Any]]] = {
             control.LIST: self._list,
             control.OFFER: self._offer,
@@ -133,7 +133,7 @@ class CatalogRequests:
         async with self._session_view(asked) as seen_by:
             server = self._server(seen_by, asked)
             for problem in self._gateway.problems:
-                if problem.fatal and server in (None, problem.server):  # a reason for which a server is left out
+                if problem.fatal and server in (None, problem.server):  # the reason why a server is left out
                     where = f"{problem.file}:{problem.line}" if problem.line else problem.file
                     whose = f"{problem.server}: cannot be used: " if problem.server else ""
                     self._note(f"{whose}{shown(problem.message)} ({where})")
@@ -266,7 +266,7 @@ class CatalogRequests:
             args = as_typed(args, typed, item.get("inputSchema"))
             try:
                 method, params = prepared_call(seen_by.exposure, key, args, {})
-            except ArgumentsError as error:  # worded for the command line
+            except ArgumentsError as error:  # put into words for the command line
                 hint = "; ".join([*error.problems, f"see: multi-mcp describe {error.name}"])
                 raise UsageError(error.title, hint) from None
             yes = CommandConsent(self._gateway.asks, Request("", method, params), asked.get("project"), self._note)

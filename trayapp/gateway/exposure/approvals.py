@@ -338,7 +338,7 @@ class Approvals:
         }
 
     def take_orders(self, server: str, found: Mapping[str, tuple[str, tuple[Finding, ...]]]) -> None:
-        """Record the findings of `orders`, and log them."""
+        """Record the findings of `orders`, and judge the tools again that are served in spite of them."""
         known, verdicts, settings = self.pins.of(server), self._verdicts.get(server, {}), self._settings()
         for name, (digest, findings) in found.items():
             pin, verdict = known.tools.get(name), verdicts.get(name)

@@ -71,7 +71,7 @@ class Catalog:
 
     @cached_property
     def names(self) -> Exposed:
-        """Return the names of all known tools, enabled or not: a switch renames no other tool."""
+        """Return the exposed names of all known tools, enabled or not: a switch renames no other tool."""
         mode = self.config.settings.tool_prefix
         return _names_of(tuple(self.tools), mode, self._given(mode), self.held, tuple(self.config.servers))
 
@@ -205,7 +205,7 @@ class Catalog:
 
     @cached_property
     def prompt_names(self) -> Exposed:
-        """Return the names of all prompts."""
+        """Return the exposed names of all prompts."""
         return expose_prompts(self.prompts, self.config.settings.tool_prefix)
 
     @cached_property

@@ -260,7 +260,7 @@ class Exposure:
     # -- prompts, resources, templates ---------------------------------------------------------------------------
 
     def find_prompt(self, asked: str) -> Key | None:
-        """Return the (server, original name) of a listed prompt, under any unambiguous spelling, as for tools."""
+        """Return the (server, original name) of a listed prompt by any unambiguous spelling, as for tools, or None."""
         try:
             return self._prompt_lookup.find(asked)
         except (ToolNotFoundError, AmbiguousToolError):
@@ -291,13 +291,13 @@ class Exposure:
         return self.catalog.uris.find(uri, self.choice.has)
 
     def find_template(self, exposed: str) -> Key | None:
-        """Return the (server, original) of a listed URI template."""
+        """Return the (server, original template) of a listed URI template, None if it is not listed."""
         key = self.catalog.by_template.get(exposed)
         return key if key is not None and self.choice.has(key[0]) else None
 
     @cached_property
     def resource_servers(self) -> list[str]:
-        """Return the enabled servers that announced resources, listed or not."""
+        """Return the enabled servers that announced resources, even if they listed none."""
         return [name for name, capabilities in self.capabilities.items() if "resources" in capabilities]
 
     # -- capabilities and instructions ---------------------------------------------------------------------------

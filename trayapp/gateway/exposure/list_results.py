@@ -149,7 +149,10 @@ class ListResults:
         return [known[name].offer for name in enabled if name in known]
 
     def _besides(self, kind: str) -> dict[str, Any]:
-        """Return the members of the servers' results besides the list. If servers share a member, the first counts."""
+        """Return the members of the servers' results besides the list.
+
+        If servers share a member, its objects are merged; of other values, the first that is not empty counts.
+        """
         return unite_members(offer.results.get(kind, {}) for offer in self._offers())
 
     def _more(self, kind: str, taken: str) -> dict[str, Any]:

@@ -165,7 +165,7 @@ def entry_of(catalog: Catalog, key: Key, name: str, title: str = "") -> Entry:
 
 
 def prepare(exposure: Exposure, finder: ToolSearch) -> Iterator[None]:
-    """Prepare the first list or the first search in small steps."""
+    """Prepare the first list or the first search. Yield between small steps."""
     for offer in exposure.catalog.offers.values():
         offer.prepare()
         yield

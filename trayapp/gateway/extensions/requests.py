@@ -149,7 +149,7 @@ class ExtensionRequests:
         if not is_certain and request.method != "tasks/get":
             live = await connection.ensure()
             about = live.peer.stamped({"taskId": own}, session.client.capabilities)
-            connection.in_flight += 1  # must not be closed as idle
+            connection.in_flight += 1  # keeps the connection from being closed as idle
             try:
                 found = await live.channel.send_raw_request("tasks/get", about)
             finally:
@@ -225,7 +225,10 @@ class ExtensionRequests:
     def send(
         self, server: str, request: Request, connection: Connection, result: ServerResult, fit: Finishing | None
     ) -> None:
-        """Send a request to a connected server that has tasks. `fit`: adapts the answer of a call through `mcp`."""
+        """Send a request to a connected server that has tasks.
+
+        `result`: adapts the server's results. `fit`: adapts the answer of a call through `mcp`.
+        """
         session = self._session
         finish = chained(result.noting(session.task_handles, connection), fit) or result
         if request.method == "tools/call" and needs_bridge(session, request):

@@ -211,7 +211,7 @@ _CORE = frozenset({"tools", "prompts", "resources", "completions", "logging", "e
 
 
 def _named(seen: SessionView, params: dict[str, Any]) -> str | None:
-    """Return the server that the params name by a resource, a tool or a handle."""
+    """Return the server that the params name by a handle, a resource or a tool; None if they name none."""
     for value in params.values():
         if (found := _handle(value)) is not None and seen.has(found[0]):
             return found[0]

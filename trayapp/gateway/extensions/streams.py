@@ -92,7 +92,7 @@ class Streams:
             live.channel.cancel(number, "the client no longer listens")
 
     def take(self, connection: Connection, method: str, params: Params, about: Call | None) -> bool:
-        """Pass on a notification of a task or an event. Return False for any other."""
+        """Pass on a notification of a task or an event. Return False for any other notification."""
         known: dict[str, Any] = dict(params or {})
         if method in (TASK_TOLD, ACKNOWLEDGED):
             number, live = _subscription(known), connection.live

@@ -37,7 +37,7 @@ def needs_bridge(session: AskingSession, request: Request) -> bool:
 
 def as_task(seen: Exposure, server: str, request: Request, connection: Connection) -> Request:
     """Return a call of an older server's tool, changed to run as a task if the tool requires that (`taskSupport:
-    required`).
+    required`); any other call unchanged.
     """
     params, live = request.params or {}, connection.live
     tool = seen.catalog.offers[server].tools.get(str(params.get("name")))
@@ -100,7 +100,7 @@ class TaskBridge:
         name, tag, step = task["taskId"], tag_of(task), 0
         meta = (self._request.params or {}).get("_meta")
         token = meta.get("progressToken") if isinstance(meta, dict) else None
-        self._connection.in_flight += 1  # must not be closed as idle
+        self._connection.in_flight += 1  # keeps the connection from being closed as idle
         try:
             while True:
                 step += 1
@@ -186,7 +186,10 @@ def demands_tasks(error: dict[str, Any]) -> bool:
 
 
 def task_of(result: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the task in an answer to tools/call: in SEP-2663 the answer itself, in MCP 2025-11-25 a member of it."""
+    """Return the task in an answer to tools/call, or None.
+
+    In SEP-2663 it is the answer itself, in MCP 2025-11-25 a member of the answer.
+    """
     for found in (result, result.get("task")):
         if isinstance(found, dict) and isinstance(found.get("taskId"), str) and isinstance(found.get("status"), str):
             return found if "content" not in found else None
@@ -202,7 +205,7 @@ def _reply_result(reply: Reply) -> dict[str, Any]:
 
 
 def pause_s(task: dict[str, Any]) -> float:
-    """Return the seconds until a task's next poll."""
+    """Return the seconds until a task's next poll: what the server proposes, within the limits, or POLL_MS."""
     wanted = task.get("pollIntervalMs", task.get("pollInterval"))
     known = wanted if isinstance(wanted, int | float) and not isinstance(wanted, bool) else POLL_MS
     return min(max(known, POLL_LEAST_MS), POLL_MOST_MS) / 1000
@@ -221,7 +224,7 @@ async def completed_request(connection: Connection, method: str, params: dict[st
         if method != "tools/call" or not demanded:
             raise
     live = await connection.ensure()
-    connection.in_flight += 1  # must not be closed as idle
+    connection.in_flight += 1  # keeps the connection from being closed as idle
     name: Any = None
     try:
         wanted = params if live.peer.modern else {**params, "task": {}}
