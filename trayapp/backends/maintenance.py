@@ -215,7 +215,10 @@ class Maintenance:
             self._drop(ConnectionLostError(connection.name, title))
 
     async def _silence(self) -> str | None:
-        """Return why the server did not respond, or None if it did."""
+        """Return why the server did not respond, or None if it did.
+
+        An error counts as a response only if the method is unknown or the server asks to wait.
+        """
         await self._connection.reachable()
         method = "server/discover" if self._live.peer.modern else "ping"
         try:
@@ -223,7 +226,7 @@ class Maintenance:
             await self._live.channel.send_raw_request(method, params, {"timeout": HEALTH_TIMEOUT_S})
         except RpcError as error:
             answered = error.code == METHOD_NOT_FOUND or self._live.transport.refusal.asks_to_wait
-            return None if answered else error.message  # any answer shows that it lives
+            return None if answered else error.message  # such an answer shows that it lives
         return None
 
     # -- lists ---------------------------------------------------------------------------------------------------

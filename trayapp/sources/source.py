@@ -85,7 +85,8 @@ _INSIDE = re.compile(
     r"|(?<=@)v?(?:[xX]\.[xX](?:\.[xX])?|X\.Y\.Z)(?![\w.])|(?<=:)(?:\*{3,}|\.{3})(?=@)"
     r"|(?<=[\w\]]:)PORT(?=[/?#]|$)|%[A-Za-z_]\w{2,}%(?:\\[^:,;\"]*)?|%(?i:cd)%(?=[:/\\]|$)|(?<=://)[A-Z][A-Z_-]*[A-Z](?=[:/]|$)"
 )
-_ROUND = re.compile(r"(?<=[/@:.=?&])\([^\W\d_][\w.-]{2,40}(?:[ ][\w.-]{1,40}){0,5}\)(?=[/.:@?&#]|$)")  # in an address
+# A placeholder in parentheses, as part of an address.
+_ROUND = re.compile(r"(?<=[/@:.=?&])\([^\W\d_][\w.-]{2,40}(?:[ ][\w.-]{1,40}){0,5}\)(?=[/.:@?&#]|$)")
 # The host of an address, with or without a scheme, and words in capitals within the host. Such a word stands for the
 # reader's own: no host has `_` in its name (RFC 1123), and hosts are written in small letters.
 _HOST = re.compile(

@@ -321,7 +321,7 @@ if sys.platform != "win32":
     import resource
 
 IDENTIFY_S = 10.0  # a client sends its first line, or the head of its first request, within milliseconds
-PLACES_MOST = 1024  # pending; two dozen sessions that each send twenty requests at once open 500
+PLACES_MOST = 1024  # pending connections; two dozen sessions that each send twenty requests at once open 500
 PART = 8  # pending connections may take one eighth of the process's descriptors
 BURST_PART = 4  # one turn accepts a quarter: asyncio reads from them two turns later, and none may close before that
 
