@@ -354,7 +354,7 @@ class Gateway:
         self.services.changes.changed()
 
     def offer_fetched(self, connection: Connection, offer: Offer) -> None:
-        """Take the lists of a server into the catalog."""
+        """Take the lists of a server into the catalog, pass on that they changed, and read them for other clients."""
         self.intake.take(connection, offer)
         self.session_dependencies.notifications.lists_read(connection)
         self.probes.consider(connection)

@@ -44,7 +44,7 @@ from trayapp.wire.revisions import INPUT_REQUIRED
 log = logging.getLogger(__name__)
 
 STATE_PREFIX = "multi-mcp:"  # prefix of our own request states, to tell them from a server's
-PATIENCE_S = 600.0  # a person may take a while to answer; a client that went away never answers
+PATIENCE_S = 600.0  # for a client to return its answers: a person may take a while, and a client may be gone
 STATE_ONLY_PAUSE_S = 0.1  # pause before repeating a call whose server asked for the repetition without a question
 HELD_S = 50.0  # limit for holding a question whose session is uncertain; the SDKs' clients give up a call after 60 s
 STUCK_S = 5.0  # limit from the newest question on, once there are as many questions as calls: no call ends by itself

@@ -247,7 +247,7 @@ class Catalog:
 
     @cached_property
     def read_tools(self) -> ResourceTools:
-        """Return the names under which resources are called as tools."""
+        """Return the names under which resources of servers with `expose_resources` are called as tools."""
         chosen = (key for key in self.readable if self.config.servers[key[0]].expose_resources)
         named = ((key[0], str(self.readable[key].get("name") or ""), key[1]) for key in chosen)
         taken = self.names.by_name.keys() | {ONE_TOOL}

@@ -196,9 +196,9 @@ def _of_unknown(seen: SessionView, method: str, params: dict[str, Any]) -> str:
 
 
 def _is_announced(capabilities: Any, prefix: str) -> bool:
-    """True if a capability beyond the core protocol has the name with which a method begins: its own, or its last part.
+    """True if the first part of a method names a capability beyond the core protocol, in full or by its last part.
 
-    `acme/run` may be a method of the extension `acme`, `com.example/acme`, or of the capability `x-acme`.
+    `acme/run` may be a method of the extension `acme` or `com.example/acme`, or of the capability `x-acme`.
     """
     beyond = [key for key in capabilities if key not in _CORE]
     for member in ("extensions", "experimental"):

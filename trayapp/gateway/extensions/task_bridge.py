@@ -71,7 +71,7 @@ class TaskBridge:
         self._asked: set[str] = set()  # keys of the questions that the client got
 
     def __call__(self, reply: Reply) -> Reply | None:
-        """Return the client's answer; None for a task, whose result is the answer later."""
+        """Return the client's answer. None if it comes later: from a task, or because the call is sent again."""
         if reply.is_large:
             return self._finish(reply)
         result, error = reply.message.get("result"), reply.message.get("error")
@@ -250,7 +250,7 @@ async def completed_request(connection: Connection, method: str, params: dict[st
 
 
 def _task_result(connection: Connection, task: dict[str, Any]) -> dict[str, Any]:
-    """Return the result of a task that has ended. Raises RpcError if it failed, was cancelled, or asks for input."""
+    """Return the result of a task. Raises RpcError if the task failed, was cancelled, or asks for input."""
     result, error = task.get("result"), task.get("error")
     if isinstance(result, dict):
         return result
