@@ -83,6 +83,7 @@ def run_gateway(
     - `linger`: end some minutes after the last session
     - `sample`: the command of the bundled sample server
     - `layers`: makes the reader of `settings.imports`
+    - `on_ready`: called once clients can connect
     - `is_followed`: returns True once the program was replaced; the gateway then ends when it is idle, with MAKES_ROOM
 
     Raises AlreadyRunningError, StorageError.
@@ -349,7 +350,7 @@ class GatewayHost:
         while True:
             await next_beat(FOUND_CHECK_S)
             if self._gateway.state == "stopping":
-                return  # clients must stop finding it
+                return  # clients must no longer find this gateway
             if self._listener.is_found():
                 continue
             try:
@@ -392,7 +393,10 @@ class GatewayHost:
                 loop.add_signal_handler(number, gateway.stop_wanted.set)
 
     async def _end_when_unused(self) -> None:
-        """End the gateway `settings.linger` minutes after the last session or control connection; never if 0."""
+        """End the gateway `settings.linger` minutes after the last session or control connection ended.
+
+        If the setting is 0, never end it.
+        """
         gateway, used = self._gateway, anyio.current_time()
         while anyio.current_time() - used < (limit_s := gateway.config.settings.linger * 60) or limit_s <= 0:
             await next_beat(min(LINGER_CHECK_S, limit_s / 4) if limit_s > 0 else LINGER_CHECK_S)

@@ -14,12 +14,12 @@ from trayapp.wire.jsonio import JsonError, dumps, loads
 from trayapp.wire.messages import INVALID_REQUEST, PARSE_ERROR, Reply, RequestId, RpcError, is_request_id
 
 Asgi = Callable[[Any, Any, Any], Awaitable[None]]
-Line = tuple[bytes, bytes]  # name, in lower case, and value of a header
+Line = tuple[bytes, bytes]  # a header: its name in lower case, and its value
 
 JSON = "application/json"
 STREAM = "text/event-stream"
 PART_BYTES = 1 << 18  # size of the parts of a large answer: as much as asyncio reads at once
-CONNECTION = "multi_mcp.connection"  # key in the state of a scope: the HttpConnection (server)
+CONNECTION = "multi_mcp.connection"  # key of the HttpConnection (http.server) in a scope's state
 
 
 class Headers:
@@ -29,23 +29,26 @@ class Headers:
         self.lines: Sequence[Line] = scope["headers"]
 
     def all(self, name: str) -> list[str]:
-        """Return every value of that name."""
+        """Return every value of a header. `name`: in lower case."""
         wanted = name.encode("ascii")
         return [value.decode("latin-1") for key, value in self.lines if key == wanted]
 
     def get(self, name: str) -> str | None:
-        """Return the first value of that name."""
+        """Return a header's first value; None if the request does not have it. `name`: in lower case."""
         wanted = name.encode("ascii")
         return next((value.decode("latin-1") for key, value in self.lines if key == wanted), None)
 
     def accepts(self, *kinds: str) -> bool:
-        """True if the client accepts all of these media types, by name or by wildcard (RFC 9110, 12.5.1)."""
+        """True if the client accepts all of these media types, by name or by wildcard (RFC 9110, 12.5.1).
+
+        False without an Accept header. Weights (`q`) are ignored.
+        """
         named = {kind.partition(";")[0].strip().lower() for kind in ",".join(self.all("accept")).split(",")}
         return all(not named.isdisjoint((kind, f"{kind.partition('/')[0]}/*", "*/*")) for kind in kinds)
 
     @property
     def content(self) -> str:
-        """Return the media type of the body, without parameters."""
+        """Return the media type of the body in lower case, without parameters; "" if it is not declared."""
         return (self.get("content-type") or "").partition(";")[0].strip().lower()
 
 
@@ -69,7 +72,7 @@ async def whole(receive: Any, most: int | None = None) -> bytes | None:
 
 
 async def respond(send: Any, body: bytes, status: int = 200, kind: str = JSON, more: Sequence[Line] = ()) -> None:
-    """Send a complete response."""
+    """Send a complete response. `kind`: the body's media type. `more`: further headers."""
     headers = [(b"content-length", str(len(body)).encode()), *more]
     if body:
         headers.append((b"content-type", kind.encode()))
@@ -78,7 +81,7 @@ async def respond(send: Any, body: bytes, status: int = 200, kind: str = JSON, m
 
 
 async def respond_with(send: Any, reply: Reply, request_id: RequestId, status: int, more: Sequence[Line]) -> None:
-    """Send a request's answer: a large one in parts, since each layer below makes a copy of what it gets."""
+    """Send the answer to a request. A large answer is sent in parts, because each layer below copies what it gets."""
     id_json = dumps(request_id)
     if reply.size <= PART_BYTES:
         await respond(send, reply.with_id(id_json), status, more=more)
@@ -128,7 +131,7 @@ class HttpRequest:
         await respond_with(self.send, reply, request_id, status, self.more)
 
     async def refuse(self, status: int, error: RpcError, request_id: Any = None) -> None:
-        """Send a JSON-RPC error with an HTTP status."""
+        """Send a JSON-RPC error with an HTTP status. The error's id is null unless `request_id` is a valid id."""
         known = request_id if is_request_id(request_id) else None
         await self.respond(dumps({"jsonrpc": "2.0", "id": known, "error": error.body()}), status)
 
@@ -138,7 +141,7 @@ class HttpRequest:
         await self.refuse(405, RpcError(INVALID_REQUEST, "Method Not Allowed"))
 
     async def message(self) -> Any:
-        """Return the JSON value of a POST; None if it has been refused."""
+        """Return the JSON value in the body of a POST; None if the request has been refused."""
         if not self.headers.accepts(JSON, STREAM):
             await self.refuse(406, RpcError(INVALID_REQUEST, f"The client must accept {JSON} and {STREAM}"))
         elif self.headers.content != JSON:

@@ -1,8 +1,8 @@
-"""Access control for HTTP, before anything of a request is read (PRODUCT 14).
+"""Access control for HTTP requests, before their bodies are read (PRODUCT 14).
 
-A page in the user's browser can send requests to 127.0.0.1. Host and Origin tell its requests apart (DNS rebinding).
-The token keeps out other users and programs. server.py limits a request that never ends, streams.py a client that
-does not read.
+A page in the user's browser can send requests to 127.0.0.1. The headers Host, Origin, Referer and Sec-Fetch-Site reveal
+them, also after DNS rebinding. The token keeps out other users and programs. server.py limits the size of a request's
+head and the time until it arrives; streams.py disconnects a client that does not read.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Guard:
         values: dict[str, list[str]] = {}
         for name, value in headers:
             values.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
-        panel = is_of_panel(scope["path"])  # the panel has its own cookie, and only pages of our own origin get here
+        panel = is_of_panel(scope["path"])  # has its own cookie, and takes requests only from its own pages
         refusal = of_another_page(values, scope["server"][1] if panel or not self._access.client else None)
         refusal = refusal or (None if panel else self._without_token(values, scope))
         connection = scope.get("state", {}).get(CONNECTION)
@@ -148,7 +148,7 @@ def is_json(values: Values) -> bool:
 
 
 def shows(authorization: list[str], token: str) -> bool:
-    """True if the single Authorization value is that bearer token."""
+    """True if there is exactly one Authorization value, and it is the bearer token. An empty token matches nothing."""
     if len(authorization) != 1 or not token:
         return False
     kind, _, given = authorization[0].partition(" ")
@@ -166,17 +166,17 @@ OWN_FETCH = frozenset({"same-origin", "none"})  # Sec-Fetch-Site of requests by 
 
 
 def is_own_host(host: str) -> bool:
-    """True if a Host header names this machine by loopback, and nothing else."""
+    """True if a Host header is a loopback name or address of this machine, with or without a port."""
     return _is_match(_HOST, host)
 
 
 def is_own_origin(origin: str, port: int | None = None) -> bool:
-    """True if an Origin is a page of this machine; with `port`, only of the server at that port."""
+    """True if an Origin belongs to a page of this machine; with `port`, to a page of the HTTP server at that port."""
     return _is_match(_ORIGIN, origin, port)
 
 
 def is_own_referer(referer: str, port: int | None = None) -> bool:
-    """True if a Referer is a page of this machine; with `port`, only of the server at that port."""
+    """True if a Referer is a page of this machine; with `port`, a page of the HTTP server at that port."""
     return _is_match(_REFERER, referer, port)
 
 

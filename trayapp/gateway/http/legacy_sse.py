@@ -1,6 +1,6 @@
-"""HTTP with SSE (MCP 2024-11-05, transports): one event stream to the client, a POST for each of its messages.
+"""HTTP with SSE (MCP 2024-11-05, transports): one event stream to the client, one POST per message of the client.
 
-The stream carries the same frames as the shim's socket, from the same FramePeer.
+The stream carries the frames that a shim would get over its socket: a FramePeer writes them in both cases.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class LegacySse:
             peer.dispatcher.close()
 
     async def post(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer POST: take one message. Its answer goes out on the stream."""
+        """Answer POST: accept one message (202), whose answer goes out on the stream, or refuse it (400, 404, 413)."""
         peer = self._peers.get(str(options_of(scope).get(SESSION, "")))
         if peer is None:
             await respond(send, b"Could not find session", 404, TEXT)

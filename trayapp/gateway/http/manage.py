@@ -1,4 +1,4 @@
-"""Management requests over HTTP (PRODUCT 9): they use the code of the command line, behind the same guard."""
+"""Management requests over HTTP (PRODUCT 9). They use the command line's code, behind the MCP endpoints' guard."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trayapp.model.errors import ConfigError, MultiMcpError, ServerNotFoundError
 from trayapp.model.lifecycle import State
 from trayapp.wire.jsonio import JsonError, dumps, loads
 
-LARGEST_BODY = 256 * 1024  # one server's entry
+LARGEST_BODY = 256 * 1024  # bytes: a body is one server's entry
 SERVERS = "/mcp_servers"
 METHODS = {"/health": "GET", "/mcp_tools": "GET", SERVERS: "GET, POST", f"{SERVERS}/": "DELETE"}  # path -> methods
 Answer = tuple[int, Any]  # status, JSON value
@@ -82,7 +82,10 @@ class Manage:
         await respond(send, dumps(body), status)
 
     def health(self) -> Answer:
-        """Return 200 while the gateway runs, even if a server is down."""
+        """Return 200 while the gateway runs, even if a server is down; 503 while it starts or stops.
+
+        The body counts the connected and connecting servers, without their further connections.
+        """
         own = self._gateway.servers.own
         states = [one.state for one in self._gateway.services.pool if not own.is_own(one.key)]
         ready = self._gateway.state == "running"
@@ -102,7 +105,7 @@ class Manage:
         return 200, {"tools": tool_rows(self._gateway.servers.view.catalog)}
 
     async def add(self, receive: Any) -> Answer:
-        """Add a server to servers.yaml."""
+        """Add a server to servers.yaml and apply the file. Raises ManageRefusalError, MultiMcpError."""
         if (data := await whole(receive, LARGEST_BODY)) is None:
             raise ManageRefusalError(413, "The body is too large")
         try:
@@ -116,7 +119,7 @@ class Manage:
         return 201, {"name": name}
 
     async def remove(self, name: str) -> Answer:
-        """Remove a server from servers.yaml."""
+        """Remove a server from servers.yaml and apply the file. Raises ManageRefusalError, MultiMcpError."""
         config = self._gateway.config
         if name in config.foreign:
             raise ManageRefusalError(409, f"{name} is defined in {config.foreign[name]}, which settings.imports names")

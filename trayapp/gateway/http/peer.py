@@ -1,5 +1,5 @@
-"""Client over HTTP as a ClientPeer. Messages about one of its requests go out on that request's response stream, all
-others on the standing stream.
+"""The ClientPeer of a client over HTTP. Messages about one of its requests go out on that request's response stream,
+all others on the standing stream.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ GONE = {"reason": "the client disconnected"}
 
 
 class HttpPeer:
-    """Client's connection over HTTP (gateway.client.ClientPeer). `standing`: the stream for messages that belong to no
-    request. Without it, such messages are dropped and the client cannot be asked.
+    """A client's connection over HTTP (gateway.client.ClientPeer). `standing`: the stream for messages that belong to
+    no request. Without it, such messages are dropped and the client cannot be asked.
     """
 
     def __init__(self, standing: EventStream | None = None) -> None:
@@ -86,7 +86,10 @@ class HttpPeer:
     # -- from the client -----------------------------------------------------------------------------------------
 
     def request(self, request_id: RequestId, method: str, params: dict[str, Any] | None, stream: EventStream) -> None:
-        """Pass a request to the session; its answer and messages about it go to `stream`. Call `ready` first."""
+        """Pass a request to the session; its answer and messages about it go to `stream`. Call `ready` first.
+
+        Refuse the request if its id is already in progress.
+        """
         assert self._on_request is not None
         if request_id in self._open:
             error = RpcError(INVALID_REQUEST, f"A request with the id {request_id!r} is already in progress")
@@ -102,7 +105,10 @@ class HttpPeer:
             )
 
     def notification(self, method: str, params: dict[str, Any] | None) -> None:
-        """Pass a notification to the session."""
+        """Pass a notification to the session. Progress on a question goes to its call.
+
+        A request that the client cancels is answered with an error, so that its response stream ends.
+        """
         known = params or {}
         if method == PROGRESS and (number := own_id(known.get("progressToken"))) in self._asked:
             call, token, _ = self._asked[number]
@@ -117,7 +123,7 @@ class HttpPeer:
             stream.answer(request_id, Reply.of_error(RpcError(REQUEST_CANCELLED, "Request cancelled")))
 
     def answered(self, message: dict[str, Any]) -> None:
-        """Accept the client's answer to a question."""
+        """Pass the client's answer to the call that asked. Repair a malformed answer, and ignore an unexpected one."""
         number = own_id(message.get("id"))
         asked = self._asked.pop(number, None) if number is not None else None
         if asked is not None:

@@ -41,11 +41,11 @@ HOST = "127.0.0.1"  # never another address: anyone who can reach the port can u
 PORTS_TRIED = 20  # ports to try from the wanted one on, before taking any free one
 TOKEN_BYTES = 32
 TOKEN_NAME = "http-token"  # for the configured port; for any other port, `-PORT` is appended
-PANEL_MODULES = ("trayapp.gateway.http.server", "trayapp.panel.app")  # loaded with a link, for its request
+PANEL_MODULES = ("trayapp.gateway.http.server", "trayapp.panel.app")  # imported with a link: its request follows
 
 
 class BoundPort(NamedTuple):
-    """A listening socket. `taken`: port in use, tried before this one -> uid of its holder, None if unknown."""
+    """A listening socket. `taken`: each port that was in use when tried -> uid of its holder, None if unknown."""
 
     sock: socket.socket
     taken: dict[int, int | None]
@@ -58,7 +58,7 @@ class BoundPort(NamedTuple):
 
     @property
     def exposed(self) -> list[int]:
-        """Return the ports not known to be held by this user: others may have read what is sent there."""
+        """Return the taken ports that this user is not known to hold: others may have read what is sent there."""
         return [port for port, user in self.taken.items() if not is_ours(user)]
 
 
@@ -123,10 +123,10 @@ class HttpPort:
                         self._tell(None, settled)
                     await self._news.wait()
                     if self._wanted is None or not self._wanted.enabled:
-                        self._tell(None, settled)  # at once: the server still ends its streams
+                        self._tell(None, settled)  # at once: it takes a while until the server has ended its streams
                     tasks.cancel_scope.cancel()
             finally:
-                if not self._news.is_set():  # it failed, or the gateway ends; a port that moves has a URL all the time
+                if not self._news.is_set():  # an error, or the end of the gateway; a port that moves keeps a URL
                     self._tell(None, settled)
 
     def _tell(self, url: str | None, settled: anyio.Event) -> None:
@@ -182,10 +182,12 @@ def taken_port(bound: BoundPort, wanted: int, place: str) -> Problem:
 
 
 def bind(wanted: int) -> BoundPort | None:
-    """Listen on the wanted port, or on the next free one; None if no port is free."""
+    """Listen on the first free of PORTS_TRIED ports from the wanted one on, or else on any free port.
+
+    Return None if no port is free.
+    """
     taken: dict[int, int | None] = {}
-    # Try the wanted port twice: a program that is just ending, such as an earlier gateway, is not worth a different
-    # port.
+    # Try the wanted port twice: the program that holds it, such as an earlier gateway, may be about to end.
     for port in (wanted, *range(wanted, min(wanted + PORTS_TRIED, 65_536)), 0):
         try:
             sock = _listening(port)
@@ -240,11 +242,12 @@ class ClientTokens:
         return TOKEN_NAME if wanted in (0, port) else f"{TOKEN_NAME}-{port}"
 
     def take(self, port: int, wanted: int, exposed: Iterable[int]) -> str:
-        """Return the token of the port at which the gateway listens now: the same after every start. Blocks.
+        """Return the token of `port`, at which the gateway listens now, and lock its file. Blocks.
 
-        `exposed`: ports at which another user's program may have read a token; these tokens are revoked. So are the
-        tokens of ports that no running gateway uses any more. If the token cannot be stored, each start makes a new
-        one.
+        The token is the same after every start. If it cannot be stored, each start makes a new one.
+
+        `wanted`: the configured port. `exposed`: ports at which another user's program may have read a token; these
+        tokens are revoked. So are the tokens of ports that no running gateway uses any more.
         """
         self.release()
         name = self.name(port, wanted)
@@ -263,7 +266,7 @@ class ClientTokens:
         return token
 
     def release(self) -> None:
-        """Release the token: the gateway no longer listens there."""
+        """Unlock the token's file: the gateway no longer listens on its port."""
         if self._held is not None:
             os.close(self._held)
             self._held = None
@@ -281,7 +284,7 @@ def _known(path: Path, port: int) -> str | None:
 
 
 def is_for(token: str, port: int) -> bool:
-    """True if a token was made for that port, or before tokens named their port."""
+    """True if a token was made for that port, or before tokens began with their port."""
     made_for, dot, _ = token.partition(".")
     return made_for == str(port) if dot else True
 

@@ -54,7 +54,7 @@ async def serve(
     idle_most: int = IDLE_MOST,
     panel: Callable[[], PanelHost] | None = None,
 ) -> None:
-    """Serve on a listening socket until cancelled. `idle_most`: limit of sessions without an open request."""
+    """Serve on a listening socket until cancelled. `idle_most`: the most sessions without an open request."""
     async with anyio.create_task_group() as tasks:
 
         def begin(peer: ClientPeer, options: dict[str, Any], *, lasting: bool = True) -> None:
@@ -90,7 +90,7 @@ class PanelLoader:
         self._panel: Asgi | None = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Pass the request on to the panel."""
+        """Pass the request on to the panel; answer 404 if there is none."""
         if self._panel is None:
             if self._host is None:
                 await respond(send, dumps({"error": "Not Found"}), 404)
@@ -196,9 +196,10 @@ class HttpConnection(HttpToolsProtocol):
 
 
 async def listen(app: Asgi, sock: socket.socket, last_answers_s: float = LAST_ANSWERS_S) -> None:
-    """Run uvicorn without its main loop, which wakes up ten times a second, and without its signal handlers.
+    """Run uvicorn until cancelled, without its main loop, which wakes up ten times a second, and its signal handlers.
 
-    At the end, answer open requests, end open streams, then close all connections.
+    When cancelled, give open requests `last_answers_s` to be answered. Then cancel the others (ended_in_order), and
+    close all connections.
     """
     pending = PendingConnections()
     config = uvicorn.Config(
@@ -210,7 +211,7 @@ async def listen(app: Asgi, sock: socket.socket, last_answers_s: float = LAST_AN
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)
     await server.startup(sockets=[sock])
-    sock.listen(BACKLOG)  # startup has set it to `burst`, the connections accepted in one turn
+    sock.listen(BACKLOG)  # startup has set the backlog to `burst`, the connections accepted in one turn
     try:
         await anyio.sleep_forever()
     finally:
@@ -274,7 +275,10 @@ class Exchange:
         await self._send(said)
 
     async def end(self) -> None:
-        """Complete the response."""
+        """Complete the response with an error: as status 503 if nothing was sent yet, or as the last event of a stream.
+
+        A stream whose request has no valid id just ends. Any other unfinished response stays unfinished.
+        """
         request_id = None
         with suppress(JsonError):
             message = loads(self._body)

@@ -1,9 +1,10 @@
 """Sessions over HTTP by their ids, and when they end (MCP 2025-11-25, transports, session management).
 
-- A broken stream does not cancel its request: the client may resume it. On this machine a stream breaks only if the
-  client's process ended, or the client reconnects soon. So a session without an open request, whose standing stream
-  broke, ends after GONE_S, and so do its calls.
-- A client without a standing stream may be idle. Its session ends after IDLE_S, or sooner if too many are idle.
+- A broken stream does not cancel its request: the client may resume the stream. On this machine a stream breaks only if
+  the client's process ended, or the client reconnects soon. So once a session has had no open HTTP request for GONE_S,
+  its calls are cancelled. If its standing stream had been open, the gateway's session behind it ends, too.
+- A client without a standing stream may be idle. The id of an idle session is kept for IDLE_S, or for less if too many
+  are idle. A client that returns in time continues under the same id, if need be with a new session of the gateway.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ log = logging.getLogger(__name__)
 GONE_S = 3.0  # without an open request; the SDKs' clients reconnect after 1 s, and again 1.5 s later
 IDLE_S = 1_800.0  # without an open request, as in the SDK's server; a returning client begins a new session
 # Sessions without an open request; each takes some 30 KB. Real clients keep a stream open or end their session: only
-# scripts that begin one each time reach this.
+# scripts that begin a session each time reach this limit.
 IDLE_MOST = 500
 
 
@@ -42,7 +43,7 @@ class ServeClient(Protocol):
 
 
 class HttpSession:
-    """Session of the transport, by its id. The gateway's session behind `peer` may end sooner if the client is away."""
+    """A session of the transport. The gateway's session behind `peer` may end sooner if the client is away."""
 
     def __init__(self, store: EventStore) -> None:
         self.id = uuid4().hex
@@ -81,7 +82,7 @@ class HttpSessions:
         self._store = store
         self._idle_most = idle_most
         self._sessions: dict[str, HttpSession] = {}
-        self._idle: OrderedDict[HttpSession, float] = OrderedDict()  # idle since; the first one ends first
+        self._idle: OrderedDict[HttpSession, float] = OrderedDict()  # idle since (clock time); the first ends first
         self._some_idle = anyio.Event()
         self._is_crowded = False
 
@@ -124,7 +125,7 @@ class HttpSessions:
 
     @contextmanager
     def request(self, session: HttpSession) -> Iterator[None]:
-        """Count an open HTTP request of the session."""
+        """Count an open HTTP request of the session. After the last one the session is idle, and may be given up."""
         session.requests += 1
         self._idle.pop(session, None)
         try:
@@ -138,7 +139,9 @@ class HttpSessions:
                 self._rest(session)
 
     async def _give_up(self, session: HttpSession, peer: HttpPeer, whole: bool) -> None:
-        """Cancel the calls that are open now, or end the whole session, unless the client reconnects within GONE_S."""
+        """Cancel the calls that are open now, unless the client reconnects within GONE_S. `whole`: also end the
+        gateway's session.
+        """
         calls = peer.awaited
         await self._clock.sleep(GONE_S)
         if session.requests:

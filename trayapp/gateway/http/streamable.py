@@ -1,10 +1,11 @@
 """Streamable HTTP of both eras (MCP, transports).
 
-Revisions with a handshake have sessions: POST, GET, DELETE, batches. An answer is one JSON body if it comes soon and no
-message about its request comes first. Otherwise it is the last event of a stream. The choice is up to the server.
+Revisions with a handshake have sessions, with POST, GET and DELETE; the early ones also have batches. An answer is one
+JSON body if it comes soon and no message about its request comes first. Otherwise it is the last event of a stream. The
+choice is up to the server.
 
-From 2026-07-28 on, each POST is its own session, and the client cancels it by closing the response. Headers repeat
-parts of the message for intermediaries. A message that differs from its headers is refused.
+From 2026-07-28 on, each POST is its own session, and the client cancels its request by closing the response. Headers
+repeat parts of the message for intermediaries. A message that differs from its headers is refused.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ from trayapp.wire.revisions import (
 
 SESSION_HEADER = "mcp-session-id"
 AT_ONCE_S = 0.1  # an answer that takes longer should be resumable, and only events are
-LISTED_S = 1.0  # no message precedes a list; the first lists wait for servers that are being asked
+LISTED_S = 1.0  # the same for a list: no message precedes it, and the first ones wait for servers that are being asked
 MOST = 1_000  # messages in a batch; each takes some 12 KB while it waits, and half a million fit into one body
 
 NO_SESSION = RpcError(INVALID_REQUEST, "Missing session ID: send initialize first, then Mcp-Session-Id")
@@ -105,7 +106,7 @@ class StreamableHttp:
     # -- the handshake -------------------------------------------------------------------------------------------
 
     async def _open(self, request: HttpRequest) -> None:
-        """Answer initialize. All other messages need a session."""
+        """Answer initialize. Refuse all other messages, which need a session."""
         message = await request.message()
         if message is None:
             return
@@ -151,7 +152,11 @@ class StreamableHttp:
                 await stream.carry(request, priming(stream, session, resumed=False))
 
     async def _post_batch(self, session: HttpSession, messages: list[Any], request: HttpRequest) -> None:
-        """Process the messages in order. All answers go out on one stream, each when it is ready."""
+        """Process the messages in order. All answers go out on one stream, each when it is ready.
+
+        Answer 202 if no message needs an answer. Refuse a batch that is empty or too long, and any batch in a revision
+        without batches.
+        """
         version = request.headers.get(VERSION_HEADER) or session.protocol
         if not messages or not WITH_BATCHES.issuperset((session.protocol, version)):
             await request.refuse(400, NO_BATCH)
@@ -178,7 +183,7 @@ class StreamableHttp:
     # -- GET -----------------------------------------------------------------------------------------------------
 
     async def _get(self, session: HttpSession, request: HttpRequest) -> None:
-        """Answer with the standing stream, or resume a broken one."""
+        """Answer with the standing stream or, for a Last-Event-ID, with the rest of a broken stream."""
         if not request.headers.accepts(STREAM):
             await request.refuse(406, RpcError(INVALID_REQUEST, f"The client must accept {STREAM}"))
             return
@@ -236,7 +241,7 @@ def event_in(event_id: str) -> tuple[int, int]:
 
 
 def priming(stream: EventStream, session: HttpSession, *, resumed: bool) -> bytes:
-    """Return the priming event if the client's revision has one."""
+    """Return the stream's priming event; empty if the session's revision has none."""
     return stream.priming(resumed=resumed) if session.protocol in WITH_EMPTY_EVENTS else b""
 
 
@@ -281,7 +286,7 @@ class StatelessHttp:
             else:
                 await self._answer(message, request)
         elif (version := request.headers.get(VERSION_HEADER)) in MODERN_VERSIONS:
-            # The revision has no notification over HTTP, but extensions may.
+            # The revision itself has no notifications from clients over HTTP, but extensions may have some.
             peer = HttpPeer()
             self._serve(peer, request.options, lasting=False)
             try:
@@ -294,7 +299,7 @@ class StatelessHttp:
             await request.refuse(400, unsupported_version_error(version))
 
     def _fault(self, headers: Headers, message: dict[str, Any]) -> RpcError | None:
-        """Return the error of a request whose envelope or headers are not valid."""
+        """Return the error of a request whose envelope or headers are not valid; None if both are valid."""
         params, version = message.get("params"), headers.get(VERSION_HEADER)
         if version not in MODERN_VERSIONS and not has_envelope(params):
             return unsupported_version_error(version)
@@ -338,7 +343,7 @@ def is_message(message: Any) -> bool:
 
 
 def status_of(reply: Reply) -> int:
-    """Return the HTTP status of an answer."""
+    """Return the HTTP status of an answer. A large answer counts as a result."""
     error = None if reply.is_large else reply.message.get("error")
     return STATUS.get(error["code"], 200) if error is not None else 200
 
@@ -347,7 +352,7 @@ def status_of(reply: Reply) -> int:
 
 
 def compare_headers(headers: Headers, message: dict[str, Any]) -> None:
-    """Raise RpcError if a request with a complete envelope differs from its headers."""
+    """Raise RpcError if a header appears twice, or if a request with a complete envelope differs from its headers."""
     for name in (VERSION_HEADER, METHOD_HEADER, NAME_HEADER):
         if len(headers.all(name)) > 1:
             raise RpcError(HEADER_MISMATCH, f"The header {name} appears more than once")
@@ -365,7 +370,7 @@ def compare_headers(headers: Headers, message: dict[str, Any]) -> None:
 
 
 def compare_arguments(headers: Headers, arguments: dict[str, Any], schema: Any) -> None:
-    """Raise RpcError if a call's arguments differ from the headers that repeat them for its tool."""
+    """Raise RpcError if a call's arguments differ from the headers that repeat them according to its tool's schema."""
     for path, token, kind in header_params(schema):
         name = PARAM_HEADER + token
         told, value = headers.all(name.lower()), value_at(arguments, path)

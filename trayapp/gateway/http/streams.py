@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 MOST_EVENTS = 2_000
 MOST_BYTES = 8 * 1024 * 1024
-LARGEST_KEPT = 256 * 1024  # bytes of a stored event; the client of a larger one that was cut off has to ask again
+LARGEST_KEPT = 256 * 1024  # bytes of a stored event. For a larger answer an error is stored; a larger message is not
 PING_S = 30.0  # there is no proxy between us and our clients, which wait at least 60 s on a silent stream
 BEHIND_MOST = 64 * 1024 * 1024  # bytes that wait for a client that does not read; beyond that it is disconnected
 RETRY_MS = 1_000  # after which a client should reconnect to a broken stream
@@ -30,13 +30,13 @@ TOO_LARGE = RpcError(
 
 
 def event(frame: bytes, event_id: str = "") -> bytes:
-    """Return one message as an event. A bare CR, which JSON allows between its tokens, would end a line there."""
+    """Return one message as an event. Replace each CR, which JSON allows between tokens: it would end the data line."""
     where = b"id: %b\r\n" % event_id.encode() if event_id else b""
     return b"event: message\r\n%bdata: %b\r\n\r\n" % (where, frame.replace(b"\r", b" ").rstrip(b"\n"))
 
 
 class EventStore:
-    """Most recent events of all streams. An event's id is `STREAM-NUMBER`."""
+    """The most recent events of all streams. An event's id is `STREAM-NUMBER`."""
 
     def __init__(self, most: int = MOST_EVENTS, most_bytes: int = MOST_BYTES) -> None:
         self._most, self._most_bytes = most, most_bytes
@@ -56,7 +56,7 @@ class EventStore:
             self._size -= len(self._events.popitem(last=False)[1][2])
 
     def after(self, owner: str, stream: int, number: int) -> list[bytes]:
-        """Return the events of that session's stream with higher numbers."""
+        """Return the stored events of a session's stream whose numbers are higher than `number`."""
         kept, wanted = self._events.items(), (owner, stream)
         return [event for n, (whose, where, event) in kept if n > number and (whose, where) == wanted]
 
@@ -90,16 +90,16 @@ class EventStream:
 
     @property
     def is_carried(self) -> bool:
-        """True if a response carries it at present."""
+        """True if a response carries the stream at present."""
         return self._carrier is not None
 
     def put(self, frame: bytes) -> None:
-        """Send a message. Does not block."""
+        """Send a message; drop it if the stream has ended. Does not block."""
         if not self.ended:
             self._put(frame, None)
 
     def answer(self, request_id: RequestId | None, reply: Reply) -> None:
-        """Send an answer. Does not block."""
+        """Send an answer; drop it if the stream has ended. Does not block."""
         if self.ended:
             return
         if not self._events:
@@ -147,7 +147,7 @@ class EventStream:
 
     async def answered(self, within_s: float | None = None) -> Reply | None:
         """Return the only answer, to be sent as JSON; None if another message comes first, or nothing within
-        `within_s`. Uses the real clock, because only the form of the answer depends on it.
+        `within_s` (None = no limit). Uses the real clock, because only the form of the answer depends on it.
         """
         if not self._news.is_set():
             timer = None
@@ -206,7 +206,10 @@ class EventStream:
                 self._carrier, self._is_direct, self._waiting = None, self._store is None, []
 
     async def _next(self, mine: anyio.CancelScope, ping_s: float) -> bytes:
-        """Wait for bytes to send; empty when the stream has ended or another response took over."""
+        """Return the next bytes to send: events, or a ping after `ping_s` without any.
+
+        Return b"" when the stream has ended or another response took over.
+        """
         if not any(self._waiting) and not self.ended:
             self._news.clear()
             timer = asyncio.get_running_loop().call_later(ping_s, self._news.set)

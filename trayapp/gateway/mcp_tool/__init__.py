@@ -1,4 +1,4 @@
-"""Tool `mcp`: read its requests, carry them out, and answer in words.
+"""The tool `mcp`: read its requests, carry them out, and answer in words.
 
-Never here: its definition (exposure), other requests of a session.
+Never here: the tool's definition (exposure), other requests of a session.
 """

@@ -28,7 +28,7 @@ class ToolSession(Protocol):
 
     client: ClientInfo
     history: Recorder
-    lasting: bool  # False: it is a single request
+    lasting: bool  # False: the session is a single request
     seen: SessionView
 
     def connection(self, server: str) -> Connection:
@@ -73,7 +73,7 @@ class Discovery:
         return texts.status_text(self._seen, self.availability)
 
     def tools_of(self, asked: ToolRequest) -> str:
-        """Return a page of a server's tools. Raises ServerError."""
+        """Return a page of a server's tools and resources. Raises ServerError."""
         server = self.about(asked.text)
         return texts.list_text(self._seen, server, self.availability(server), asked.offset, asked.limit)
 
@@ -143,7 +143,10 @@ class Discovery:
             raise
 
     def server(self, asked: str) -> str:
-        """Return a server by its name, in any case and with any hyphens. Raises ServerError."""
+        """Return the name of the server that a model means, in any case and with hyphens or underscores.
+
+        Raises ServerError if there is none, or if it is disabled.
+        """
         name = self._view.named(asked)
         if self._seen.servers[name].disabled:
             raise ServerDisabledError(name)

@@ -1,5 +1,5 @@
 """Read a call of the one tool: its fields determine a mode, or an error that says which field belongs where. Also check
-the arguments for the tool that it calls.
+the arguments for the server's tool that the call names.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from trayapp.model.errors import MultiMcpError
 Mode = Literal["tool", "connect", "describe", "result", "search", "server", "status"]
 MODES: tuple[Mode, ...] = ("tool", "connect", "describe", "result", "search", "server")  # the first one given wins
 
-# Fields allowed in each mode, besides the one that names it.
+# Fields allowed in each mode, besides the field that names the mode.
 WITH: dict[Mode, frozenset[str]] = {
     "tool": frozenset({"args", "server"}),
     "connect": frozenset(),
@@ -96,7 +96,10 @@ def read_request(arguments: Any) -> ToolRequest:
 
 
 def _value(name: str, value: Any) -> Any:
-    """Return the value in the type of its field. Models also write numbers and booleans as text."""
+    """Return the value in the type of its field: models also write numbers and booleans as text.
+
+    Whitespace around a text is removed, except from a search. Raises WrongFieldsError.
+    """
     if name == "args":
         return value
     if name in SWITCHES:
@@ -118,9 +121,10 @@ def _value(name: str, value: Any) -> Any:
 
 
 def _mode(values: dict[str, Any]) -> Mode:
-    """Return the first mode whose field is not empty, "status" without fields. Of empty fields only `search` counts.
+    """Return the first mode whose field is not empty, or "status" if no mode's field is given.
 
-    Raises WrongFieldsError.
+    Beside `search`, `server` is no mode: it narrows the search. If all given modes' fields are empty, an empty
+    `search` counts as a search. Raises WrongFieldsError if the first of them is another field.
     """
     for mode in MODES:
         if values.get(mode) and (mode != "server" or "search" not in values):
@@ -134,7 +138,11 @@ def _mode(values: dict[str, Any]) -> Mode:
 
 
 def _check_places(mode: Mode, values: Mapping[str, Any]) -> None:
-    """Raise WrongFieldsError for fields that belong to no given mode. Fields of modes not chosen are ignored."""
+    """Raise WrongFieldsError for a field that belongs to no given mode, unless its value is a placeholder (NEUTRAL).
+
+    Fields of given modes that were not chosen are ignored. Beside `tool`, though, `limit` needs `search`, and `offset`
+    needs `search` or `result`.
+    """
     named = {mode, *(name for name in MODES if values.get(name))}
     fitting = {*MODES, *(field for one in named for field in WITH[one])} if mode != "status" else set()
     if mode == "tool" and "search" not in named:

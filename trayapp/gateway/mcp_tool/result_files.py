@@ -45,7 +45,7 @@ class ResultFiles:
                 path.unlink()
 
     def clear(self, *, own: bool) -> None:
-        """Remove this gateway's files (`own`), or those of earlier gateways. Blocks."""
+        """Remove this gateway's files if `own`, otherwise all others, which earlier gateways left. Blocks."""
         with suppress(OSError):
             for path in list(self._folder.iterdir()):
                 if path.name.startswith(self._own) is own:

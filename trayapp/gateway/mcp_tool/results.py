@@ -1,4 +1,4 @@
-"""Adapt answers of calls through the one tool to the client: with content types that it knows, long text in pages.
+"""Adapt answers of calls through the one tool to the client: use only content types that it knows, and page long text.
 
 An answer that already fits is passed on unchanged. The rest of a cut answer is kept for its session.
 """
@@ -28,8 +28,8 @@ _WANTED: dict[object, dict[str, str]] = {"text": {"text": ""}, "image": {"data":
 class ResultFitter:
     """Adapts one answer to its client.
 
-    `limit`: bytes of text, 0 = no limit. `gone`: returns an error if the tool is gone. `reads`: the call was sent as
-    resources/read.
+    `limit`: bytes of text, 0 = no limit. `gone`: returns an error if the tool is gone, otherwise None. `reads`: the
+    call was sent as resources/read.
     """
 
     def __init__(
@@ -42,8 +42,11 @@ class ResultFitter:
         self._reads = reads
 
     def __call__(self, reply: Reply) -> Reply:
-        """Return the reply for the client. Raises JsonError if the answer has to be read and is not valid JSON."""
-        # An older client may need a substitute for some parts.
+        """Return the reply for the client. If the call failed because the tool is gone, the reply says so.
+
+        Raises JsonError if the answer has to be read and is not valid JSON.
+        """
+        # A client that does not know all kinds of parts may need substitutes.
         passes = not self._reads and KNOWN_PARTS.get(self._protocol) == ALL_PARTS
         if reply.is_large and passes and (not self._limit or self._is_short(reply.frame)):
             return reply
@@ -63,7 +66,10 @@ class ResultFitter:
         return reply if fit is result else Reply.of_result(fit)
 
     def _is_short(self, frame: bytes) -> bool:
-        """Return True if the text of a frame is within the limits: it is never longer than its JSON."""
+        """Return True if the text in a frame is certainly within the limits: text is never longer than its JSON.
+
+        False without a frame.
+        """
         return 0 < len(frame) <= self._limit and frame.count(b"\\n") < LINES_MOST
 
 
@@ -95,7 +101,11 @@ def error_result(error: MultiMcpError, text: str) -> Result:
 
 
 def fitted(result: Result, protocol: str) -> Result:
-    """Return `result` with text for each part that the revision does not know; `result` itself if there is none."""
+    """Return `result` with a list of parts that the revision knows; `result` itself if it already has one.
+
+    Unknown parts become text, and missing members of known parts are added. If there are no parts, structured content
+    becomes one.
+    """
     content = result.get("content")
     parts = [fitted_part(part, protocol) for part in content] if isinstance(content, list) else []
     structured = result.get("structuredContent")
@@ -106,7 +116,7 @@ def fitted(result: Result, protocol: str) -> Result:
 
 
 def fitted_part(part: Any, protocol: str) -> Any:
-    """Return the part itself, or text in its place."""
+    """Return the part itself, a copy with its missing members, or text in its place."""
     known = KNOWN_PARTS.get(protocol)
     kind = part.get("type") if isinstance(part, dict) else None
     if kind in _WANTED:
@@ -145,7 +155,7 @@ def _json(value: Any) -> str:
 
 LINES_MOST = 2_000  # lines of one page: thousands of short lines cost a model more than their bytes suggest
 NOTE_BYTES = 200  # reserved for the note after a page
-WHOLE_LINES = 0.8  # a page ends at a line's end if that keeps at least this share of it
+WHOLE_LINES = 0.8  # a page ends at a line's end if that keeps at least this share of the page
 KEPT_RESULTS = 8  # per session; older ones are dropped
 KEPT_CHARACTERS = 32 << 20  # of all kept results of a session
 
@@ -180,7 +190,10 @@ def page(items: Sequence[Any], offset: int, limit: int) -> ListPage:
 
 
 def cut_at(text: str, start: int, limit: int) -> int:
-    """Return the end of the page of `text` from `start`: at most `limit` bytes of UTF-8 and LINES_MOST lines."""
+    """Return the end of the page of `text` from `start`: at most `limit` bytes of UTF-8 and LINES_MOST lines.
+
+    The page has at least one character, and ends at a line's end if that is near (WHOLE_LINES).
+    """
     piece = text[start : start + limit]
     data = piece.encode("utf-8", "surrogatepass")
     if len(data) > limit:
@@ -239,7 +252,10 @@ class CutResults:
         return len(oldest.text)
 
     def get(self, name: str, offset: int, limit: int) -> str:
-        """Return one page, followed by its note. Raises ResultNotFoundError."""
+        """Return one page, followed by its note. Raises ResultNotFoundError.
+
+        `offset`: in characters, corrected to the nearest valid one. `limit`: bytes of the page, 0 = no limit.
+        """
         kept = self._kept.get(name)
         if kept is None:
             raise ResultNotFoundError(name, list(self._kept))
@@ -250,7 +266,7 @@ class CutResults:
 
 
 def page_bytes(limit: int, file: Path | None = None) -> int:
-    """Return how many bytes of text fit in a page of `limit` bytes whose note names `file`."""
+    """Return how many bytes of text fit in a page of `limit` bytes whose note names `file`; at least half of them."""
     named = len(str(file).encode("utf-8", "surrogatepass")) if file is not None else 0
     return max(limit - NOTE_BYTES - named, limit // 2, 1)
 

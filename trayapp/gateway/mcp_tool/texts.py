@@ -140,7 +140,11 @@ def count(number: int, thing: str) -> str:
 
 
 def status_text(seen: Exposure, availability_of: AvailabilityOf) -> str:
-    """Return `MCP: 1/2 servers, 75 tools`, and a line for each server. The first number counts connected ones."""
+    """Return `MCP: 1/2 servers, 75 tools` (1 of 2 enabled servers is connected), and a line for each server.
+
+    The first line also counts the servers that start when called, and names those that cannot serve now. The last one
+    names unknown servers in the session's options.
+    """
     availabilities = {name: availability_of(name) for name in seen.servers}
     enabled = [one for one in availabilities.values() if one.enabled]
     ready = sum(one.connected for one in enabled)
@@ -192,7 +196,10 @@ def _of(servers: Sequence[str]) -> str:
 
 
 def list_text(seen: Exposure, server: str, one: Availability, offset: int = 0, limit: int | None = None) -> str:
-    """Return a server's tools, one a line, from `offset`. The first page also has the server's instructions."""
+    """Return a page of a server's tools and resources from `offset`, one a line, after the server's status line.
+
+    The first page also has the server's instructions. `limit`: items on the page, at most LIST_MOST.
+    """
     chosen = page(list(seen.entries[server].items()), offset, min(LIST_LIMIT if limit is None else limit, LIST_MOST))
     lines = [f"- {name_line(seen, key, item)}" for key, item in chosen.items]
     head = f"{server}: {server_line(seen, server, one)}"
@@ -222,8 +229,10 @@ def search_text(
 ) -> str:
     """Return the hits with their parameters, after a line about servers (all, or `server`) that cannot serve.
 
-    `brief`: if the answer would be long, shorten the first few hits and leave out those after them. `asking`: unknown
-    servers that are being asked now. `kept_back`: as ToolSearch.kept_back.
+    `brief`: leave out hits beyond ANSWER_LONGEST, except the first SURE; if even these are longer, shorten all but the
+    first. `asking`: unknown servers that are being asked now. `kept_back`: as ToolSearch.kept_back.
+
+    Without hits, name the servers that have tools. Otherwise also name the words that no hit matches.
     """
     from trayapp.catalog.search.index import SURE  # imported here: the other texts are also used where nobody searches
 
@@ -251,7 +260,9 @@ def _away_lines(
     switched_off: Mapping[str, int],
     held_back: Mapping[str, int],
 ) -> list[str]:
-    """Return one line about servers that cannot serve and tools that the user keeps back; nothing if there are none."""
+    """Return one line about servers that cannot serve or are still being asked, and about tools that are switched off
+    or not approved; no line if there are none.
+    """
     failed = {name: one for name, one in availabilities.items() if one.why and one.enabled}
     notes = [f"{name}: {shortened(one.line, WHY_LONGEST)}" for name, one in failed.items()][:WHYS_MOST]
     notes += [f"{len(failed) - WHYS_MOST} more servers cannot serve: {{}} says why"] if len(failed) > WHYS_MOST else []
@@ -281,7 +292,10 @@ def _hit_text(
 
 
 def describe_text(seen: Exposure, key: Key, away: str) -> str:
-    """Return the full description of a tool, and why its server cannot serve. `away`: that reason, or empty."""
+    """Return the full description of a tool, with a warning if its text reads like an order.
+
+    `away`: why the tool's server cannot serve, added at the end; or empty.
+    """
     text = describe(seen.entries[key[0]][key], seen.name_of(key), key[0])
     if seen.catalog.offers[key[0]].is_flagged(key[1]):
         text = f"{text}\n{READS_LIKE_AN_ORDER}"

@@ -24,11 +24,11 @@ from trayapp.history.ended_call import refused_call
 from trayapp.model.errors import MultiMcpError, ToolNotFoundError
 from trayapp.wire.messages import Request, RequestId, RpcError
 
-LISTS_S = 2.0  # how long a call waits at most for new lists of a server that has just started and has cached ones
+LISTS_S = 2.0  # longest wait of a call for the new lists of a server that has just started and has cached lists
 
 
 class RequestSender(Protocol):
-    """Send requests of one session to servers."""
+    """The sender of one session's requests to servers."""
 
     @property
     def session(self) -> ToolSession:
@@ -118,7 +118,7 @@ class McpTool:
                 return self._discovery.status()
 
     def close(self) -> None:
-        """Forget the cut results of the session, which has ended."""
+        """Forget the cut results of the session, which has ended. Keep those that single requests share."""
         if self._session.lasting:
             self._results.drop()
 
@@ -126,7 +126,7 @@ class McpTool:
         self._answer_text(request_id, await self._discovery.search(asked))
 
     async def _meet(self, request_id: RequestId, asked: ToolRequest) -> None:
-        """Read the lists of the unknown server, then answer."""
+        """Read the lists of the unknown server, or of each that may have the tool to describe. Then answer."""
         if asked.mode == "describe":
             await self._view.find_tool(asked.text, asked.server)
         else:
@@ -137,12 +137,14 @@ class McpTool:
             self._answer_text(request_id, self._text(asked))
 
     async def _connect(self, request_id: RequestId, asked: ToolRequest) -> None:
-        """Connect or reconnect a server, unless calls of other sessions are in progress there."""
+        """Connect or reconnect a server, unless calls are in progress there. Then read its lists, and answer with a
+        page of its tools.
+        """
         server = self._discovery.about(asked.text)
         connection = self._session.connection(server)
         if connection.live is None or not connection.in_flight:
             await self._dependencies.services.pool.reconnect(connection)
-        if not self._dependencies.is_own(connection.key):  # a further connection: its lists come from the first
+        if not self._dependencies.is_own(connection.key):  # a further connection's lists come from the first one
             await connection.fetch(explicit=True)
         self._answer_text(request_id, texts.list_text(self._seen, server, self._discovery.availability(server)))
 
@@ -175,7 +177,7 @@ class McpTool:
                 try:
                     key = await self._sending.find_tool(request.id, asked.text, server)
                 except ToolNotFoundError:
-                    key = self._seen.find_callable(asked.text, server)  # the resource may be a new one
+                    key = self._seen.find_callable(asked.text, server)  # it may be a resource listed meanwhile
             connection = await self._session.connected(request.id, key[0], self._topic(key))
             await connection.lists_settled(LISTS_S)
             gone = self._find_gone(key, asked.text)

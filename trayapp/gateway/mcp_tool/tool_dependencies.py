@@ -36,7 +36,7 @@ class WarmUp:
         self._under_way: set[Connection] = set()
 
     def warm(self, connection: Connection) -> None:
-        """Connect an idle server soon. A failed one is left to its next call and its backoff."""
+        """Connect an idle server soon, unless AT_ONCE are being connected. Leave a failed one to its next call."""
         if connection.state is State.IDLE and connection not in self._under_way and len(self._under_way) < AT_ONCE:
             self._under_way.add(connection)
             self._spawn(self._connect, connection)
@@ -61,7 +61,7 @@ class ToolDependencies:
 
     @cached_property
     def cut_results(self) -> CutResults:
-        """Return the cut results of sessions that last for one request."""
+        """Return the one store of cut results for all sessions that last for one request."""
         from trayapp.gateway.mcp_tool.results import CutResults
 
         return CutResults(self.result_files)

@@ -1,4 +1,4 @@
-"""What the gateway needs as a process: servers.yaml as it is saved, private folders, and tasks behind boundaries.
+"""The gateway as a process: servers.yaml and its saves, private folders, and tasks behind boundaries.
 
 Never here: routing, sessions.
 """

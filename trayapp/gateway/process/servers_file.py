@@ -54,7 +54,9 @@ class NoLayers:
 
 
 class ServersFile:
-    """The file servers.yaml at `path`. `take` gets each new configuration; `running` returns the last one taken.
+    """The file servers.yaml at `path`. `take` gets each new configuration, or the problem of a file that gives none.
+
+    `running`: returns the configuration in use.
 
     `sample`: the command of the bundled sample server. `layers`: returns the reader of the imports; only called if
     there are any. Its code takes 30 ms to load, and most files have no imports.
@@ -91,7 +93,10 @@ class ServersFile:
             log.warning("%s", error)
 
     async def reload(self) -> None:
-        """Read the file and pass it on, unless it was emptied a moment ago."""
+        """Read the file and pass on its configuration, unless it was emptied a moment ago.
+
+        If it cannot be used, pass on its problem, each problem once.
+        """
         async with self._reading:
             outcome, self._look_again = await anyio.to_thread.run_sync(self._read)
             if isinstance(outcome, Problem):
@@ -147,7 +152,7 @@ class ServersFile:
         return emptied and not before
 
     def _signature(self) -> object:
-        """Return the signature of the file and of all files that its layers are read from. Blocks: some stats."""
+        """Return the signature of the file and of all files of its layers. Blocks for a few stat calls."""
         return self._store.signature(), self._layers().signature(self._imports) if self._imports else None
 
     def _read(self) -> tuple[Outcome, bool]:
