@@ -56,8 +56,8 @@ def asks_first(mode: AskMode, tool_class: ToolClass, *, listed: bool) -> bool:
 
 
 def strictest(items: list[Item]) -> ToolClassification:
-    """Return the strictest class among a tool's definitions: the approved one and the one now listed. Without
-    definitions, the class is `write`.
+    """Return the strictest class among a tool's definitions: those served to each era and the one now listed.
+    Without definitions, the class is `write`.
     """
     return max(
         map(classify, items), key=lambda one: STRICTNESS[one.tool_class], default=ToolClassification("write", "name")

@@ -1,6 +1,6 @@
 """Compute the results of list requests as JSON, once per exposure: the one tool, the lists, the index of all tools.
 
-The definition of the one tool does not depend on the servers. A test keeps it under 300 tokens of o200k.
+The definition of the one tool does not depend on the servers. A test limits it to 300 tokens of o200k.
 """
 
 from __future__ import annotations

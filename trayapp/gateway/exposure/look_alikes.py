@@ -12,7 +12,7 @@ from trayapp.inspection.finding import Finding, finding
 from trayapp.inspection.hidden import bared, folded
 from trayapp.model.config import PREFIX_MODES
 
-SIBLING_TOOLS = 3  # two servers are one program if they share so many tool names, and half of the inspected server's
+SIBLING_TOOLS = 3  # two servers that share this many tool names, and half of the inspected server's, are one program
 
 
 class LookAlike(NamedTuple):

@@ -98,7 +98,10 @@ class ExtensionRequests:
         return self._work_of(request)
 
     async def _work_later(self, request: Request, unmet: str | None) -> None:
-        """Answer the request once the server that it names has listed its tools, or all have, if it names none."""
+        """Answer the request once the server that it names has listed its tools.
+
+        If it names none, wait until all servers have answered or the delay of first lists is over.
+        """
         if unmet is not None:
             await self._session.seen.meet(unmet)
         else:
@@ -174,7 +177,7 @@ class ExtensionRequests:
         self._sending.send_on(request.with_params({**to.params, "taskId": own}), connection, finish)
 
     def eyes(self, server: str, request: Request, connection: Connection) -> Finishing | None:
-        """Return the finish that inspects a skill's file which a client reads; None for any other resource."""
+        """Return the finish that inspects the file of a skill when a client reads it; None for any other resource."""
         seen = self._session.seen
         files, uri = seen.exposure.catalog.skill_files, str((request.params or {}).get("uri"))
         if (server, uri) not in files:
