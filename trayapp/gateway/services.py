@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Spawn(Protocol):
-    """Start a task that ends by itself. A failure of the task is logged."""
+    """A function that starts a task. The task ends by itself, and its failure is logged."""
 
     def __call__(self, work: Callable[..., Awaitable[Any]], *args: Any) -> None: ...
 
@@ -44,8 +44,8 @@ async def first_of(*waits: Callable[[], Awaitable[object]]) -> None:
 class Services(NamedTuple):
     """Services of one gateway. `state`, `settings`: return the gateway's current state and the user's settings.
 
-    `sessions`: the current sessions, in the order in which they began. `shared_key`: returns the key of the shared
-    server behind a per-session one; any other key unchanged.
+    `sessions`: the current sessions, in the order in which they began. `shared_key`: returns the key of the server
+    behind the key of a further connection; any other key unchanged.
     """
 
     clock: Clock

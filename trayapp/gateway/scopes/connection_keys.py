@@ -1,6 +1,6 @@
 """Name the connections of each server, and record whom each one serves and which one a session uses.
 
-For the user all connections of a server are one server. Never here: which one a session should use (sharing).
+For the user all connections of a server are one server. Module sharing decides which one a session should use.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from trayapp.gateway.client import ClientInfo
 from trayapp.model.config import ServerConfig
 from trayapp.wire.capabilities import NO_KIND, ClientKind, kind_of
 
-# Limits on a server's connections for single requests. True: a server at an address, where they cost no process.
-# CALLS_MOST: in progress; further requests wait. PARKED_MOST: all of them, including those whose clients were asked and
-# may never come back.
+# Limits on a server's connections for single requests. The key is True for a server at an address, where connections
+# cost no process. CALLS_MOST: connections with a call in progress; further requests wait. PARKED_MOST: all connections,
+# including those whose clients were asked and may never come back.
 CALLS_MOST = {False: 4, True: 32}
 PARKED_MOST = {False: 12, True: 64}
 
@@ -28,7 +28,7 @@ PARKED_MOST = {False: 12, True: 64}
 class KeyedSession(Hashable, Protocol):
     """A client session, as connections of servers see it."""
 
-    lasting: bool  # False: it is a single request
+    lasting: bool  # False: the session is a single request
     apart: set[str]  # keys of servers to which the session has its own connection
 
     @property
@@ -138,7 +138,7 @@ class ConnectionKeys:
         used[server] = key
 
     def key(self, session: KeyedSession, server: str) -> str:
-        """Return the key of the connection of a server that the session uses."""
+        """Return the key of the connection that the session uses for a server: the first, or the one last recorded."""
         used = self._used.get(session)
         return used.get(server, server) if used else server
 
@@ -159,8 +159,8 @@ class ConnectionKeys:
         return Purpose(key)
 
     def kind(self, key: str) -> ClientKind:
-        """Return the kind of client that a session's own connection serves; for any other connection it does not
-        matter.
+        """Return the kind of client that a session's own connection serves; NO_KIND for any other connection, where the
+        kind does not matter.
         """
         session = self.purpose(key).session
         return kind_of(session.client.capabilities, newer=session.client.modern) if session is not None else NO_KIND
@@ -174,7 +174,7 @@ class ConnectionKeys:
         return any(key in keys for keys in (self._owners, self._calls, self._eras, self._kinds, self._requests))
 
     def serves(self, key: str, session: KeyedSession) -> bool:
-        """Return True if the connection with that key may serve a session that has its server."""
+        """Return True if the connection with that key may serve the session, which must have the server."""
         purpose = self.purpose(key)
         if purpose.alone:
             return purpose.session is session
@@ -185,7 +185,10 @@ class ConnectionKeys:
     # -- sessions ------------------------------------------------------------------------------------------------
 
     def drop(self, session: KeyedSession) -> bool:
-        """Forget a session that has ended. Return True if it had connections of its own."""
+        """Forget a session that has ended. Return True if it had connections of its own, which are to be closed.
+
+        The connection that a single request had to itself becomes free for others.
+        """
         own = self._own.pop(session, None)
         for mine in own.keys.values() if own else ():
             self._owners.pop(mine, None)

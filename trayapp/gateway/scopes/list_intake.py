@@ -24,7 +24,7 @@ from trayapp.wire.revisions import MODERN_VERSIONS
 # A thread that works beside the event loop holds the interpreter for AT_ONCE_S at a time (sys.setswitchinterval). So
 # shorter work costs least on the loop: 500 definitions of 10 servers took 70 ms of CPU time in threads, 20 ms there.
 AT_ONCE_S = 0.005  # CPU time: on a busy machine, elapsed time says little
-AFTER_LISTS_S = 0.5  # once all lists are known, clients request them: the search for orders must not delay that
+AFTER_LISTS_S = 0.5  # once all lists are known, clients request them: the search for orders must not delay the answers
 OURSELVES = "multi-mcp"  # no server's tool may imitate one of the gateway's own
 
 
@@ -42,7 +42,7 @@ class ListIntake:
         """Inspect an offer before it is taken: quick checks at once, the rest in a thread."""
         shared = self._services.shared_key(key)
         if shared in self._servers.shared.servers:
-            await fenced(self._look_ahead, shared, offer)  # an error in it must not affect the server
+            await fenced(self._look_ahead, shared, offer)  # an error of the inspection must not affect the server
 
     async def _look_ahead(self, server: str, offer: Offer) -> None:
         steps, until = self._services.approvals.look_ahead(server, offer), thread_time() + AT_ONCE_S
@@ -56,7 +56,10 @@ class ListIntake:
                 await anyio.to_thread.run_sync(rest, abandon_on_cancel=True)
 
     def take(self, connection: Connection, offer: Offer) -> None:
-        """Take lists that a server has just sent."""
+        """Take lists that a server has just sent into the catalog, and judge them.
+
+        Ignore lists of a server that was removed or started again, and lists that say nothing new of another era.
+        """
         services = self._services
         server = self._servers.shared.servers.get(services.shared_key(connection.key))
         if server is None or services.pool.get(connection.key) is not connection:
@@ -108,12 +111,12 @@ class ListIntake:
             read = read or bool(found)
         if read:
             free_memory()
-            give_back_freed_memory()  # 2 MB, between objects that stay
+            give_back_freed_memory()  # some 2 MB, scattered between objects that stay
             self._services.changes.changed()
         return read
 
     def take_approvals(self) -> None:
-        """Serve approved tools from now on."""
+        """Serve tools according to the changed approvals from now on."""
         self._services.served_tools.forget()
         self._servers.forget_catalogs()
         self._services.changes.changed()
@@ -132,7 +135,7 @@ class ListIntake:
                 yield plain, known[1]
 
     def input_schema(self, key: str, tool: str) -> Any:
-        """Return the input schema of a tool, not repaired for clients; None if it is unknown."""
+        """Return the input schema of a tool, not repaired for clients; None if the tool is unknown or has none."""
         shared = self._services.shared_key(key)
         offer = self._services.listings.get(shared)
         found = self._services.served_tools.of(shared, offer).tools.get(tool) if offer is not None else None

@@ -97,7 +97,7 @@ class ProjectSession(Protocol):
 
     @property
     def cwd(self) -> Any:
-        """Return the folder in which its client runs, if the client said so."""
+        """Return the folder in which its client runs, as reported; None if unknown. It may have any type."""
 
 
 class Projects:
@@ -118,7 +118,7 @@ class Projects:
         return self._found.get(self._folders.get(session, Path()), NOTHING).problems
 
     def overlay_of(self, session: ProjectSession) -> Overlay | None:
-        """Return the overlay over the user's servers for that session."""
+        """Return the overlay over the user's servers for that session; None without a trusted project."""
         return self._found.get(self._folders.get(session, Path()), NOTHING).overlay
 
     @property
@@ -153,14 +153,14 @@ class Projects:
             self._changed()
 
     async def refresh(self) -> None:
-        """Check again: a file, an approval or the user's own servers may have changed."""
+        """Check the projects of all sessions again: a file, an approval or the user's own servers may have changed."""
         before = dict(self._found)
         await self._look_at(*set(self._folders.values()))
         if any(before.get(folder, NOTHING) != found for folder, found in self._found.items()):
             self._changed()
 
     async def follow(self) -> None:
-        """Check again from time to time while there are sessions, as long as the gateway runs."""
+        """Refresh every LOOK_EVERY_S while there are sessions with a folder, as long as the gateway runs."""
         while True:
             if not self._folders:
                 self._some = anyio.Event()
@@ -187,7 +187,7 @@ class FolderProbes(Generic[T]):
         self._under_way: dict[Path, anyio.Event] = {}  # set when the probe has ended or was abandoned
 
     async def at(self, folders: Collection[Path], look: Callable[[Path], T]) -> dict[Path, T]:
-        """Return the result of `look` for each folder. Those that hang are missing."""
+        """Return the result of `look` for each folder. Folders that hang are missing."""
         for folder in folders:
             if earlier := self._under_way.get(folder):
                 await earlier.wait()
@@ -198,7 +198,9 @@ class FolderProbes(Generic[T]):
         return dict(found)  # an abandoned thread may still write
 
     async def _probe_some(self, folders: list[Path], look: Callable[[Path], T], found: dict[Path, T]) -> list[Path]:
-        """Probe folders in one thread until it hangs. Return the folders it did not reach."""
+        """Probe folders in one thread until it hangs. Return the folders that it did not reach; none if it reached no
+        folder.
+        """
         queue, ended = deque(folders), anyio.Event()
         self._under_way.update(dict.fromkeys(folders, ended))
         try:

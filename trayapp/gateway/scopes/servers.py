@@ -111,9 +111,9 @@ class Servers:
     def connection_for(
         self, session: ConnectedSession, first: Connection, topic: Topic | None = None, *, alone: bool = False
     ) -> Connection | None:
-        """Return the connection for a session's requests, which need not run yet; None while none is free.
+        """Return the connection for a session's requests; None while none is free. It need not run yet.
 
-        `alone`: only one that no other session uses.
+        `topic`: what a single request is about. `alone`: only a connection that no other session uses.
         """
         key = self.sharing.key_for(session, first, topic, alone=alone)
         if key is None:
@@ -124,15 +124,15 @@ class Servers:
         return self.further(key) or first
 
     def further(self, key: str) -> Connection | None:
-        """Return the further connection of a server with that key, None if the server is gone."""
+        """Return a server's further connection by its key; None if the server is gone. It need not run yet."""
         if self._services.pool.get(key) is None:
             self._run_further()
         return self._services.pool.get(key)
 
     async def connected(self, session: ConnectedSession, first: Connection, topic: Topic | None) -> Connection:
-        """Return the connection for a session's request, connected, once the request may be sent there.
+        """Wait until a session's request may be sent, and return a connected connection for it. Raises ServerError.
 
-        The caller must send the request before it awaits anything else. Raises ServerError.
+        The caller must send the request before it awaits anything else.
         """
         began, alone, sharing = self._services.clock.now(), False, self.sharing
         while True:
@@ -160,7 +160,7 @@ class Servers:
             alone = True
 
     def _left_s(self, session: ConnectedSession, connection: Connection, topic: Topic | None, began: float) -> float:
-        """Return for how many more seconds a request may wait. `began`: the clock's time when it arrived."""
+        """Return for how many more seconds a request has to wait. `began`: the clock's time when its wait began."""
         wait, waited_s = self.sharing.wait(session, connection, topic), self._services.clock.now() - began
         if wait is None:
             return 0.0
@@ -181,12 +181,12 @@ class Servers:
         return True
 
     async def _wait(self, seconds: float, connection: Connection | None = None) -> None:
-        """Wait until sharing has changed, or a call on that connection has ended."""
+        """Wait until sharing has changed, a call on that connection has ended, or `seconds` have passed."""
         ended = [connection.next_end().wait] if connection is not None else []
         await first_of(self.sharing.changed.wait, *ended, partial(self._services.clock.sleep, seconds))
 
     def drop(self, session: ConnectedSession) -> None:
-        """Close the own connections of a session that has ended."""
+        """Close the connections that a session had to itself. Called when the session has ended."""
         if self.own.drop(session):
             self._run_further()
         if not session.lasting:
@@ -227,5 +227,5 @@ def _may_leave(session: ConnectedSession, connection: Connection) -> bool:
 
 
 def shared_form(server: ServerConfig) -> ServerConfig:
-    """Return a server in its shared form. A per-session server is shared only for its lists."""
+    """Return the entry of a server's shared connection. A per-session server has one only for its lists: it is lazy."""
     return replace(server, lifecycle="lazy") if server.scope == "session" else server

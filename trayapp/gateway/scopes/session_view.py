@@ -110,7 +110,10 @@ class SessionView:
     # -- servers -------------------------------------------------------------------------------------------------
 
     def named(self, asked: str) -> str:
-        """Return a server by its name, in any case and with any hyphens. Raises ServerNotFoundError."""
+        """Return the name of the server that `asked` means, in any case and with hyphens or underscores.
+
+        Raises ServerNotFoundError if there is none, or more than one.
+        """
         servers = self.exposure.servers
         if asked in servers:
             return asked
@@ -137,7 +140,7 @@ class SessionView:
     # -- routes --------------------------------------------------------------------------------------------------
 
     def target(self, request: Request) -> Target:
-        """Return the server and params of a request. Raises MultiMcpError, RpcError."""
+        """Return the server of a request, and the params with its own names. Raises MultiMcpError, RpcError."""
         method, params = request.method, request.params
         if not isinstance(params, dict):
             raise RpcError(INVALID_PARAMS, f"{method} needs params")
@@ -153,7 +156,8 @@ class SessionView:
         return self._completion(params)
 
     def route(self, called: str | Key) -> Route | None:
-        """Return the route of an earlier call whose server is connected and in use; otherwise None.
+        """Return the route of an earlier call; None if there is none, or if its connection has been replaced, has ended
+        or has not been used yet.
 
         `called`: the name that was called, or the tool of a call through the one tool.
         """
@@ -271,7 +275,7 @@ class SessionView:
         raise unfound
 
     async def meet(self, server: str) -> None:
-        """Read the lists of an unknown server, once for all callers that wait. Raises ServerError."""
+        """Read the lists of a server if they are unknown, once for all callers that wait. Raises ServerError."""
         connection = self.view.get(server) if self.has(server) else None
         if connection is not None and server in self.missing():
             await connection.fetch(soon=True)

@@ -1,4 +1,4 @@
-"""Decide which connection of a server a session uses, and with which sessions it shares it.
+"""Decide which connection of a server a session uses, and with which sessions it shares that connection.
 
 A connection is for a server, an era of the protocol, a set of client capabilities, and one or all sessions.
 A server has one connection for all sessions unless one of these rules splits it:
@@ -10,8 +10,8 @@ A server has one connection for all sessions unless one of these rules splits it
   call (over HTTP, its stream sometimes does). So a server that has asked (`traits.asks`, kept in the catalog's cache)
   gets a connection for each session that can answer, `NAME#N`, which announces exactly what its client can do. Sessions
   that can answer nothing share a connection that announces nothing.
-- Legacy SSE: a further connection costs no process. So each session that can answer has its own from its first call
-  on, as it would have directly, whether or not the server has asked.
+- Legacy SSE: a further connection costs no process. So each session that can answer has its own connection from its
+  first call on, as it would have without the gateway, whether or not the server has asked.
 - Single requests: a session that is a single request has a connection to itself until its answer, `NAME#call-N`, if
   the tool it calls has asked. Otherwise it uses the server's first connection, or `NAME#requests` if that one
   announces less than the client can do. There it finds the state that its client's earlier requests have left.
@@ -94,8 +94,8 @@ ALWAYS_QUIET = QuietTopic(TRUSTED)  # for servers of 2026-07-28, whose questions
 
 
 class Wait(NamedTuple):
-    """How long a request waits for calls in progress: `left_s` from now, but `most_s` in all. `proves`: neither its
-    topic nor the topic of some other call was ever answered, so it may be sent on another connection instead.
+    """The wait of a request for calls in progress: `left_s` seconds from now, but `most_s` in all. `proves`: neither
+    its topic nor the topic of some other call was ever answered, so it may be sent on another connection instead.
     """
 
     left_s: float
@@ -163,8 +163,8 @@ class Sharing:
         return self._alone(session, name) if unfit else key
 
     def _key_of_era(self, first: Connection, *, newer: bool) -> str:
-        """Return the key of the connection for an era: the server's first, unless that serves the other era and the
-        server may speak both.
+        """Return the key of the connection for an era: the server's first, unless the server may speak both eras and
+        the first serves the other one, or a connection for this era is already in use.
         """
         name, live = first.key, first.live
         if live is not None and live.peer.modern == newer:
@@ -183,8 +183,8 @@ class Sharing:
         return traits.newer is True and (newer or traits.older is False)
 
     def _needs_own(self, session: KeyedSession, live: Any, name: str, topic: Topic | None) -> bool:
-        """Return True if the server asks questions, and either that session can answer or the connection announced that
-        it can.
+        """Return True if the server asks questions that the session can answer, that the connection announced, or that
+        no capability announces. For a single request, its topic must also be one that may have asked.
         """
         asks = self._services.listings.traits(name).asks
         if not asks:
@@ -268,7 +268,9 @@ class Sharing:
         return Wait(left_s, most_s, proves) if left_s > 0 or proves else None
 
     def quiet_topic(self, session: KeyedSession, connection: Connection, topic: Topic) -> QuietTopic | None:
-        """Return the record of a topic's answers; None if there is none, or if the session has its own connection."""
+        """Return the record of a topic's answers; None if there is none, if the session has its own connection, or if
+        the connection is not live.
+        """
         live, name = connection.live, self._keys.shared_key(connection.key)
         if live is None or name in session.apart or self._keys.purpose(connection.key).alone:
             return None
@@ -277,7 +279,7 @@ class Sharing:
     # -- what is learned -----------------------------------------------------------------------------------------
 
     def note_connected(self, connection: Connection) -> None:
-        """Record the eras of a server that has just connected."""
+        """Record which eras a server speaks that has just connected, and whether it speaks legacy SSE."""
         live, name = connection.live, self._keys.shared_key(connection.key)
         if live is None:
             return
@@ -291,7 +293,7 @@ class Sharing:
         self._services.listings.note_traits(name, known)
 
     def note_question(self, connection: Connection, method: str) -> bool:
-        """Record that a server asks questions. Return True if that was unknown."""
+        """Record that a server asks questions with that method. Return True if that was unknown."""
         name = self._keys.shared_key(connection.key)
         calls = [call for call in connection.open_calls if isinstance(call, RoutedCall)]
         topics = {topic_of(call.request) for call in calls}

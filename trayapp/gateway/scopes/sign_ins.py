@@ -39,7 +39,7 @@ class SignIns:
 
     @property
     def keyring_error(self) -> dict[str, str] | None:
-        """Return why the vault cannot be used now: `{"title", "hint"}`."""
+        """Return why the vault cannot be used now, as `{"title", "hint"}`; None if it can."""
         refused = self.accounts.vault.refused if self.accounts else None
         return {"title": refused.title, "hint": refused.hint} if refused else None
 
@@ -56,9 +56,10 @@ class SignIns:
         return status is not None and status.signed_in
 
     def state_of(self, connection: Connection, server: ServerConfig, *, signed: bool) -> tuple[State, Any]:
-        """Return the state and error of a server. An idle server that lacks a required sign-in is not ready.
+        """Return the state and error of a server. An idle server that needs a sign-in is NEEDS_AUTH without it, or
+        KEYRING_LOCKED while the sign-in cannot be read.
 
-        `signed`: its lists were read with a sign-in.
+        `signed`: its lists were read with a sign-in, so it needs one.
         """
         if connection.state is not State.IDLE or not signed or self.accounts is None:
             return connection.state, connection.error
@@ -73,7 +74,10 @@ class SignIns:
         return connection.state, connection.error
 
     def address(self, server: ServerConfig) -> str | None:
-        """Return the address of a server without reading the vault: from the environment, or as last opened."""
+        """Return the address of a server without reading the vault: from the environment, or as last opened.
+
+        None if it is unknown or not valid.
+        """
         if server.url is None or self.accounts is None:
             return None
         known = expand(server.url, self._environ.get, lambda name: None)
@@ -119,7 +123,9 @@ class SignIns:
                 log.info("%s", error)
 
     async def keyring_is_back(self) -> None:
-        """Reconnect servers that waited for the keyring."""
+        """Reconnect the signed-in servers that waited for the keyring. Close those that failed for lack of a secret:
+        their next request connects them.
+        """
         await self.look()
         for connection in list(self._services.pool):
             state, signed_in = connection.state, self.is_signed_in(connection.server)

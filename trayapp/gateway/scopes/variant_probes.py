@@ -6,13 +6,13 @@ servers are read again:
 - A server that speaks both eras is also read in the older one.
 - A server that asked a question or changed its lists during the first reading is read for a client that can do nothing.
   If the result differs, it is also read for each kind of client that connects.
-- A server that announces an extension, or has Apps, is also read for the first client that lacks it, or has it.
+- A server that announces an extension, or has Apps, is also read for the first client that differs in supporting it.
 
 Differences are kept in the catalog's cache.
 
 This happens in the background, with one exception: a client's first list waits for the reading for its kind, since many
-clients list once and ignore list_changed. If the list is the one tool, its first search waits instead. A server that
-may be out of reach delays either by REACHED_S only.
+clients list once and ignore list_changed. If the list is the one tool, that tool's first search waits instead. A server
+that may be out of reach delays either by REACHED_S only.
 
 Over HTTP, some servers of the newer era treat `initialize` as an error. So such a server is tried in the older era only
 once a client of that era has connected.
@@ -58,7 +58,7 @@ class VariantProbes:
         self._at_once = anyio.CapacityLimiter(AT_ONCE)
 
     def consider(self, connection: Connection) -> None:
-        """Probe a server whose lists were read on its first connection, if they may differ."""
+        """Probe a server whose lists were just read on its first connection, if they may differ for other clients."""
         name, own = connection.key, self._servers.own
         if own.is_own(name) or name not in self._servers.shared.servers:
             return
@@ -110,7 +110,7 @@ class VariantProbes:
         connection = self._services.pool.get(name)
         if connection is None:
             return False
-        # A server over HTTP sends nothing while it is read, and costs no process.
+        # A server over HTTP sends nothing while it is read, so only another reading can tell. It costs no process.
         asks = self._services.listings.traits(name).asks
         return bool(asks or connection.changes_at_start or connection.server.url)
 
@@ -126,7 +126,9 @@ class VariantProbes:
             self._left_s(key)
 
     async def read(self, servers: Collection[str], kind: ClientKind) -> None:
-        """Read these servers' lists for that kind of client. After LIST_WAITS_S, continue in the background."""
+        """Read these servers' lists for that kind of client. After LIST_WAITS_S, or REACHED_S for a server that may be
+        out of reach, continue in the background.
+        """
         while (left_s := max(map(self._left_s, self.unread(servers, kind)), default=0.0)) > 0:
             await first_of(self._services.changes.next, partial(self._services.clock.sleep, left_s))
 

@@ -72,7 +72,7 @@ class View:
         return {key: replace(self.config.servers[name], name=key) for name, key in self._keys.items()}
 
     def name_of(self, key: str) -> str | None:
-        """Return the plain name of a running server; None if this view does not have it."""
+        """Return the plain name of the server that runs under `key`; None if this view does not have it."""
         name = next((name for name, own in self._keys.items() if own == key), key)
         return name if name in self.config.servers and self.key(name) == key else None
 
@@ -160,7 +160,7 @@ class View:
         return [*(known.item for known in served if known is not None), *([] if now is None else [now])]
 
     def shared_key(self, key: str) -> str:
-        """Return the key of the shared server behind a per-session one; any other key unchanged."""
+        """Return the key of the server behind the key of a further connection; any other key unchanged."""
         return self._services.shared_key(key)
 
     def missing(self) -> list[str]:
@@ -169,11 +169,11 @@ class View:
         return [name for name in self.config.servers if self.key(name) in unknown]
 
     def find(self, name: str) -> Connection:
-        """Return the connection of a server. Raises ServerNotFoundError."""
+        """Return the first connection of a server. Raises ServerNotFoundError."""
         return self._services.pool.find(self.key(name))
 
     def get(self, name: str) -> Connection | None:
-        """Return the connection of a server, None if there is none."""
+        """Return the first connection of a server; None if there is none."""
         return self._services.pool.get(self.key(name))
 
     def being_asked(self, *, own: bool = False) -> list[str]:
@@ -189,8 +189,8 @@ class View:
 
 
 class AskedServers(Protocol):
-    """Return unknown servers of a view that are being asked and may still answer. `own`: only those that run for this
-    view alone.
+    """A function that returns the unknown servers of a view that are being asked and may still answer. `own`: only
+    those that run for this view alone.
     """
 
     def __call__(self, *, own: bool = False) -> list[str]: ...

@@ -1,4 +1,4 @@
-"""Conversation with one client: handshake, lists, subscriptions, pending requests.
+"""The conversation with one client: handshake, lists, subscriptions, pending requests.
 
 Never here: sockets, starting servers.
 """

@@ -35,7 +35,9 @@ Params = dict[str, Any]
 
 
 def take_handshake(client: ClientInfo, params: Params) -> None:
-    """Read an older client's description of itself in `initialize`."""
+    """Read an older client's description of itself in `initialize`. Offer the newest revision with a handshake if the
+    requested one is unknown.
+    """
     wanted = params.get("protocolVersion")
     client.protocol = wanted if wanted in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
     info, able = params.get("clientInfo"), params.get("capabilities")
@@ -47,10 +49,10 @@ def take_handshake(client: ClientInfo, params: Params) -> None:
 def initialize(client: ClientInfo, seen: Exposure) -> dict[str, Any]:
     """Return the answer to an older client's handshake. Raises RpcError if the session's options cannot be applied.
 
-    It never waits for servers whose lists are still being read: the endpoint answers at once. So their instructions and
-    capabilities may be missing from the very first answer, or be those for another era. No later message could deliver
-    them. Waiting would take five times as long with a server on the same machine, and a second for an address that is
-    out of reach (guide, connections).
+    The answer never waits for servers whose lists are still being read. So their instructions and capabilities may be
+    missing from the very first answer, or be those for another era. No later message could deliver them. Waiting would
+    take five times as long with a server on the same machine, and a second for an address that is out of reach (guide,
+    connections).
     """
     return _introduce(seen, {"protocolVersion": client.protocol, "serverInfo": SERVER_INFO}, modern=False)
 
@@ -71,7 +73,7 @@ def set_level(client: ClientInfo, params: Params) -> dict[str, Any]:
 
 def take_envelope(client: ClientInfo, method: str, params: Any, *, lasting: bool) -> bool:
     """Read the envelope of a request. Return True for the session's first request, which decides the session's era.
-    `lasting`: see Session. Raises RpcError for a request of the other era.
+    `lasting`: see Session. Raises RpcError for a request of the other era, and for an invalid envelope.
     """
     if method == "initialize":
         if not lasting:
@@ -91,7 +93,10 @@ def take_envelope(client: ClientInfo, method: str, params: Any, *, lasting: bool
 
 
 def _introduce(seen: Exposure, result: dict[str, Any], *, modern: bool) -> dict[str, Any]:
-    """Return `result` with the gateway's capabilities, extensions of servers included, and its instructions."""
+    """Return `result` with the gateway's capabilities, extensions of servers included, and its instructions.
+
+    Raises RpcError if the session's options cannot be applied.
+    """
     if seen.choice.wrong:
         raise RpcError(INVALID_PARAMS, seen.choice.wrong)
     result = {**result, "capabilities": unite_members([CAPABILITIES, announced_capabilities(seen, modern=modern)])}

@@ -176,7 +176,7 @@ class ClientRequests:
         """Answer a list request for one of LIST_KINDS.
 
         On the very first run, wait until there is something to list. For the first client of a kind, wait until the
-        servers' lists for that kind are known.
+        servers' lists for that kind are known. Also wait until changed lists have been read.
 
         Raises RpcError for a cursor: every list is one page, so the gateway gives none (MCP, pagination).
         """
@@ -206,7 +206,7 @@ class ClientRequests:
                 await self._read_kind()
                 await self._session.catch_up()
         except anyio.get_cancelled_exc_class():
-            self._dependencies.services.changes.changed()  # changes that the answer would have contained
+            self._dependencies.services.changes.changed()  # reports changes that the answer would have contained
             raise
         self._give_list(request_id, kind)
 
@@ -260,7 +260,10 @@ class ClientRequests:
         session.start(request.id, partial(self._route_later, request))
 
     def _route_unknown(self, request: Request) -> None:
-        """Pass on a method of an extension, known or not, to the server that it is for."""
+        """Pass on a method of an extension, known or not, to the server that it is for.
+
+        Raises RpcError for a method of the other era or one that resembles a gated method, and for invalid params.
+        """
         session, params = self._session, request.params
         settled = request.method in OLDER or request.method in MODERN  # the other era's method: no server gets it
         misspelled = _letters(request.method) in _GATED  # a lenient server would execute it, without the user's consent
@@ -333,7 +336,10 @@ class ClientRequests:
         call.send(timeout_s)
 
     def _with_log_level(self, request: Request, connection: Connection) -> Request:
-        """Return the request with the client's log level, if the server expects that in each request."""
+        """Return the request with the client's log level, if the server expects that in each request.
+
+        Otherwise, ask the older server for the level that a client of 2026-07-28 sent in the request.
+        """
         client, params = self._session.client, request.params
         if client.log_level is not None and connection.live is not None and connection.live.peer.modern:
             meta = params.get("_meta")
@@ -344,7 +350,7 @@ class ClientRequests:
         return request
 
     async def _route_later(self, request: Request) -> None:
-        """Make a call after finding and starting its server as needed."""
+        """Send a request after finding and starting its server as needed."""
         session, params = self._session, request.params
         began, server = perf_counter(), ""
         try:

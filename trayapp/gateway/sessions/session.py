@@ -109,7 +109,7 @@ class Session:
         self.pending = PendingRequests(self.refuse)
         self.lists = ClientLists()
         self.task_handles = TaskHandles()
-        self._with_user: tuple[Any, dict[str, Any]] = (None, {})  # the client's capabilities, and with the user's
+        self._with_user: tuple[Any, dict[str, Any]] = (None, {})  # the client's capabilities; the union with the user's
         self.history = dependencies.services.history
         self.number = next(_NUMBERS)
 
@@ -146,7 +146,7 @@ class Session:
 
     @property
     def project(self) -> str | None:
-        """Return the folder of its project, or the one that its client works in."""
+        """Return the folder of its project, or else the folder that its client works in; None if it is unknown."""
         return str(self.view.folder) if self.view.folder else self.cwd if isinstance(self.cwd, str) else None
 
     def subject_of(self, connection: Connection, request: Request, *, listed: bool) -> Subject | None:
@@ -154,7 +154,10 @@ class Session:
         return self.seen.subject(connection.key, request.method, name, listed=listed)
 
     def end(self) -> None:
-        """Cancel the calls of a client that is gone, and end its subscriptions."""
+        """Cancel the calls of a client that is gone, and end its subscriptions.
+
+        The parked calls of a single request stay: its client may still send the answers.
+        """
         for call in list(self.open_calls.values()):
             call.cancel("the client disconnected")
         self._dependencies.subscriptions.drop(self)
@@ -179,7 +182,9 @@ class Session:
     # -- servers -------------------------------------------------------------------------------------------------
 
     def has_server(self, key: str) -> bool:
-        """Return True if the session may use that server: its view has it, and its filters allow it."""
+        """Return True if the session may use the connection with that key: the view has its server, the session's
+        filters allow the server, and the connection is not for other sessions.
+        """
         own = self._dependencies.servers.own
         name = self.view.name_of(own.shared_key(key))
         return name is not None and self.seen.has(name) and own.serves(key, self)
@@ -213,11 +218,11 @@ class Session:
         return await self.connected(request_id, server or connection.name, topic_of(request))
 
     def server_key(self, name: str) -> str:
-        """Return the key under which this session reaches a server."""
+        """Return the key of the connection through which this session reaches a server."""
         return self._dependencies.servers.own.key(self, self.view.key(name))
 
     def connection(self, server: str) -> Connection:
-        """Return the connection of a server that the session's requests use, which need not run.
+        """Return the connection that the session's requests to a server use. It need not run.
 
         Raises ServerNotFoundError.
         """
@@ -282,7 +287,7 @@ class Session:
     # -- lists ---------------------------------------------------------------------------------------------------
 
     def unread(self) -> list[str]:
-        """Return the probes that have yet to read servers' lists for its kind of client."""
+        """Return the keys of the probes that have yet to read servers' lists for its kind of client."""
         seen = self.seen
         if seen.read_at == seen.view.revision:
             return []
@@ -342,7 +347,7 @@ class Session:
     def repeat_list(self, kind: str) -> None:
         """Send list_changed for that list, unless a change of it is about to be reported anyway.
 
-        With the one tool, the list of tools belongs to no server.
+        With the one tool, the list of tools belongs to no server, so its change is not sent.
         """
         of_servers = kind != "tools" or self.seen.exposure.mode == "tools"
         if of_servers and self.lists.is_current(kind, self.listing(kind)):
@@ -363,7 +368,7 @@ class Session:
 
 
 def tell_lists(sessions: Mapping[Session, None]) -> None:
-    """Send list_changed to all sessions. Sessions that see the same share the work."""
+    """Send list_changed to each session whose lists have changed. Sessions that see the same lists share the work."""
     if not any(session.client.ready for session in sessions):
         return
     listings: dict[tuple[SessionView, bool], dict[str, bytes]] = {}
@@ -375,7 +380,7 @@ def tell_lists(sessions: Mapping[Session, None]) -> None:
 
 
 class ClientLists:
-    """Lists of one client, by LIST_KINDS, each as JSON."""
+    """The lists that one client knows, by LIST_KINDS, each as JSON."""
 
     def __init__(self) -> None:
         self._had: dict[str, bytes] = {}  # each list as the client last got it, or was notified of its change
@@ -399,11 +404,11 @@ class ClientLists:
             self._awaited[kind] -= 1
 
     def begin(self, listings: Mapping[str, bytes]) -> None:
-        """Use these lists as the basis for changes, even of lists that the client never asked for."""
+        """Use these lists as the basis for changes of lists that have no basis yet."""
         self._had = {**listings, **self._had}
 
     def begin_again(self, listings: Mapping[str, bytes]) -> None:
-        """Use these lists as the basis for changes of lists that the client never asked for."""
+        """Use these lists as the new basis for changes of lists that the client never asked for."""
         self._had |= {kind: listing for kind, listing in listings.items() if kind not in self._given}
 
     def is_current(self, kind: str, listing: bytes) -> bool:

@@ -92,7 +92,7 @@ class Subscriptions:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._listeners: dict[ClientSession, dict[RequestId | None, _Listener]] = {}
-        self._subscribed: dict[Place, Live] = {}  # connection that is subscribed, or is about to be
+        self._subscribed: dict[Place, Live] = {}  # the connection on which each is subscribed, or is about to be
         self._restored: WeakKeyDictionary[Connection, float] = WeakKeyDictionary()
         self._locks: WeakValueDictionary[Place, anyio.Lock] = WeakValueDictionary()
 
@@ -149,7 +149,7 @@ class Subscriptions:
             self._forget(listener)
 
     async def _begin_all(self, listener: _Listener, known: Mapping[str, Key], connected: Connected) -> set[str]:
-        """Follow the resources concurrently. Return those whose servers do not report updates."""
+        """Follow the resources concurrently. Return the URIs of those whose servers cannot start or refuse."""
         refused: set[str] = set()
 
         async def begin(uri: str, server: str, own: str) -> None:
@@ -187,7 +187,7 @@ class Subscriptions:
     def updated(self, connection: Connection, params: Params) -> None:
         """Notify the listeners of a resource that a server reports as updated, if their sessions may still use it.
 
-        It may be a sub-resource of the one that they follow (MCP, resources/updated).
+        The updated resource may be a sub-resource of the one that they follow (MCP, resources/updated).
         """
         known = dict(params or {})
         changed, meta = known.get("uri"), known.get("_meta")
