@@ -144,7 +144,7 @@ class GatewayHost:
         self._lock = lock
         self.makes_room = False
         self._is_followed = is_followed
-        self._last_probe = "", 0.0  # the reason, and the time
+        self._last_probe = "", 0.0  # the reason, and the time on the monotonic clock, in seconds
         self._environ = Environment(own_environment(environ))
         self._paths = paths
         self._run = run
@@ -406,7 +406,9 @@ class GatewayHost:
         gateway.stop_wanted.set()
 
     async def _end_when_replaced(self) -> None:
-        """End once the program was replaced and nothing is in progress. Clients continue with the new gateway."""
+        """End once the program was replaced and the gateway is quiet (await_turn), so that `run_gateway` returns
+        MAKES_ROOM. Clients continue with the new gateway.
+        """
 
         def has_control_connection() -> bool:
             """Return True if a tray or a command is connected."""

@@ -1,8 +1,8 @@
 """Access control for HTTP requests, before their bodies are read (PRODUCT 14).
 
 A page in the user's browser can send requests to 127.0.0.1. The headers Host, Origin, Referer and Sec-Fetch-Site reveal
-them, also after DNS rebinding. The token keeps out other users and programs. server.py limits the size of a request's
-head and the time until it arrives; streams.py disconnects a client that does not read.
+such requests, also after DNS rebinding. The token keeps out other users and programs. server.py limits the size of a
+request's head and the time until the head arrives. streams.py disconnects a client that does not read.
 """
 
 from __future__ import annotations

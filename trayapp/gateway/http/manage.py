@@ -25,7 +25,7 @@ Answer = tuple[int, Any]  # status, JSON value
 
 
 class ManageRefusalError(Exception):
-    """Refusal of a management request, with its HTTP status."""
+    """The refusal of a management request, with its HTTP status."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)

@@ -41,7 +41,7 @@ HOST = "127.0.0.1"  # never another address: anyone who can reach the port can u
 PORTS_TRIED = 20  # ports to try from the wanted one on, before taking any free one
 TOKEN_BYTES = 32
 TOKEN_NAME = "http-token"  # for the configured port; for any other port, `-PORT` is appended
-PANEL_MODULES = ("trayapp.gateway.http.server", "trayapp.panel.app")  # imported with a link: its request follows
+PANEL_MODULES = ("trayapp.gateway.http.server", "trayapp.panel.app")  # imported before a link to the panel is opened
 
 
 class BoundPort(NamedTuple):

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from trayapp.panel.host import PanelHost
 
 LINGER_S = 1.0  # after a refusal: closing at once, with bytes unread, would discard the answer
-HEAD_BYTES = 64 * 1024  # received before the head of a request ends; `guard` limits complete heads
+HEAD_BYTES = 64 * 1024  # that may be received before a request's head ends; `guard` limits complete heads
 LAST_ANSWERS_S = 1.0  # at shutdown, for requests in progress to be answered
 LAST_WORDS_S = 0.2  # then, to refuse requests that are still open
 CLOSED = RpcError(CONNECTION_CLOSED, "The gateway closed its HTTP port before the answer")
@@ -255,12 +255,12 @@ class Exchange:
     def __init__(self, receive: Any, send: Any) -> None:
         self._receive = receive
         self._send = send
-        self._body = b""  # the body of a small request
+        self._body = b""  # the body of a small request, the beginning of a larger one
         self._begun: Any = None
         self._whole = False
 
     async def receive(self) -> Any:
-        """Receive, and keep the body of a small request."""
+        """Receive an event. Keep the body of a small request, and the beginning of a larger one."""
         came = await self._receive()
         if came["type"] == "http.request" and len(self._body) <= SMALL_FRAME_BYTES:
             self._body += came.get("body", b"")

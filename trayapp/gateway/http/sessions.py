@@ -36,7 +36,7 @@ IDLE_MOST = 500
 
 
 class ServeClient(Protocol):
-    """Begins a session of the gateway."""
+    """A function that begins a session of the gateway."""
 
     def __call__(self, peer: ClientPeer, options: dict[str, Any], *, lasting: bool = True) -> None:
         """Serve a client in a task. `options`: from its URL. `lasting`: it may send more than one request."""
@@ -153,7 +153,9 @@ class HttpSessions:
                 self._idle.move_to_end(session, last=False)  # ends before any session whose client is connected
 
     def _rest(self, session: HttpSession) -> None:
-        """Mark a session as idle. End the one that has been idle longest if there are too many."""
+        """Mark a session as idle. If too many are idle, end the first in line: one whose client is gone, or else the
+        one that has been idle longest.
+        """
         self._idle[session] = self._clock.now()
         self._some_idle.set()
         if len(self._idle) > self._idle_most:

@@ -19,9 +19,9 @@ log = logging.getLogger(__name__)
 
 MOST_EVENTS = 2_000
 MOST_BYTES = 8 * 1024 * 1024
-LARGEST_KEPT = 256 * 1024  # bytes of a stored event. For a larger answer an error is stored; a larger message is not
+LARGEST_KEPT = 256 * 1024  # bytes of a stored event; a larger answer is stored as an error, any other not at all
 PING_S = 30.0  # there is no proxy between us and our clients, which wait at least 60 s on a silent stream
-BEHIND_MOST = 64 * 1024 * 1024  # bytes that wait for a client that does not read; beyond that it is disconnected
+BEHIND_MOST = 64 * 1024 * 1024  # bytes that wait for a client that does not read; a client with more is disconnected
 RETRY_MS = 1_000  # after which a client should reconnect to a broken stream
 PING = b": ping\r\n\r\n"
 TOO_LARGE = RpcError(
@@ -192,7 +192,7 @@ class EventStream:
         await self.finish(request)
 
     async def pour(self, request: HttpRequest, mine: anyio.CancelScope, ping_s: float = PING_S) -> None:
-        """Send events until the stream ends. Call `finish` afterwards.
+        """Send events until the stream ends or another response takes over. Call `finish` afterwards.
 
         `mine`: the scope to cancel if the client does not read, or another response takes over.
         """

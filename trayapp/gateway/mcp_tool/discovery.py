@@ -32,7 +32,7 @@ class ToolSession(Protocol):
     seen: SessionView
 
     def connection(self, server: str) -> Connection:
-        """Return the connection of a server. Raises ServerNotFoundError."""
+        """Return the connection that the session's requests to a server use. Raises ServerNotFoundError."""
 
     def present(self, server: str) -> Connection:
         """Return the connection that a call would use, without starting one. Raises ServerNotFoundError."""
@@ -115,7 +115,7 @@ class Discovery:
         )
 
     def describe(self, asked: ToolRequest) -> str:
-        """Return the full description of a tool. Raises MultiMcpError."""
+        """Return the full description of a tool, and connect its server in the background. Raises MultiMcpError."""
         server = self.server(asked.server) if asked.server is not None else None
         key = self._seen.find_callable(asked.text, server)
         self._warm(key[0])

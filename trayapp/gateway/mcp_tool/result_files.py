@@ -15,7 +15,7 @@ FOLDER = "results"  # in the cache folder
 
 
 class ResultFiles:
-    """Files in a folder that only gateways write to. They last at most as long as this gateway."""
+    """Files in a folder that only gateways write to. Those of this gateway last at most as long as the gateway."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -214,7 +214,7 @@ def cut_at(text: str, start: int, limit: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class KeptText:
-    """Text, in pages by `name` and whole in `file`. `file` is None if it could not be written."""
+    """A long text, to be read in pages by `name` or whole from `file`. `file` is None if the text is in no file."""
 
     name: str
     text: str

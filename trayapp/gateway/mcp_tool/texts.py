@@ -31,7 +31,7 @@ class Availability:
 
     - `word`: connected, cached, ...
     - `why`: for a model, why the server cannot serve now; else empty
-    - `person`: the same for people
+    - `person`: for people, why the server cannot serve now, or how to change that; else empty
     - `note`: which of its lists are missing, and why
     """
 
@@ -123,8 +123,8 @@ SERVERS_NAMED = 40  # servers named in an answer that is about something else
 ASKED_SHOWN = 80  # characters of the query
 TITLE_LONGEST = 500  # characters of an error, which may repeat a long name
 HIT_LONGEST = 240  # characters of a description in a search's answer
-HIT_BRIEF = 100  # characters of the second and later hits, if the first few alone are long
-ANSWER_LONGEST = 2_400  # characters for hits after the first few, some 600 tokens
+HIT_BRIEF = 100  # characters of each description after the first, if the first few hits alone are too long
+ANSWER_LONGEST = 2_400  # characters of all hits, some 600 tokens; the first few hits always stay
 LIST_MOST = 500
 KEPT_NAMED = 2  # servers with withheld tools are named unless there are more than this
 WHYS_MOST = 6  # servers whose problems a search reports
@@ -169,7 +169,10 @@ def _join_names(names: Sequence[str]) -> str:
 
 
 def server_line(seen: Exposure, server: str, one: Availability) -> str:
-    """Return `connected, 3 tools`, or `failed 12s ago, 4 tools: why`."""
+    """Return a server's status: `connected, 3 tools`, or `failed 12s ago, 4 tools: why`.
+
+    Notes follow about tools that are switched off or not approved, and about missing lists.
+    """
     tools = sum(key in seen.tools for key in seen.entries[server])
     parts = [one.word, *([count(tools, "tool")] if one.enabled else [])]
     reads = len(seen.entries[server]) - tools
@@ -210,7 +213,7 @@ def list_text(seen: Exposure, server: str, one: Availability, offset: int = 0, l
 
 
 def name_line(seen: Exposure, key: Key, item: Item) -> str:
-    """Return `NAME: first line of its description`."""
+    """Return `NAME: first line of its description`, or just `NAME` without a description."""
     line = first_line(item.get("description"))
     return f"{seen.name_of(key)}: {line}" if line else seen.name_of(key)
 

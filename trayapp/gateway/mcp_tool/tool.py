@@ -38,7 +38,7 @@ class RequestSender(Protocol):
         """Send a request to a connected server of the session. `fit` adapts the answer to the client."""
 
     def send_again(self, key: Key, request: Request, fit: Finishing) -> bool:
-        """Send a call over the known route of its tool. Return False if there is none."""
+        """Send a call over the known route of its tool. Return False if there is none, or if the call might wait."""
 
     async def find_tool(self, request_id: RequestId, asked: str, server: str | None = None) -> Key:
         """Find the tool of a call, asking unknown servers. Raises MultiMcpError."""

@@ -1,4 +1,4 @@
-"""Watch servers.yaml while the gateway runs: create it, read it after every save, write tools into it."""
+"""Watch servers.yaml while the gateway runs: create it, read it after every save, write servers and tools into it."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ class ServersFile:
         return self._store.signature(), self._layers().signature(self._imports) if self._imports else None
 
     def _read(self) -> tuple[Outcome, bool]:
-        """Return the file's content or its problem, and True if the problem can disappear without a save. Blocks."""
+        """Return the file's configuration or problem, and True if the problem can disappear without a save. Blocks."""
         self._seen = self._signature()
         file = str(self._path)
         try:

@@ -20,7 +20,7 @@ class FencedTasks:
         self._tasks = tasks
 
     def start_soon(self, work: Callable[..., Awaitable[Any]], *args: Any, name: object = None) -> None:
-        """Start a task as anyio does."""
+        """Start a task as anyio does, behind a boundary."""
         self._tasks.start_soon(fenced, work, *args, name=name or _name(work))
 
 

@@ -1,6 +1,6 @@
 """Name the connections of each server, and record whom each one serves and which one a session uses.
 
-For the user all connections of a server are one server. Module sharing decides which one a session should use.
+For the user all connections of a server are one server. The module `sharing` decides which one a session should use.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from trayapp.model.config import ServerConfig
 from trayapp.wire.capabilities import NO_KIND, ClientKind, kind_of
 
 # Limits on a server's connections for single requests. The key is True for a server at an address, where connections
-# cost no process. CALLS_MOST: connections with a call in progress; further requests wait. PARKED_MOST: all connections,
-# including those whose clients were asked and may never come back.
+# cost no process. CALLS_MOST: busy connections; further requests wait. PARKED_MOST: all connections, including parked
+# ones, whose clients were asked and may never come back.
 CALLS_MOST = {False: 4, True: 32}
 PARKED_MOST = {False: 12, True: 64}
 

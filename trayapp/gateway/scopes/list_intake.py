@@ -39,7 +39,7 @@ class ListIntake:
         self._tool_names: dict[str, tuple[Offer, frozenset[str]]] = {}  # server -> its offer, and the names in it
 
     async def inspect_offer(self, key: str, offer: Offer) -> None:
-        """Inspect an offer before it is taken: quick checks at once, the rest in a thread."""
+        """Inspect an offer before it is taken: for AT_ONCE_S on the event loop, then in a thread."""
         shared = self._services.shared_key(key)
         if shared in self._servers.shared.servers:
             await fenced(self._look_ahead, shared, offer)  # an error of the inspection must not affect the server

@@ -53,7 +53,7 @@ class Servers:
         self._whole = self.shared  # including all further connections
         self._asks = False  # True: clients are served, and unknown servers are asked
         self.view = View(services)  # for sessions without a project
-        self._views: dict[Path, View] = {}  # for sessions with a project, by its folder
+        self._views: dict[Path, View] = {}  # for sessions with a project, by the project's folder
         self._turns: WeakValueDictionary[tuple[Connection, Topic | None], asyncio.Lock] = WeakValueDictionary()
 
     # -- servers -------------------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ class Servers:
         self._renew()
 
     def _renew(self) -> None:
-        """Run the servers of the user and of all projects with sessions."""
+        """Run the servers of the user and of all projects with sessions. Stop all others and forget their state."""
         services = self._services
         own = {key: server for view in self._views.values() for key, server in view.own_servers().items()}
         shared = {key: shared_form(server) for key, server in {**self.user.servers, **own}.items()}

@@ -140,7 +140,7 @@ class SessionView:
     # -- routes --------------------------------------------------------------------------------------------------
 
     def target(self, request: Request) -> Target:
-        """Return the server of a request, and the params with its own names. Raises MultiMcpError, RpcError."""
+        """Return a request's server, and its params with the server's own names. Raises MultiMcpError, RpcError."""
         method, params = request.method, request.params
         if not isinstance(params, dict):
             raise RpcError(INVALID_PARAMS, f"{method} needs params")

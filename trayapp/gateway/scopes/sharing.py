@@ -63,11 +63,9 @@ log = logging.getLogger(__name__)
 
 PROVE_S = 1.0  # wait of a new session before it gets a separate process; most tools answer or ask by then
 WORKS_S = 5.0  # age up to which a call holds up sessions that must share; servers seldom ask later for the first time
-QUIET_S = 0.25  # the same age for a tool that has not asked so far; sessions rarely call a server so soon after another
+QUIET_S = 0.25  # like WORKS_S, for a tool that has answered without asking; sessions rarely call a server that soon
 KNOWN = 20  # answers without a question, after which QUIET_S also limits the total wait of a call
-PARKED_S = (
-    45.0  # the SDKs' clients give up a call after 60 s: by then it must have got the connection of a killed client
-)
+PARKED_S = 45.0  # the SDKs' clients give up a call after 60 s: by then the call must have a killed client's connection
 TRUSTED = 1000  # answers without a question; the chance that the next call asks is then about one in a thousand
 Topic = tuple[str, Any]  # what a request is about: its method, and the name or URI
 
@@ -104,7 +102,9 @@ class Wait(NamedTuple):
 
 
 class Sharing:
-    """Sharing of one gateway. `changed` is set and replaced when a server turns out to ask, or a tool to be quiet."""
+    """Sharing of one gateway. `changed` is set and replaced when a server turns out to ask, when a tool turns out to be
+    quiet, and when a single request has ended.
+    """
 
     def __init__(self, services: Services, keys: ConnectionKeys, capabilities: ClientCapabilities) -> None:
         self._services = services

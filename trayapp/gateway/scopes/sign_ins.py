@@ -141,7 +141,7 @@ class SignIns:
 
 
 async def _connect(connection: Connection) -> None:
-    """Connect; concurrent callers share one attempt."""
+    """Connect, and log a failure. Concurrent callers share one attempt."""
     try:
         await connection.ensure(explicit=True)
     except ServerError as error:

@@ -129,7 +129,7 @@ class ClientRequests:
             session.refuse(request.id, error)
 
     def _answer(self, request: Request) -> None:
-        """Answer the methods of each era besides lists and calls.
+        """Answer a request whose method is in OLDER or MODERN, or start a task that does.
 
         Immediate answers are sent in the order of their requests: clients pipeline their handshake.
         """

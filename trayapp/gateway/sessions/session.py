@@ -99,7 +99,7 @@ class Session:
         self.apart: set[str] = set()  # keys of servers to which the session has its own connection
         self.options = session_options(options)
         self.view: View
-        self.seen: SessionView  # shared by all sessions of its view with the same options
+        self.seen: SessionView  # shared by all sessions of its view with the same options and kind
         self.follow(dependencies.servers.view)  # replaced once its project is known
         self.cwd = options.get("cwd")
         self.transport = transport
@@ -109,7 +109,7 @@ class Session:
         self.pending = PendingRequests(self.refuse)
         self.lists = ClientLists()
         self.task_handles = TaskHandles()
-        self._with_user: tuple[Any, dict[str, Any]] = (None, {})  # the client's capabilities; the union with the user's
+        self._with_user: tuple[Any, dict[str, Any]] = (None, {})  # cached: the client's capabilities; with the user's
         self.history = dependencies.services.history
         self.number = next(_NUMBERS)
 
@@ -416,7 +416,10 @@ class ClientLists:
         return self._had.get(kind) == listing
 
     def changed(self, listings: Mapping[str, bytes]) -> list[str]:
-        """Return the kinds of list_changed notifications that these lists require."""
+        """Return the kinds of list_changed notifications that these lists require. Use the lists as the new basis.
+
+        Leave out lists whose answers are pending.
+        """
         listings = {kind: listing for kind, listing in listings.items() if not self._awaited[kind]}
         changed = [NOTIFIED_AS[kind] for kind, listing in listings.items() if self._had.get(kind, listing) != listing]
         self._had.update(listings)

@@ -87,7 +87,7 @@ class _Listener:
 
 
 class Subscriptions:
-    """Subscriptions of all sessions."""
+    """The subscriptions of all sessions, and those of the connections at their servers."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -193,7 +193,7 @@ class Subscriptions:
         changed, meta = known.get("uri"), known.get("_meta")
         if not isinstance(changed, str):
             return
-        if isinstance(meta, dict) and SUBSCRIPTION_ID in meta:  # it answers our own subscription at the server
+        if isinstance(meta, dict) and SUBSCRIPTION_ID in meta:  # the id of our own subscription at the server
             known.pop("_meta")
             left = {key: value for key, value in meta.items() if key != SUBSCRIPTION_ID}
             known.update({"_meta": left} if left else {})
@@ -206,7 +206,8 @@ class Subscriptions:
     def renew(self, connection: Connection, places: Collection[Place] | None = None) -> None:
         """Subscribe to each of `places` (default: all wanted ones) that the connection is not yet subscribed to.
 
-        Called if the connection is new, or if a session has changed to it.
+        Called if the connection is new, or if a session has changed to it. Afterwards, end subscriptions to these
+        resources on the server's other connections that have no listeners left.
         """
         live = connection.live
         wanted = [(connection.key, uri) for uri in self.wanted(connection.key)] if places is None else places
