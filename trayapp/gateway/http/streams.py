@@ -69,8 +69,8 @@ class EventStore:
 class EventStream:
     """Ordered messages to one client, carried by one HTTP response at a time.
 
-    - It ends with the last of `expects` answers; with None, by `end`.
-    - With a store it can be resumed: after a response broke, new events wait in the store for the next response.
+    - The stream ends with the last of `expects` answers; with None, by `end`.
+    - With a store, the stream can be resumed: after a response broke, new events wait in the store for the next one.
     - Until the first event, the only answer may be sent as JSON instead (`answered`).
     """
 

@@ -81,7 +81,7 @@ def is_task(result: Result) -> bool:
 
 
 def as_tool_result(read: Result) -> Result:
-    """Return a result of resources/read as a tool's, with each content as an embedded resource."""
+    """Return a result of resources/read in the form of a tool's result, with each content as an embedded resource."""
     contents = read.get("contents")
     parts = [{"type": "resource", "resource": one} for one in contents] if isinstance(contents, list) else []
     return {"content": parts, **{key: value for key, value in read.items() if key not in ("contents", "content")}}

@@ -38,14 +38,14 @@ class RequestSender(Protocol):
         """Send a request to a connected server of the session. `fit` adapts the answer to the client."""
 
     def send_again(self, key: Key, request: Request, fit: Finishing) -> bool:
-        """Send a call over the known route of its tool. Return False if there is none, or if the call might wait."""
+        """Send a call over its tool's known route. Return False if there is none, or if the call may have to wait."""
 
     async def find_tool(self, request_id: RequestId, asked: str, server: str | None = None) -> Key:
         """Find the tool of a call, asking unknown servers. Raises MultiMcpError."""
 
 
 class ToolGoneError(ToolNotFoundError):
-    """Raised when a newly connected server no longer has a tool."""
+    """Raised when a server no longer lists the tool of a call, for example after a reconnect."""
 
     code = "tool_not_found_after_reconnect"
 

@@ -56,10 +56,9 @@ class NoLayers:
 class ServersFile:
     """The file servers.yaml at `path`. `take` gets each new configuration, or the problem of a file that gives none.
 
-    `running`: returns the configuration in use.
-
-    `sample`: the command of the bundled sample server. `layers`: returns the reader of the imports; only called if
-    there are any. Its code takes 30 ms to load, and most files have no imports.
+    `running`: returns the configuration in use. `sample`: the command of the bundled sample server. `layers`: returns
+    the reader of the imports; only called if there are any. The reader's code takes 30 ms to load, and most files have
+    no imports.
     """
 
     def __init__(

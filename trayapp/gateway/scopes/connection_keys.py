@@ -174,7 +174,7 @@ class ConnectionKeys:
         return any(key in keys for keys in (self._owners, self._calls, self._eras, self._kinds, self._requests))
 
     def serves(self, key: str, session: KeyedSession) -> bool:
-        """Return True if the connection with that key may serve the session, which must have the server."""
+        """Return True if the connection with that key may serve the session, if the session has the server."""
         purpose = self.purpose(key)
         if purpose.alone:
             return purpose.session is session

@@ -122,7 +122,9 @@ class ListIntake:
         self._services.changes.changed()
 
     def tools_elsewhere(self, server: str) -> Iterator[tuple[str, frozenset[str]]]:
-        """Yield every other server, as sessions see it, and the gateway itself, each with the names of its tools."""
+        """Yield the gateway itself and each other server whose lists are known, by the name that sessions see, with the
+        names of its tools.
+        """
         yield OURSELVES, frozenset({ONE_TOOL})
         own = self._servers.plain_name(server)
         for other in self._servers.shared.servers:

@@ -50,7 +50,7 @@ class Servers:
         self.sharing = sharing
         self.user = Config()  # the user's own servers
         self.shared = self.user  # the user's servers and those of all projects, by key
-        self._whole = self.shared  # including all further connections
+        self._whole = self.shared  # `shared`, and the further connections of all servers
         self._asks = False  # True: clients are served, and unknown servers are asked
         self.view = View(services)  # for sessions without a project
         self._views: dict[Path, View] = {}  # for sessions with a project, by the project's folder

@@ -29,7 +29,7 @@ from trayapp.wire.messages import INVALID_PARAMS, Request, RpcError
 from trayapp.wire.revisions import RESOURCE_NOT_FOUND
 
 ROUTED = frozenset({"tools/call", "prompts/get", "resources/read", "completion/complete"})
-ROUTES_MOST = 1000  # names of tools whose routes are kept
+ROUTES_MOST = 1000  # the most routes kept, and the most subjects
 
 Target = tuple[str, dict[str, Any]]  # server, params with that server's own names
 
@@ -39,7 +39,7 @@ class Route(NamedTuple):
     ends.
     """
 
-    server: str  # its key
+    server: str  # the server's key
     connection: Connection
     live: Live  # a later connection may be of the other era
     tool: str  # the server's own name for it
@@ -50,7 +50,8 @@ class Route(NamedTuple):
 
 
 class SessionView:
-    """A view with one set of options: what its sessions see now, and which server gets each request.
+    """A view for one set of options and one kind of client: what its sessions see now, and which server gets each
+    request.
 
     It is broad because each kind of request has its own route.
     """

@@ -176,7 +176,7 @@ class Sharing:
         return self._keys.of_era(name, newer=newer) if in_use or live is not None else name
 
     def _binds_questions(self, connection: Connection, *, newer: bool) -> bool:
-        """Return True if that connection is of the newer era, where a question names its call, or will be."""
+        """Return True if that connection is, or will be, of the newer era, where a question names its call."""
         if connection.live is not None:
             return connection.live.peer.modern
         traits = self._services.listings.traits(self._keys.shared_key(connection.key))

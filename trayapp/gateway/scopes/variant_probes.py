@@ -44,7 +44,7 @@ WEAK = NO_KIND  # a client of the older era that can do nothing
 
 
 class VariantProbes:
-    """Probes of one gateway. `once_calm`: runs background work."""
+    """Probes of one gateway. `once_calm`: runs background work after the gateway's first list."""
 
     def __init__(
         self, services: Services, servers: Servers, once_calm: Callable[[Callable[[], Awaitable[Any]]], Awaitable[None]]
