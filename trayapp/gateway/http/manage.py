@@ -46,7 +46,7 @@ class FileEdits(Protocol):
 
 
 class Manage:
-    """The ASGI application for every path that is not an MCP endpoint."""
+    """The ASGI application for every path that is neither an MCP endpoint nor one of the panel's."""
 
     def __init__(self, gateway: Gateway, file: FileEdits) -> None:
         self._gateway = gateway

@@ -112,7 +112,7 @@ class EventStream:
         self._news.set()
 
     def be_events(self) -> None:
-        """Exclude JSON as the form of the answer."""
+        """Send the answer as an event from now on, not as JSON."""
         self._events = True
         self._news.set()
 

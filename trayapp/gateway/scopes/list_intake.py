@@ -58,7 +58,8 @@ class ListIntake:
     def take(self, connection: Connection, offer: Offer) -> None:
         """Take lists that a server has just sent into the catalog, and judge them.
 
-        Ignore lists of a server that was removed or started again, and lists that say nothing new of another era.
+        Ignore lists of a server that was removed or started again. Also ignore lists that were read for the other era
+        from a server that speaks one era only: its first connection has read them.
         """
         services = self._services
         server = self._servers.shared.servers.get(services.shared_key(connection.key))

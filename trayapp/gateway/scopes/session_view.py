@@ -1,5 +1,5 @@
-"""Show a view to sessions with the same options, and route their requests. They share one object, which is kept up to
-date.
+"""Show a view to sessions with equal options and clients of one kind, and route their requests. The sessions share one
+object, which is kept up to date.
 """
 
 from __future__ import annotations

@@ -24,19 +24,20 @@ A server has one connection for all sessions unless one of these rules splits it
   open page or a changed folder, and a call that works directly would fail. So these wait until the other call has
   asked, has ended, or is `WORKS_S` old.
 - A tool that has answered without asking counts as quiet. Its calls start `QUIET_S` after those of another session that
-  are in progress, or once those have ended, until it has answered `TRUSTED` times that way. Only calls that could
-  overlap are counted. After that, all sessions may call it at the same time. When many sessions wait at once, each
-  waits `QUIET_S` in all, so that they are not slowed down; but until the tool has answered `KNOWN` times, up to
-  `WORKS_S`, since its next call is then the likeliest to ask. A call that takes longer than its tool has
-  ever taken may be about to ask: it holds up other sessions' calls until it is `WORKS_S` old. Among many calls few take
-  longer than all before them. So a server's first question nearly always belongs to one session for certain. One case
-  remains, over stdio and for single requests: a tool that works for longer than that before it asks, or first asks
-  after that many answers, while calls of other sessions are in progress. Its question is held (calls/server_requests).
-  To exclude that, too, tools that can ask would have to run for one session at a time (five busy clients then get half
-  as many calls a second), or each session would need a process.
+  are in progress, or once those have ended, until the tool has answered `TRUSTED` times without asking. Only calls that
+  could overlap are counted. After that, all sessions may call the tool at the same time. When many sessions wait at
+  once, each waits `QUIET_S` in all, so that they are not slowed down. Until the tool has answered `KNOWN` times, each
+  may wait up to `WORKS_S`, since the tool's next call is then the likeliest to ask. A call that takes longer than its
+  tool has ever taken may be about to ask: it holds up other sessions' calls until it is `WORKS_S` old. Among many calls
+  few take longer than all before them. So a server's first question nearly always belongs to one session for certain.
+  One case remains, over stdio and for single requests: a tool that works for longer than `WORKS_S` before it asks, or
+  first asks after `TRUSTED` answers, while calls of other sessions are in progress. Its question is held
+  (calls/server_requests). To exclude this case, too, tools that can ask would have to run for one session at a time
+  (five busy clients then get half as many calls a second), or each session would need a process.
 - Capabilities: a new connection announces what its sessions can do together. A session that can be asked more than
-  that gets its own connection, or the connection is made again if it has not been used. So does a session to which
-  the server lists items that it does not list on that connection, such as a substitute for clients without Apps.
+  that gets its own connection, or the connection is made again if it has not been used. A session also gets its own
+  connection if the server lists items to it that are missing on the shared one, such as a substitute for clients
+  without Apps.
 
 Never here: making connections, passing on questions.
 """
@@ -209,8 +210,8 @@ class Sharing:
         return self._keys.of_call(session, name, self._state_of, remote=remote)
 
     def make_room(self, first: Connection) -> None:
-        """Abandon the call that has waited longest for its client's answers, if that is PARKED_S or more, and if a
-        single request has no connection because of such calls.
+        """Abandon the call that has waited longest for its client's answers, PARKED_S or more, if a single request has
+        no connection because of such calls.
         """
         pool, remote = self._services.pool, first.server.url is not None
         keys = self._keys.parked(first.key, self._state_of, remote=remote)

@@ -173,7 +173,7 @@ class ClientRequests:
     # -- lists ---------------------------------------------------------------------------------------------------
 
     def _list(self, request: Request, kind: str) -> None:
-        """Answer a list request for one of LIST_KINDS.
+        """Answer a list request for one of LIST_KINDS, at once if the list holds only the one tool.
 
         On the very first run, wait until there is something to list. For the first client of a kind, wait until the
         servers' lists for that kind are known. Also wait until changed lists have been read.
