@@ -18,9 +18,10 @@ import pytest
 
 from tests.patience import stretched
 from tests.sources.links import link_to
+from trayapp.sources.placeholders import placeholder_in, placeholders_in
 from trayapp.sources.recognize import is_registry_name, recognize
 from trayapp.sources.server_json import short_name
-from trayapp.sources.source import UnclearSourceError, Variable, own_part, placeholder_in, placeholders_in, with_value
+from trayapp.sources.source import UnclearSourceError, Variable, own_part, with_value
 
 HOME = Path("/home/me")
 PUBLISHED = json.loads(Path(__file__).with_name("published.json").read_text(encoding="utf-8"))

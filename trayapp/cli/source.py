@@ -36,9 +36,10 @@ from trayapp.packages.lock_file import LockedPackage, LockFile
 from trayapp.service.secrets import delete_secret, secret_names
 from trayapp.service.web import WebError, read_file
 from trayapp.sources.bundle import BundlePlace, read_bundle, read_manifest
+from trayapp.sources.placeholders import may_be_secret
 from trayapp.sources.recognize import is_registry_name, recognize, text_of_link
 from trayapp.sources.server_json import OnlyBundlesError, bundles_in, read_server_json, short_name
-from trayapp.sources.source import LARGEST, Source, UnclearSourceError, Variable, may_be_secret, own_part, with_value
+from trayapp.sources.source import LARGEST, Source, UnclearSourceError, Variable, own_part, with_value
 
 LARGEST_DOWNLOAD = 512 << 20  # bytes
 _PLACES = ("env", "headers")

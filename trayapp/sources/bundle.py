@@ -16,7 +16,8 @@ from typing import Any
 
 from trayapp.clients import jsonc
 from trayapp.config.problems import UnparsableError
-from trayapp.sources.source import Entry, Source, UnclearSourceError, ValueKind, Variable, name_of_package
+from trayapp.sources.programs import name_of_package
+from trayapp.sources.source import Entry, Source, UnclearSourceError, ValueKind, Variable
 
 VERSIONS = ("0.1", "0.2", "0.3", "0.4")
 TYPES = ("node", "python", "binary", "uv")

@@ -26,31 +26,32 @@ from trayapp.config.problems import UnparsableError
 from trayapp.config.read.command import is_relative, relative_paths
 from trayapp.config.yaml.splices import EditRefusedError
 from trayapp.model.redact import redacted
+from trayapp.sources.folders import own_folder
 from trayapp.sources.loose_json import ELLIPSIS, RUN_WORDS, read_loosely
-from trayapp.sources.source import (
+from trayapp.sources.placeholders import OPTIONAL, REQUIRED
+from trayapp.sources.programs import (
     CONTAINERS,
-    OPTIONAL,
     PODS,
     REACHING,
-    REQUIRED,
     RUNNERS,
     SHELLS,
+    container_options,
+    name_for,
+    package_of,
+    program_of,
+)
+from trayapp.sources.source import (
     Source,
     TemplateError,
     UnclearSourceError,
     Variable,
-    container_options,
-    name_for,
-    own_folder,
-    package_of,
-    program_of,
     refuse_large,
     start_of,
-    wanted,
     with_passed,
     with_words_apart,
     without_env,
-)  # fmt: skip
+)
+from trayapp.sources.wanted import wanted
 
 # Keys that hold servers by name, and the client whose format applies there.
 _HOLDERS = {

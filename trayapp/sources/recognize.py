@@ -36,6 +36,9 @@ from trayapp.sources.command_lines import (
     without_prompt,
 )
 from trayapp.sources.documents import is_tool_argument, read_document
+from trayapp.sources.folders import with_folder, with_home, with_paths_of_others
+from trayapp.sources.placeholders import may_be_secret
+from trayapp.sources.programs import name_for
 from trayapp.sources.server_json import is_server_json, read_server_json, short_name
 from trayapp.sources.source import (
     LARGEST,
@@ -45,17 +48,12 @@ from trayapp.sources.source import (
     UnclearSourceError,
     Variable,
     given_names,
-    may_be_secret,
-    name_for,
     refuse_large,
     start_of,
-    wanted,
-    with_folder,
-    with_home,
-    with_paths_of_others,
     with_variants,
     with_words_apart,
-)  # fmt: skip
+)
+from trayapp.sources.wanted import wanted
 
 PARTS_MOST = 20  # snippets that are read from a text for people
 SCHEMES = (

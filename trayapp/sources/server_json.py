@@ -12,16 +12,9 @@ from typing import Any
 
 from trayapp.config.urls import unsafe_url
 from trayapp.model.redact import redacted
-from trayapp.sources.source import (
-    Entry,
-    Keys,
-    Source,
-    UnclearSourceError,
-    Variable,
-    name_of_package,
-    package_of,
-    placeholder_in,
-)  # fmt: skip
+from trayapp.sources.placeholders import placeholder_in
+from trayapp.sources.programs import name_of_package, package_of
+from trayapp.sources.source import Entry, Keys, Source, UnclearSourceError, Variable
 
 _RUNNERS = {"npm": "npx", "pypi": "uvx", "oci": "docker", "nuget": "dnx"}
 _KIND = "server.json"

@@ -1,0 +1,379 @@
+"""Read a command that starts one server, and refuse those that do something else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+from trayapp.config.read.command import split_command
+from trayapp.model.redact import redacted
+from trayapp.sources.documents import (
+    DETACHED,
+    HTTP,
+    MAY_SPEAK_HTTP,
+    PUBLISHES,
+    VALUED_BEFORE,
+    WITHOUT_INPUT,
+    reads_input,
+    refuse_developers_script,
+    refuse_http,
+    refuse_verb,
+    without_terminal,
+)
+from trayapp.sources.programs import (
+    BRIDGES,
+    RUNNERS,
+    SHELLS,
+    container_options,
+    name_for,
+    name_of_package,
+    package_of,
+    program_of,
+    script_of,
+)
+from trayapp.sources.source import Entry, Source, UnclearSourceError, with_passed
+from trayapp.sources.wanted import wanted
+
+FETCHERS = frozenset(
+    ("curl", "wget", "iwr", "irm", "pip", "pip3", "gem", "brew", "git", "apt", "apt-get", "winget", "choco")
+)
+# The subcommands of package managers that run something; all others build, install or test.
+_RUNS = {
+    "npm": {"run", "run-script", "start", "exec", "x"}, "cargo": {"run"}, "go": {"run", "tool"},
+    "dotnet": {"run", "exec", "tool"}, "uv": {"run", "tool"}, "pipx": {"run"}, "poetry": {"run"}, "pdm": {"run"},
+    "dart": {"run", "pub", "mcp-server"}, "swift": {"run"}, "op": {"run"}, "infisical": {"run"}, "doppler": {"run"},
+    "hatch": {"run"}, "rye": {"run"}, "pixi": {"run", "exec"}, "nix": {"run"}, "mise": {"x", "exec"},
+    "docker": {"run", "exec", "mcp"}, "podman": {"run", "exec"}, "bundle": {"exec"},
+    "conda": {"run"}, "mamba": {"run"}, "micromamba": {"run"},
+}  # fmt: skip
+BUILDERS = frozenset(("npm", "pnpm", "yarn", "cargo", "go", "dotnet"))  # they mostly build or install
+ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
+# A whole path, whose folders may have blanks: C:\Program Files\acme\acme.exe
+WINDOWS_PROGRAM = re.compile(r"[A-Za-z]:[\\/](?:(?!\.(?:exe|cmd|bat)\s).)*\.(?:exe|cmd|bat)", re.IGNORECASE)
+# Lines that only install, fetch or build something: people run them before the line that starts or adds the server.
+_PREPARES = re.compile(
+    r"""(?x) (?:sudo\s+)? (?:
+      (?: (?:[\w./\\~-]*[/\\])? (?:(?:python[\d.]*|py)(?:\.exe)?\ -m\ )? pip[\d.]*(?:\.exe)?\ (?:--?[\w-]+\ )*install
+        | (?:python[\d.]*|py)\ -m\ venv | (?:npm|pnpm|yarn|bun)\ (?:run\ )?test | pytest | (?:cargo|go|make)\ test
+        | pipx\ (?:install|ensurepath|upgrade)
+        | uv\ (?:sync|venv|lock|add|tool\ (?:install|upgrade)|pip\ install|python\ install)
+        | (?:npm|pnpm|yarn|bun)\ (?:--?[\w-]+\ )*(?:ci|i|install|add|global\ add|update|upgrade|link
+            |(?:run\ )?build(?:[:-][\w:-]+)?)
+        | (?:npx|uvx|bunx)\ (?:-y\ |--yes\ )?(?:playwright\ install|skills(?:@\S+)?\ add)
+        | (?:conda|mamba)\ (?:env\ )?(?:create|install)
+        | (?:poetry|bundle|pdm|composer|gem|deno|mise|make|choco|scoop|rustup)\ install
+        | (?:brew|winget|scoop)\ (?:install|tap|update)
+        | (?:apt|apt-get|dnf|yum|apk|zypper|snap|port)\ (?:-y\ )?(?:install|update|add) | pacman\ -S\w*
+        | cargo\ (?:install|build|binstall) | go\ (?:install|get|build|mod\ (?:download|tidy))
+        | dotnet\ (?:tool\ install|build|restore|publish)
+        | (?:mvn|gradle|\./mvnw|\./gradlew)\ (?:clean\ )?(?:package|install|build)
+        | git\ (?:clone|pull|checkout|submodule) | (?:docker|podman)\ (?:pull|build) | cd | mkdir | chmod\ \+x
+        | cp\ \S*\.env\S*\ \S*\.env | (?:cp|copy|mv|move)\ (?![~/.]|\S*[:*])\S+ | make\ build
+      )(?:\ .*)?
+      | yarn | make
+    )"""
+)
+_SHELL = re.compile(r"[|;&<>`\n]|\$\(|(?<!\S)\([A-Z][a-z]+-[A-Z]")  # the last form is PowerShell's `(Get-...)`
+_EXPANSION = re.compile(r"\$\{\w+(?:[%#/^,@+]|:[\d+?=])[^}]{0,40}\}?")  # `${NAME%/}`: only a shell can evaluate it
+PLACE = re.compile(r"<[^\W\d_][\w.-]*(?:[ |/][\w.-]+)*>")  # a placeholder (`<REPO>`, `<your token>`): no redirection
+_SPACED = re.compile(r"<[^\W\d_][\w.-]*(?: [\w.,-]+)+>|(?<=\s)\[[^\W\d_][\w.-]*(?: [\w.,-]+)+\](?=\s|$)")
+# A word in place of others: `npx ... mcp`, `add [-e KEY=VALUE ...]`, `npx x <command> [flags]`
+LEFT_OUT = re.compile(
+    r"^(?:\.\.\.|\u2026)$|^\[-|(?:\.\.\.|\u2026)\]$"
+    r"|^(?:\[(?:\w+ )?(?i:flags|options|arg(?:ument)?s|command)\]|[<{](?:sub)?command[>}])$"
+)
+# Programs that add servers to other programs, recognized by words in their names.
+INSTALLERS = re.compile(
+    r"@?smithery(?:/cli)?(?:@|$)|(?:^|/)(?:(?:install|add|get|setup)-(?:mcps?|skills?)|mcps?-(?:install|add|get|setup)|mcpm|mcpick|skills"
+    r"|create-[\w-]+|(?:[\w-]+-)?wizard|[\w-]+-(?:doctor|installer))(?:@|$)|(?:^|/)(?:setup|install)[\w-]*\.(?:py|[cm]?[jt]s|rb)$"
+)
+PACKAGE_FORM = re.compile(r"(?:@[\w.~-]+/)?[\w.~-]+(?:@[\w.+~^-]+)?")
+# The inspector, and other programs that use servers.
+_USES_SERVERS = re.compile(
+    r"(?:@?[\w.-]+/)(?:mcp-)?inspector(?:[@:]|$)|(?:mcp-(?:chat|evals?|cli)|mcpo|mcphost|mcporter)(?:@|$)"
+)
+# Words after a package's name that make it do something other than serve.
+_SETUP_VERBS = frozenset((
+    "install", "uninstall", "setup", "init", "configure", "add", "remove", "login", "logout", "auth", "doctor",
+    "dashboard", "update", "upgrade", "version", "help", "validate", "verify", "generate", "migrate", "ingest",
+    "status", "deploy", "publish", "create", "test", "session", "whoami", "export", "import", "sync",
+    "reset", "benchmark", "pack", "inspect", "dev",
+))  # fmt: skip
+# `generate-skill`, `validate-config`: such commands do one thing and end.
+_SETUP_TASK = re.compile(
+    r"(?!\S*(?:mcp|serve|stdio))(?:generate|validate|verify|check|install|init|setup|import|export|create|list|clear"
+    r"|delete|analy[sz]e|scan|get|ls|fetch|show|batch|review|audit)[-_][a-z_-]+"
+)
+_SETUP_PROGRAM = re.compile(r"-(?:generate|create|setup|init|install|login|auth)(?:-[a-z-]+)?$")
+_SETUP_LATER = frozenset(("install", "uninstall", "setup", "init", "configure", "login", "logout", "doctor", "list"))
+_SETUP_OPTION = re.compile(
+    r"--(?:(?:init|generate|setup|install)(?:-[a-z]+)?|configure|login|dry-run|(?:list|print|show|dump)-[a-z-]+|health(?:-?check)?"
+    r"|(?:test|validate|verify|check)(?:-(?:config|auth|connection|credentials|setup|installation))?)(?:=.*)?"
+)
+# Developers' tools that need no subcommand. Some are also servers: `npx eslint --mcp`.
+_TOOLS = frozenset(
+    ("vitest", "jest", "tsc", "eslint", "prettier", "changeset", "vercel", "turbo", "nx", "vite", "supabase")
+)
+# Programs that check, build or install code: `uv run pytest`, `python -m build`.
+_CHECKERS = frozenset((
+    "pytest", "ruff", "mypy", "black", "isort", "flake8", "pylint", "pyright", "bandit", "pre-commit", "tox", "nox",
+    "coverage", "build", "twine", "pip", "venv", "mkdocs", "unittest",
+))  # fmt: skip
+# A script beside a server's code, for its tests, builds or measurements. For Go, see _DEVELOPERS_FOLDER.
+_DEVELOPERS = re.compile(
+    r"(?:[\w.-]+/)*(?:scripts?|scratch|examples?)/(?!\S*(?:mcp(?!b)|serve|stdio))\S*\.(?:py|rb|sh|ps1|[cm]?[jt]s)"
+    r"|(?:\S*/)?(?:tests?/\S*|bench(?:es|marks?)?/\S*|(?:build|test|release|publish)[-_][\w.-]*)\.(?:py|rb|sh|[cm]?[jt]s)"
+)
+_DEVELOPERS_FOLDER = re.compile(r"\./(?:internal|hack|tools?|scripts?|tests?|examples?)/(?!\S*(?:mcp|serve|stdio))\S*")
+# Words beside which `--port` is the port of something else.
+_CONNECTS = re.compile("stdio|--(?:user|pass|db|database|url|ui)", re.IGNORECASE)
+_HTTP_OPTION = re.compile(
+    rf"(?i)--?(?:[\w.-]*(?:transport|mode|profiles\.active)=)?(?:{'|'.join(HTTP)})|-D\S*stdio=false"
+)
+_SUBCOMMAND = re.compile(r"[a-z][a-z-]{2,}")
+SERVING_WORD = re.compile("mcp|serve|stdio|start|run", re.IGNORECASE)
+_RUN_WORDS = frozenset(("run", "exec", "x", "dlx", "tool"))
+_NAMES_PACKAGE = re.compile(r"--(?:from|package)=")
+_OUTPUT = ("-o", "--out", "--output")
+
+
+def is_preparation(line: str) -> bool:
+    """Return True for a line that installs, fetches or builds something, and does nothing else."""
+    bare = PLACE.sub("", re.sub(r"'[^']*'|\"[^\"`$]*\"", "", line))
+    return _PREPARES.fullmatch(" ".join(line.split())) is not None and _SHELL.search(bare) is None
+
+
+def without_version(package: str) -> str:
+    """Return `acme-mcp` for `acme-mcp@1.2` and `acme-mcp==1.2`."""
+    return re.sub(r"(?<=.)(?:@|==).*", "", package)
+
+
+def words_of_line(line: str) -> list[str]:
+    """Return the words of a line as a shell splits them. Raises UnclearSourceError if only a shell can read it."""
+    bare = re.sub(r"'[^']*'", "", line)
+    # $( and backticks count inside double quotes, too
+    plain = re.sub(r'"(?:[^"\\]|\\.)*"', lambda quoted: "`" if re.search(r"`|\$\(", quoted[0]) else "", bare)
+    if _SHELL.search(PLACE.sub("", plain)):
+        raise UnclearSourceError("This line needs a shell (it has |, ;, &, <, > or $(...))", "Paste one plain command")
+    if expansion := _EXPANSION.search(bare):
+        raise UnclearSourceError(f"This line needs a shell (it has {expansion[0]})", "Paste it with the value itself")
+    line = _SPACED.sub(lambda place: place[0].replace(" ", "\0"), line)  # keep a placeholder as one word
+    try:
+        words = [word.replace("\0", " ") for word in split_command(line, exists=lambda path: False, windows=False)]
+    except ValueError as error:
+        raise UnclearSourceError(f"This line cannot be read: {error}", "Close its quotes") from None
+    words = words[: words.index("#")] if "#" in words else words
+    if left_out := next((word for word in words if LEFT_OUT.search(word)), ""):
+        raise UnclearSourceError(f"This line is a pattern: it contains {left_out}", "Paste the line with every word")
+    if not words:
+        raise UnclearSourceError("This names no server", "See: multi-mcp add --help")
+    return words
+
+
+def read_start_command(words: Sequence[str]) -> Source:
+    """Return the server that a command starts. Raises UnclearSourceError if it does something else."""
+    env: dict[str, str] = {}
+    words = list(words)
+    if words[0] == "export" or (words[0] == "env" and len(words) > 1 and "=" in words[1]):
+        words = words[1:]
+    while words and (pair := ASSIGNMENT.fullmatch(words[0])):
+        env[pair[1]] = pair[2]
+        words = words[1:]
+    if not words:
+        raise UnclearSourceError("This sets variables and starts nothing", "Paste the command that starts the server")
+    program = program_of(words[0])
+    if re.search(r"[/\\].*\.(?:json[c5]?|toml|ya?ml|md|txt|env|conf|log)$", words[0], re.IGNORECASE):
+        raise UnclearSourceError(f"{words[0]} is no program", "Paste the command that starts the server")
+    if program == "sudo":
+        raise UnclearSourceError("sudo may ask for a password, which nobody could type", "Paste the line without sudo")
+    if program in SHELLS:
+        raise UnclearSourceError(f"{words[0]} runs its own script, not one server", "Paste the command inside it")
+    refuse_bare_runner(words)
+    if program in FETCHERS:
+        raise UnclearSourceError(f"{words[0]} installs or fetches something; it starts no server", "Paste what does")
+    package = package_of(words)
+    # `--package=x` becomes two words, as in `--package x`.
+    plain = [part for word in words for part in (word.split("=", 1) if _NAMES_PACKAGE.match(word) else [word])]
+    at = plain.index(package) if package in plain else 0
+    behind = [] if not at or program in ("docker", "podman") else plain[at + 1 :]
+    behind = behind[1:] if behind[:1] == ["--"] else behind
+    if not (package.startswith("@smithery/cli") and behind[:1] == ["run"]):
+        _refuse_installer(words)
+    verb = [
+        word
+        for before, word in pairwise(words)
+        if word[:1] != "-" and before not in VALUED_BEFORE and word != "compose"
+    ]
+    if program in _RUNS and verb[:1] and verb[0] not in _RUNS[program] and not verb[0].endswith(".dll"):
+        hint = (
+            "Paste the one with docker run -i"
+            if program in ("docker", "podman")
+            else "Paste the command that starts it"
+        )
+        raise UnclearSourceError(f"{words[0]} {verb[0]} starts no server", hint)
+    if verb[:1] in (["add"], ["install"], ["i"]) or (verb[:1] == ["tool"] and verb[1:2] not in (["run"], ["exec"])):
+        raise UnclearSourceError("This installs something and starts no server", "Paste the command that starts it")
+    if program == "docker" and verb[:1] == ["mcp"] and verb[1:3] != ["gateway", "run"]:
+        raise UnclearSourceError(
+            "This line sets Docker's own MCP servers up", "Add its gateway: docker mcp gateway run"
+        )
+    if words[-1] in ("--version", "--help", "-h", "-V"):
+        raise UnclearSourceError(f"{words[-1]} prints a text and ends", "Paste the command that starts the server")
+    if program in ("docker", "podman") and words[1:2] == ["run"]:
+        words = _without_terminal(words)
+    note = ""
+    if (options := container_options(words)) is not None:
+        if not reads_input(options):
+            runs = " ".join(words[len(options) :])  # its image, and what runs in it
+            if words[1] != "run" or re.search("(?i)mcp|stdio", runs) is None:
+                raise UnclearSourceError(
+                    "This container does not read its input, so it is not a stdio server",
+                    "Add -i behind run, or start it and add its address",
+                )
+            words, note = [*words[:2], "-i", *words[2:]], WITHOUT_INPUT
+        note += MAY_SPEAK_HTTP if any(map(PUBLISHES.fullmatch, options)) else ""
+    speaks = any(
+        word.lower() in HTTP or _HTTP_OPTION.fullmatch(word) or (before == "--transport" and word.startswith("http"))
+        for before, word in pairwise(words)
+    )
+    bridges = any(word.startswith(("http://", "https://")) for before, word in pairwise(words) if before[0] != "-")
+    is_bridge = bool({without_version(package), program} & BRIDGES)
+    if speaks and not bridges and without_version(package) not in BRIDGES:  # these connect to HTTP servers
+        raise UnclearSourceError("This server speaks HTTP, not stdio", "Start it, and add its address instead")
+    serves = any(re.match(r"--(?:stdio|(?:sse-)?port)(?:=|$)", word) for word in words)
+    if serves and not bridges and is_bridge and not any("http" in word for word in words):
+        raise UnclearSourceError("This listens on a port", "Paste the command of the server behind it")
+    mentions = any("mcp" in word.lower() for word in words)
+    tool = package if package in _TOOLS and not mentions else next(iter({package, script_of(words)} & _CHECKERS), "")
+    if tool:
+        raise UnclearSourceError(f"{tool} is a developer's tool, not a server", "Paste the command of the server")
+    refuse_verb(words)
+    refuse_developers_script(words)
+    if program == "uv" and (script := script_of(words)) in words:
+        behind = words[words.index(script) + 1 :]
+    elif program == "go":
+        behind = words[3:]
+    if at and behind and plain[at - 1] in ("--from", "-p", "--package"):
+        if _SETUP_PROGRAM.search(behind[0]):
+            raise UnclearSourceError(f"{behind[0]} starts no server", "Paste the command that starts it")
+        behind = behind[1:]  # the program from that package
+    elif program in ("cargo", "dotnet", "npm", "pnpm", "yarn") and "--" in words:
+        behind = words[words.index("--") + 1 :]  # the words for the program that it builds or runs
+    built = program in ("cargo", "dotnet") or (program == "go" and words[2:3] and words[2][0] == ".")
+    built = built or program in ("npx", "bunx", "pnpx", "uvx", "pipx")
+    if built and behind and _SUBCOMMAND.fullmatch(behind[0]) and not SERVING_WORD.search(" ".join(words[2:])):
+        said = " ".join(words[: words.index(behind[0]) + 1])
+        raise UnclearSourceError(
+            f"{said} does not look like a server's command", "If it is one: multi-mcp add NAME -- COMMAND"
+        )
+    if behind[:1] and behind[0] in ("serve", "server", "start") and "--port" in behind and "--stdio" not in behind:
+        raise UnclearSourceError("This server listens on a port", "Start it, and add its address instead")
+    refuse_http(words, env)
+    if user := next(filter(_USES_SERVERS.match, words), ""):
+        raise UnclearSourceError(f"{user} is not a server; it uses servers", "Paste the command that starts the server")
+    if program in ("docker", "podman") and words[1] == "run" and not package:
+        raise UnclearSourceError("This names no image", "Paste the whole command")
+    options = words[words.index(package) :] if program in ("docker", "podman") and package else words[1:]
+    own_port = any(word.partition("=")[0] == "--port" for word in options)
+    if "--listen" in options or (own_port and mentions and not _CONNECTS.search(" ".join(options))):
+        raise UnclearSourceError("This server listens on a port", "Start it, and add its address instead")
+    inside = options[1:] if program in ("docker", "podman") and words[1] == "run" else []  # what a container runs
+    shell = next((after for before, after in pairwise(words) if before == "--entrypoint"), "")
+    shell = shell if shell and not inside else "".join(inside[:1]) if len(inside) == 1 else ""
+    if program_of(shell) in SHELLS or (inside and program_of(inside[0]) in _CHECKERS):
+        raise UnclearSourceError(f"This container runs {shell or inside[0]}, not a server", "Paste what starts it")
+    if inside:
+        refuse_developers_script(inside)
+    if setup := _setup_verb(behind or inside) or next(filter(_SETUP_OPTION.fullmatch, options), ""):
+        address = redacted(_address_in(behind))
+        hint = (
+            f"If that is the server, add the address itself: {address}"
+            if address
+            else "Paste the command that starts it"
+        )
+        raise UnclearSourceError(f"{package or words[0]} {setup} starts no server", hint)
+    if file := next(
+        (word for before, word in pairwise(options) if before in _OUTPUT and re.search(r"\.\w+$", word)), ""
+    ):
+        raise UnclearSourceError(f"This writes {file} and ends", "Paste the command that starts the server")
+    developers = _DEVELOPERS_FOLDER if program == "go" else _DEVELOPERS
+    if script := next(filter(developers.match, words), ""):
+        raise UnclearSourceError(f"{script} is a developer's script, not a server", "Paste the command of the server")
+    entry: Entry = with_passed({"command": words[0], "args": words[1:]} | ({"env": env} if env else {}))
+    return Source(name_for(entry), entry, f"a command line{note}", wanted(entry))
+
+
+def refuse_bare_runner(words: Sequence[str]) -> None:
+    """Raise UnclearSourceError for a runner without anything to run."""
+    program = program_of(words[0])
+    bare = all(word.startswith("-") or word in _RUN_WORDS for word in words[1:]) and not package_of(list(words))
+    if program in RUNNERS and bare and (len(words) == 1 or program not in ("cargo", "dotnet")):
+        raise UnclearSourceError(f"{' '.join(words)} alone starts no server", "Paste the whole command")
+
+
+def _refuse_installer(words: Sequence[str]) -> None:
+    """Raise UnclearSourceError, with the server in its hint, for a program that adds servers to other programs."""
+    at = next((at for at, word in enumerate(words) if INSTALLERS.search(word)), None)
+    if at is None:
+        return
+    behind = list(words[at + 1 :])
+    if "--" in behind:  # the server's command follows: make it one word
+        behind = [*behind[: behind.index("--")], " ".join(behind[behind.index("--") + 1 :])]
+    plain = [
+        word
+        for before, word in pairwise(["", *behind])
+        if word[:1] != "-" and word not in _SETUP_VERBS and (before[:1] != "-" or before in ("-y", "--yes", "-g"))
+    ]
+    address = _address_in(behind)
+    command = next(filter(is_quoted_command, plain), "")
+    hint = "Paste the server's own command"
+    if command or address:
+        named = f"command inside it: {command}" if command else f"address itself: {address}"
+        hint = f"Add the {named}" if redacted(named) == named else f"Add the {named.partition(':')[0]}"
+    elif plain and "smithery" in words[at]:
+        hint = f"Look it up: multi-mcp find {name_of_package(plain[0])}"
+    elif plain and PACKAGE_FORM.fullmatch(plain[0]):
+        hint = (
+            f"If {plain[0]} is a package of npm, add npm:{plain[0]}; else: multi-mcp find {name_of_package(plain[0])}"
+        )
+    raise UnclearSourceError("This runs an installer that writes other programs' files", hint)
+
+
+def _address_in(words: Sequence[str]) -> str:
+    return next((word for word in words if re.match(r"https?://\w", word)), "")
+
+
+def _setup_verb(behind: Sequence[str]) -> str:
+    """Return the word that makes a package set up or print something instead of serving; "" if there is none.
+
+    `behind`: the words after the package. After `mcp`, the result is two words, such as `mcp install`.
+    """
+    if behind[:1] == ["mcp"] and set(behind[1:2]) & _SETUP_VERBS:
+        return " ".join(behind[:2])
+    for at, word in enumerate(behind):
+        if _SETUP_OPTION.fullmatch(word) or (at == 0 and (word in _SETUP_VERBS or _SETUP_TASK.fullmatch(word))):
+            return word
+        if at < 2 and (word in _SETUP_LATER or word.endswith(("-setup", "-install", "-init", "-login"))):
+            return word
+    return ""
+
+
+def _without_terminal(words: Sequence[str]) -> list[str]:
+    """Return `docker run` without -t: a server has no terminal.
+
+    Raises UnclearSourceError if the container runs in the background, or wants a terminal and a port.
+    """
+    options = container_options(words) or []
+    if any(map(DETACHED.fullmatch, options)):
+        raise UnclearSourceError("This container runs in the background", "Start it, and add its address instead")
+    own = without_terminal(options)
+    if own != options and any(map(PUBLISHES.fullmatch, own)):
+        raise UnclearSourceError("This container wants a terminal and a port", "Start it, and add its address instead")
+    return [*own, *words[len(options) :]]
+
+
+def is_quoted_command(word: str) -> bool:
+    """Return True for a whole command in one word, as in `"npx -y pkg"`. False for a path with blanks."""
+    first, blank, _ = word.partition(" ")
+    return bool(blank) and program_of(first) in RUNNERS
