@@ -69,7 +69,9 @@ class NpmRequest:
             folder = Path(name)
             _write(folder / "package.json", self._project(package, wanted))
             try:
-                limit = () if before is None or self._has_limit(tools, folder) else (f"--before={_date(before)}",)
+                limit = []
+                if before is not None and not self._has_limit(tools, folder):
+                    limit = [f"--before={datetime.fromtimestamp(before, UTC):%Y-%m-%dT%H:%M:%SZ}"]
                 tools.run(
                     "npm", "install", "--package-lock-only", "--ignore-scripts", "--omit-lockfile-registry-resolved",
                     "--prefer-offline" if cached else "--prefer-online", *QUIET, *limit, *self.asked.passed, cwd=folder,
@@ -201,10 +203,6 @@ def _kept(place: str, entry: Any) -> dict[str, Any]:
             "Only packages of a registry can be locked. To start it unlocked: lock: false",
         )
     return {key: value for key, value in entry.items() if key not in _LEFT_OUT}
-
-
-def _date(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _is_before(published: Any, before: float) -> bool:

@@ -6,7 +6,7 @@ A shell would do more with a line than start one program. A line that needs a sh
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -122,7 +122,7 @@ def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
     joined = _NEXT_LINE.sub(" ", re.sub(r"(?<=\s)\\\s*\Z", "", text))
     lines = _without_output([line.strip() for line in _logical_lines(joined)])
     refuse_long_lines(lines)
-    lines = [part for line in lines for one in _statements(line) for part in _settings_first(one)]
+    lines = [part for line in lines for part in _statements(line)]
     lines = [
         _with_plain_signs(_COMMENT.sub(r"\1", line)) for line in lines if line and not line.startswith(("#", "//"))
     ]
@@ -280,18 +280,17 @@ def _without_output(lines: Sequence[str]) -> list[str]:
     ]
 
 
-def _statements(line: str) -> list[str]:
-    """Return the commands of a line with `&&` or `;` between them; in quotes, these are plain text."""
-    return [part.strip() for part in _AND.sub(lambda found: found[1] or "\0", line).split("\0")]
+def _statements(line: str) -> Iterator[str]:
+    """Yield the commands of a line with `&&` or `;` between them. Settings before a command (`set A=b && npx x`) too.
 
-
-def _settings_first(line: str) -> list[str]:
-    """Return the settings at the start of a line (`set A=b && npx x`), and the rest of the line."""
-    parts: list[str] = []
-    while setting := _SETTING_FIRST.match(line):
-        parts.append(setting[0].rstrip("&; "))
-        line = line[setting.end() :]
-    return [*parts, line]
+    In quotes, these signs are plain text.
+    """
+    for part in _AND.sub(lambda found: found[1] or "\0", line).split("\0"):
+        rest = part.strip()
+        while setting := _SETTING_FIRST.match(rest):
+            yield setting[0].rstrip("&; ")
+            rest = rest[setting.end() :]
+        yield rest
 
 
 def _several_lines(lines: Sequence[str], home: Path, windows: bool) -> UnclearSourceError:

@@ -95,11 +95,13 @@ def _unquoted(token: str) -> str:
     inner = token[1:-1]
     if _DRIVE.match(inner) or "\\" not in inner:
         return inner
-    return re.sub(r"\\(u[0-9a-fA-F]{4}|[\s\S])", lambda found: _ESCAPES.get(found[1]) or _character(found[1]), inner)
 
+    def character(found: re.Match[str]) -> str:
+        escape = found[1]
+        plain = escape if escape in "\"'\\/" else f"\\{escape}"
+        return chr(int(escape[1:], 16)) if len(escape) > 1 else _ESCAPES.get(escape, plain)
 
-def _character(escape: str) -> str:
-    return chr(int(escape[1:], 16)) if len(escape) > 1 else escape if escape in "\"'\\/" else f"\\{escape}"
+    return re.sub(r"\\(u[0-9a-fA-F]{4}|[\s\S])", character, inner)
 
 
 def _plain(token: str) -> Any:

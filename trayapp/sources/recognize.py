@@ -158,7 +158,8 @@ def recognize(
     """
     if len(text) > LARGEST:
         raise UnclearSourceError(f"This has {len(text):,} characters", "Paste the server's own snippet")
-    text = _without_markup(text)
+    text = _TAGS.sub("\n", text) if "</code>" in text or "</pre>" in text else text  # copied HTML
+    text = html.unescape(text) if _ENTITY.search(text) else text
     if any(letter in text for letter in "\0\u202a\u202b\u202d\u202e\u2066\u2067\u2068"):
         raise UnclearSourceError("This has characters that change the order of the shown text", "Type it by hand")
     try:
@@ -208,12 +209,6 @@ def _program_error(text: str) -> UnclearSourceError | None:
         else "Paste only the server's part: its command with its arguments, or its address"
     )
     return UnclearSourceError(f"This is a program ({kind}), not a configuration", hint)
-
-
-def _without_markup(text: str) -> str:
-    """Return the text of copied HTML, without its tags around code and with its entities decoded."""
-    text = _TAGS.sub("\n", text) if "</code>" in text or "</pre>" in text else text
-    return html.unescape(text) if _ENTITY.search(text) else text
 
 
 def _in_parts(text: str, home: Path, *, windows: bool) -> list[Source]:

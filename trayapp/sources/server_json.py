@@ -62,7 +62,7 @@ def read_server_json(document: Mapping[str, Any], kind: str = _KIND) -> list[Sou
     description = _text(one, "description")
     packages, remotes = _listed(one, "packages"), _listed(one, "remotes")
     ways = [_package(part) for part in packages]
-    ways += sorted(map(_remote, remotes), key=_is_older)
+    ways += sorted(map(_remote, remotes), key=lambda way: way is not None and way[0].get("type") == "sse")
     tools = _tools(one) or _tools(document)
     found = [
         Source(name, entry, f"{kind} ({how})", tuple(wants), (), description, tools=tools)
@@ -86,10 +86,6 @@ def read_server_json(document: Mapping[str, Any], kind: str = _KIND) -> list[Sou
             f"{full} cannot be started from here: it offers {kinds}", hint if known else "See its own page"
         )
     return found
-
-
-def _is_older(way: Way | None) -> bool:
-    return way is not None and way[0].get("type") == "sse"
 
 
 def bundles_in(document: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -53,7 +53,9 @@ def block(pairs: Mapping[str, Any], *, column: int = 0, step: int = 2, depth: in
     lines: list[str] = []
     for key, value in pairs.items():
         head = " " * column + scalar(key, flow=False) + ":"
-        if isinstance(value, Mapping) and value and (depth > 0 or _is_long(value)):
+        if (isinstance(value, Mapping) and value) and (
+            depth > 0 or len(flow(value)) > MAX_FLOW_CHARACTERS or any(isinstance(v, Mapping) for v in value.values())
+        ):
             lines += [head, *block(value, column=column + step, step=step, depth=depth - 1)]
         elif depth > 0 and isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
             lines += [head, *(line for item in value for line in list_item(item, column=column + step, step=step))]
@@ -67,7 +69,3 @@ def list_item(pairs: Mapping[str, Any], *, column: int, content: int | None = No
     content = column + 2 if content is None else content
     first, *rest = block(pairs, column=content, step=step)
     return [" " * column + "-" + " " * (content - column - 1) + first[content:], *rest]
-
-
-def _is_long(value: Mapping[str, Any]) -> bool:
-    return len(flow(value)) > MAX_FLOW_CHARACTERS or any(isinstance(inner, Mapping) for inner in value.values())

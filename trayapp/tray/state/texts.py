@@ -87,17 +87,13 @@ def base_name(path: str) -> str:
 def listed(names: Sequence[str], words: str = "", before: str = "") -> str:
     """Return `a, b and c failed` or `a, b and 4 more failed`: as many names as fit on a line with `words`."""
     for number in range(NAMES_LISTED, 0, -1):
-        line = before + _enumerated([name(text, NAME) for text in names], number) + words
+        shown, rest = [name(text, NAME) for text in names[:number]], len(names) - number
+        last = f"{rest} more" if rest > 0 else shown.pop() if len(shown) > 1 else ""
+        line = before + ", ".join(shown) + (f" and {last}" if last else "") + words
         if len(line) <= LINE:
             return line
-    rest = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    return before + name(names[0], LINE - len(before + rest + words)) + rest + words
-
-
-def _enumerated(names: list[str], number: int) -> str:
-    shown, rest = names[:number], len(names) - number
-    last = f"{rest} more" if rest > 0 else shown.pop() if len(shown) > 1 else ""
-    return f"{', '.join(shown)} and {last}" if last else ", ".join(shown)
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return before + name(names[0], LINE - len(before + more + words)) + more + words
 
 
 def wrapped(text: str, lines: int = 2) -> list[str]:
