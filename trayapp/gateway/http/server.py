@@ -275,7 +275,7 @@ class Exchange:
         await self._send(said)
 
     async def end(self) -> None:
-        """Complete the response with an error: as status 503 if nothing was sent yet, or as the last event of a stream.
+        """Complete the response with an error: with status 503 if nothing was sent yet, or as a stream's last event.
 
         A stream whose request has no valid id just ends. Any other unfinished response stays unfinished.
         """

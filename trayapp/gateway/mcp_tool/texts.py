@@ -142,8 +142,8 @@ def count(number: int, thing: str) -> str:
 def status_text(seen: Exposure, availability_of: AvailabilityOf) -> str:
     """Return `MCP: 1/2 servers, 75 tools` (1 of 2 enabled servers is connected), and a line for each server.
 
-    The first line also counts the servers that start when called, and names those that cannot serve now. The last one
-    names unknown servers in the session's options.
+    The first line also counts the servers that start when called, and names those that cannot serve now. A last line
+    names unknown servers in the session's options, if there are any.
     """
     availabilities = {name: availability_of(name) for name in seen.servers}
     enabled = [one for one in availabilities.values() if one.enabled]

@@ -94,7 +94,7 @@ ALWAYS_QUIET = QuietTopic(TRUSTED)  # for servers of 2026-07-28, whose questions
 
 class Wait(NamedTuple):
     """The wait of a request for calls in progress: `left_s` seconds from now, but `most_s` in all. `proves`: neither
-    its topic nor the topic of some other call was ever answered, so it may be sent on another connection instead.
+    its topic nor the topic of some other call was ever answered, so the request may use another connection instead.
     """
 
     left_s: float
