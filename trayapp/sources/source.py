@@ -9,7 +9,7 @@ import math
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise, takewhile
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
@@ -121,7 +121,6 @@ class Source:
     wants: tuple[Variable, ...] = ()
     left_out: tuple[str, ...] = ()
     description: str = ""
-    more: Mapping[str, str] = field(default_factory=dict)
     tools: tuple[Mapping[str, Any], ...] = ()  # as listed by its author
     more_tools: bool = False  # True if the author's list is incomplete
     run_first: tuple[str, ...] = ()  # lines before the command that install something: only the user runs them

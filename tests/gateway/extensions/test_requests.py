@@ -10,7 +10,9 @@ import pytest
 
 from tests.gateway.calls.test_server_requests import ask_itself, older
 from tests.gateway.world import House, house, server
-from trayapp.wire.messages import INVALID_PARAMS, RpcError
+from trayapp.wire import control
+from trayapp.wire.capabilities import TASKS
+from trayapp.wire.messages import INVALID_PARAMS, MISSING_CAPABILITY, RpcError
 
 pytestmark = pytest.mark.anyio
 
@@ -190,3 +192,23 @@ async def test_a_server_that_is_asked_whether_a_task_is_the_same_is_in_use(tmp_p
         made.net["a"].replies["tasks/get"] = look
         await (await older(made, name="after")).result("tasks/result", {"taskId": handle})
         assert busy == [True]
+
+
+async def test_a_task_that_ends_without_a_result_was_not_cancelled(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        fake = made.net["a"]
+        fake.modern = True
+
+        async def begin(params: dict[str, Any]) -> dict[str, Any]:
+            if TASKS not in json.dumps(params["_meta"]):
+                needed = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
+                raise RpcError(MISSING_CAPABILITY, "Only as a task", needed)
+            return {"resultType": "task", "taskId": "1", "status": "working", "pollIntervalMs": 1, "ttlMs": None}
+
+        async def get(_: dict[str, Any]) -> dict[str, Any]:
+            return {"taskId": "1", "status": "completed"}
+
+        fake.replies |= {"tools/call": begin, "tasks/get": get}
+        await made.known(server("a"))
+        error = await made.control().error(control.CALL, {"tool": "a_echo", "args": {}})
+        assert error["message"] == "a ended the task without a result"

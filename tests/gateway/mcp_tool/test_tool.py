@@ -664,3 +664,16 @@ async def test_a_server_that_keeps_its_resources_to_itself_has_no_such_tools(tmp
         client = await made.ready()
         assert (await refused(client, tool="demo_read_guide_book"))[0] == "tool_not_found"
         assert "guide" not in (await said(client, server="demo")).lower()
+
+
+@pytest.mark.requirement("one-tool-search")
+async def test_one_server_beyond_those_that_are_listed_is_one(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        names = [f"s{number}" for number in range(7)]
+        for name in names:
+            made.net[name].before = nothing_there
+        made.apply(*map(server, names))
+        made.start()
+        await made.gateway.services.pool.settled()
+        answer = await (await made.ready()).call("mcp", search="issue")
+        assert "1 more server cannot serve" in answer["result"]["content"][0]["text"]

@@ -257,5 +257,6 @@ def _task_result(connection: Connection, task: dict[str, Any]) -> dict[str, Any]
     if isinstance(error, dict):
         raise RpcError.received(error)
     if task.get("status") in ENDED:
-        raise RpcError(INTERNAL_ERROR, f"{connection.name} cancelled the call")
+        ended = "cancelled the call" if task["status"] == "cancelled" else "ended the task without a result"
+        raise RpcError(INTERNAL_ERROR, f"{connection.name} {ended}")
     raise RpcError(MISSING_CAPABILITY, "The tool asks for input, which a command cannot give")

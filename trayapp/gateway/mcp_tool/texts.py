@@ -268,7 +268,8 @@ def _away_lines(
     """
     failed = {name: one for name, one in availabilities.items() if one.why and one.enabled}
     notes = [f"{name}: {shortened(one.line, WHY_LONGEST)}" for name, one in failed.items()][:WHYS_MOST]
-    notes += [f"{len(failed) - WHYS_MOST} more servers cannot serve: {{}} says why"] if len(failed) > WHYS_MOST else []
+    more = len(failed) - WHYS_MOST
+    notes += [f"{count(more, 'more server')} cannot serve: {{}} says why"] if more > 0 else []
     off = [name for name, one in availabilities.items() if not one.enabled]
     notes += [f"Switched off by the user: {_join_names(off)}"] if off else []
     notes += [_switched_off(sum(switched_off.values()), list(switched_off))] if switched_off else []
