@@ -201,7 +201,7 @@ async def test_a_task_that_ends_without_a_result_was_not_cancelled(tmp_path: Pat
 
         async def begin(params: dict[str, Any]) -> dict[str, Any]:
             if TASKS not in json.dumps(params["_meta"]):
-                needed = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
+                needed: dict[str, Any] = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
                 raise RpcError(MISSING_CAPABILITY, "Only as a task", needed)
             return {"resultType": "task", "taskId": "1", "status": "working", "pollIntervalMs": 1, "ttlMs": None}
 
