@@ -92,9 +92,12 @@ class Machine:
         del self.offered[version]
 
     def lose_files(self) -> None:
-        """Lose all that was fetched, as on another machine."""
-        for name in ("store", "npm-cache", "uv-cache", "images"):
+        """Lose all that was fetched, as on another machine. What uv knows of its Python is nothing that it fetched."""
+        for name in ("store", "npm-cache", "images"):
             shutil.rmtree(self.root / name, ignore_errors=True)
+        for folder in (self.root / "uv-cache").glob("*-v*"):
+            if not folder.name.startswith("interpreter-"):
+                shutil.rmtree(folder)
 
     def start(self) -> str | None:
         """Return what the started server prints; None if nothing starts."""
