@@ -50,6 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.fsync = _ignored
     sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]  # jsonschema would load it for 1.6 s
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["NODE_COMPILE_CACHE"] = str(TESTS.parent / ".cache" / "node")  # as .pyc files do for Python
     sys.dont_write_bytecode = False
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
