@@ -18,6 +18,7 @@ from tests.e2e.gateway import Gateway
 from tests.e2e.test_one_name import params
 from tests.e2e.test_questions import EVERY_WAY, OLDER, Person, people, served
 from tests.fixtures.era_server import TOOLS
+from tests.tools import node
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("lists-for-each-kind"), pytest.mark.timeout(120)]
 
@@ -26,6 +27,11 @@ APPS, CHARTS = "io.modelcontextprotocol/ui", "com.example/charts"
 DIRECT: dict[str, set[str]] = {}  # what a server lists to a client of some capabilities
 # Of a client that answers servers' requests with tasks (MCP 2025-11-25).
 TASKS: dict[str, Any] = {"requests": {"sampling": {"createMessage": {}}, "elicitation": {"create": {}}}}
+
+
+def everything() -> list[str]:
+    """Return server-everything on the newer Node.js, which starts in half the time: what it lists is the same."""
+    return [node(), *servers.everything()[1:]]
 
 
 async def listed(client: Any, params: dict[str, Any] | None = None) -> set[str]:
@@ -78,7 +84,7 @@ async def direct(gateway: Gateway, argv: list[str], capabilities: dict[str, Any]
 
 
 async def test_server_everything_lists_by_what_its_client_can_do(gateway: Gateway) -> None:
-    argv = servers.everything()
+    argv = everything()
     able, weak = await direct(gateway, argv, ABLE), await direct(gateway, argv, {})
     assert len(able) > len(weak)
     gateway.write({"e": {"command": argv}})
@@ -104,7 +110,7 @@ async def test_the_first_list_of_a_client_that_can_do_some_of_it_is_its_own_and_
     gateway: Gateway, able: tuple[str, ...]
 ) -> None:
     """Nobody like it was there before; and no call changes what it is listed."""
-    argv, capabilities = servers.everything(), {name: ABLE.get(name, TASKS) for name in able}
+    argv, capabilities = everything(), {name: ABLE.get(name, TASKS) for name in able}
     expected = await direct(gateway, argv, capabilities)
     assert expected != await direct(gateway, argv, ABLE)
     gateway.write({"e": {"command": argv}})
@@ -211,7 +217,7 @@ async def test_a_thousand_random_calls_of_clients_of_every_kind_leave_the_lists_
     for folder in ("one", "two"):
         (tmp_path / folder).mkdir()
     with served("stdio both", tmp_path / "one") as one, served("http both", tmp_path / "two") as two:
-        entries = {"one": one, "two": two, "e": {"command": servers.everything()}}
+        entries = {"one": one, "two": two, "e": {"command": everything()}}
         gateway.write(entries, http={"port": 0}, expose="tools")
         gateway.start()
         await gateway.known()
