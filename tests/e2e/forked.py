@@ -60,7 +60,8 @@ class Forked:
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:
-            signal.pidfd_send_signal(self._end, number)
+            with suppress(ProcessLookupError):  # it ended in between; subprocess.Popen does not mind either
+                signal.pidfd_send_signal(self._end, number)
 
     def terminate(self) -> None:
         self.send_signal(signal.SIGTERM)
