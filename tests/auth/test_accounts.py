@@ -186,12 +186,12 @@ async def test_one_sign_in_at_a_time_for_an_address() -> None:
     ("switches", "title"),
     [
         ({"denies": "access_denied"}, "was declined"),
-        ({"denies": "server_error"}, "refused .server_error"),
+        ({"denies": "server_error"}, "rejected the sign-in: server_error"),
         ({"other_iss": "https://evil.example"}, "a different sign-in service"),
         ({"other_issuer": "https://evil.example"}, "issuer mismatch"),
         ({"metadata_status": 500}, "failed .HTTP 500"),
         ({"metadata_status": 404}, "publishes no metadata"),
-        ({"token_status": 500}, "refused .temporarily_unavailable"),
+        ({"token_status": 500}, "rejected the sign-in: temporarily_unavailable"),
         ({"methods": ["plain"]}, "PKCE"),
     ],
 )

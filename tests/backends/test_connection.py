@@ -474,7 +474,7 @@ async def test_lists_that_a_sign_out_cuts_short_are_not_told() -> None:
             if "cursor" not in params:
                 return {"tools": [{"name": "x"}], "nextCursor": "more"}
             made.net["a"].refusal.unauthorized = True
-            raise RpcError(INTERNAL_ERROR, "a wants a sign-in (HTTP 401)")
+            raise RpcError(INTERNAL_ERROR, "a needs a sign-in (HTTP 401)")
 
         made.net["a"].replies["tools/list"] = half
         made.apply(server("a"))

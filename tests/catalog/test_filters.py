@@ -99,7 +99,7 @@ def test_filter_16_without_a_tools_key_all_pass_in_the_servers_order() -> None:
 def test_disabled_tools_are_hidden_with_the_reason() -> None:
     config = server({"off": ToolSwitch(False), "on": ToolSwitch()})
     assert visible(config, "off", "on", "new") == ["on", "new"]
-    assert why_hidden(config, "off") == "switched off"
+    assert why_hidden(config, "off") == "disabled"
     assert why_hidden(config, "on") is None
 
 

@@ -1,4 +1,4 @@
-"""Which tool a name means: precedence, every spelling, ambiguity, and tools that are switched off."""
+"""Which tool a name means: precedence, every spelling, ambiguity, and tools that are disabled."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_filter_15_a_tool_that_is_switched_off_is_not_found_and_the_error_says_w
     with pytest.raises(ToolNotFoundError) as caught:
         lookup(("a", "get"), ("a", "put"), hidden=(("a", "get"),)).find(asked)
     assert caught.value.code == "tool_not_found"
-    assert "switched off in servers.yaml" in caught.value.hint
+    assert "disabled in servers.yaml" in caught.value.hint
     assert caught.value.title == f"{asked} cannot be called"  # not that there is none of that name
 
 

@@ -143,7 +143,7 @@ def test_a_text_that_reads_like_an_order_is_told_as_soon_as_it_is_there(person: 
     assert person.says("start", "--detach").returncode == 0
     done = person.says("add", "bank", "--", sys.executable, str(script))
     person.says("stop")
-    assert "bank: 1 tool; 1 to look at: multi-mcp approve bank\n" in done.stdout, done.stdout + done.stderr
+    assert "bank: 1 tool; 1 waiting for approval: multi-mcp approve bank\n" in done.stdout, done.stdout + done.stderr
 
 
 def test_secrets_in_what_is_added_are_offered_to_what_can_keep_them(person: Person) -> None:
@@ -303,7 +303,7 @@ def test_our_own_project_file_goes_with_the_last_of_its_servers_unless_more_is_i
     done = person.says("remove", "a")
     assert (done.returncode, done.stderr) == (
         0,
-        "~/src/shop/.multi-mcp.yaml held nothing else, so it was removed, too\n",
+        "~/src/shop/.multi-mcp.yaml had no other content, so it was removed, too\n",
     )
     assert not file.exists()
     assert "multi-mcp list --project ~/src/shop" in person.says("add", "a", "--scope", "project", "--", "z").stdout

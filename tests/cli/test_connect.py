@@ -257,8 +257,8 @@ def test_another_server_of_our_name_is_asked_about(person: Person) -> None:
 def test_an_entry_that_is_switched_off_stays_so_and_doctor_tells(person: Person) -> None:
     entry = {"command": "/old/multi-mcp", "args": ["stdio", "--profile", "office"], "disabled": True}
     file = person.file(".cursor/mcp.json", json.dumps({"mcpServers": {"multi-mcp": entry}}))
-    assert "multi-mcp is switched off there, and stays as it is" in person.says("connect", "--all").stdout
+    assert "multi-mcp is disabled there, and stays as it is" in person.says("connect", "--all").stdout
     after = json.loads(file.read_text())["mcpServers"]["multi-mcp"]
     assert (after["disabled"], after["args"][-2:]) == (True, ["--profile", "office"])
     assert "connected" in person.says("connect").stdout
-    assert "multi-mcp is switched off there" in person.says("doctor").stdout
+    assert "multi-mcp is disabled there" in person.says("doctor").stdout

@@ -86,7 +86,7 @@ def test_a_running_gateway_is_asked_for_its_version_and_its_servers(home: Path) 
     servers = [(row["state"], row["message"], row["remedy"]) for row in rows if row["code"] == "gateway.servers"]
     assert servers == [
         ("problem", "broken: npx is not installed", "Install node"),
-        ("note", "linear wants a sign-in", "Sign in with: multi-mcp auth linear"),
+        ("note", "linear needs a sign-in", "Sign in with: multi-mcp auth linear"),
     ]
 
 

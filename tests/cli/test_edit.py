@@ -179,7 +179,7 @@ def test_a_slash_with_no_tool_behind_it_does_not_mean_the_whole_server(home: Pat
     file = home / "servers.yaml"
     file.write_text("servers: {a: {command: x}}\n", encoding="utf-8")
     done = run_cli(home, "disable", "a/")
-    assert (done.returncode, done.stderr) == (2, "Error: a/ names no tool\nTo switch the whole server, write: a\n")
+    assert (done.returncode, done.stderr) == (2, "Error: a/ has no tool name\nFor the whole server, write: a\n")
     assert file.read_text(encoding="utf-8") == "servers: {a: {command: x}}\n"
 
 

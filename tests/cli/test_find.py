@@ -208,7 +208,7 @@ def test_a_bundle_of_the_registry_is_fetched_and_compared_with_its_hash(person: 
             assert "  wiki-bundle:" in person.servers.read_text("utf-8")
             rows[0]["server"]["packages"][0]["fileSha256"] = "1" * 64
             refused = person.says("add", "com.acme/wiki-bundle", "--yes", "--as", "other")
-            assert "is not the file that its server.json names" in refused.stderr
+            assert "is not the file that its server.json describes" in refused.stderr
 
 
 @pytest.mark.requirement("bundle-exact", "source-asked")
@@ -226,7 +226,7 @@ def test_a_server_json_that_offers_a_bundle_only_is_read_as_that_bundle(person: 
         assert "  wiki:" in person.servers.read_text("utf-8")
         wrong = text.replace(digest, "1" * 64)
         refused = person.says("add", wrong, "--yes", "--as", "other")
-        assert "is not the file that its server.json names" in refused.stderr
+        assert "is not the file that its server.json describes" in refused.stderr
         bare = json.dumps(
             {"name": "a/b", "packages": [{"registryType": "mcpb", "identifier": f"{files.url}/demo.mcpb"}]}
         )

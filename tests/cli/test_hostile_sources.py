@@ -212,7 +212,7 @@ def test_what_a_reader_may_miss_is_said() -> None:
     assert server is not None
     lines = list(decisive_lines(server))
     assert any(line.startswith("not npx: ") for line in lines)
-    assert "has 3,000 blanks in a row: read what follows them, too" in lines
+    assert "has 3,000 spaces in a row: read what follows them, too" in lines
 
 
 @pytest.mark.requirement("source-whole")

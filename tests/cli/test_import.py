@@ -41,7 +41,7 @@ def test_what_was_found_is_shown_and_nothing_is_written_without_a_yes(person: Pe
     assert [line.split() for line in done.stdout.splitlines()[:3]] == [
         ["SERVER", "FROM", "STARTS"], ["gh", "Cursor", "gh"], ["fs", "Cursor", "fs"],
     ]  # fmt: skip
-    assert "gh: holds 1 secret in clear text" in done.stdout
+    assert "gh: has 1 secret in clear text" in done.stdout
     done = person.says("import")
     assert (done.returncode, done.stderr.splitlines()[0]) == (2, "Error: Cannot ask for confirmation (no terminal)")
     assert not person.servers.exists()
@@ -54,7 +54,7 @@ def test_what_is_switched_off_there_and_what_only_the_user_knows_is_said(person:
     person.file(".config/Code/User/mcp.json", json.dumps({"servers": entries}))
     done = person.says("import", "--dry-run")
     assert "s: needs a value that only you know: multi-mcp secret set 'my key'" in done.stdout
-    assert "t: is switched off there, and is imported as disabled" in done.stdout
+    assert "t: is disabled there, and stays disabled" in done.stdout
 
 
 def test_a_tools_commands_for_secrets_are_shown_and_not_run_and_its_permissions_are_not_taken_over(
@@ -66,8 +66,8 @@ def test_a_tools_commands_for_secrets_are_shown_and_not_run_and_its_permissions_
     person.file(".config/crush/crush.json", json.dumps({"mcp": {"s": http | {"oauth_client_id": "i"}}}))
     saved(person, ".cursor/mcp.json", {"t": {"command": "t", "autoApprove": ["a"], "envFile": ".env"}})
     done = person.says("import", "--dry-run")
-    assert f"s: runs for a secret: touch {ran} (it asks you first); holds 1 secret in clear text" in done.stdout
-    assert "t: autoApprove is not taken over: multi-mcp asks you itself; envFile has no meaning here" in done.stdout
+    assert f"s: runs for a secret: touch {ran} (it asks you first); has 1 secret in clear text" in done.stdout
+    assert "t: autoApprove is not imported: multi-mcp asks you itself; envFile has no meaning here" in done.stdout
     assert person.says("import", "--yes").returncode == 0
     server = parse(person.servers.read_text(), "f").servers["s"]
     assert server.headers == {"Authorization": f"Bearer ${{cmd:touch {ran}}}"}
@@ -320,7 +320,7 @@ def test_vs_codes_sandbox_comes_as_confine(person: Person) -> None:
     expected = Confine(write=("~/out",), network=("api.example.com", "*.example.org", "*.npmjs.org"))
     assert (found["own"].confine, found["beside"].confine, found["off"].confine) == (expected, expected, None)
     assert "LESS SAFE" not in done.stdout
-    assert "To keep a server's program to its own folders: multi-mcp confine NAME" in done.stdout
+    assert "To confine a server's program to its own folders: multi-mcp confine NAME" in done.stdout
 
 
 @pytest.mark.requirement("import-after-trust")

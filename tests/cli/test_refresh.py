@@ -51,7 +51,7 @@ def test_the_failure_of_the_server_that_was_asked_for_is_the_verbs_own(home: Pat
 
 @pytest.mark.requirement("cli-exit-codes")
 def test_a_sign_in_that_is_wanted_is_exit_code_6(home: Path) -> None:
-    error = {"title": "linear wants a sign-in", "hint": "", "code": "needs_auth", "exit_code": 6}
+    error = {"title": "linear needs a sign-in", "hint": "", "code": "needs_auth", "exit_code": 6}
     with FakeGateway(home, {RECONNECT: {"servers": {"linear": {"state": "needs_auth", "error": error}}}}):
         assert run_cli(home, "reconnect", "linear").returncode == 6
 

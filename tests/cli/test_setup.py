@@ -156,7 +156,7 @@ def test_the_servers_are_started_and_each_is_named_with_its_tools_or_with_what_i
     lines = done.stdout.splitlines()
     assert "mine: 3 tools" in lines
     assert [line for line in lines if line.startswith("broken: Cannot start broken: no program no-such-program")]
-    assert [line for line in lines if line.startswith("off: ") and "imported as disabled" not in line] == []
+    assert [line for line in lines if line.startswith("off: ") and "stays disabled" not in line] == []
     assert "mine: 3 tools" in run_cli(person.home, "setup", "--yes", env=person.env).stdout  # a gateway runs already
 
 

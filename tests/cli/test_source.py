@@ -59,7 +59,7 @@ def test_what_an_entry_decides_about_its_own_protection_is_shown(person: Person)
 @pytest.mark.requirement("source-asked")
 def test_what_a_snippet_says_and_is_not_used_is_named(person: Person) -> None:
     done = person.says("add", '{"mcpServers": {"a": {"url": "https://a.test/mcp", "env": {"A": "1"}}}}')
-    assert done.stdout.splitlines()[2:] == ["  leaves out env, which it does not use for this server"]
+    assert done.stdout.splitlines()[2:] == ["  leaves out env, which multi-mcp does not use for this server"]
 
 
 @pytest.mark.requirement("source-asked")
@@ -226,14 +226,14 @@ def test_an_address_in_ones_own_network_may_be_unencrypted_and_that_is_said_befo
 
 @pytest.mark.requirement("lock-said")
 def test_a_package_that_is_not_locked_is_said_before_the_yes(person: Person) -> None:
-    told = "Not locked: bunx takes what is newest at each start. To hold one release, write: npx -y PACKAGE"
+    told = "Not locked: bunx runs the newest release at each start. To pin one release, write: npx -y PACKAGE"
     text = json.dumps({"mcpServers": {"a": {"command": "bunx", "args": ["@acme/wiki-mcp"]}}})
     assert f"  {told}" in person.says("add", text).stdout.splitlines()
     (shown,) = json.loads(person.says("add", text, "--dry-run", "--json").stdout)["servers"]
     assert shown["warning"] == told
     refused = json.dumps({"mcpServers": {"a": {"command": "npx", "args": ["-y", "--unheard-of", "@acme/wiki-mcp"]}}})
     (shown,) = json.loads(person.says("add", refused, "--dry-run", "--json").stdout)["servers"]
-    assert shown["warning"].startswith("Does not start: npx with its option --unheard-of cannot be locked. To hold one")
+    assert shown["warning"].startswith("Does not start: npx with its option --unheard-of cannot be locked. To pin one")
     assert told in person.says("add", "b", "--", "bunx", "@acme/wiki-mcp").stderr
     locked = json.dumps({"mcpServers": {"a": {"command": "npx", "args": ["-y", "@acme/wiki-mcp"]}}})
     (shown,) = json.loads(person.says("add", locked, "--dry-run", "--json").stdout)["servers"]

@@ -309,7 +309,7 @@ def test_what_the_user_wrote_into_our_entry_stays_when_it_is_set_right(desk: Des
     assert client_state(client.name, world).state == "drifted"
     connect(client.name, world)
     state = client_state(client.name, world)
-    assert (state.state, state.reason) == ("connected", "multi-mcp is switched off there")
+    assert (state.state, state.reason) == ("connected", "multi-mcp is disabled there")
     entry = entry_in(client, path)
     assert isinstance(entry, dict)
     assert (entry["note"], entry["disabled"]) == ("mine", True)

@@ -139,7 +139,7 @@ def test_without_its_backup_a_move_stays_noted_and_the_others_are_undone(tmp_pat
         move(BY_NAME[name], world)
     (last, first) = recorded_moves(world)
     last.backup.unlink()
-    assert [done.why_not for done in put_back(world)] == ["their backup is gone", ""]
+    assert [done.why_not for done in put_back(world)] == ["the backup no longer exists", ""]
     assert [left.file for left in recorded_moves(world)] == [last.file]
     assert json.loads(first.file.read_text()) == {"mcpServers": {"a": {"command": "x"}}}
 

@@ -193,7 +193,7 @@ def test_an_address_is_checked_after_its_variables(value: str) -> None:  # inter
     ],
 )
 def test_a_value_that_nothing_can_be_started_with_is_refused_by_place(server: ServerConfig) -> None:
-    with pytest.raises(ConfigError, match="of s holds a character") as caught:
+    with pytest.raises(ConfigError, match="of s contains a character") as caught:
         resolved(server, {"V": "hush\0"})
     assert "hush" not in str(caught.value)
 
@@ -202,7 +202,7 @@ def test_a_header_takes_no_second_line_and_a_command_is_not_empty() -> None:
     with pytest.raises(ConfigError, match="header X"):
         resolved(ServerConfig("s", url="https://x", headers={"X": "${V}"}), {"V": "a\r\nY: b"})
     for unsent in ("a\x07", "\u00fc", "\u6f22"):  # headers are ASCII
-        with pytest.raises(ConfigError, match="header X of s holds a character that cannot be sent"):
+        with pytest.raises(ConfigError, match="header X of s contains a character that cannot be sent"):
             resolved(ServerConfig("s", url="https://x", headers={"X": "${V}"}), {"V": unsent})
     with pytest.raises(ConfigError, match="empty"):
         resolved(ServerConfig("s", command="${V}"), {"V": " "})

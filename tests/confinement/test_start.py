@@ -150,7 +150,7 @@ async def test_what_cannot_be_confined_is_not_started_and_try_starts_it_and_says
     odd = Odd(tmp_path)
     async with real_connection(odd.config(cwd=str(tmp_path), confine=Confine())) as (connection, _):
         with pytest.raises(
-            ServerError, match=r"has Landlock 4, not 6 \(Linux 6.12\), and bubblewrap is not"
+            ServerError, match=r"has only Landlock 4 \(version 6, of Linux 6.12, is needed\), and bubblewrap is not"
         ) as refused:
             await connection.request("tools/call", CALL)
     assert "confine: try" in refused.value.hint

@@ -155,5 +155,7 @@ async def test_a_service_that_may_not_confine_starts_no_confined_server(gateway:
     gateway.write({"odd": {"command": odd.argv, "cwd": str(tmp_path), "confine": True, "lifecycle": "eager"}})
     with service(gateway, *WITHOUT_LANDLOCK):
         await gateway.state("odd", "failed")
-        assert gateway.server("odd")["error"]["title"].startswith("Cannot confine odd: a system call filter forbids")
+        assert gateway.server("odd")["error"]["title"].startswith(
+            "Cannot confine odd: a system call filter (of a systemd unit or a container) forbids"
+        )
     assert odd.pids == []

@@ -682,7 +682,7 @@ async def test_a_rough_answer_is_understood_and_an_empty_one_is_an_error_and_not
     async with server.running(), connecting(server.url()) as case:
         await case.connection.ensure()
         server.refusal = lambda seen: Response(rough(seen), media_type="application/json")
-        with pytest.raises(RpcError, match="The answer of web holds no result object"):
+        with pytest.raises(RpcError, match="The answer of web has no result object"):
             await case.call()
 
 
@@ -705,7 +705,7 @@ async def test_so_it_is_on_sse() -> None:
     server.refusal = answered
     with said, heard:
         async with server.running(), connecting(server.url("/sse"), type="sse") as case:
-            with pytest.raises(RpcError, match="The answer of web holds no result object"):
+            with pytest.raises(RpcError, match="The answer of web has no result object"):
                 await case.call()
 
 

@@ -170,7 +170,7 @@ async def test_through_many_kills_each_call_ends_once_and_nobody_gets_what_is_an
                 assert [why for person in everybody for why in person.failed if why.startswith("Timeout")] == []
                 for person in left:
                     await _call_again(person, killed=kill is kill_server)
-                    if any("went away during the call" in why for why in person.failed):
+                    if any("Lost the connection to s during the call" in why for why in person.failed):
                         # so near to the kill that it was still sent to the dead one: one error
                         await _call_again(person, killed=kill is kill_server)
                 assert [(person.name, person.failed) for person in left if person.failed] == []

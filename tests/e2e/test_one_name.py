@@ -96,7 +96,9 @@ async def test_whatever_is_said_of_a_server_with_several_connections_names_the_s
             if psutil.pid_exists(pid):
                 psutil.Process(pid).kill()
         answers = [await one for one in held]
-        assert all(re.search("(dual|mine) went away during the call", json.dumps(one)) for one in answers), answers
+        assert all(
+            re.search("Lost the connection to (dual|mine) during the call", json.dumps(one)) for one in answers
+        ), answers
         heard += [status, answers, [client.told for client, _ in clients]]
     for verb in (
         ["reconnect", "nobody"],

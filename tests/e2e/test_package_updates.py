@@ -228,7 +228,7 @@ async def test_a_package_of_an_address_starts_as_written_and_that_is_said(gatewa
     assert [row["name"] for row in verb(gateway, "list", "demo")] == ["one"]
     why, hint = (
         "uvx runs a folder or an address, which may change at any start",
-        "To hold one release, write: uvx PACKAGE",
+        "To pin one release, write: uvx PACKAGE",
     )
     assert verb(gateway, "outdated")["unlocked"] == [{"server": "demo", "why": why, "hint": hint}]
     assert verb(gateway, "status")["servers"][0]["not_locked"] == f"Not locked: {why}. {hint}"

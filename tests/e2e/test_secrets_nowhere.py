@@ -58,7 +58,7 @@ class Watcher:
 
 
 class Scene:
-    """A gateway, a server that wants a sign-in, a keyring; and every word that a person or program got to see."""
+    """A gateway, a server that needs a sign-in, a keyring; and every word that a person or program got to see."""
 
     def __init__(self, gateway: Gateway, server: Guarded) -> None:
         self.gateway = gateway

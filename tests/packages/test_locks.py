@@ -106,7 +106,7 @@ def test_a_runner_whose_release_cannot_be_read_does_not_start_and_says_what_to_w
     with pytest.raises(ConnectFailedError) as raised:
         kept.argv("s", tuple(line.split()), Tools({}), scripts=True)
     assert raised.value.title == f"Cannot start s: {what} cannot be locked"
-    assert raised.value.hint.startswith("To hold one release, write: ")
+    assert raised.value.hint.startswith("To pin one release, write: ")
     assert raised.value.hint.endswith(". Or: lock: false")
 
 
@@ -116,16 +116,16 @@ def test_a_runner_whose_release_cannot_be_read_does_not_start_and_says_what_to_w
         ("npx github:a/b", "npx runs a folder or an address, which may change at any start", "npx -y PACKAGE"),
         ("npx --no demo", "npx runs the copy that is installed here (--no), which may change at any start", "npx -y"),
         ("uvx --from git+https://h/a demo", "uvx runs a folder or an address, which may", "uvx PACKAGE"),
-        ("bunx demo", "bunx takes what is newest at each start", "npx -y PACKAGE"),
-        ("/home/a/.bun/bin/bunx --bun demo", "bunx takes", "npx -y PACKAGE"),
-        ("bun x demo", "bun takes", "npx -y PACKAGE"),
-        ("pnpm --silent dlx demo", "pnpm takes", "npx -y PACKAGE"),
-        ("yarn dlx demo", "yarn takes", "npx -y PACKAGE"),
-        ("deno run -A npm:demo", "deno takes", "npx -y PACKAGE"),
-        ("uv run --with mcp mcp run server.py", "uv takes", "uvx --from PACKAGE PROGRAM"),
-        ("dnx demo", "dnx takes", "dnx PACKAGE@VERSION"),
-        ("sh -c npx\xa0demo", "sh starts npx, which takes", "without sh"),
-        ("env A=b uvx demo", "env starts uvx, which takes", "without env"),
+        ("bunx demo", "bunx runs the newest release at each start", "npx -y PACKAGE"),
+        ("/home/a/.bun/bin/bunx --bun demo", "bunx runs", "npx -y PACKAGE"),
+        ("bun x demo", "bun runs", "npx -y PACKAGE"),
+        ("pnpm --silent dlx demo", "pnpm runs", "npx -y PACKAGE"),
+        ("yarn dlx demo", "yarn runs", "npx -y PACKAGE"),
+        ("deno run -A npm:demo", "deno runs", "npx -y PACKAGE"),
+        ("uv run --with mcp mcp run server.py", "uv runs", "uvx --from PACKAGE PROGRAM"),
+        ("dnx demo", "dnx runs", "dnx PACKAGE@VERSION"),
+        ("sh -c npx\xa0demo", "sh starts npx, which runs", "without sh"),
+        ("env A=b uvx demo", "env starts uvx, which runs", "without env"),
     ],
 )
 @pytest.mark.requirement("lock-said")

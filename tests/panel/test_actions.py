@@ -174,8 +174,8 @@ async def test_all_tools_are_searched_as_typed_and_switched_there(chromium: Brow
         await search.type("two echo")
         await expect(page.locator("tbody tr")).to_have_count(1)
         await expect(page.locator("tbody .tags")).to_have_text("read")
-        await page.get_by_role("switch", name="two/echo is switched on").click()
-        await says(page, "Switched off: two/echo")
+        await page.get_by_role("switch", name="two/echo is enabled").click()
+        await says(page, "Disabled: two/echo")
         await expect(page.locator("tbody tr")).to_have_count(1)  # what was typed holds for news, too
         await expect(page.get_by_role("switch")).not_to_be_checked()
         await expect(search).to_have_value("two echo")

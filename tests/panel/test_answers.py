@@ -72,8 +72,8 @@ async def test_a_changed_tool_is_disabled_on_approvals(chromium: Browser, home: 
         await made.gateway.ask("refresh", server="shop")
         page = await made.open(chromium, "approvals")
         await page.get_by_role("button", name="Disable drop_table").click()
-        await says(page, "Switched off: shop/drop_table")
-        await expect(page.get_by_text("It is switched off: no AI tool sees it.")).to_be_visible()
+        await says(page, "Disabled: shop/drop_table")
+        await expect(page.get_by_text("It is disabled: no AI tool sees it.")).to_be_visible()
         await expect(page.get_by_role("button", name="Disable drop_table")).to_have_count(0)
         assert "enabled: false" in made.gateway.file.read_text() or '"enabled": false' in made.gateway.file.read_text()
         assert (await client.request("tools/list"))["tools"] == []
@@ -145,7 +145,7 @@ async def test_a_tool_is_tried_with_the_values_of_its_form(chromium: Browser, ho
         for text in ("5", '"5"', "plum"):
             await page.get_by_label("id", exact=True).fill(text)
             await page.get_by_role("button", name="Call it").click()
-            await says(page, "It worked")
+            await says(page, "The call succeeded")
             await until(lambda text=text: [text] == given(made.gateway))
 
 
@@ -157,7 +157,7 @@ async def test_a_tool_that_asks_is_confirmed_by_one_click_in_the_panel(chromium:
         await expect(page.get_by_text("Your click is the answer")).to_be_visible()
         await page.get_by_label("id", exact=True).fill("plum")
         await page.get_by_role("button", name="Call it").click()
-        await says(page, "It worked")
+        await says(page, "The call succeeded")
         await until(lambda: given(made.gateway) == ["plum"])
         await page.goto(f"{made.root}/panel/activity")
         await page.get_by_role("link", name="shop/drop_table").click()
@@ -166,7 +166,7 @@ async def test_a_tool_that_asks_is_confirmed_by_one_click_in_the_panel(chromium:
         await says(page, "plum")
         assert len(made.gateway.control("history", limit=9)["rows"]) == 1
         await page.locator("#said").get_by_role("button", name="Call it").click()
-        await says(page, "It worked")
+        await says(page, "The call succeeded")
         await until(lambda: len(made.gateway.control("history", limit=9)["rows"]) == 2)
         assert given(made.gateway) == ["plum"]
         assert (made.elsewhere, made.errors) == ([], [])
@@ -204,20 +204,20 @@ async def test_each_page_is_worked_by_keyboard_alone(
         await page.keyboard.type("cho")
         await expect(page.locator("tbody tr")).to_have_count(1)
         await go(page, page.get_by_role("switch"), "Space")
-        await says(page, "Switched off: odd/echo")
+        await says(page, "Disabled: odd/echo")
         await go(page, page.get_by_role("switch"), "Space")
-        await says(page, "Switched on: odd/echo")
+        await says(page, "Enabled: odd/echo")
         await go(page, page.get_by_role("link", name="Try odd/echo"))
         await go(page, page.get_by_text("More arguments, as JSON"))
         await go(page, page.get_by_label("Arguments as JSON"), "{")
         await page.keyboard.type('"text": "plum"}')
         await go(page, page.get_by_role("button", name="Call it"))
-        await says(page, "It worked")
+        await says(page, "The call succeeded")
         await go(page, page.get_by_role("link", name="Activity"))
         await go(page, page.get_by_role("link", name="odd/echo").first)
         await expect(page.get_by_label("Arguments")).to_contain_text("plum")
         await go(page, page.get_by_role("button", name="Call again"))
-        await says(page, "It worked")
+        await says(page, "The call succeeded")
         await go(page, page.get_by_role("link", name="AI tools"))
         await go(page, page.get_by_role("button", name="Show the change in Cursor"))
         await says(page, "This would change in")
@@ -260,7 +260,7 @@ async def test_a_switch_pressed_again_before_news_arrive_is_switched_back(chromi
             """Hold back news until the test is over."""
 
         await page.route("**/panel/tools?*", hold)
-        for words in ("Switched off: odd/echo", "Switched on: odd/echo"):
+        for words in ("Disabled: odd/echo", "Enabled: odd/echo"):
             await go(page, page.get_by_role("switch"), "Space")
             await says(page, words)
         await expect(page.get_by_role("switch")).to_be_checked()
@@ -298,11 +298,11 @@ async def test_what_is_pressed_before_the_page_is_ready_is_done_once_it_is(chrom
         await page.context.route("**/htmx.min.js*", hold)
         fresh = await page.context.new_page()
         await fresh.goto(f"{made.root}/panel/", wait_until="commit")
-        switch = fresh.get_by_role("switch", name="odd is switched on")
+        switch = fresh.get_by_role("switch", name="odd is enabled")
         await switch.click()
         assert made.gateway.server("odd")["state"] != "disabled"
         let.set()
-        await says(fresh, "Switched off: odd")
+        await says(fresh, "Disabled: odd")
         assert fresh.url == f"{made.root}/panel/"
         await expect(switch).not_to_be_checked()
 

@@ -48,20 +48,20 @@ HOSTILE_PAGES = ("server/%3Cscript%3E", "activity?words=%3Cscript%3Ewindow.hit=1
 async def test_switches_reach_servers_yaml_the_gateway_and_a_client(chromium: Browser, home: Path) -> None:
     async with scene(home, Odd(home, "odd")) as made, made.gateway.client() as client:
         page = await made.open(chromium, "server/odd")
-        await page.get_by_role("switch", name="echo is switched on", exact=True).click()
-        await expect(page.get_by_role("status")).to_contain_text("Switched off: odd/echo")
-        await expect(page.get_by_role("switch", name="echo is switched on", exact=True)).not_to_be_checked()
+        await page.get_by_role("switch", name="echo is enabled", exact=True).click()
+        await expect(page.get_by_role("status")).to_contain_text("Disabled: odd/echo")
+        await expect(page.get_by_role("switch", name="echo is enabled", exact=True)).not_to_be_checked()
         assert "echo" in made.gateway.file.read_text()
         listed = [tool["name"] for tool in (await client.request("tools/list"))["tools"]]
         assert listed
         assert "odd_echo" not in listed
         await page.goto(f"{made.root}/panel/")
-        await page.get_by_role("switch", name="odd is switched on").click()
+        await page.get_by_role("switch", name="odd is enabled").click()
         await expect(page.get_by_text("disabled", exact=True)).to_be_visible()
         assert made.gateway.server("odd")["state"] == "disabled"
-        await page.get_by_role("switch", name="odd is switched on").click()
+        await page.get_by_role("switch", name="odd is enabled").click()
         await expect(page.get_by_text("ready, idle")).to_be_visible()
-        await expect(page.get_by_role("status")).to_contain_text("Switched on: odd")  # the news may come before it
+        await expect(page.get_by_role("status")).to_contain_text("Enabled: odd")  # the news may come before it
         await page.get_by_role("button", name="Reconnect odd").click()
         await expect(page.get_by_role("status")).to_contain_text("Reconnected odd")
         assert made.gateway.server("odd")["state"] == "connected"
@@ -82,7 +82,7 @@ async def test_a_tool_is_tried_and_its_call_opened_and_called_again_in_two_panel
         await page.get_by_text("More arguments, as JSON").click()
         await page.get_by_label("Arguments as JSON").fill('{"text": "plum"}')
         await page.get_by_role("button", name="Call it").click()
-        await expect(page.get_by_role("status")).to_contain_text("It worked")
+        await expect(page.get_by_role("status")).to_contain_text("The call succeeded")
         await expect(page.get_by_role("status")).to_contain_text("plum")
         await expect(other.locator("tbody tr")).to_have_count(1)
         await client.request("tools/call", {"name": "odd_echo", "arguments": {"text": "pear"}})
@@ -92,7 +92,7 @@ async def test_a_tool_is_tried_and_its_call_opened_and_called_again_in_two_panel
         await other.get_by_role("link", name="odd/echo").click()
         await expect(other.get_by_label("Arguments")).to_contain_text("pear")
         await other.get_by_role("button", name="Call again").click()
-        await expect(other.get_by_role("status")).to_contain_text("It worked")
+        await expect(other.get_by_role("status")).to_contain_text("The call succeeded")
         assert (made.elsewhere, made.errors) == ([], [])
 
 
@@ -149,7 +149,7 @@ async def test_by_keyboard_alone(chromium: Browser, home: Path) -> None:
         page = await made.open(chromium)
         await page.keyboard.press("Tab")
         await expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
-        switch = page.get_by_role("switch", name="odd is switched on")
+        switch = page.get_by_role("switch", name="odd is enabled")
         for _ in range(40):
             await page.keyboard.press("Tab")
             if await switch.evaluate("one => one === document.activeElement"):
@@ -157,14 +157,14 @@ async def test_by_keyboard_alone(chromium: Browser, home: Path) -> None:
         await page.keyboard.press("Space")
         await expect(switch).not_to_be_checked()
         await expect(switch).to_be_focused()  # news do not take the focus away
-        await expect(page.get_by_role("status")).to_contain_text("Switched off: odd")
+        await expect(page.get_by_role("status")).to_contain_text("Disabled: odd")
         await page.keyboard.press("Escape")
         await expect(page.get_by_role("status")).to_be_empty()
         await expect(switch).to_be_focused()
         assert made.gateway.server("odd")["state"] == "disabled"
         await page.goto(f"{made.root}/panel/server/odd")
-        await page.get_by_role("button", name="Switch on").focus()
-        for label, state in (("Switch off", "ready, idle"), ("Switch on", "disabled")):
+        await page.get_by_role("button", name="Enable").focus()
+        for label, state in (("Disable", "ready, idle"), ("Enable", "disabled")):
             await page.keyboard.press("Enter")
             await expect(page.get_by_text(state, exact=True)).to_be_visible()
             await expect(page.get_by_role("button", name=label)).to_be_focused()

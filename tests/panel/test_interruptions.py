@@ -42,12 +42,12 @@ async def test_a_switch_pressed_while_its_first_request_is_under_way_is_switched
             await route.fulfill(response=done)
 
         await page.route("**/panel/do/switch", hold)
-        switch = page.get_by_role("switch", name="odd is switched on")
+        switch = page.get_by_role("switch", name="odd is enabled")
         await switch.click()
         await expect(page.get_by_text("disabled", exact=True)).to_be_visible()
         await switch.click()
         let.set()
-        await says(page, "Switched on: odd")
+        await says(page, "Enabled: odd")
         await expect(page.get_by_text("disabled", exact=True)).to_have_count(0)
         await expect(switch).to_be_checked()
         assert made.gateway.server("odd")["state"] != "disabled"
@@ -56,10 +56,10 @@ async def test_a_switch_pressed_while_its_first_request_is_under_way_is_switched
         await expect(page.get_by_text("disabled", exact=True)).to_be_visible()
         await page.route(f"{made.root}/panel/", never)  # no more news: only the answer comes
         let.set()
-        await says(page, "Switched off: odd")
+        await says(page, "Disabled: odd")
         await expect(switch).not_to_be_checked()
         await switch.click()
-        await says(page, "Switched on: odd")
+        await says(page, "Enabled: odd")
         await expect(switch).to_be_checked()
         assert (made.elsewhere, made.errors) == ([], [])
 
@@ -76,7 +76,7 @@ async def test_a_page_of_a_gateway_that_was_stopped_and_started_says_how_to_open
         await expect(page.get_by_text("The gateway was started again")).to_be_visible()
         await expect(page.get_by_text("multi-mcp panel", exact=True)).to_be_visible()
         await page.goto(await made.link())
-        await expect(page.get_by_role("switch", name="odd is switched on")).to_be_visible()
+        await expect(page.get_by_role("switch", name="odd is enabled")).to_be_visible()
 
 
 @pytest.mark.requirement("panel-live")
@@ -150,11 +150,11 @@ async def test_a_switch_shows_servers_yaml_also_for_a_tool_that_is_held_back_or_
         page = await made.open(chromium, "approvals")
         await expect(page.get_by_text("No AI tool sees it until you approve it.")).to_be_visible()
         await page.goto(f"{made.root}/panel/server/shop")
-        switch = page.get_by_role("switch", name="drop_table is switched on")
+        switch = page.get_by_role("switch", name="drop_table is enabled")
         await expect(switch).to_be_checked()
         await expect(page.get_by_role("link", name="Review drop_table")).to_be_visible()
         await switch.click()
-        await says(page, "Switched off: shop/drop_table")
+        await says(page, "Disabled: shop/drop_table")
         await expect(switch).not_to_be_checked()
         text = made.gateway.file.read_text()
         made.gateway.save(

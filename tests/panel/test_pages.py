@@ -138,7 +138,7 @@ async def test_only_a_tool_that_is_on_can_be_disabled_on_approvals(
     answers = {control.APPROVALS: {"rows": [row]}, control.LIST: known, **nothing}
     text = render(page="approvals", **await approvals(Page(host(tmp_path, answers), "", {})))
     assert ("Approve " + tool in text, "Disable " + tool in text) == (True, switch == "on")
-    assert ("It is switched off" in text) is (switch == "off")
+    assert ("It is disabled" in text) is (switch == "off")
 
 
 def test_a_quick_call_did_not_take_0_ms() -> None:

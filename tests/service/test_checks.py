@@ -246,7 +246,7 @@ def test_one_program_that_is_missing_is_one_finding_and_says_where_there_is_one(
     place.parent.mkdir(parents=True)
     place.write_text("#!/bin/sh\n")
     place.chmod(0o755)
-    assert "There is one at ~/.local/bin/uvx" in servers.programs(world)[0].remedy
+    assert "Found at ~/.local/bin/uvx" in servers.programs(world)[0].remedy
     assert servers.lacking(world) == {"a", "b"}
 
 
@@ -615,8 +615,8 @@ def test_a_package_that_is_not_locked_is_noted(world: CheckContext) -> None:
     write_servers(world, "servers: {a: {command: bunx demo}}")
     (found,) = servers.launches(world)
     assert (found.code, found.state) == ("server.lock", "note")
-    assert found.message == "a: not locked: bunx takes what is newest at each start"
-    assert found.remedy == "To hold one release, write: npx -y PACKAGE"
+    assert found.message == "a: not locked: bunx runs the newest release at each start"
+    assert found.remedy == "To pin one release, write: npx -y PACKAGE"
     write_servers(world, "servers: {a: {command: bunx demo, lock: false}}")
     assert told(list(servers.launches(world))) == [("server.launch", "ok")]
 

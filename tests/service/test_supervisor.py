@@ -206,7 +206,7 @@ def test_one_that_is_not_ours_is_left_alone_however_long_it_hangs(place: FakePla
     with Watched(place, replace(HANGING, hung_grace=0.05)) as watched:
         watched.state(S.ATTACHED)
         watched.until(lambda seen: seen.hangs)
-        with pytest.raises(MultiMcpError, match="does not answer, and was not started here") as caught:
+        with pytest.raises(MultiMcpError, match="does not answer, and this app did not start it") as caught:
             watched.supervisor.command(W.RESTART)
         assert caught.value.hint == "End it with: kill -9 77"
         assert watched.until(lambda seen: seen.state is S.ATTACHED).hangs
@@ -320,7 +320,7 @@ def test_an_attached_one_that_does_not_end_when_asked_is_left_and_the_user_told(
     place.answering, place.ours, place.stop_refused = True, False, True
     with Watched(place) as watched:
         watched.state(S.ATTACHED)
-        with pytest.raises(MultiMcpError, match="did not end, and was not started here"):
+        with pytest.raises(MultiMcpError, match="did not end, and this app did not start it"):
             watched.supervisor.command(W.PAUSE)
         assert watched.states[-2:] == [S.STOPPING, S.ATTACHED]
 

@@ -197,12 +197,12 @@ def test_one_value_for_several_places_is_one_value() -> None:
 
 
 WRONG = [
-    ({"manifest_version": "9.9"}, "is of version 9.9; known are"),
+    ({"manifest_version": "9.9"}, "is of version 9.9; known versions:"),
     ({"manifest_version": None}, "is of version None"),
     ({"name": ""}, "has no name"),
     ({"name": 7}, "name that is not a text"),
     ({"server": "node x"}, "server that is not an object"),
-    ({"server": {"type": "ruby", "entry_point": "x"}}, "server type ruby; known are node"),
+    ({"server": {"type": "ruby", "entry_point": "x"}}, "server type ruby; known types: node"),
     ({"server": {"type": "node"}}, "neither server.entry_point"),
     ({"server": launched(args="x")}, "args that is not a list"),
     ({"server": launched(args=[1])}, "args that is not a list of texts"),

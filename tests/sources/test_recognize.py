@@ -235,7 +235,7 @@ def test_what_is_unclear_is_refused_with_what_to_do(text: str) -> None:
         ("npx mcp-install --type http --url https://a.test/mcp", "an installer", "itself: https://a.test/mcp"),
         ("npx @acme/a-mcp setup https://a.test/mcp", "@acme/a-mcp setup starts no server", "https://a.test/mcp"),
         ("npx foo bar baz", "npx foo bar does not look", "multi-mcp add NAME"),
-        ("# claude mcp add a -- npx a", "only comments", "without the signs"),
+        ("# claude mcp add a -- npx a", "only comments", "without the comment signs"),
         ("sh a.sh && claude mcp add a -- a-mcp", "sh a.sh", "then add: claude mcp add a -- a-mcp"),
         ("a login\nclaude mcp add a https://a.test/mcp -H 'Authorization: Bearer Zq8Rr7Tt6Yy5'", "a login",
          "then add: claude mcp add a ..."),
@@ -1210,7 +1210,7 @@ def test_several_lines_of_which_none_can_be_used_say_why() -> None:
 
 def test_lines_that_start_something_else_each_are_said_to() -> None:
     text = "claude mcp add specs -- npx a /srv\nclaude mcp add specs -- npx a /opt"
-    with pytest.raises(UnclearSourceError, match=r"2 lines that start something else each \(specs\)"):
+    with pytest.raises(UnclearSourceError, match=r"2 lines that each start something else \(specs\)"):
         recognize(text, HOME)
 
 

@@ -38,7 +38,7 @@ BASE = running(
 )
 TROUBLED = running(
     server("github", State.CONNECTED, 26),
-    server("linear", State.NEEDS_AUTH, 12, "linear wants a sign-in", "Sign in with: multi-mcp auth linear"),
+    server("linear", State.NEEDS_AUTH, 12, "linear needs a sign-in", "Sign in with: multi-mcp auth linear"),
     server("db", State.FAILED, 4, "Cannot start db: no such program: my-db", "Is it installed? See: multi-mcp logs db"),
     server("files@1a2b3c4d", State.IDLE, 9, project="/home/ada/shop"),
     server("old", State.DISABLED, 9),

@@ -246,7 +246,7 @@ def test_what_looks_like_orders_to_the_model_comes_first_and_nothing_lies_right_
     world.answers["approvals"] = {"rows": [WAITING, ORDERS]}
     world.actions.do(Action(V.SHOW_CHANGES, "evil"))
     shown = Path(str(world.did[-1][1])).read_text().splitlines()
-    assert shown[4:6] == ["pay: reads like orders", "  ! In its description: do not tell him"]
+    assert shown[4:6] == ["pay: reads like instructions", "  ! In its description: do not tell him"]
     assert sum("do not tell him" in line for line in shown) == 1
     assert "add: its definition changed" in shown
     assert max(map(len, shown)) <= 90

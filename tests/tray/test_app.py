@@ -142,7 +142,7 @@ def test_servers_are_reconnected_refreshed_switched_and_their_logs_shown(app: Tr
     panel.click("Servers > other > Enabled")
     panel.told("other is enabled")
     panel.until_header("2 of 3 servers ready, 6 tools")
-    panel.click("Servers > sample > Show log")  # it writes nothing: what the gateway's log says about it
+    panel.click("Servers > sample > Show log")  # it writes nothing: the gateway's log has warnings about it
     until(lambda: app.opened() == [str(app.home / "cache" / "logs" / "sample.log")], "its log is opened")
     panel.click("! broken > Show log")
     until(lambda: len(app.opened()) == 2, "the other one's log is opened")
@@ -230,7 +230,7 @@ def test_a_sign_in_wanted_is_told_done_from_the_menu_and_undone(home: Path, addr
 
     def through_the_menu(entry: dict[str, Any]) -> None:
         with tray_app(home, address, lambda made: made.servers(linear=entry)) as app:
-            panel.told("linear wants a sign-in")
+            panel.told("linear needs a sign-in")
             app.program("xdg-open", "exit 4")  # a desktop without a browser
             panel.click("! Sign in to linear")
             panel.told("Sign-in failed: linear", "No browser was found here", "multi-mcp auth linear")
@@ -239,7 +239,7 @@ def test_a_sign_in_wanted_is_told_done_from_the_menu_and_undone(home: Path, addr
             panel.click("! Sign in to linear")
             panel.told("Signed in to linear")
             panel.until_header("1 of 1 server ready")
-            asks = "linear wants a sign-in"
+            asks = "linear needs a sign-in"
             until(lambda: all(asks not in n["title"] for n in list(panel.server.shown.values())), "nothing asks for it")
             panel.click("Servers > linear > Sign out")
             panel.told("Signed out of linear")

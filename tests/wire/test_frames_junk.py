@@ -340,9 +340,9 @@ async def test_a_large_answer_with_many_brackets_is_passed_on_as_it_came() -> No
         ('"error":{"code":"7","message":"x"}', (INTERNAL_ERROR, "x")),
         ('"error":{"code":7}', (7, "")),
         ('"error":{"code":7,"message":{"a":1}}', (7, "{'a': 1}")),
-        ('"result":null', (INTERNAL_ERROR, "The answer holds no result object")),
-        ('"result":[{"a":1}]', (INTERNAL_ERROR, "The answer holds no result object")),
-        ('"result":"done","error":null', (INTERNAL_ERROR, "The answer holds no result object")),
+        ('"result":null', (INTERNAL_ERROR, "The answer has no result object")),
+        ('"result":[{"a":1}]', (INTERNAL_ERROR, "The answer has no result object")),
+        ('"result":"done","error":null', (INTERNAL_ERROR, "The answer has no result object")),
     ],
 )
 async def test_an_answer_is_mended_so_that_any_client_can_read_it(members: str, error: tuple[int, str] | None) -> None:

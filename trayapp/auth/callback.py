@@ -176,7 +176,7 @@ class Callback:
             return SignInError("The sign-in was declined", "Try again, and allow access")
         if "error" in parameters:
             kind = "".join(letter for letter in parameters["error"][:60] if letter.isalnum() or letter in "_-")
-            return SignInError(f"The sign-in service refused ({kind or 'no reason given'})", "Try again")
+            return SignInError(f"The sign-in service rejected the sign-in: {kind or 'no reason given'}", "Try again")
         if not parameters.get("code"):
             return SignInError("The sign-in service sent no code", "Try again")
         return AuthorizationResponse(parameters["code"], parameters["state"], iss)

@@ -100,7 +100,7 @@ async def renew(grant: Grant, now: Callable[[], float]) -> Grant:
         async with _client() as client:
             response = plain_token(await _sent(client, request))
     except (OAuthFlowError, httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
-        raise SignInError(f"{host} cannot be reached: {why_of(error, host)}", "Check the network") from None
+        raise SignInError(f"No usable answer from {host}: {why_of(error, host)}", "Check the network") from None
     if response.status_code in (200, 201):
         with suppress(ValueError):
             return provider.renewed(OAuthToken.model_validate_json(response.content), now())
@@ -438,7 +438,9 @@ def explained(error: Exception, last: list[httpx2.Response], url: str) -> SignIn
         why = kind or f"HTTP {status}"
         return SignInError(f"The sign-in service at {host} does not register new clients ({why})", NO_REGISTRATION)
     if status >= 400 and last[0].request.method == "POST":
-        return SignInError(f"The sign-in service at {host} refused ({kind or f'HTTP {status}'})", "Try again")
+        return SignInError(
+            f"The sign-in service at {host} rejected the sign-in: {kind or f'HTTP {status}'}", "Try again"
+        )
     if isinstance(error, OAuthFlowError) and not isinstance(error, OAuthTokenError):  # the latter quotes the response
         return SignInError(
             redacted(" ".join(str(error).split()))[:WORDS_MAX],
@@ -497,5 +499,5 @@ def require_outside(url: str, server: str) -> None:
 
 
 def shown_host(url: str | None) -> str:
-    """Return the host and port of an address, for people; "nobody" if there is no address."""
-    return (urlsplit(url).netloc if url else "") or "nobody"
+    """Return the host and port of an address, for people; "an unnamed service" if there is no address."""
+    return (urlsplit(url).netloc if url else "") or "an unnamed service"

@@ -122,7 +122,7 @@ class SealedFile:
             else:  # the keyring holds the key from the first write on
                 if (kept := self._key_entry()) is None:
                     if self._path.exists():
-                        raise self._refused("has lost its key, which was in the keyring")
+                        raise self._refused("cannot be opened: its key is no longer in the keyring")
                     kept = base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()
                     self._key_entry(kept)
                 key = hashlib.sha256(base64.b64decode(kept) + salt).digest()

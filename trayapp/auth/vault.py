@@ -281,7 +281,7 @@ class Vault:
         if state == self.state:
             return
         self.state = state
-        log.info("Keyring: %s", state or "changed")
+        log.info("Keyring: %s", state or "not checked yet")
         self._changed()
 
 

@@ -93,7 +93,7 @@ async def _negotiate(channel: Channel, capabilities: Mapping[str, Any]) -> Peer:
             found = await probe if probe not in done else await _discover(channel, capabilities)
             if found is None:
                 raise RpcError(
-                    INTERNAL_ERROR, "The server names no protocol revision that multi-mcp supports"
+                    INTERNAL_ERROR, "The server offers no protocol revision that multi-mcp supports"
                 ) from None
             return found
     finally:

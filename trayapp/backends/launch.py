@@ -164,7 +164,7 @@ def _resolve_launch(server: ServerConfig, environ: Mapping[str, str], secrets: S
         client = ClientSettings(ready.client_id, ready.client_secret, ready.scopes, ready.account)
         return HttpLaunch(server.name, ready.url, headers, ready.type, auth_of(ready), client)
     if ready.command is None:
-        raise ConfigError(f"{server.name} has neither command nor url", "Give it one of them in servers.yaml")
+        raise ConfigError(f"{server.name} has neither command nor url", "Add command or url in servers.yaml")
     cwd = working_folder(ready.cwd, home)
     if not Path(cwd).is_dir():
         raise ConnectFailedError(

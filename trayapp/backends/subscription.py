@@ -143,7 +143,7 @@ class Subscription:
         elif newest.refused is not None:
             raise newest.refused
         elif uri not in newest.uris:
-            raise RpcError(INVALID_PARAMS, f"{self._name} does not report changes of that resource", {"uri": uri})
+            raise RpcError(INVALID_PARAMS, f"{self._name} does not report changes to that resource", {"uri": uri})
 
     async def listen(self) -> None:
         """Subscribe to list changes and to resources for the life of the connection."""
@@ -212,5 +212,5 @@ class Subscription:
                 listening.refused = error
                 listening.taken.set()
                 return False
-        log.info("The subscription to %s broke off. Subscribing again", self._name)
+        log.info("The subscription to %s was interrupted. Subscribing again", self._name)
         return True

@@ -172,7 +172,7 @@ class PackageUpdates:
                 return None
         if request.pinned:
             raise UsageError(
-                f"The command of {server.name} names {now.version}", f"Write {version} there: multi-mcp edit"
+                f"The command of {server.name} pins {now.version}", f"Write {version} there: multi-mcp edit"
             )
         tools, wanted = await self._tools(server), version if request.has_versions else None
         return await tools.in_thread(lambda: request.resolve(tools, time.time(), wanted, before))

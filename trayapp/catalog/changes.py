@@ -14,7 +14,7 @@ import orjson
 from trayapp.catalog.approval_store import PINNED, PINNED_SET
 from trayapp.inspection.hidden import folded, is_mostly_ascii
 from trayapp.model.offer import Item
-from trayapp.model.text import clean
+from trayapp.model.text import clean, count
 
 LINES_MOST = 1_000  # lines of a difference
 LINE_LONGEST = 200  # characters: a longer line continues on the next, since the user must see all that they approve
@@ -47,7 +47,7 @@ def difference(old: Item, new: Item) -> list[str]:
             found = difflib.unified_diff(before, after, lineterm="", n=1)
             lines += [f"{line[:1]} {line[1:]}" for line in found if not line.startswith(("---", "+++", "@@"))]
     rest = len(lines) - LINES_MOST
-    return lines if rest <= 0 else [*lines[:LINES_MOST], f"... and {rest} more lines"]
+    return lines if rest <= 0 else [*lines[:LINES_MOST], f"... and {count(rest, 'more line')}"]
 
 
 def whole(item: Item) -> list[str]:
@@ -70,7 +70,7 @@ def _lines(value: Any) -> list[str]:
     text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)
     rest = text[TEXT_LONGEST:]
     mark = hashlib.blake2b(rest.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest() if rest else ""
-    more = [f"... and {len(rest)} more characters ({mark})"] if rest else []
+    more = [f"... and {count(len(rest), 'more character')} ({mark})"] if rest else []
     if text.isascii() and text.replace("\n", "").isprintable():
         return [part for line in text[:TEXT_LONGEST].split("\n") for part in _wrapped(line)] + more
     escaped = is_mostly_ascii(text)

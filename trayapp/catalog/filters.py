@@ -21,13 +21,13 @@ def why_hidden(server: ServerConfig, tool: str, siblings: Container[str] = ()) -
     A stale tool that the server lists again has the state that the user gave it.
     """
     if not passes(server.name, tool, server.include_tools, server.exclude_tools, siblings):
-        return "not in include_tools, or in exclude_tools"
+        return "left out by include_tools or exclude_tools"
     if server.tools is None:
         return None
     switch = server.tools.get(tool)
     if switch is None:
         return "new, and new_tools is disabled" if server.new_tools == "disabled" else None
-    return None if switch.enabled else "switched off"
+    return None if switch.enabled else "disabled"
 
 
 def passes(

@@ -165,9 +165,9 @@ class Lookup:
 
 def switched_off(server: str, tool: str) -> HiddenReason:
     """Return why clients do not get a tool that servers.yaml hides from them."""
-    fact = f"{server}/{tool} is switched off in servers.yaml"
+    fact = f"{server}/{tool} is disabled in servers.yaml"
     return HiddenReason(
-        f"{fact}; switch it on with: multi-mcp enable {server}/{tool}", f"The user switched it off. {LEAVE_IT}"
+        f"{fact}; enable it with: multi-mcp enable {server}/{tool}", f"The user disabled it. {LEAVE_IT}"
     )
 
 

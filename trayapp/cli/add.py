@@ -61,13 +61,13 @@ EXAMPLE = "multi-mcp add files -- npx -y my-files-server ~/Documents"
 @click.option("--account", metavar="NAME", help="With --url: use a separate sign-in at that address.")
 @click.option("--env", multiple=True, metavar="NAME=VALUE", help="A variable for its environment.")
 @click.option("--header", multiple=True, metavar="NAME:VALUE", help="A header to send with each request.")
-@click.option("--as", "called", metavar="NAME", help="Name of the server that WHAT names.")
-@click.option("--set", "values", multiple=True, metavar="NAME=VALUE", help="A value that WHAT leaves open.")
+@click.option("--as", "called", metavar="NAME", help="Name of the server that WHAT describes.")
+@click.option("--set", "values", multiple=True, metavar="NAME=VALUE", help="A value that WHAT does not set.")
 @click.option("--way", type=int, metavar="NUMBER", help="Which way to run it, if --dry-run shows several.")
-@click.option("--yes", is_flag=True, help="Add what WHAT names without asking.")
+@click.option("--yes", is_flag=True, help="Add what WHAT describes without asking.")
 @click.option("--dry-run", is_flag=True, help="Only show what WHAT would run.")
 @click.option("--form", is_flag=True, hidden=True, help="Read WHAT and the answers from stdin, as JSON.")
-@click.option("--confine", is_flag=True, help="Keep its program to its own folders; see multi-mcp confine.")
+@click.option("--confine", is_flag=True, help="Confine its program to its own folders; see multi-mcp confine.")
 @click.option("--scope", type=click.Choice(SCOPES), help="Where to write it; see above.")
 @click.option(
     "--keyring/--clear", "hide", default=None, help="Put secrets into the keyring, or leave them as they are."
@@ -93,10 +93,10 @@ def add_verb(
 ) -> None:
     """Add a server, and try it.
 
-    WHAT is anything that names a server: a snippet of any AI tool's configuration, a command line (npx ..., claude mcp
-    add ...), an install link, an address, a server.json, a package (npm:, pypi:, oci:), a name from the registry (see
-    multi-mcp find), a bundle (.mcpb), a file with one of these, or - to paste one. You see what it would run before
-    anything starts.
+    WHAT is anything that describes a server: a snippet of any AI tool's configuration, a command line (npx ..., claude
+    mcp add ...), an install link, an address, a server.json, a package (npm:, pypi:, oci:), a name from the registry
+    (see multi-mcp find), a bundle (.mcpb), a file with one of these, or - to paste one. You see what it would run
+    before anything starts.
 
     With --url, you can omit NAME: it is then taken from the address. The server runs in the current folder, or in your
     home folder if you are in multi-mcp's own. --scope global writes it into servers.yaml. --scope project writes it
@@ -117,7 +117,7 @@ def add_verb(
         preview_source(name, as_json=as_json)
         return
     if dry_run:
-        raise UsageError("--dry-run shows what WHAT names", "See: multi-mcp add --help")
+        raise UsageError("--dry-run shows what WHAT describes", "See: multi-mcp add --help")
     if name and not command and not url:
         add_source(
             name,
@@ -225,7 +225,8 @@ def _without_secrets(name: str, entry: dict[str, Any], hide: bool | None, *, ask
     left = secrets_of(name, entry)
     if left and not asks:
         names = ", ".join(secret.name for secret in left)
-        note(one_line(f"{count(len(left), 'secret')} in clear text ({names}); to keep them apart: --keyring"))
+        hint = "to move them to the keyring, pass --keyring"
+        note(one_line(f"{count(len(left), 'secret')} in clear text ({names}); {hint}"))
     return entry
 
 
@@ -294,7 +295,7 @@ class Trial:
     def line(self, name: str) -> str:
         """Return the outcome in one line."""
         if self.tools is not None:
-            look = f"; {self.found} to look at: multi-mcp approve {name}" if self.found else ""
+            look = f"; {self.found} waiting for approval: multi-mcp approve {name}" if self.found else ""
             return one_line(f"{name}: {count(self.tools, 'tool')}{look}")
         return one_line(f"{name} does not work yet: {self.why}{f'. {self.hint}' if self.hint else ''}")
 
@@ -365,7 +366,7 @@ def remove_verb(name: str, scope: Scope | None, as_json: bool) -> None:
         file = own_config(store).foreign.get(name) if chosen == "global" else None
         left = f"; the one in {file} applies again. To hide it: multi-mcp disable {name}" if file else ""
         say_hints(one_line(f"Removed {name} from {shown_path(path, home)}{left}"))
-        note(*([f"{shown_path(path, home)} held nothing else, so it was removed, too"] if gone else []))
+        note(*([f"{shown_path(path, home)} had no other content, so it was removed, too"] if gone else []))
 
 
 def _unlock(name: str) -> None:
@@ -404,7 +405,7 @@ def _owner(name: str, config: Config, project: Path, own: Path) -> Scope:
         raise UsageError(f"{shown(name)} is in {project}, the project's own file", hint)
     if name in config.foreign:
         hint = f"Remove it there, or hide it here with: multi-mcp disable {name}"
-        raise UsageError(f"{shown(name)} is in {config.foreign[name]}, which settings.imports names", hint)
+        raise UsageError(f"{shown(name)} is in {config.foreign[name]}, which settings.imports lists", hint)
     known = written
     with suppress(UnparsableError):
         known = [*written, *project_file.read_config(project).servers]

@@ -47,16 +47,16 @@ STYLES = {"high": "bold red", "medium": "yellow"}
 
 @click.command("approve", epilog=examples("multi-mcp approve", "multi-mcp approve github/create_issue"))
 @click.argument("what", metavar="[SERVER[/TOOL]]", required=False)
-@click.option("--all", "all_", is_flag=True, help="Approve everything that waits, of every server, without asking.")
+@click.option("--all", "all_", is_flag=True, help="Approve everything that waits, for all servers, without asking.")
 @click.option("--yes", is_flag=True, help="Approve without asking.")
 @click.option("--keep", is_flag=True, help="Keep the old definition of SERVER/TOOL, which changed.")
 @json_option
 def approve_verb(what: str | None, all_: bool, yes: bool, keep: bool, as_json: bool) -> int:
     """Show changed or suspicious tools and commands that fetch secrets, and approve them.
 
-    A tool that changed or hides text is held back until you approve it. One that reads like an order to a model still
-    works, but is reported until you approve it. You approve exactly what was shown. A tool that changes in the meantime
-    has to be approved again. With --json but without --yes, it only shows them.
+    A tool that changed or hides text is held back until you approve it. One that reads like an instruction to a model
+    still works, but is reported until you approve it. You approve exactly what was shown. A tool that changes in the
+    meantime has to be approved again. With --json but without --yes, it only shows them.
     """
     if all_ and what:
         raise UsageError("--all means every server", "Name a server, or pass --all")
@@ -86,7 +86,7 @@ def approve_verb(what: str | None, all_: bool, yes: bool, keep: bool, as_json: b
     elif number:
         say(*(f"Not approved: {_path(row)}. {_meanwhile(row)}" for row in rows))
         if number == 1:
-            say(f"To switch it off: multi-mcp disable {shlex.quote(_path(rows[0]))}")
+            say(f"To disable it: multi-mcp disable {shlex.quote(_path(rows[0]))}")
     refused = (number and not agreed) or (commands and not commands_approved)
     return 1 if done["missed"] or done.get("problems") or (refused and not as_json) else 0
 
@@ -189,13 +189,13 @@ def _wrapped(lines: Iterable[str], indent: str) -> Iterator[str]:
 
 def _meanwhile(row: Row) -> str:
     if not row["held"]:
-        return "It works. This notice stays until you approve it."
+        return "Clients can use it. This notice stays until you approve it."
     if not row["served"]:
         return "No client sees it until you approve it."
     return (
-        "It is served as it is now, without your approval."
+        "Clients get the new definition, which you have not approved."
         if row["as_now"]
-        else "It is served as you approved it before."
+        else "Clients get the definition that you approved before."
     )
 
 
@@ -207,7 +207,7 @@ def _path(row: Row) -> str:
 @click.argument("server", required=False)
 @json_option
 def inspect_verb(server: str | None, as_json: bool) -> None:
-    """Check the tools of all servers, or of SERVER, for hidden text and orders to the model.
+    """Check the tools of all servers, or of SERVER, for hidden text and instructions to the model.
 
     Nothing is sent anywhere. Tools with high-severity findings are held back until you approve them.
     """
@@ -233,7 +233,7 @@ def inspect_verb(server: str | None, as_json: bool) -> None:
 def trust_verb(folder: Path, yes: bool, revoke: bool, as_json: bool) -> int:
     """Approve the servers of a project.
 
-    DIR is the folder that holds a .multi-mcp.yaml or .mcp.json. Such a file says which programs are started for
+    DIR is the folder that contains a .multi-mcp.yaml or .mcp.json. Such a file says which programs are started for
     sessions in that folder. It is ignored until you approve it here, and again after every change. With --json but
     without --yes, it only shows them.
     """
@@ -251,7 +251,9 @@ def trust_verb(folder: Path, yes: bool, revoke: bool, as_json: bool) -> int:
     path = project_file_in(place)
     file = read_project(path) if path else None
     if file is None:
-        raise MultiMcpError(f"{place} has no {' and no '.join(PROJECT_FILES)}", "Name the folder that holds the file")
+        raise MultiMcpError(
+            f"{place} has no {' and no '.join(PROJECT_FILES)}", "Pass the folder that contains the file"
+        )
     below = Config()
     with suppress(UnparsableError):
         below = own_config(own_store())

@@ -20,7 +20,7 @@ BY = "the command line"
 
 
 @click.command("asks", epilog=examples("multi-mcp asks", "multi-mcp asks --watch"))
-@click.option("--watch", is_flag=True, help="Keep running and show each new ask. Calls then wait for you.")
+@click.option("--watch", is_flag=True, help="Keep running and show each new request. Calls then wait for you.")
 @json_option
 def asks_verb(watch: bool, as_json: bool) -> None:
     """Show what waits for your answer, oldest first: calls to allow, and questions from servers.

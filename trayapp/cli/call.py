@@ -106,7 +106,7 @@ def save(result: dict[str, Any], out: Path) -> None:
     """
     found = binary_parts(result)
     if not found:
-        raise MultiMcpError("The tool's answer holds no image, audio or file", "Leave out --out to print its text")
+        raise MultiMcpError("The tool's answer contains no image, audio or file", "Leave out --out to print its text")
     for number, data in enumerate(found, 1):
         place = out if number == 1 else out.with_stem(f"{out.stem}-{number}")
         place.write_bytes(data)

@@ -46,7 +46,7 @@ def confine_verb(server: str, only_try: bool, yes: bool, as_json: bool) -> int:
         written = own_store().set_confine(server, found["confine"])
         tell_gateway()
         if not as_json:
-            say("Written" if written else "The entry already has it")
+            say("Written" if written else "The entry already has this confine key")
     if as_json:
         print_json(found | {"written_to_file": written})
     return ExitCode.OK if works else ExitCode.SERVER_UNAVAILABLE
@@ -65,7 +65,7 @@ def _lines(server: str, found: dict[str, Any]) -> Iterator[str]:
     yield from _refusals("Refused in calls", found["refused_in_calls"])
     if found["tools"] is not None:
         if found["refused"]:
-            yield "The server can list its tools without the refused accesses"
+            yield "The server can list its tools without the refused access"
         if found["confine"] is True and not any(one["access"] == "network" for one in found["refused"]):
             yield "If the tools need no network, write confine: {network: false}"
         yield f"The server's entry: {found['line']}"

@@ -57,7 +57,7 @@ Do = Callable[[str, ClientsContext], Change]
 @click.option("--profile", metavar="NAME", help="Show only what this profile of servers.yaml shows.")
 @click.option("--servers", metavar="A,B", help="Show only these servers.")
 @click.option("--as", "entry", metavar="ENTRY", default=NAME, help="Name of the entry, if the tool is to have several.")
-@click.option("--replace", is_flag=True, help="Replace another server that has the name of our entry.")
+@click.option("--replace", is_flag=True, help="Replace another server that has the same name as our entry.")
 @click.option("--diff", is_flag=True, help="With --all: show each change line by line.")
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
 @json_option
@@ -186,7 +186,7 @@ def disconnect_verb(
         print_json({"clients": done} | ({"restored": restored} if restored else {}))
     elif dry_run:
         files = (shown_path(move.file, context.machine.home) for move in moves)
-        say(*(one_line(f"{file} would get back its own servers") for file in files))
+        say(*(one_line(f"{file} would get its own servers back") for file in files))
     else:
         say(*restored_lines(back, context))
         moved = [move for move in recorded_moves(context) if client is not None and move.client == find_client(client)]
@@ -278,7 +278,7 @@ def _lines(change: Change, style: ReportStyle, context: ClientsContext) -> list[
         needs = [_needs(change), f"{state.reason}, and stays as it is" if state.reason else ""]
         return [*lines, words, *filter(None, needs)] if style.diff else [". ".join(filter(None, [words, *needs]))]
     if change.after is None:
-        words += " (removed: it held nothing else)"
+        words += " (removed: it had no other content)"
     return [*lines, words + (" (as it was before)" if change.restores else "")]
 
 
@@ -315,7 +315,7 @@ def show(states: Sequence[ClientStatus], context: ClientsContext, as_json: bool)
         print_json({"clients": [_state_json(state) for state in states]})
         return 0
     if not states:
-        say("No known AI tool was found here", f"It knows: {', '.join(BY_NAME)}")
+        say("No known AI tool was found here", f"Known AI tools: {', '.join(BY_NAME)}")
         return 0
     rows: list[tuple[str, str, str]] = []
     for state in states:

@@ -108,7 +108,7 @@ def switch(target: str, enabled: bool, as_json: bool) -> None:
     """
     server, slash, glob = target.partition("/")
     if slash and not glob:
-        raise UsageError(f"{target} names no tool", f"To switch the whole server, write: {server}")
+        raise UsageError(f"{target} has no tool name", f"For the whole server, write: {server}")
     store = own_store()
     found = found_tools(server) if glob else {}
     changed: list[str] = []

@@ -173,7 +173,7 @@ def _take_form(text: str) -> int:
         form = json.loads(text)
         marks, keep = {str(mark) for mark in form["servers"]}, form["keep"] is True
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise UsageError("This is not a form of the panel", "Reload the page and try again") from None
+        raise UsageError("This form did not come from the panel", "Reload the page and try again") from None
     store = own_store()
     found, reading = _usable(_read(None, Machine()), store)
     chosen = [offer for offer in found if offer.is_new and _mark(offer) in marks]
@@ -313,7 +313,7 @@ def _remarks(offer: ImportOffer) -> Iterator[str]:
     """Yield what the user should know about one server before it is imported."""
     entry = offer.found.entry
     if entry.get("disabled") is True:
-        yield "is switched off there, and is imported as disabled"
+        yield "is disabled there, and stays disabled"
     if entry.get("scope") == "session":
         yield f"has relative paths, so it runs in the folder of each session, as in {offer.found.client.title}"
     sandbox = [key.removeprefix(KEPT) for key in entry if key.startswith(KEPT)]
@@ -327,14 +327,14 @@ def _remarks(offer: ImportOffer) -> Iterator[str]:
     allowed = [key for key in offer.found.left_out if key in PERMISSIONS]
     left = [key for key in offer.found.left_out if key not in PERMISSIONS]
     if allowed:
-        yield f"{', '.join(allowed)} {'is' if len(allowed) == 1 else 'are'} not taken over: multi-mcp asks you itself"
+        yield f"{', '.join(allowed)} {'is' if len(allowed) == 1 else 'are'} not imported: multi-mcp asks you itself"
     if left:
         yield f"{', '.join(left)} {'has' if len(left) == 1 else 'have'} no meaning here"
     if offer.found.from_project:
         yield "comes from this folder's own files, and starts only after: multi-mcp trust"
     yield from (f"needs a value that only you know: multi-mcp secret set {shlex.quote(name)}" for name in _asked(offer))
     if secrets := _secrets(offer):
-        yield f"holds {count(len(secrets), 'secret')} in clear text"
+        yield f"has {count(len(secrets), 'secret')} in clear text"
 
 
 def _row(offer: ImportOffer, machine: Machine) -> tuple[str, str, str]:
@@ -437,7 +437,7 @@ def _tell(taken: Sequence[ImportOffer], moved: Sequence[Move], machine: Machine,
     if taken and not moved:
         say_hints("The AI tools still start their own copies; to remove those: multi-mcp import --move")
     if any(offer.found.folder is None and runs_unconfined(offer.found.entry) for offer in taken):
-        say_hints("To keep a server's program to its own folders: multi-mcp confine NAME")
+        say_hints("To confine a server's program to its own folders: multi-mcp confine NAME")
     say_hints("Connect your AI tools to multi-mcp with: multi-mcp connect --all")
     say_hints("To put everything back: multi-mcp import --undo")
 
@@ -492,7 +492,7 @@ def undo_imports(dry_run: bool, as_json: bool) -> int:
         if as_json:
             print_json({"restored": files, "removed": names})
         else:
-            say(*(f"{one_line(file)} would get back its servers" for file in files))
+            say(*(f"{one_line(file)} would get its servers back" for file in files))
             say(f"Would be removed here: {one_line(', '.join(names))}" if names else "Nothing to remove here")
         return ExitCode.OK
     done = put_back(context)
@@ -504,7 +504,11 @@ def undo_imports(dry_run: bool, as_json: bool) -> int:
     if as_json:
         restored = [str(each.move.file) for each in done if not each.why_not]
         lines = list(restored_lines(failed, context))
-        error = {"error": {"title": lines[0], "hint": "Correct that file first, then repeat it"}} if failed else {}
+        error = (
+            {"error": {"title": lines[0], "hint": "Correct that file, then run multi-mcp import --undo again"}}
+            if failed
+            else {}
+        )
         print_json({"restored": restored, "removed": [each.name for each in removed], **error})
     else:
         say(*restored_lines(done, context))

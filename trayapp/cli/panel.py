@@ -51,4 +51,4 @@ def panel_verb(what: str | None, no_browser: bool, as_json: bool) -> None:
         note("No browser was found here. Open this link within a minute:")
         say(url)
         if text:
-            note(one_line(f"Or look at it here: multi-mcp add {shlex.quote(text)}"))
+            note(one_line(f"Or review it here: multi-mcp add {shlex.quote(text)}"))

@@ -26,7 +26,7 @@ CHANGES = (("added", "added"), ("gone", "removed"), ("back", "back"))
 def refresh_verb(server: str | None, as_json: bool) -> int:
     """Ask all servers, or SERVER, for their tools again.
 
-    New tools are added to servers.yaml; what you switched off stays off.
+    New tools are added to servers.yaml; what you disabled stays disabled.
     """
     with waiting(f"Asking {server or 'all servers'} for tools", quiet=as_json):
         servers = ask(REFRESH, {"server": server}, timeout=None)["servers"]

@@ -176,7 +176,7 @@ def blank_lines(server: ServerConfig) -> Iterator[str]:
     """Yield a warning if an argument has so many blanks in a row that a reader may miss what follows them."""
     most = max((len(run) for word in server.args for run in re.findall(r"\s{40,}", word)), default=0)
     if most:
-        yield f"has {most:,} blanks in a row: read what follows them, too"
+        yield f"has {most:,} spaces in a row: read what follows them, too"
 
 
 def decisive_lines(server: ServerConfig) -> Iterator[str]:

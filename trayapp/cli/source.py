@@ -163,7 +163,7 @@ def _chosen(found: list[Proposal], answers: Answers) -> Proposal:
         note(f"There are {len(found)} ways to run it:")
         note(*(one_line(f"  {number}: {one.lines[0]}") for number, one in enumerate(found, 1)))
         if answers.yes or not at_terminal():
-            note("The first one is taken. Choose another one with: --way NUMBER")
+            note("The first one is used. Choose another one with: --way NUMBER")
         else:
             way = click.prompt("Which one", default=1, type=click.IntRange(1, len(found)))
     if way is not None and not 1 <= way <= len(found):
@@ -200,7 +200,7 @@ def read_form(text: str) -> tuple[str, Answers]:
         )
         return str(form["what"]), answers
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise UsageError("This is not a form of the panel", "Reload the page and try again") from None
+        raise UsageError("This form did not come from the panel", "Reload the page and try again") from None
 
 
 def proposals(what: str, *, here: bool = True) -> tuple[list[Proposal], bool]:
@@ -375,7 +375,7 @@ def tool_lines(source: Source) -> Iterator[str]:
             more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
             yield one_line(f"{count(len(found), 'tool')} that can {verb}: {', '.join(found[:NAMED])}{more}")
     if source.tools and source.more_tools:
-        yield "and tools that it names only once it runs"
+        yield "and more tools, known only once it runs"
 
 
 def _show(name: str, proposal: Proposal, tell: Callable[..., None], *, here: bool) -> None:
@@ -401,7 +401,7 @@ def _show(name: str, proposal: Proposal, tell: Callable[..., None], *, here: boo
         what = f"a {kind} in place of" if one.name == one.placeholder else f"the {kind}"
         tell("  " + one_line(f"needs {what} {one.name}{'' if one.required else ' (optional)'}{why}"))
     if source.left_out:
-        tell("  " + one_line(f"leaves out {', '.join(source.left_out)}, which it does not use for this server"))
+        tell("  " + one_line(f"leaves out {', '.join(source.left_out)}, which multi-mcp does not use for this server"))
 
 
 def _filled(name: str, source: Source, answers: Answers) -> tuple[dict[str, Any], list[str]]:
@@ -524,7 +524,7 @@ def fetch_bundle(url: str, digest: str) -> Path:
                 read_file(url, file, LARGEST_DOWNLOAD)
             if sha256_of(new) != digest:
                 raise BadBundleError(
-                    f"{url} is not the file that its server.json names", "Do not use it; ask its author"
+                    f"{url} is not the file that its server.json describes", "Do not use it; ask its author"
                 )
             new.replace(path)
     except WebError as error:

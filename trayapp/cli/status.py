@@ -44,7 +44,7 @@ SERVERS_NAMED = 5
 SERVERS_SHOWN = 5
 DAY_S = 86_400.0
 UNUSED_SHOWN = 20  # --json and the panel have the whole list
-WAYS = {"tools": "every tool is listed", "search": "the one tool is listed"}
+WAYS = {"tools": "every tool", "search": "only the tool mcp"}
 
 
 @click.command("status", epilog=examples("multi-mcp status --watch"))
@@ -152,13 +152,13 @@ def cost_lines(found: dict[str, Any]) -> list[str]:
     lines = [
         f"expose: tools   {token_count(tools['tokens'])} for {count(tools['count'], 'tool')}",
         f"expose: search  {token_count(search['tokens'])}{direct}, and about {search['answer_tokens']} for each search",
-        f"Now: {WAYS[found['mode']]} to a client that does not ask for something else (o200k tokens, estimated)",
+        f"By default, a client sees {WAYS[found['mode']]}. Estimated in o200k tokens",
     ]
     even = found["break_even"]
     if even is not None:
         searches = count(even["searches"], "search").replace("searchs", "searches")
         lines.append(
-            f"Break-even: from {count(even['tools'], 'tool')} like these on, the one tool and a search cost less"
+            f"Break-even: with {count(even['tools'], 'tool')} like these or more, the tool mcp and a search cost less"
             f" than the list{f', up to {searches} in a session' if even['searches'] else ''}"
         )
     most = [f"{one_line(one['name'])} {token_count(one['tokens'])}" for one in found["servers"][:SERVERS_SHOWN]]
@@ -279,7 +279,7 @@ def ask_lines(snapshot: Snapshot) -> list[str]:
     """Return a heading and a line for each call or question that waits for the user, oldest first; [] if none does."""
     asks = snapshot.get("asks") or []
     rows = [one_line(f"  {ask['id']}: {ask['client']}, {ask['server']}/{ask['tool'] or 'a question'}") for ask in asks]
-    return [as_typed(f"{count(len(asks), 'ask')} for you (multi-mcp asks):"), *rows] if asks else []
+    return [as_typed(f"{count(len(asks), 'request')} for you (multi-mcp asks):"), *rows] if asks else []
 
 
 def failure(server: dict[str, Any]) -> str:
@@ -349,7 +349,7 @@ def _notes(server: dict[str, Any]) -> list[str]:
     auth = server.get("auth")
     notes += [words] if (words := signed_in_words(auth)) else []
     more = auth is not None and auth["wanted"] is not None  # "": the server did not name the permissions
-    notes += [f"wants more permissions: multi-mcp auth {one_line(server['name'])}"] if more else []
+    notes += [f"needs more permissions: multi-mcp auth {one_line(server['name'])}"] if more else []
     error = server["error"]
     if error is not None:
         when = f" ({ago(server['failed_s_ago'])} ago)" if server["failed_s_ago"] is not None else ""
@@ -372,6 +372,8 @@ def _notes(server: dict[str, Any]) -> list[str]:
     notes += confinement_notes(server)
     notes += [one_line(server["not_locked"])] if error is None and server.get("not_locked") else []
     if suspicious := server.get("suspicious"):
-        read = "reads like an order" if len(suspicious) == 1 else "read like orders"
+        read = (
+            "reads like an instruction to the model" if len(suspicious) == 1 else "read like instructions to the model"
+        )
         notes.append(one_line(f"{count(len(suspicious), 'tool')} {read}: multi-mcp approve {server['name']}"))
     return notes

@@ -22,7 +22,7 @@ STYLES = {"off": "dim", "stale": "yellow", "withheld": "yellow"}
 
 @click.command("list", epilog=examples("multi-mcp list github --disabled"))
 @click.argument("server", required=False)
-@click.option("--disabled", is_flag=True, help="Only tools that are switched off.")
+@click.option("--disabled", is_flag=True, help="Only tools that are disabled.")
 @click.option("--stale", is_flag=True, help="Only tools that their server no longer has.")
 @click.option("--withheld", is_flag=True, help="Only tools that are held back, with the reason.")
 @project_option

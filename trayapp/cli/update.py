@@ -46,7 +46,7 @@ def outdated_verb(as_json: bool) -> None:
         elif newest is None:
             what += ", as its command says" if pinned else ", nothing newer is offered"
         else:
-            what += f" -> {newest}" + (", but its command names the version" if pinned else "")
+            what += f" -> {newest}" + (", but its command pins the version" if pinned else "")
         say(one_line(f"{row['server']}: {what}"))
     if not found["rows"]:
         say("No server runs a locked package")
@@ -75,11 +75,11 @@ def update_verb(server: str | None, to: str | None, yes: bool, as_json: bool) ->
     if yes:
         require_person("update what a server runs")
     elif as_json or not require_person("update what a server runs"):
-        raise UsageError("Cannot ask for confirmation", "Pass --yes to proceed, or look with: multi-mcp outdated")
+        raise UsageError("Cannot ask for confirmation", "Pass --yes to proceed, or preview with: multi-mcp outdated")
     rows = [] if server is not None else _outdated(as_json)["rows"]
     names = [server] if server is not None else [row["server"] for row in rows if row["newest"] and not row["pinned"]]
     if not names and not as_json:
-        say("Nothing to update: no newer version is offered, or the command names a version. See: multi-mcp outdated")
+        say("Nothing to update: no newer version is offered, or the command pins a version. See: multi-mcp outdated")
     done = [_update(name, to, yes, as_json) for name in names]
     if as_json:
         print_json({"updates": done})
@@ -100,7 +100,7 @@ def _update(name: str, to: str | None, yes: bool, quiet: bool) -> dict[str, Any]
         return found | {"taken": False}
     outcome = ask(UPDATE_TAKE, {"server": name, "to": found["to"]}, timeout=None)
     if not quiet:
-        say_hints(one_line(f"{name} runs {found['to']}; back: multi-mcp update {name} --to {found['from']}"))
+        say_hints(one_line(f"{name} runs {found['to']}; to go back: multi-mcp update {name} --to {found['from']}"))
         if outcome["error"] is not None:
             note(one_line(f"Version {found['to']} does not work: {outcome['error']['title']}"))
     return found | {"taken": True, "outcome": outcome}

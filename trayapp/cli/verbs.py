@@ -61,7 +61,7 @@ VERB_GROUPS: dict[str, dict[str, VerbEntry]] = {
         "deny": VerbEntry("asks", "Deny one of these calls."),
         "approve": VerbEntry("approve", "Review changed tools and approve them.", starts=True),
         "trust": VerbEntry("approve", "Approve the servers in a project's own file."),
-        "inspect": VerbEntry("approve", "Look for hidden text and orders in tools.", starts=True),
+        "inspect": VerbEntry("approve", "Look for hidden text and instructions in tools.", starts=True),
         "confine": VerbEntry("confine", "Run a server confined and show what it needs.", starts=True),
     },
     "The program": {

@@ -164,7 +164,7 @@ def _state(client: Client, place: ClientFile, context: ClientsContext) -> tuple[
             return "drifted", wrong if name == NAME else f"{name}: {wrong}"
         else:
             connected = True
-            off = off or (f"{name} is switched off there" if ours.is_off(entry) else "")
+            off = off or (f"{name} is disabled there" if ours.is_off(entry) else "")
     return ("connected", off) if connected else ("not connected", "")
 
 

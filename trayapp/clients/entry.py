@@ -162,7 +162,9 @@ def fault(client: Client, entry: Any, command: Sequence[str], options: Sequence[
         return "its entry is not a mapping"
     words = words_of(entry)
     if words[: len(command)] == list(command):
-        return "" if options is None or words[len(command) :] == list(options) else "it shows other servers"
+        return (
+            "" if options is None or words[len(command) :] == list(options) else "it starts the shim with other options"
+        )
     program = words[0] if words else ""
     if not program:
         return "its entry starts no program"

@@ -355,11 +355,11 @@ def _put_back(move: Move, context: ClientsContext) -> RestoredFile:
         context.settle(move.file)
         now, before = files.read_text(move.file), files.read_text(move.backup)
         if now is None:
-            return RestoredFile(move, why_not="it is gone")
+            return RestoredFile(move, why_not="the file no longer exists")
         if before is None:
             held = move.client.family.read(now, str(move.file))
             has_all = all(lookup(held, keys) is not None for keys in move.keys)
-            return RestoredFile(move, why_not="" if has_all else "their backup is gone")
+            return RestoredFile(move, why_not="" if has_all else "the backup no longer exists")
         after = _whole(move, now, before, context)
         whole = after is not None
         if after is None:

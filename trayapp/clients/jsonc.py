@@ -61,11 +61,11 @@ def read(text: str, file: str) -> Document:
     except json.JSONDecodeError as error:
         raise UnparsableError(Problem(file, error.lineno, f"Not JSON: {error.msg}", "", error.colno)) from None
     except (RecursionError, ValueError):
-        raise UnparsableError(Problem(file, 0, "Nested too deeply, or a number too long")) from None
+        raise UnparsableError(Problem(file, 0, "It is nested too deeply, or a number is too long")) from None
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise UnparsableError(Problem(file, 1, "It is not a JSON object"))
+        raise UnparsableError(Problem(file, 1, "The file is not a JSON object"))
     return value
 
 

@@ -278,7 +278,7 @@ class _FilesReader:
         try:
             made = convert(self._client, raw.value, context)
         except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError) as error:
-            why = str(error) if type(error) is ValueError else "its form is not known"
+            why = str(error) if type(error) is ValueError else "its format is not supported"
             message = f"{raw.name} of {self._client.title}: {why}"
             self._problems.append(Problem(str(raw.source.path), raw.line, message, "", 0, raw.name, fatal=False))
             return None

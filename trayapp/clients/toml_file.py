@@ -72,7 +72,7 @@ def read(text: str, file: str) -> Document:
         line, column = (int(place[1] or 0), int(place[2] or 0)) if place else (0, 0)
         raise UnparsableError(Problem(file, line, f"Not TOML: {_AT.sub('', str(error)).strip()}", "", column)) from None
     except (RecursionError, ValueError):
-        raise UnparsableError(Problem(file, 0, "Nested too deeply, or a number too long")) from None
+        raise UnparsableError(Problem(file, 0, "It is nested too deeply, or a number is too long")) from None
 
 
 def put(text: str, path: Keys, value: Any, file: str) -> str:

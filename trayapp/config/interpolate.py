@@ -197,12 +197,10 @@ def _check(server: ServerConfig) -> None:
     if server.command is not None and not server.command.strip():
         raise ConfigError(f"The command of {server.name} is empty", "Check the variables in it")
     if not all(_HEADER.fullmatch(name) for name in server.headers):
-        raise ConfigError(
-            f"A header of {server.name} has a name that cannot be sent", "Names hold letters, digits and -"
-        )
+        raise ConfigError(f"A header of {server.name} has a name that cannot be sent", "Use only letters, digits and -")
     texts = [("command", text) for text in (server.command or "", server.cwd or "", *server.args)]
     texts += [(f"env {name}", value) for name, value in server.env.items()]
     texts += [(f"header {name}", value) for name, value in server.headers.items()]
     for where, text in texts:
         if "\0" in text or (where.startswith("header") and re.search(r"[^\t\x20-\x7e]", text)):
-            raise ConfigError(f"The {where} of {server.name} holds a character that cannot be sent", "Remove it")
+            raise ConfigError(f"The {where} of {server.name} contains a character that cannot be sent", "Remove it")

@@ -69,13 +69,13 @@ def script_of(words: Sequence[str], is_file: Callable[[str], bool]) -> str | Non
 
 
 def found_elsewhere(command: str, home: str) -> str:
-    """Return `There is one at ~/.local/bin/uvx: ...` for a program that is not on the PATH, or "" if none is found."""
+    """Return `Found at ~/.local/bin/uvx: ...` for a program that is not on the PATH, or "" if none is found."""
     if os.sep in command or not command:
         return ""
     for folder in _FOLDERS:
         path = Path(folder.replace("~", home, 1), command)
         if path.is_file() and os.access(path, os.X_OK):
-            return f"There is one at {folder}/{command}: write that in servers.yaml, or add its folder to the PATH"
+            return f"Found at {folder}/{command}: write that path in servers.yaml, or add its folder to the PATH"
     return ""
 
 

@@ -205,18 +205,18 @@ servers:
   # A server that is a program. It starts when one of its tools is called and stops when idle.
   # files:
   #   command: npx -y @modelcontextprotocol/server-filesystem ~/Documents
-  #   env: {LOG_LEVEL: info, API_KEY: "${MY_API_KEY}"}    # ${NAME} comes out of the environment,
-  #   lifecycle: lazy           # lazy | eager | keep-alive              ${keyring:NAME} out of the keyring
+  #   env: {LOG_LEVEL: info, API_KEY: "${MY_API_KEY}"}    # ${NAME} comes from the environment,
+  #   lifecycle: lazy           # lazy | eager | keep-alive              ${keyring:NAME} from the keyring
 
   # A server on the web. When it asks for a sign-in, the tray icon tells you.
   # docs:
   #   url: https://mcp.example.com/mcp
   #   headers: {X-Team: "${TEAM:-none}"}
 
-  # Tools are added to this file when they are first seen. Switch one off and no client sees it any more:
+  # Tools are added to this file when they are first seen. Disable one and no client sees it any more:
   # github:
   #   command: [npx, -y, "@modelcontextprotocol/server-github"]
-  #   disabled: false           # true switches off the whole server
+  #   disabled: false           # true disables the whole server
   #   tools:
   #     search_repositories: {enabled: true}
   #     delete_repository: {enabled: false}

@@ -18,7 +18,7 @@ _VALUE = re.compile(r"\$\{[^}]*\}|\$env:\w+|\{env:[^}]*\}")
 def url_fault(url: str) -> str | None:
     """Return what is wrong with an address whose variables are resolved. None if it is http or https with a host."""
     if re.search(r"[\s\x00-\x1f\x7f]", url):
-        return "holds blanks or control characters"
+        return "contains spaces or control characters"
     try:
         parts = urlsplit(url)
         _ = parts.port  # raises unless it is a number up to 65535
@@ -29,7 +29,7 @@ def url_fault(url: str) -> str | None:
     if parts.scheme.lower() not in ("http", "https") or not parts.hostname:
         return "must begin with http:// or https:// and name a host"
     if "@" in parts.netloc:
-        return "holds a user name or password; put it into headers"
+        return "contains a user name or password; put it into headers"
     return None
 
 

@@ -63,9 +63,10 @@ def choose_mechanism(network: bool | tuple[str, ...], sockets: bool) -> Mechanis
     version = landlock.abi()
     if version >= landlock.LEAST_ABI and not sockets:
         return "landlock"
-    lacks = f"this kernel has {f'Landlock {version}' if version else 'no Landlock'}, not 6 (Linux 6.12)"
+    has = f"only Landlock {version}" if version else "no Landlock"
+    lacks = f"this kernel has {has} (version {landlock.LEAST_ABI}, of Linux 6.12, is needed)"
     if landlock.is_forbidden():
-        lacks = "a system call filter forbids Landlock, as of a systemd unit or a container"
+        lacks = "a system call filter (of a systemd unit or a container) forbids Landlock"
     if isinstance(network, tuple) and sockets:
         raise NoMechanismError("a list of hosts and Unix sockets cannot be combined", "Remove sockets")
     if sockets and network and version < landlock.LEAST_ABI:
@@ -143,7 +144,7 @@ class ConfinedStart:
                 self._port = await proxy.start()
             except OSError as error:
                 title = f"Cannot confine {self._record.server}: its proxy cannot listen ({error.strerror})"
-                hint = "It was not started. See: multi-mcp logs"
+                hint = "The server was not started. See: multi-mcp logs"
                 raise CannotConfineError(self._record.server, title, hint) from None
             stack.push_async_callback(proxy.close)
             self._variables |= proxy_environment(self._port)
@@ -219,7 +220,7 @@ class ConfinedStart:
             raise CannotConfineError(
                 self._record.server,
                 f"Cannot confine {self._record.server}: the kernel refused ({code})",
-                "It was not started. See what this system can do: multi-mcp doctor",
+                "The server was not started. See what this system can do: multi-mcp doctor",
             ) from None
         except PermissionError:
             # The interpreter of a script may be out of reach.
@@ -245,15 +246,17 @@ async def confining(
         if record.confine.required:
             record.way = ""
             title = f"Cannot confine {record.server}: {error.reason}"
-            hint = f"It was not started. {error.hint}, or write confine: try to start it unconfined"
+            hint = f"The server was not started. {error.hint}, or write confine: try to start it unconfined"
             raise CannotConfineError(record.server, title, hint) from None
         mechanism, policy, program = None, None, Program(record.server, argv, cwd, env, (), ())
     except LinkToSecretError as error:
         title = f"Cannot confine {record.server}: {error}"
-        raise CannotConfineError(record.server, title, f"It was not started. Remove {error.path}") from None
+        raise CannotConfineError(record.server, title, f"The server was not started. Remove {error.path}") from None
     except OSError as error:
         title = f"Cannot confine {record.server}: {error.strerror}: {error.filename}"
-        raise CannotConfineError(record.server, title, "It was not started. Free the folder for it") from None
+        raise CannotConfineError(
+            record.server, title, "The server was not started. Make that folder writable"
+        ) from None
     async with AsyncExitStack() as stack:
         start = ConfinedStart(record, policy, mechanism, program)
         await start.prepare(stack)

@@ -132,7 +132,7 @@ def hidden_in(text: str) -> Iterator[Hidden]:
     # Many blanks in a row are found in bytes in a tenth of the time of the pattern.
     may_be_far = _RUN_OF_BLANKS in text.encode("ascii", "replace").translate(_BLANKS)
     if may_be_far and _FAR.search(text.strip()):
-        yield Hidden("hidden.far-away", False, "It has text behind a long stretch of blanks")
+        yield Hidden("hidden.far-away", False, "It has text behind a long stretch of spaces")
     if (text.isascii() and text.isprintable()) or not has_suspects(text.encode("utf-8", "replace")):
         return
     if tags := "".join(_TAGS.findall(_FLAG.sub("", text))):
@@ -143,8 +143,8 @@ def hidden_in(text: str) -> Iterator[Hidden]:
     if private := [run for run in _PRIVATE.findall(text) if run != _APPLE]:
         count, longest = sum(map(len, private)), max(map(len, private))
         serious = count >= STEGANOGRAPHY and longest >= PRIVATE_RUN
-        said = "a character that means" if count == 1 else f"{count} characters that mean"
-        yield Hidden("hidden.private", serious, f"It has {said} nothing to others")
+        said = "a private-use character" if count == 1 else f"{count} private-use characters"
+        yield Hidden("hidden.private", serious, f"It has {said}, without a standard meaning")
     if run := _SELECTORS.search(text):
         yield Hidden("hidden.selectors", True, f"It has {len(run[0])} variation selectors in a row")
     if _ESCAPE.search(text):

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 LOOKED_LEAST = 10_000
 LOOKED_EACH = 1  # added to the limit for each character of a definition
 UNREAD = "size.orders"
-UNREAD_ORDERS = "It has more words of orders than can be checked"
+UNREAD_ORDERS = "It has more text that reads like instructions than can be checked"
 LOOKED_CONCEALED = 3_000  # limit of the search in decoded and transformed texts
 LOOKED_PLAIN = 6_000  # limit of the check for orders that the text already contains in its original form
 LOOKED_BESIDE = 40  # cost of one search besides the sentence's length
@@ -111,7 +111,9 @@ def _concealed(texts: list[tuple[str, str]]) -> Iterator[Finding]:
     turned = next(_turned_round(texts, search), None) if decoded is None and search.left >= 0 else None
     yield from (one for one in (decoded, turned) if one is not None)
     if search.left < 0:
-        yield finding(UNREAD, "high", texts[-1][0], "It has more hidden words of orders than can be checked")
+        yield finding(
+            UNREAD, "high", texts[-1][0], "It has more hidden text that reads like instructions than can be checked"
+        )
     if sum(len(text) for _, text in texts) > READ_MOST:
         yield finding("size.unread", "medium", texts[-1][0], "It has more text than can be checked")
 
@@ -244,7 +246,7 @@ def _turned_round(texts: list[tuple[str, str]], search: _Search) -> Iterator[Fin
 
     for place, text in _suspected(texts, encoded.may_be_turned, encoded.TURNED_SHORTEST):
         if (order := next(_turned(text, search), None)) is not None:
-            yield finding("encoded.turned", "high", place, f"Turned round, it says: {order.evidence}", text)
+            yield finding("encoded.turned", "high", place, f"Reversed or decoded, it says: {order.evidence}", text)
             break
 
 

@@ -411,7 +411,7 @@ _CONCEALMENT = (
     _rule(
         "conceal.insert",
         17,
-        "wants words of its own in all that the model writes",
+        "asks the model to add its text to everything it writes",
         _MCPTOX,
         "response|answer|reply|replies|commit message|you create|you write|you edit|you publish|you send|"
         "always rank|always recommend|always promote|always suggest|always favo&every|each|all |always ",
@@ -533,7 +533,7 @@ _DECEPTION = (
     _rule(
         "deceive.confirmation",
         20,
-        "asks the model to get round a confirmation of yours",
+        "asks the model to get around your confirmation",
         _MCP,
         "confirm|approval|consent|permission|dialog",
         (
@@ -561,7 +561,7 @@ _DECEPTION = (
     _rule(
         "deceive.result",
         7,
-        "asks the model to tell you something that is not so",
+        "asks the model to tell you something untrue",
         _MCPTOX,
         "your own|tell|say|state|report|claim|assure|pretend|inform|answer|make it|lie|act as|deny|insist|"
         "act normally|as if nothing|verify|question|doubt|check|when asked&succeeded|fine|passed|clean|private|"
@@ -832,7 +832,7 @@ _MARKS = (
     _rule(
         "mark.role",
         6,
-        "holds marks with which a conversation's roles are told apart",
+        "contains the markers that separate the roles of a conversation",
         _OWASP_INJECTION,
         "<|im_|[inst]|[/inst]|<<sys>>|<</sys>>|</|<|system|<|start|<|user|<|assistant|```system|end of tool|human:|"
         "assistant:|system:|user:|human :|assistant :|system :|user :",
@@ -897,7 +897,7 @@ _MARKS = (
     _rule(
         "mark.address",
         7,
-        "speaks to the model rather than of the tool",
+        "addresses the model instead of describing the tool",
         _MCPTOX,
         "to the ai|to ai|to the assistant|to the model|to the llm|to the agent|to any ai|to all ai|to llms|"
         "to claude|dear |attention|p.s.|reading this",
@@ -925,7 +925,7 @@ _SECRETS = (
     _rule(
         "secrets.file",
         9,
-        "wants a file in which secrets are kept",
+        "wants a file that contains secrets",
         _INVARIANT,
         f"{_SECRET_FILE_HINTS}|.kdbx|.pem|.ovpn|.p12|.pfx|.ppk|whose name|with name|whose file|with file",
         (
@@ -976,7 +976,7 @@ _SECRETS = (
     _rule(
         "secrets.languages",
         6,
-        "wants, in another language, what a file with secrets holds",
+        "wants, in another language, the contents of a file with secrets",
         _INVARIANT,
         f"{_SECRET_FILE_HINTS}&{_CONTENTS_ABROAD}",
         (

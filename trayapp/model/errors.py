@@ -176,7 +176,7 @@ class ServerDisabledError(ServerError):
     """The server is disabled in servers.yaml."""
 
     code = "server_disabled"
-    model_hint = f"The user switched it off. {LEAVE_IT}"
+    model_hint = f"The user disabled it. {LEAVE_IT}"
 
     def __init__(self, server: str) -> None:
         super().__init__(server, f"{server} is disabled", f"Enable it with: multi-mcp enable {server}")
@@ -210,7 +210,7 @@ class SignInWantedError(ServerError):
     exit_code = ExitCode.SIGN_IN_WANTED
 
     def __init__(self, server: str) -> None:
-        super().__init__(server, f"{server} wants a sign-in", f"Sign in with: multi-mcp auth {server}")
+        super().__init__(server, f"{server} needs a sign-in", f"Sign in with: multi-mcp auth {server}")
         self.model_hint = f"Ask the user to sign in, in the tray or with: multi-mcp auth {server}"
 
 

@@ -135,7 +135,7 @@ def _checked(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
     """
     entries = archive.infolist()
     if len(entries) > MOST_FILES or sum(entry.file_size for entry in entries) > LARGEST:
-        raise _bad(f"it holds {len(entries):,} files, {sum(entry.file_size for entry in entries):,} bytes")
+        raise _bad(f"it contains {len(entries):,} files, {sum(entry.file_size for entry in entries):,} bytes")
     seen: dict[str, bool] = {}  # normalized path without case -> True for a folder
     for entry in entries:
         name = entry.filename
@@ -143,7 +143,7 @@ def _checked(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
         if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
             raise _bad(f"{name!r} is a link or a device")
         if entry.flag_bits & _ENCRYPTED or entry.compress_type not in _METHODS:
-            raise _bad(f"{name!r} is encrypted, or packed in another way")
+            raise _bad(f"{name!r} is encrypted, or its compression is not supported")
         parts = _plain(name).split("/")
         if name.startswith("/") or name != entry.orig_filename.replace("\\", "/") or "\\" in entry.orig_filename:
             raise _bad(f"{name!r} is not a path inside the bundle")

@@ -39,7 +39,7 @@ class NotLocked:
         return f"{'Not locked' if self.starts else 'Does not start'}: {self.why}. {self.hint}"
 
 
-_HOLD = "To hold one release, write: {}"
+_HOLD = "To pin one release, write: {}"
 # Command lines that run a package by name and that we cannot lock, each with what to write instead.
 _FRESH = (
     (r"(?:bunx|pnpx|(?:pnpm|yarn)(?: -\S+)* dlx|bun(?: -\S+)* x) ", "npx -y PACKAGE"),
@@ -97,11 +97,11 @@ def not_locked(argv: tuple[str, ...]) -> NotLocked | None:
     name, line = PurePath(runner.replace("\\", "/")).stem, " ".join(argv[1:])
     for pattern, instead in _FRESH:
         if re.match(pattern, f"{name} {line}"):
-            return NotLocked(f"{name} takes what is newest at each start", _HOLD.format(instead))
+            return NotLocked(f"{name} runs the newest release at each start", _HOLD.format(instead))
     inner = None if is_runner(argv) else _INSIDE.search(line)
     if inner is not None:
-        why = f"{name} starts {inner[1]}, which takes what is newest at each start"
-        return NotLocked(why, f"To hold one release, write the command without {name}")
+        why = f"{name} starts {inner[1]}, which runs the newest release at each start"
+        return NotLocked(why, f"To pin one release, write the command without {name}")
     return None
 
 

@@ -147,9 +147,11 @@ async def switch(host: PanelHost, form: Form) -> ActionResult:
     server, tool, on = form.text("server"), form.get("tool"), form.text("on") == "yes"
     target = f"{server}/{exact_pattern(tool)}" if tool else server
     done = await verb(host, "enable" if on else "disable", as_argument(target))
-    word = "Switched on" if on else "Switched off"
+    word = "Enabled" if on else "Disabled"
     names = ", ".join(done["changed"]) if isinstance(done, dict) else target
-    return ActionResult(f"{word}: {names}" if names else f"{tool or server} was already {'on' if on else 'off'}")
+    return ActionResult(
+        f"{word}: {names}" if names else f"{tool or server} was already {'enabled' if on else 'disabled'}"
+    )
 
 
 async def sign_in(host: PanelHost, form: Form) -> ActionResult:
@@ -186,9 +188,9 @@ async def approve_commands(host: PanelHost, form: Form) -> ActionResult:
     done = await host.ask(control.APPROVE_COMMANDS, {"server": server, "commands": commands})
     if done["missed"]:
         return ActionResult("The commands changed in the meantime", "Review them on the page Approvals", wrong=True)
-    started = _servers_result(await host.ask(control.REFRESH, {"server": server}), "Approved; it works:")
+    started = _servers_result(await host.ask(control.REFRESH, {"server": server}), "Approved and started:")
     if started.wrong:
-        return replace(started, title=f"Approved; it does not work yet: {started.title}", server=server)
+        return replace(started, title=f"Approved, but the server does not work yet: {started.title}", server=server)
     return replace(started, server=server, tools=await tools_of(host, server))
 
 
@@ -242,7 +244,7 @@ async def call(host: PanelHost, form: Form) -> ActionResult:
     result = done["result"]
     failed = isinstance(result, dict) and result.get("isError") is True
     return ActionResult(
-        "The tool answered with an error" if failed else "It worked", wrong=failed, text=result_text(result)
+        "The tool answered with an error" if failed else "The call succeeded", wrong=failed, text=result_text(result)
     )
 
 

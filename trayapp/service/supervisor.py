@@ -506,7 +506,7 @@ class Supervisor:
         Raises MultiMcpError if it hangs or does not end.
         """
         if self._hung:
-            raise MultiMcpError(f"{HANGS}, and was not started here", self._gateway.kill_hint())
+            raise MultiMcpError(f"{HANGS}, and this app did not start it", self._gateway.kill_hint())
         self._gateway.request_stop()
         until = time.monotonic() + self._timing.gone
         while select.select([watch], [], [], max(0.0, until - time.monotonic()))[0]:
@@ -514,7 +514,7 @@ class Supervisor:
                 watch.read()
             except NoGatewayError:
                 return
-        raise MultiMcpError("The gateway did not end, and was not started here", self._gateway.kill_hint())
+        raise MultiMcpError("The gateway did not end, and this app did not start it", self._gateway.kill_hint())
 
     def _kill(self) -> int | None:
         """Kill our gateway. The guardian ends its servers.

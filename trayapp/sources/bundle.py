@@ -69,7 +69,7 @@ def read_manifest(data: bytes) -> Manifest:
         raise _unclear("is not an object")
     written = document.get("manifest_version", document.get("dxt_version"))
     if written not in VERSIONS:
-        raise _unclear(f"is of version {written}; known are {', '.join(VERSIONS)}")
+        raise _unclear(f"is of version {written}; known versions: {', '.join(VERSIONS)}")
     name, version = _text(document, "name"), _text(document, "version")
     if not name.strip() or not version.strip():
         raise _unclear("has no name or no version")
@@ -114,7 +114,7 @@ def _launch(document: Table, place: BundlePlace) -> Entry:
     server = _table(document, "server")
     kind, start = server.get("type"), _text(server, "entry_point")
     if kind not in TYPES:
-        raise _unclear(f"names the server type {kind}; known are {', '.join(TYPES)}")
+        raise _unclear(f"has the server type {kind}; known types: {', '.join(TYPES)}")
     config = dict(_table(server, "mcp_config"))
     own = _table(_table(config, "platform_overrides"), place.platform)
     config |= {key: own[key] for key in ("command", "args", "env") if own.get(key)}
@@ -170,7 +170,7 @@ def _option(name: str, raw: Any, place: BundlePlace) -> Variable:
         raise _unclear(f"has a {field} that is not an object")
     kind = raw.get("type")
     if kind not in KINDS:
-        raise _unclear(f"has the type {kind} in {field}; known are {', '.join(KINDS)}")
+        raise _unclear(f"has the type {kind} in {field}; known types: {', '.join(KINDS)}")
     limits = [raw.get(key) for key in ("min", "max")]
     if any(limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | float)) for limit in limits):
         raise _unclear(f"has a limit in {field} that is not a number")

@@ -253,7 +253,10 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
         entry, note = with_input(with_words_apart(without_env(entry if windows else without_cmd(entry))))
         refuse_bare_runner([entry["command"], *entry["args"]])
         if is_preparation(" ".join([entry["command"], *entry["args"]])):
-            raise UnclearSourceError(f"{entry['command']} installs something; it starts no server", "Paste what does")
+            raise UnclearSourceError(
+                f"{entry['command']} installs something; it starts no server",
+                "Paste the command that starts the server",
+            )
         refuse_verb([entry["command"], *entry["args"]])
         entry = with_passed(entry)
         kind += note

@@ -193,7 +193,7 @@ def _of_lines(text: str, lines: list[str], settings: Mapping[str, str], home: Pa
             pass
         raise _several_lines(shown, home, windows)
     if settings and not (is_command_line(lines[0]) or SERVING_WORD.search(lines[0])):
-        hint = "If it is one: multi-mcp add NAME -- COMMAND"
+        hint = "To add it as a server: multi-mcp add NAME -- COMMAND"
         raise UnclearSourceError(f"{lines[0].split()[0]} does not look like a server's command", hint)
     found = read_line(lines[0], home, windows=windows)
     refuse_http((), settings)
@@ -321,7 +321,7 @@ def _several_lines(lines: Sequence[str], home: Path, windows: bool) -> UnclearSo
         title = f"These are {len(lines)} lines"
         if read and not faults and not other:
             names = ", ".join(dict.fromkeys(read))
-            title = f"These are {len(lines)} lines that start something else each ({names})"
+            title = f"These are {len(lines)} lines that each start something else ({names})"
         return UnclearSourceError(title, "Paste the one command that starts the server")
     if len(starting) == 1:
         try:

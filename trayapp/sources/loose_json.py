@@ -87,7 +87,7 @@ def _inside(tokens: Iterator[tuple[str, str]], opening: str, levels: int) -> dic
     if key is not None or (keyed and listed):
         raise ValueError(f"{key or listed[0]} has no value")
     if name := next((word for word in [*keyed.values(), *listed] if isinstance(word, _Name)), None):
-        raise ValueError(f"{name} has no quotes, so it is a name and no value")
+        raise ValueError(f"{name} has no quotes, so it is a name, not a value")
     return listed if listed or (opening == "[" and not keyed) else keyed
 
 

@@ -358,7 +358,7 @@ def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:
     text = matter[1] if (matter := _FRONT_MATTER.match(text)) else text
     text = _written(text)
     if not text:
-        raise UnclearSourceError("This has only comments", "Paste it without the signs that make it one")
+        raise UnclearSourceError("This has only comments", "Paste it without the comment signs")
     if is_link(text):
         return read_link(text, home, windows=windows)
     if package := _PACKAGE.fullmatch(text):
@@ -530,7 +530,7 @@ def read_link(text: str, home: Path, *, windows: bool) -> list[Source]:
         entry: Entry = {"url": query["url"][0]}
         found = [Source(name_for(entry), entry, kind, wanted(entry))]
     else:
-        raise UnclearSourceError("This link holds no server", "Open it, and paste what it shows")
+        raise UnclearSourceError("This link contains no server", "Open it, and paste what it shows")
     if name and len(found) == 1:
         one = found[0]
         return [Source(name, one.entry, kind, one.wants, one.left_out)]
@@ -578,7 +578,7 @@ def _goose(query: dict[str, list[str]], kind: str) -> Source:
     elif "cmd" in query:
         entry = with_words_apart({"command": query["cmd"][0], "args": query.get("arg", [])})
     else:
-        raise UnclearSourceError("This link holds no server", "Open it, and paste what it shows")
+        raise UnclearSourceError("This link contains no server", "Open it, and paste what it shows")
     asked = [pair.partition("=") for pair in query.get("env", [])]
     if asked:
         entry["env"] = {name: "" for name, _, _ in asked}

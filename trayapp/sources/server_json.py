@@ -74,9 +74,7 @@ def read_server_json(document: Mapping[str, Any], kind: str = _KIND) -> list[Sou
     if not found and (pairs := bundles_in(one)):
         raise OnlyBundlesError(full, pairs)
     if not found and len(bundles) == len(packages) > 0:
-        title = (
-            f"The bundle of {full} has no fileSha256 or no https address, so nobody can tell if it is the right file"
-        )
+        title = f"The bundle of {full} has no fileSha256 or no https address, so the file cannot be verified"
         raise UnclearSourceError(title, "Ask its author, or download it and add the file")
     if not found:
         kinds = ", ".join(sorted({_text(part, "registryType") for part in packages} - {""})) or "nothing"

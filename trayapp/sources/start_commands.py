@@ -184,14 +184,16 @@ def read_start_command(words: Sequence[str]) -> Source:
         raise UnclearSourceError("This sets variables and starts nothing", "Paste the command that starts the server")
     program = program_of(words[0])
     if re.search(r"[/\\].*\.(?:json[c5]?|toml|ya?ml|md|txt|env|conf|log)$", words[0], re.IGNORECASE):
-        raise UnclearSourceError(f"{words[0]} is no program", "Paste the command that starts the server")
+        raise UnclearSourceError(f"{words[0]} is not a program", "Paste the command that starts the server")
     if program == "sudo":
         raise UnclearSourceError("sudo may ask for a password, which nobody could type", "Paste the line without sudo")
     if program in SHELLS:
         raise UnclearSourceError(f"{words[0]} runs its own script, not one server", "Paste the command inside it")
     refuse_bare_runner(words)
     if program in FETCHERS:
-        raise UnclearSourceError(f"{words[0]} installs or fetches something; it starts no server", "Paste what does")
+        raise UnclearSourceError(
+            f"{words[0]} installs or fetches something; it starts no server", "Paste the command that starts the server"
+        )
     package = package_of(words)
     # `--package=x` becomes two words, as in `--package x`.
     plain = [part for word in words for part in (word.split("=", 1) if _NAMES_PACKAGE.match(word) else [word])]
@@ -265,7 +267,7 @@ def read_start_command(words: Sequence[str]) -> Source:
     if built and behind and _SUBCOMMAND.fullmatch(behind[0]) and not SERVING_WORD.search(" ".join(words[2:])):
         said = " ".join(words[: words.index(behind[0]) + 1])
         raise UnclearSourceError(
-            f"{said} does not look like a server's command", "If it is one: multi-mcp add NAME -- COMMAND"
+            f"{said} does not look like a server's command", "To add it as a server: multi-mcp add NAME -- COMMAND"
         )
     if behind[:1] and behind[0] in ("serve", "server", "start") and "--port" in behind and "--stdio" not in behind:
         raise UnclearSourceError("This server listens on a port", "Start it, and add its address instead")
@@ -282,7 +284,9 @@ def read_start_command(words: Sequence[str]) -> Source:
     shell = next((after for before, after in pairwise(words) if before == "--entrypoint"), "")
     shell = shell if shell and not inside else "".join(inside[:1]) if len(inside) == 1 else ""
     if program_of(shell) in SHELLS or (inside and program_of(inside[0]) in _CHECKERS):
-        raise UnclearSourceError(f"This container runs {shell or inside[0]}, not a server", "Paste what starts it")
+        raise UnclearSourceError(
+            f"This container runs {shell or inside[0]}, not a server", "Paste the command that starts the server"
+        )
     if inside:
         refuse_developers_script(inside)
     if setup := _setup_verb(behind or inside) or next(filter(_SETUP_OPTION.fullmatch, options), ""):

@@ -30,7 +30,7 @@ RENEWS = "SIGUSR1"  # sent by an installer that replaced the program (packaging/
 ENDS = ("SIGTERM", "SIGINT", "SIGHUP")  # SIGHUP: the terminal was closed
 LOOK_AGAIN_S = 2.0  # panels report one opening of the menu more than once; reading again starts up to three processes
 ENDED_BY = "quit"  # the request of `multi-mcp quit`
-ENDS_NOW = "It ends"
+ENDS_NOW = "The tray is ending"
 UPDATED = "The program was updated. The new version takes over"
 QUIT_S = 30.0  # the gateway's own shutdown takes at most half of this
 

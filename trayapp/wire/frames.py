@@ -361,7 +361,7 @@ class FrameDispatcher:
             start, end = id_place(frame, b"%d" % request_id if type(request_id) is int else dumps(request_id))
             self.answer(request_id, Reply(frame, start, end, message))
         elif own_id(request_id) in self._pending:
-            why = f"{self._answer_words} holds neither a result nor an error"
+            why = f"{self._answer_words} has neither a result nor an error"
             self.answer(request_id, Reply.of_error(RpcError(INTERNAL_ERROR, why)))
         else:
             self.respond(request_id, Reply.of_error(RpcError(INVALID_REQUEST, "Neither a request nor an answer")))

@@ -166,7 +166,7 @@ class Reply:
             raise RpcError.received(message["error"])
         result = message.get("result")
         if not isinstance(result, dict):
-            raise RpcError(INTERNAL_ERROR, "The server's answer holds no result object")
+            raise RpcError(INTERNAL_ERROR, "The server's answer has no result object")
         return result
 
 
@@ -237,7 +237,7 @@ def mended(message: dict[str, Any], words: str = "The answer") -> dict[str, Any]
     if "result" in message and message.get("error") is None:
         if isinstance(message["result"], dict):
             return {name: value for name, value in message.items() if name != "error"}
-        body: dict[str, Any] = {"code": INTERNAL_ERROR, "message": f"{words} holds no result object"}
+        body: dict[str, Any] = {"code": INTERNAL_ERROR, "message": f"{words} has no result object"}
     else:
         error = RpcError.received(message["error"])
         body = {**(error.raw or {}), "code": error.code, "message": error.message}

@@ -57,9 +57,7 @@ def test_kind(status: int, content_type: str, body: bytes, challenge: str | None
 
 def test_words_name_the_server_and_what_it_is_told_by() -> None:
     assert words("web", ResponseKind.BUSY, 503, PAGE) == "web is temporarily unavailable (HTTP 503)"
-    assert (
-        words("web", ResponseKind.OTHER, 200, PAGE) == "web does not answer as an MCP server does (HTTP 200, text/html)"
-    )
+    assert words("web", ResponseKind.OTHER, 200, PAGE) == "web does not answer like an MCP server (HTTP 200, text/html)"
     assert len(words("web", ResponseKind.OTHER, 200, "x" * 10_000)) < 200
 
 
@@ -69,9 +67,9 @@ def answer(request_id: Any, **more: Any) -> dict[str, Any]:
 
 OTHER = {"jsonrpc": "2.0", "method": "notifications/x"}
 FAILED = {"code": -5, "message": "no"}
-NO_RESULT = {"code": -32603, "message": "It holds no result object"}
+NO_RESULT = {"code": -32603, "message": "It has no result object"}
 NOT_OURS = {"code": -32603, "message": "It does not answer the request"}
-NEITHER = {"code": -32603, "message": "It holds neither a result nor an error"}
+NEITHER = {"code": -32603, "message": "It has neither a result nor an error"}
 
 
 @pytest.mark.parametrize(

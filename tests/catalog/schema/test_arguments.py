@@ -96,7 +96,7 @@ WRONG: list[tuple[str, Any, dict[str, Any], list[str]]] = [
     ("long", {"l": [1, 2]}, schema_of(l={"maxItems": 1}), ["l: must have at most 1 items, not 2"]),
     (
         "unknown", {"quary": 1}, {"properties": {"query": {}}, "additionalProperties": False},
-        ["quary: there is no such parameter; did you mean query?"],
+        ["quary: unknown parameter; did you mean query?"],
     ),
     (
         "inside", {"o": {"l": [1, "x"]}}, schema_of(o=schema_of(l={"type": "array", "items": {"type": "integer"}})),

@@ -118,7 +118,7 @@ def test_mcp_json_is_read_with_comments_tabs_and_its_own_words(tmp_path: Path) -
         ("servers: {ok: {command: c}, both: {command: c, url: 'https://x.test'}}", 1, "both has both"),  # config-19
         ("servers:\n  ok: {command: c}\n  none: {}", 3, "none has neither"),  # config-20
         ("servers:\n  ok: {command: c}\n  x: {url: 5}", 3, "url"),
-        ("settings: {linger: 1}\nservers: {ok: {command: c}}", 1, "Only servers"),
+        ("settings: {linger: 1}\nservers: {ok: {command: c}}", 1, "may define only servers"),
     ],
 )
 def test_one_wrong_entry_is_the_projects_problem_and_leaves_the_others(
@@ -206,6 +206,6 @@ def test_a_project_cannot_change_before_which_calls_the_user_is_asked(tmp_path: 
     assert x.tools is not None
     assert (x.ask, x.tools["d"].ask, x.tools["e"].ask, y.ask) == ("writes", "all", None, None)
     assert [problem.message for problem in made.config.problems] == [
-        "x: ask does not count in a project's file",
-        "y: ask does not count in a project's file",
+        "x: ask is ignored in a project's file",
+        "y: ask is ignored in a project's file",
     ]

@@ -302,7 +302,7 @@ def test_the_store_is_the_users_alone(store: TrustStore) -> None:
     assert list(store.path.parent.iterdir()) == [store.path]
     store.path.chmod(0o666)
     assert store.check(FILE) is None
-    with pytest.raises(StorageError, match="other users"):
+    with pytest.raises(StorageError, match="another user"):
         store.approve(FILE)
 
 

@@ -69,7 +69,7 @@ def test_an_existing_path_is_one_word() -> None:
 
 @pytest.mark.parametrize("line", ["x 'a", 'x "a', "x \"a'"])
 def test_a_quote_that_is_never_closed_is_an_error(line: str) -> None:
-    with pytest.raises(ValueError, match="never closed"):
+    with pytest.raises(ValueError, match="is not closed"):
         split_command(line, exists=lambda path: False, windows=False)
 
 

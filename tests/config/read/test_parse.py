@@ -54,7 +54,7 @@ def test_a_tab_is_named_where_it_stands() -> None:
 def test_settings_in_two_spellings_are_the_first_ones() -> None:
     config = read("settings: {defer_above: 3}\nSettings: {defer_above: 4}\n")
     assert config.settings.defer_above == 3
-    assert [problem.message for problem in config.problems] == ["Settings says the same as settings in line 1"]
+    assert [problem.message for problem in config.problems] == ["Settings is a second spelling of settings (line 1)"]
 
 
 @pytest.mark.parametrize("limits", ["[a]", "{servers: {a: true}}", "{servers: [a], exclude_tools: {x: y}}"])
@@ -608,7 +608,7 @@ def test_an_entry_whose_command_is_misspelt_is_told_once_what_was_meant() -> Non
 
 def test_a_setting_at_the_top_of_the_file_is_told_where_it_belongs() -> None:
     (only,) = problems_of("profiles:\n  work:\n    servers: [db]\n")
-    assert only.hint == "Write it below settings: profiles is one of them"
+    assert only.hint == "profiles is a setting: write it below settings"
 
 
 @pytest.mark.parametrize("others", ["command: x", "type: nonsense"])

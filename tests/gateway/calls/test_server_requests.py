@@ -303,7 +303,7 @@ async def test_a_server_that_dies_while_the_client_thinks_is_the_answer_when_it_
         await settle()
         key = next(iter(first["inputRequests"]))
         again = enveloped({**call, "requestState": first["requestState"], "inputResponses": {key: {"roots": []}}})
-        assert "went away" in (await client.error("tools/call", again, 2))["message"]
+        assert "Lost the connection to a during the call" in (await client.error("tools/call", again, 2))["message"]
 
 
 # -- a newer server asks by an answer --------------------------------------------------------------------------------

@@ -273,7 +273,7 @@ async def test_a_list_names_the_servers_of_which_nothing_is_known_and_says_why(t
 @pytest.mark.requirement("cli-lacking")
 async def test_a_list_names_what_in_servers_yaml_keeps_servers_out_of_it(tmp_path: Path) -> None:
     async with house(tmp_path) as made:
-        entry = Problem("s.yaml", 4, "bad has neither command nor url", "Give it one of them", server="bad")
+        entry = Problem("s.yaml", 4, "bad has neither command nor url", "Add command or url", server="bad")
         whole = Problem("s.yaml", 7, "The file is not YAML")
         odd = Problem("s.yaml", 5, "Unknown key x", server="good", fatal=False)
         await made.known(server("good"))

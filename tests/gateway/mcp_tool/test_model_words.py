@@ -45,9 +45,9 @@ async def every_answer(client: Client, name: str, server_name: str) -> dict[str,
 
 KEPT: dict[str, tuple[ServerConfig, str]] = {
     # what keeps the tool from the model, and a word of what it hears when it calls it
-    "a switch": (server("x", tools={"frobnicate": ToolSwitch(enabled=False)}), "switched it off"),
+    "a switch": (server("x", tools={"frobnicate": ToolSwitch(enabled=False)}), "disabled it"),
     "a pattern": (server("x", exclude_tools=("frob*",)), "excluded it"),
-    "its server": (server("x", disabled=True), "switched its server off"),
+    "its server": (server("x", disabled=True), "disabled its server"),
     "an approval": (server("x"), "held back"),
     "a changed definition": (server("x"), "held back"),
 }
@@ -93,7 +93,7 @@ async def test_a_search_says_first_which_servers_want_the_user_and_why_others_ca
             assert "todo: needs sign-in: ask the user to run: multi-mcp auth todo" in first
             assert "linear: failed 0s ago: Cannot reach linear: no such host" in first
             assert "vault: keyring locked" in first
-            assert "Switched off by the user: off" in first
+            assert "Disabled by the user: off" in first
             assert "being asked" not in first
         await made.clock.pass_(120)
         first = (await said(client, search="create an issue")).splitlines()[0]
@@ -127,7 +127,7 @@ async def test_tools_that_are_kept_back_are_counted_where_their_server_is_listed
         client = await made.ready()
         first = (await said(client, server="x")).splitlines()[0]
         _, _, kept = first.partition(", 1 tool; ")
-        assert kept == "1 tool switched off by the user; 1 tool held back until the user approves it"
+        assert kept == "1 tool disabled by the user; 1 tool held back until the user approves it"
         for words in ("frobnicate", "frobnicate read"):
             found = (await said(client, search=words)).splitlines()[0]
             assert found == "1 tool held back until the user approves it (x)"
@@ -169,7 +169,7 @@ async def test_a_search_says_first_that_the_user_switched_off_what_it_would_have
         await made.known(server("x", tools=off), server("y"), settings=Settings(expose="search"))
         client = await made.ready()
         for words in ("frobnicate", "write"):
-            assert (await said(client, search=words)).splitlines()[0] == "1 tool switched off by the user (x)"
+            assert (await said(client, search=words)).splitlines()[0] == "1 tool disabled by the user (x)"
         assert (await said(client, search="frobnicate", server="y")).startswith("No tool matches")
         assert (await said(client, search="read")).startswith("x_read")
 
@@ -181,7 +181,7 @@ async def test_a_tool_of_a_disabled_server_of_which_nothing_is_known_is_told_so(
         client = await made.ready()
         for answer in (str(await client.call("off_thing")), text_of(await mcp(client, tool="off_thing", args={}))):
             assert "off is disabled" in answer
-            assert "The user switched it off" in answer
+            assert "The user disabled it" in answer
             assert not UNDOING.search(answer)
         assert "off" not in text_of(await mcp(client, tool="other_thing", args={})).replace("offset", "")
 

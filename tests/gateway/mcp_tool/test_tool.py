@@ -140,7 +140,7 @@ async def test_a_list_comes_in_pages(tmp_path: Path) -> None:
     [
         ("unknown", "not_found", ["unknown", "github"]),
         ("githb", "not_found", ["github"]),
-        ("off", "server_disabled", ["The user switched it off", "enable"]),
+        ("off", "server_disabled", ["The user disabled it", "enable"]),
     ],
 )
 async def test_a_server_that_cannot_be_listed_is_an_error_that_helps(
@@ -501,7 +501,7 @@ async def test_a_tool_that_is_switched_off_is_neither_found_nor_called(tmp_path:
         stocked(made, server("github", tools={"create_issue": ToolSwitch(enabled=False)}), settings=ONLY_SEARCH)
         client = await made.ready()
         code, message = await refused(client, tool="github_create_issue", args={"repo": "a/b", "title": "t"})
-        assert (code, "The user switched it off" in message) == ("tool_not_found", True)
+        assert (code, "The user disabled it" in message) == ("tool_not_found", True)
         assert "github_create_issue" not in names_in(await said(client, search="create issue"))
         assert (await refused(client, describe="github_create_issue"))[0] == "tool_not_found"
         assert made.net["github"].methods() == []

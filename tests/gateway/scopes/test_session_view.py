@@ -110,7 +110,7 @@ async def test_a_disabled_tool_is_in_no_list_and_refused_in_every_spelling_and_s
         for name in ("a_rm", "rm", "mcp__a__rm", "a/rm", "A_RM"):
             error = (await client.call(name))["error"]
             assert (error["code"], error["data"]["code"]) == (INVALID_PARAMS, "tool_not_found")
-            assert "The user switched it off" in error["message"]
+            assert "The user disabled it" in error["message"]
         assert made.net["a"].opened == 0
         assert "result" in await client.call("a_ls")
         await made.gateway.services.pool.reconnect(made.gateway.services.pool.find("a"))
@@ -126,7 +126,7 @@ async def test_the_tools_of_a_disabled_server_are_refused_and_say_who_did_it(tmp
         made.apply(server("a", disabled=True))
         client = await made.ready()
         assert await client.names() == []
-        assert "The user switched its server off" in (await client.call("a_echo"))["error"]["message"]
+        assert "The user disabled its server" in (await client.call("a_echo"))["error"]["message"]
         assert (await client.result("prompts/list"))["prompts"] == []
         assert "error" in await client.ask("prompts/get", {"name": "a_p"})
         assert "error" in await client.ask("resources/read", {"uri": "x://1"})
@@ -148,8 +148,8 @@ async def test_a_tool_that_is_switched_on_again_is_called_without_a_restart(tmp_
 
 
 ENDED: dict[str, tuple[tuple[ServerConfig, ...], str]] = {
-    "the tool is switched off": ((server("a", tools={"echo": ToolSwitch(enabled=False)}),), "The user switched it off"),
-    "its server is disabled": ((server("a", disabled=True),), "The user switched its server off"),
+    "the tool is switched off": ((server("a", tools={"echo": ToolSwitch(enabled=False)}),), "The user disabled it"),
+    "its server is disabled": ((server("a", disabled=True),), "The user disabled its server"),
     "its server is gone": ((server("b"),), "a_echo"),
 }
 

@@ -90,19 +90,19 @@ ROWS: list[tuple[str, list[tuple[float, TrayState]], list[tuple[float, str, str]
     ("failed-of-a-project", [(0, running(server("db@12ab", S.FAILED, 3, project="/p")))],
      [(4, "failed", "db failed")]),
     # -- sign-in and approval
-    ("sign-in", [(0, OK), (10, W)], [(11, "sign-in", "a wants a sign-in")]),
+    ("sign-in", [(0, OK), (10, W)], [(11, "sign-in", "a needs a sign-in")]),
     ("sign-in-once", [(0, W), (10, running(server("a", S.CONNECTING))), (20, W)],
-     [(1, "sign-in", "a wants a sign-in")]),
+     [(1, "sign-in", "a needs a sign-in")]),
     ("sign-in-again-later", [(0, W), (10, OK), (20, W)],
-     [(1, "sign-in", "a wants a sign-in"), (21, "sign-in", "a wants a sign-in")]),
-    ("two-sign-ins", [(0, running(wants("a"), wants("b")))], [(1, "sign-in", "a and b want a sign-in")]),
+     [(1, "sign-in", "a needs a sign-in"), (21, "sign-in", "a needs a sign-in")]),
+    ("two-sign-ins", [(0, running(wants("a"), wants("b")))], [(1, "sign-in", "a and b need a sign-in")]),
     ("sign-in-quickly-done", [(0, W), (0.5, OK)], []),
     ("sign-in-and-failure", [(0, running(wants("a"), failed("b")))],
-     [(1, "sign-in", "a wants a sign-in"), (4, "failed", "b failed")]),
+     [(1, "sign-in", "a needs a sign-in"), (4, "failed", "b failed")]),
     ("permissions", [(0, OK), (10, MORE), (20, MORE), (30, OK), (40, MORE)],
-     [(11, "permissions", "a wants more permissions"), (41, "permissions", "a wants more permissions")]),
+     [(11, "permissions", "a needs more permissions"), (41, "permissions", "a needs more permissions")]),
     ("permissions-then-signed-out", [(0, MORE), (10, W)],
-     [(1, "permissions", "a wants more permissions"), (11, "sign-in", "a wants a sign-in")]),
+     [(1, "permissions", "a needs more permissions"), (11, "sign-in", "a needs a sign-in")]),
     ("a-command-of-a-secret",
      [(0, OK), (10, COMMAND), (40, running(server("a", S.CONNECTING))), (41, COMMAND), (50, F)],
      [(11, "command", "a: a command waits for approval"), (54, "failed", "a failed")]),
@@ -201,9 +201,9 @@ def test_a_second_failure_stands_beside_the_first_and_the_next_outage_replaces_i
 @pytest.mark.parametrize(
     ("first", "both", "title"),
     [
-        (W, running(wants("a"), wants("b")), "a and b want a sign-in"),
+        (W, running(wants("a"), wants("b")), "a and b need a sign-in"),
         (MORE, running(*(replace(server(name), auth=SignInStatus(True, wanted="")) for name in "ab")),
-         "a and b want more permissions"),
+         "a and b need more permissions"),
         (replace(OK, approvals=("a",)), replace(running(server("a"), server("b")), approvals=("a", "b")),
          "a and b: changed tools wait for approval"),
     ],
@@ -283,7 +283,7 @@ def test_a_broken_file_names_the_line_and_opens() -> None:
 
 def test_a_failure_without_words_has_ours() -> None:
     silent = replace(server("a", S.FAILED), error={"title": " \u200b", "hint": ""})
-    assert only([(0, running(silent))]).text == "It failed"
+    assert only([(0, running(silent))]).text == "No reason given"
 
 
 def test_changed_tools_are_counted() -> None:
@@ -343,7 +343,7 @@ def test_a_locked_keyring_is_one_click_away() -> None:
 def test_a_change_that_looks_like_orders_is_told_so() -> None:
     bank = replace(server("bank"), approvals=("pay",), findings=("orders.conceal",))
     notice = only([(0, running(bank))])
-    assert notice.title == "bank: a changed tool reads like orders"
+    assert notice.title == "bank: a changed tool reads like instructions"
     assert notice.actions == (("Show what changed", Action(Verb.SHOW_CHANGES, "bank")),)
 
 

@@ -147,7 +147,7 @@ ROWS: list[tuple[str, TrayState, IconKind, str, list[str]]] = [
      ["Servers > ✗ db: failed, 4 tools", "Servers > ✗ db: failed, 4 tools > (Cannot start db: no such program: my-db)",
       "Servers > ✗ db: failed, 4 tools > (Is it installed?)", "Servers > ✗ db: failed, 4 tools > Reconnect"]),
     ("failed-without-words", running(server("db", FAILED)), K.DEGRADED,
-     "multi-mcp: 0 of 1 server ready, 3 tools\ndb: It failed", ["Servers > ✗ db: failed, 3 tools"]),
+     "multi-mcp: 0 of 1 server ready, 3 tools\ndb: No reason given", ["Servers > ✗ db: failed, 3 tools"]),
     ("failed-other-words", running(server("db", FAILED, 3, "it ended at once")), K.DEGRADED,
      "multi-mcp: 0 of 1 server ready, 3 tools\ndb: it ended at once",
      ["Servers > ✗ db: failed, 3 tools > (it ended at once)"]),
@@ -185,27 +185,27 @@ ROWS: list[tuple[str, TrayState, IconKind, str, list[str]]] = [
      K.HEALTHY, "multi-mcp: no servers yet\nAdd one in servers.yaml", ["! servers.yaml, line 3: Odd"]),
     # -- attention
     ("sign-in", running(GITHUB, LINEAR), K.ATTENTION,
-     "multi-mcp: 1 of 2 servers ready, 38 tools\nlinear wants a sign-in",
-     ["! Sign in to linear ...", "Servers > ! linear: sign-in wanted, 12 tools",
-      "Servers > ! linear: sign-in wanted, 12 tools > Sign in ..."]),
+     "multi-mcp: 1 of 2 servers ready, 38 tools\nlinear needs a sign-in",
+     ["! Sign in to linear ...", "Servers > ! linear: needs sign-in, 12 tools",
+      "Servers > ! linear: needs sign-in, 12 tools > Sign in ..."]),
     ("two-sign-ins", running(LINEAR, server("exa", NEEDS_AUTH)), K.ATTENTION,
-     "multi-mcp: 0 of 2 servers ready, 15 tools\nexa and linear want a sign-in",
+     "multi-mcp: 0 of 2 servers ready, 15 tools\nexa and linear need a sign-in",
      ["! Sign in to exa ...", "! Sign in to linear ..."]),
     ("many-sign-ins", running(*named(10, NEEDS_AUTH, "s")), K.ATTENTION,  # type: ignore[arg-type]
-     "multi-mcp: 0 of 10 servers ready, 10 tools\ns000, s001, s002 and 7 more want a sign-in",
+     "multi-mcp: 0 of 10 servers ready, 10 tools\ns000, s001, s002 and 7 more need a sign-in",
      ["! Sign in to s002 ...", "! Sign in to 7 more servers", "! Sign in to 7 more servers > ! Sign in to s009 ..."]),
     ("permissions", running(replace(GITHUB, signed_in=True, auth=SignInStatus(True, wanted="repo"))), K.ATTENTION,
-     "multi-mcp: 1 of 1 server ready, 26 tools\ngithub wants more permissions",
+     "multi-mcp: 1 of 1 server ready, 26 tools\ngithub needs more permissions",
      ["! Grant github more permissions ...", "Servers > ● github: connected, 26 tools > Grant more permissions ...",
       "Servers > ● github: connected, 26 tools > Sign out"]),
     ("permissions-unnamed", running(*(replace(server(name), auth=SignInStatus(True, wanted="")) for name in "ab")),
-     K.ATTENTION, "multi-mcp: 2 of 2 servers ready, 6 tools\na and b want more permissions",
+     K.ATTENTION, "multi-mcp: 2 of 2 servers ready, 6 tools\na and b need more permissions",
      ["! Grant a more permissions ...", "! Grant b more permissions ..."]),
     ("permissions-after-a-sign-in", running(replace(LINEAR, auth=SignInStatus(False, wanted="repo"))), K.ATTENTION,
-     "multi-mcp: 0 of 1 server ready, 12 tools\nlinear wants a sign-in",
+     "multi-mcp: 0 of 1 server ready, 12 tools\nlinear needs a sign-in",
      ["! Sign in to linear ...", "not ! Grant linear more permissions ..."]),
     ("attention-over-degraded", SEVEN, K.ATTENTION,
-     "multi-mcp: 5 of 7 servers ready, 82 tools\nlinear wants a sign-in\nCannot start db: no such program: my-db",
+     "multi-mcp: 5 of 7 servers ready, 82 tools\nlinear needs a sign-in\nCannot start db: no such program: my-db",
      ["multi-mcp: 5 of 7 servers ready, 82 tools"]),
     ("approval", replace(TWO, approvals=("github",)), K.ATTENTION,
      "multi-mcp: 2 of 2 servers ready, 28 tools\ngithub: changed tools wait for approval",
@@ -215,7 +215,7 @@ ROWS: list[tuple[str, TrayState, IconKind, str, list[str]]] = [
      ["! Approve changed tools of 3 more servers"]),
     ("served-though-it-reads-like-an-order", running(replace(GITHUB, suspicious=("pay",))), K.HEALTHY,
      "multi-mcp: 1 of 1 server ready, 26 tools",
-     ["Servers > ● github: connected, 26 tools > Look at 1 tool that reads like an order ...",
+     ["Servers > ● github: connected, 26 tools > Review 1 tool that reads like an instruction ...",
       "not ! Approve changed tools of github ..."]),
     ("approval-while-paused", TrayState(C.PAUSED, approvals=("github",)), K.PAUSED,
      "multi-mcp: paused, no server can be reached\nChoose Resume in the menu to continue",
@@ -238,16 +238,16 @@ ROWS: list[tuple[str, TrayState, IconKind, str, list[str]]] = [
      ["not (! Sign-ins are not kept: there is no keyring)"]),
     # -- order, and many
     ("by-name-whatever-their-state", SEVEN, K.ATTENTION,
-     "multi-mcp: 5 of 7 servers ready, 82 tools\nlinear wants a sign-in\nCannot start db: no such program: my-db",
+     "multi-mcp: 5 of 7 servers ready, 82 tools\nlinear needs a sign-in\nCannot start db: no such program: my-db",
      ["order: ! Sign in to linear ...", "order: ! db failed: no such program: my-db",
       "order: Servers > ○ a: asleep, starts when used, 10 tools", "order: Servers > ✗ db: failed, 4 tools",
-      "order: Servers > ● github: connected, 26 tools", "order: Servers > ! linear: sign-in wanted, 12 tools",
+      "order: Servers > ● github: connected, 26 tools", "order: Servers > ! linear: needs sign-in, 12 tools",
       "order: Servers > – off: off"]),
     ("failures-on-top-with-what-can-be-done", running(GITHUB, BROKEN), K.DEGRADED,
      "multi-mcp: 1 of 2 servers ready, 30 tools\nCannot start db: no such program: my-db",
      [f"! db failed: no such program: my-db > {entry}" for entry in
       ("(Cannot start db: no such program: my-db)", "(Is it installed?)", "Reconnect", "Show log", "Open its entry",
-       "Switch off")]),
+       "Disable")]),
     ("hints-name-no-commands-above-the-entries-that-do-it",
      running(server("db", FAILED, 3, "It ended", "Is it installed? See: multi-mcp logs db")), K.DEGRADED,
      "multi-mcp: 0 of 1 server ready, 3 tools\ndb: It ended", ["! db failed: It ended > (Is it installed?)"]),
@@ -269,8 +269,8 @@ ROWS: list[tuple[str, TrayState, IconKind, str, list[str]]] = [
       "! web failed: It ended > (Check its url in servers.yaml)"]),
     ("many-failures", running(*named(9, FAILED)), K.DEGRADED,  # type: ignore[arg-type]
      "multi-mcp: 0 of 9 servers ready, 9 tools\nserver000, server001, server002 and 6 more failed",
-     ["! server002 failed: It failed > Reconnect", "! 6 more servers failed",
-      "! 6 more servers failed > ! server008 failed: It failed > Switch off"]),
+     ["! server002 failed: No reason given > Reconnect", "! 6 more servers failed",
+      "! 6 more servers failed > ! server008 failed: No reason given > Disable"]),
     ("ai-tools-are-named", running(GITHUB, clients=["codex", "codex", "Zed"]), K.HEALTHY,
      "multi-mcp: 1 of 1 server ready, 26 tools",
      ["(2 AI tools connected: codex and Zed)", "Quit (codex and Zed start the gateway again)"]),
@@ -284,8 +284,8 @@ ROWS: list[tuple[str, TrayState, IconKind, str, list[str]]] = [
       "! servers.yaml: Sign-ins and secrets: the encrypted file... > (Set MULTI_MCP_PASSPHRASE)",
       "! servers.yaml: Sign-ins and secrets: the encrypted file... > Open servers.yaml"]),
     ("alarming-change", running(replace(GITHUB, approvals=("pay",), findings=("orders.conceal",))), K.ATTENTION,
-     "multi-mcp: 1 of 1 server ready, 26 tools\ngithub: a changed tool reads like orders",
-     ["! github: a changed tool reads like orders ... > Show what changed"]),
+     "multi-mcp: 1 of 1 server ready, 26 tools\ngithub: a changed tool reads like instructions",
+     ["! github: a changed tool reads like instructions ... > Show what changed"]),
     ("case-does-not-order", running(server("b"), server("A"), server("C")), K.HEALTHY,
      "multi-mcp: 3 of 3 servers ready, 9 tools",
      ["order: Servers > ● A: connected, 3 tools", "order: Servers > ● b: connected, 3 tools",
@@ -397,7 +397,7 @@ def test_the_whole_menu_in_its_order() -> None:
 
 CLICKS = [
     ("sign-in", "! Sign in to linear ...", Action(Verb.SIGN_IN, "linear")),
-    ("own-sign-in", "Servers > ! linear: sign-in wanted, 12 tools > Sign in ...", Action(Verb.SIGN_IN, "linear")),
+    ("own-sign-in", "Servers > ! linear: needs sign-in, 12 tools > Sign in ...", Action(Verb.SIGN_IN, "linear")),
     ("sign-out", "Servers > ○ exa: asleep, starts when used, 3 tools > Sign out", Action(Verb.SIGN_OUT, "exa")),
     ("reconnect", "Servers > ● github: connected, 26 tools > Reconnect", Action(Verb.RECONNECT, "github")),
     ("refresh", "Servers > ● github: connected, 26 tools > Refresh tools", Action(Verb.REFRESH, "github")),
@@ -500,7 +500,7 @@ def test_servers_of_ai_tools_are_offered_with_what_they_start_and_no_longer_than
     ]  # fmt: skip
     assert shown[f"{begin} > Use them"] == Action(Verb.TAKE_OVER, offer_key(OFFERED))
     secret = replace(FIRST, offered=(OFFERED[0], replace(OFFERED[1], secrets=1)))
-    assert clicks(secret)[f"{begin} > Use them, secrets into the keyring"] == Action(
+    assert clicks(secret)[f"{begin} > Use them, and store secrets in the keyring"] == Action(
         Verb.TAKE_OVER_HIDDEN, offer_key(secret.offered)
     )
     assert f"{begin} > Use them as they are" in clicks(secret)
@@ -516,7 +516,7 @@ def test_the_summary_has_a_headline_and_says_how_things_stand() -> None:
     assert view(TWO).summary == "2 of 2 servers ready, 28 tools\nAll is well\nNo AI tool is connected"
     assert view(SEVEN).summary.split("\n") == [
         "5 of 7 servers ready, 82 tools",
-        "linear wants a sign-in",
+        "linear needs a sign-in",
         "Cannot start db: no such program: my-db",
         "2 AI tools connected: codex (2) and cursor",
     ]

@@ -59,7 +59,7 @@ class RequestSigner:
         self._account.require_scope(challenge.get("scope"))
         self._refusal.scope_wanted = True
         scope = f" ({challenge['scope']})" if challenge.get("scope") else ""
-        words = f"{self._server} wants more permissions{scope}. Grant them with: multi-mcp auth {self._server}"
+        words = f"{self._server} needs more permissions{scope}. Grant them with: multi-mcp auth {self._server}"
         raise RpcError(INTERNAL_ERROR, words, SIGN_IN_DATA)
 
 

@@ -262,7 +262,7 @@ class HttpChannel(FrameDispatcher, ABC):
         except RpcError as error:
             self.answer(request_id, Reply.of_error(error))
         except httpx2.HTTPError as error:
-            log.info("A response of %s broke off: %s", self.server, error)
+            log.info("A response of %s was interrupted: %s", self.server, error)
             self.answer(request_id, Reply.of_error(self.unanswered_error))
         finally:
             del self._posts[request_id]

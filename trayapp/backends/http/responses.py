@@ -38,9 +38,9 @@ class ResponseKind(StrEnum):
 
     MCP = "answered"
     BUSY = "is temporarily unavailable"
-    SIGN_IN = "wants a sign-in"
-    MAYBE_SIGN_IN = "may want a sign-in, but does not say which kind"
-    OTHER = "does not answer as an MCP server does"
+    SIGN_IN = "needs a sign-in"
+    MAYBE_SIGN_IN = "may need a sign-in, but does not say which kind"
+    OTHER = "does not answer like an MCP server"
 
 
 def kind_of(status: int, content_type: str = "", body: bytes = b"", challenge: str | None = None) -> ResponseKind:
@@ -103,7 +103,7 @@ def _readable(part: dict[str, Any], words: str) -> dict[str, Any]:
         return part
     if "result" in part or "error" in part:
         return part if is_answer(part) else mended(part, words)
-    return _error(part.get("id"), f"{words} holds neither a result nor an error")
+    return _error(part.get("id"), f"{words} has neither a result nor an error")
 
 
 def _error(request_id: Any, text: str) -> dict[str, Any]:

@@ -39,11 +39,11 @@ class SseChannel(HttpChannel):
         except httpx2.HTTPError as error:
             if not known:
                 raise
-            log.info("An event stream broke off: %s", error)
+            log.info("An event stream was interrupted: %s", error)
         finally:
             self.close(self.unanswered_error)
         if not known:
-            raise httpx2.RemoteProtocolError("The server named no address for messages")
+            raise httpx2.RemoteProtocolError("The server sent no address for messages")
 
     async def _ask(self, request_id: int, frame: bytes, message: dict[str, Any], protocol: str) -> None:
         try:

@@ -170,7 +170,7 @@ class _Check:
                     continue
                 near = nearest(name, [str(one) for one in schema.get("properties") or ()], limit=1)
                 meant = f"; did you mean {near[0]}?" if near else ""
-                yield f"{_path(where, name)}: there is no such parameter{meant}"
+                yield f"{_path(where, name)}: unknown parameter{meant}"
 
     def _wrong_array(self, value: list[Any], schema: Any, where: str, depth: int) -> Iterator[str]:
         items = schema.get("items")

@@ -100,11 +100,11 @@ class Mender:
         found = dict(schema)  # draft-04: `exclusiveMinimum: true` beside `minimum` becomes its number
         for key, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
             if isinstance(found.get(key), bool):
-                self._note(f"{key} was of draft-04")
+                self._note(f"{key} used the form of draft-04")
                 if found.pop(key) and bound in found:
                     found[key] = found.pop(bound)
         if isinstance(found.get("items"), list) and not self._tuples:
-            self._note("items was of an older draft")
+            self._note("items used the form of an older draft")
             found["prefixItems"] = found.pop("items")
             if "additionalItems" in found:
                 found["items"] = found.pop("additionalItems")

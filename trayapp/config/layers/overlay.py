@@ -240,7 +240,7 @@ def preview(user: Config, file: ProjectFile, *, exists: Exists = path_exists) ->
         return Overlay(file.folder, replace(user, problems=(error.problem,)))
     for pair in top:
         if not is_servers_key(pair.name):
-            report.add(pair.key, "Only servers count in a project's file", "The rest belongs in servers.yaml")
+            report.add(pair.key, "A project's file may define only servers", "Move this key to servers.yaml")
     surroundings = EntryContext(exists, in_project=True)
     below = user_pairs(user, surroundings)
     servers = dict(user.servers)
@@ -255,7 +255,7 @@ def preview(user: Config, file: ProjectFile, *, exists: Exists = path_exists) ->
             servers.pop(key, None)  # unusable; under this name the project does not mean the user's server
         else:
             if _has_ask(pair):
-                report.add(pair.key, f"{key}: ask does not count in a project's file", "Set it in servers.yaml")
+                report.add(pair.key, f"{key}: ask is ignored in a project's file", "Set it in servers.yaml")
             servers[key] = _asking_as(user.servers.get(key), entry)
     named = tuple(key for key in above if key in servers)
     own = frozenset(key for key in named if _is_own(user.servers.get(key), servers[key]))

@@ -375,7 +375,7 @@ class TrustStore:
             return  # missing, or the read reports the reason
         if facts.st_uid != os.geteuid() or facts.st_mode & WRITABLE_BY_OTHERS:
             hint = f"Remove it and trust your projects again; or check it, then: chmod {FILE_MODE:o} {self.path}"
-            raise StorageError(f"{self.path} was writable by other users", hint)
+            raise StorageError(f"{self.path} is owned or writable by another user", hint)
 
 
 def untrusted_problem(file: ProjectFile) -> Problem:

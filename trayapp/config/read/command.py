@@ -95,7 +95,7 @@ class _Splitter:
             at += escaped
             at = self._take(self._line[at], at + 1)
         if at >= len(self._line):
-            raise ValueError(f"a quote ({quote}) is never closed")
+            raise ValueError(f"a quote ({quote}) is not closed")
         return at + 1
 
     def _take(self, letters: str, after: int) -> int:

@@ -133,7 +133,7 @@ class _Entry:
         if has_command and has_url:
             self._fail(self._place("command", "url"), f"{name} has both command and url", "Keep one of them")
         if not has_command and not has_url and self._usable:
-            pair, hint = self._meant or (self._pair, "Give it one of them")
+            pair, hint = self._meant or (self._pair, "Add command or url")
             self._fail(pair.key, f"{name} has neither command nor url", hint)
         elif self._meant is not None:
             pair, hint = self._meant

@@ -161,7 +161,7 @@ def read_keys(
             found[name] = (pair, value)
         elif not pair.merged:
             first = found[name][0]
-            message = f"says the same as {shown(first.name)} in line {first.key.line}"
+            message = f"is a second spelling of {shown(first.name)} (line {first.key.line})"
             wrong(pair, InvalidValueError(pair.key, message, "Keep one of them"))
     return found
 
@@ -359,7 +359,7 @@ def variable(node: Node) -> str:
     if not _VARIABLE.fullmatch(name):
         its_value = _ITS_VALUE.search(name)
         raise InvalidValueError(
-            node, "must be the name of a variable alone", f"Write it as {its_value[1]}" if its_value else ""
+            node, "must be only the name of a variable", f"Write it as {its_value[1]}" if its_value else ""
         )
     return name
 
@@ -431,7 +431,7 @@ def _network(node: Node) -> bool | tuple[str, ...]:
     for host in hosts:
         if not _HOST.fullmatch(host):
             raise InvalidValueError(
-                node, f"has {shown(host)}, which is not a host", "Name hosts alone: example.com, *.example.com"
+                node, f"has {shown(host)}, which is not a host", "Write only host names: example.com, *.example.com"
             )
     return hosts
 

@@ -68,14 +68,14 @@ def parse(text: str, file: str, *, exists: Exists = path_exists, windows: bool =
     servers = [read_entry(entry, report, EntryContext(exists, windows)) for entry in entries]
     said = [pair for pair in top if snake(pair.name) == "settings"]
     for pair in said[1:]:
-        message = f"{shown(pair.name)} says the same as {shown(said[0].name)} in line {said[0].key.line}"
+        message = f"{shown(pair.name)} is a second spelling of {shown(said[0].name)} (line {said[0].key.line})"
         report.add(pair.key, message, "Keep one of them: the first one counts")
     for pair in top:
         if pair not in said and not is_servers_key(pair.name) and not is_extension(pair.name):
             near = nearest(pair.name, ("settings", "servers"))
             hint = f"Did you mean {near}?" if near else ""
             if spelled(pair.name, SETTING_KEYS) is not None:
-                hint = f"Write it below settings: {shown(pair.name)} is one of them"
+                hint = f"{shown(pair.name)} is a setting: write it below settings"
             report.add(pair.key, f"Unknown key {shown(pair.name)}", hint)
     settings = read_settings(said[0].value, report) if said else Settings()
     return Config(settings, {server.name: server for server in servers if server}, report.sorted(), text)

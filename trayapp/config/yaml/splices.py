@@ -258,7 +258,7 @@ class Editor:
         else:
             at = self.layout.colon_end(slot.key)
             if at is None or "#" in self.text[at:end]:
-                self.refuse(node.line, f"{_last(slot.path)} holds comments")
+                self.refuse(node.line, f"{_last(slot.path)} contains comments")
             self._note(at, end, " " + new)
         self._expect(slot.path, value)
 

@@ -425,7 +425,7 @@ def no_user_error(server: str, tool: str) -> NotAllowedError:
 def too_many_asks_error(server: str, tool: str) -> NotAllowedError:
     """Return the error of a call that comes while too many asks await the user."""
     hint = "Wait until the user has answered; do not repeat the call"
-    return NotAllowedError(server, tool, "too many calls wait for the user's yes", hint, "ask_too_many")
+    return NotAllowedError(server, tool, "too many calls wait for the user's answer", hint, "ask_too_many")
 
 
 def tool_removed_error(server: str, tool: str) -> NotAllowedError:

@@ -465,9 +465,9 @@ def lost_during_call(connection: Connection, why: str) -> ConnectionLostError:
         error = ConnectionLostError(
             name, f"{name} was disabled during the call", f"{hint}; enable it with: multi-mcp enable {name}"
         )
-        error.model_hint = f"{hint}. The user switched it off. {LEAVE_IT}"
+        error.model_hint = f"{hint}. The user disabled it. {LEAVE_IT}"
         return error
     if connection.retired:
         return ConnectionLostError(name, f"{name} was stopped during the call: {connection.retired}", hint)
-    title = f"{name} went away during the call: {why}"
+    title = f"Lost the connection to {name} during the call: {why}"
     return ConnectionLostError(name, title, f"{hint}; the next call restarts the server")

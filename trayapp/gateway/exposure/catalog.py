@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 ONE_TOOL = "mcp"  # the name of the one tool: reserved in every mode, so that no switch of `expose` renames a tool
 
 # Hints for a model about a hidden tool. They never say how to unhide it, nor what was found in it.
-SERVER_OFF = f"The user switched its server off. {LEAVE_IT}"
+SERVER_OFF = f"The user disabled its server. {LEAVE_IT}"
 LEFT_OUT = "The user excluded it in servers.yaml. Tell them if it is needed, and leave it as it is"
-WAITS = "Ask them to look at it"  # for the model: the error itself names the reason
+WAITS = "Ask them to review it"  # for the model: the error itself names the reason
 UNTAKEABLE = "It is withheld: its parameters are not valid JSON Schema. Tell the user"
 
 
@@ -277,7 +277,7 @@ class Catalog:
         for key, skill in self.skills.items():  # for clients without skills
             said = skill.get("frontmatter")
             about = said if isinstance(said, dict) else {}
-            description = f"Skill. Read it before you do what it is about: {about.get('description') or ''}"
+            description = f"Skill. Read it before you do what it describes: {about.get('description') or ''}"
             found[key] = {"uri": skill["uri"], "name": str(about.get("name") or ""), "description": description}
         return found
 

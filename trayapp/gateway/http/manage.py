@@ -122,7 +122,7 @@ class Manage:
         """Remove a server from servers.yaml and apply the file. Raises ManageRefusalError, MultiMcpError."""
         config = self._gateway.config
         if name in config.foreign:
-            raise ManageRefusalError(409, f"{name} is defined in {config.foreign[name]}, which settings.imports names")
+            raise ManageRefusalError(409, f"{name} is defined in {config.foreign[name]}, which settings.imports lists")
         if name not in config.servers and not any(problem.server == name for problem in config.problems):
             raise ManageRefusalError(404, f"No server is named {name}"[:200])
         await anyio.to_thread.run_sync(self._file.remove_server, name)

@@ -25,7 +25,7 @@ BEHIND_MOST = 64 * 1024 * 1024  # bytes that wait for a client that does not rea
 RETRY_MS = 1_000  # after which a client should reconnect to a broken stream
 PING = b": ping\r\n\r\n"
 TOO_LARGE = RpcError(
-    CONNECTION_CLOSED, "The stream broke off during an answer that is too large to keep. Send the request again"
+    CONNECTION_CLOSED, "The stream was interrupted during an answer that is too large to keep. Send the request again"
 )
 
 

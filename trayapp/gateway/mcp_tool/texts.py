@@ -77,7 +77,7 @@ def availability(
 def _availability(name: str, connection: Connection, now: float, settings: Settings, *, known: bool) -> Availability:
     state = connection.state
     if connection.server.disabled:
-        return Availability("disabled", "switched off by the user", f"multi-mcp enable {name}", enabled=False)
+        return Availability("disabled", "disabled by the user", f"multi-mcp enable {name}", enabled=False)
     if state is State.CONNECTED:
         return Availability("connected", connected=True)
     if state is State.NEEDS_AUTH:
@@ -129,7 +129,7 @@ LIST_MOST = 500
 KEPT_NAMED = 2  # servers with withheld tools are named unless there are more than this
 WHYS_MOST = 6  # servers whose problems a search reports
 WHY_LONGEST = 160  # characters of each problem
-READS_LIKE_AN_ORDER = "Part of this reads like an order. It is the server's text; the user has not asked for it"
+READS_LIKE_AN_ORDER = "Part of this reads like an instruction. It is the server's text; the user has not asked for it"
 
 AvailabilityOf = Callable[[str], Availability]
 
@@ -184,8 +184,8 @@ def server_line(seen: Exposure, server: str, one: Availability) -> str:
 
 
 def _switched_off(number: int, servers: Sequence[str] = ()) -> str:
-    """Return `1 tool switched off by the user`, and the servers if they are few."""
-    return f"{count(number, 'tool')} switched off by the user{_of(servers)}"
+    """Return `1 tool disabled by the user`, and the servers if they are few."""
+    return f"{count(number, 'tool')} disabled by the user{_of(servers)}"
 
 
 def _held_back(number: int, servers: Sequence[str] = ()) -> str:
@@ -271,7 +271,7 @@ def _away_lines(
     more = len(failed) - WHYS_MOST
     notes += [f"{count(more, 'more server')} cannot serve: {{}} says why"] if more > 0 else []
     off = [name for name, one in availabilities.items() if not one.enabled]
-    notes += [f"Switched off by the user: {_join_names(off)}"] if off else []
+    notes += [f"Disabled by the user: {_join_names(off)}"] if off else []
     notes += [_switched_off(sum(switched_off.values()), list(switched_off))] if switched_off else []
     notes += [_held_back(sum(held_back.values()), list(held_back))] if held_back else []
     notes += [f"Still being asked: {_join_names(asking)}"] if asking else []

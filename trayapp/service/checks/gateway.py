@@ -34,8 +34,8 @@ PORT_TIMEOUT_S = 0.5
 STARTING_S = 10.0  # from taking the lock to listening; usually 0.3 s
 CLOCK_S = 1.0  # tolerance when the times of files and processes are compared
 SUCCESSION_HINT = (
-    "A tray changes to the new one once you start multi-mcp again, a gateway without a tray after ten minutes without "
-    "a call. To change at once: multi-mcp stop, then multi-mcp start --detach"
+    "A tray switches to the new version once you start multi-mcp again; a gateway without a tray, after ten minutes "
+    "without a call. To switch at once: multi-mcp stop, then multi-mcp start --detach"
 )
 WANTING = ("needs_auth", "keyring_locked")
 LOCK = "gateway.lock"
@@ -207,7 +207,7 @@ def _version(context: CheckContext, running: dict[str, Any]) -> CheckResult:
 def _of_server(server: dict[str, Any]) -> CheckResult:
     name, error = server["name"], server["error"]
     if server["state"] == "needs_auth":
-        return CheckResult("gateway.servers", "note", f"{name} wants a sign-in", f"Sign in with: multi-mcp auth {name}")
+        return CheckResult("gateway.servers", "note", f"{name} needs a sign-in", f"Sign in with: multi-mcp auth {name}")
     if server["state"] == "keyring_locked":
         return CheckResult("gateway.servers", "note", error["title"], error["hint"])
     why = without_code(error["title"])

@@ -210,7 +210,7 @@ def sealed_file(context: CheckContext) -> list[CheckResult]:
     if config is None or not path.exists():
         return []
     if config.settings.token_store != "file":
-        what = f"{path} holds secrets that are not used: settings.token_store is {config.settings.token_store}"
+        what = f"{path} contains secrets that are not used: settings.token_store is {config.settings.token_store}"
         remedy = "To use them, set token_store: file in servers.yaml; otherwise remove that file"
         return [CheckResult(SEALED_FILE, "note", what, remedy)]
     made_with = _key_of(path)

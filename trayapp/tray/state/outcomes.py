@@ -60,7 +60,7 @@ FAILURES: dict[Verb, str] = {
     Verb.AUTOSTART_OFF: "Start at login not turned off",
     Verb.SHOW_STATE: "Cannot show the state",
     Verb.ABOUT: "Cannot show the version",
-    Verb.QUIT: "Not quit",
+    Verb.QUIT: "Cannot quit",
 }
 
 
@@ -133,7 +133,7 @@ def _summed(servers: Mapping[str, Outcome], done: str, begin: str, words: Callab
 
 
 def switched(server: str, on: bool) -> Notice:
-    """Return the notice after Enabled or Switch off."""
+    """Return the notice after Enabled or Disable."""
     after = "Clients see its tools again." if on else "Clients no longer see its tools."
     return outcome_notice(f"{texts.name(server)} is {'enabled' if on else 'disabled'}", after)
 
@@ -146,7 +146,9 @@ def copied(command: str) -> Notice:
 def not_copied(command: str) -> Notice:
     """Return the command itself, to be copied by hand where this app cannot copy."""
     return outcome_notice(
-        "This is the stdio command", command, "Copy it from here. On Wayland, wl-clipboard does that."
+        "This is the stdio command",
+        command,
+        "Copy it from here. On Wayland, install wl-clipboard to copy automatically.",
     )
 
 
@@ -202,7 +204,7 @@ def _instead(kind: NoticeKind, notice: Notice) -> Notice:
 def offer_text(servers: Sequence[Offered]) -> str:
     """Return a text that lists the offered servers and what each one starts."""
     rows = [f"{texts.plain(one.title)}: {texts.plain(one.name)}\n    {texts.plain(one.starts)}" for one in servers]
-    after = "multi-mcp starts none of them before you import it: in the menu, or with: multi-mcp import"
+    after = "multi-mcp starts none of these servers before you import them, in the menu or with: multi-mcp import"
     return "\n".join(["Servers that your AI tools have and multi-mcp does not:", "", *rows, "", after, ""])
 
 
@@ -235,7 +237,7 @@ def approved(server: str, done: Mapping[str, Any]) -> Notice:
     """Return the notice after Approve."""
     good, missed = len(done["approved"]), len(done["missed"])
     if missed:
-        again = f"{count(missed, 'tool')} changed in the meantime. Look again."
+        again = f"{count(missed, 'tool')} changed in the meantime. Review the changes again."
         return outcome_notice(f"Not all approved: {texts.name(server)}", again)
     unsaved = [texts.plain(str(problem)) for problem in done.get("problems", ())]
     after = f"Only until the gateway ends: {unsaved[0]}" if unsaved else "Clients see them from now on."

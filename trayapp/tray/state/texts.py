@@ -34,7 +34,7 @@ STATES = {
     State.IDLE: "asleep, starts when used",
     State.CONNECTING: "connecting",
     State.CONNECTED: "connected",
-    State.NEEDS_AUTH: "sign-in wanted",
+    State.NEEDS_AUTH: "needs sign-in",
     State.KEYRING_LOCKED: "keyring locked",
     State.FAILED: "failed",
     State.STOPPING: "closing",
@@ -140,8 +140,8 @@ NO_SERVERS = "No servers yet"
 ALL_DISABLED = "All servers are disabled"
 NO_SERVERS_HINT = "Add one in servers.yaml"
 ALL_WELL = "All is well"
-NO_WORDS = "It failed"
-ALARMS = {"orders.": "reads like orders", "hidden.": "hides text from you"}  # most serious first
+NO_WORDS = "No reason given"
+ALARMS = {"orders.": "reads like instructions", "hidden.": "hides text from you"}  # most serious first
 
 
 def ready(ready_count: int, wanted: int, tools: int) -> str:
@@ -165,13 +165,13 @@ def failed(names: Sequence[str]) -> str:
 
 
 def sign_in_wanted(names: Sequence[str]) -> str:
-    """Return `linear wants a sign-in`."""
-    return listed(names, " wants a sign-in" if len(names) == 1 else " want a sign-in")
+    """Return `linear needs a sign-in`."""
+    return listed(names, " needs a sign-in" if len(names) == 1 else " need a sign-in")
 
 
 def permissions_wanted(names: Sequence[str]) -> str:
-    """Return `linear wants more permissions`."""
-    return listed(names, " wants more permissions" if len(names) == 1 else " want more permissions")
+    """Return `linear needs more permissions`."""
+    return listed(names, " needs more permissions" if len(names) == 1 else " need more permissions")
 
 
 def approval_wanted(names: Sequence[str]) -> str:
@@ -193,12 +193,13 @@ def alarm(codes: Sequence[str]) -> str:
 
 
 def suspicious(number: int) -> str:
-    """Return `Look at 1 tool that reads like an order ...`."""
-    return f"Look at {count(number, 'tool')} that {'reads like an order' if number == 1 else 'read like orders'} ..."
+    """Return `Review 1 tool that reads like an instruction ...`."""
+    reads = "reads like an instruction" if number == 1 else "read like instructions"
+    return f"Review {count(number, 'tool')} that {reads} ..."
 
 
 def alarmed(names: Sequence[str], codes: Sequence[str]) -> str:
-    """Return `bank: a changed tool reads like orders`."""
+    """Return `bank: a changed tool reads like instructions`."""
     return listed(names, f": a changed tool {alarm(codes)}")
 
 
@@ -272,7 +273,7 @@ DIAGNOSTICS = "Copy diagnostics"
 NOTHING_LOGGED = "The server has written no log. The gateway's log has this about it:"
 LOGGED_ABOUT = "The gateway's log has these warnings about it:"
 LOGGED = "The server's log ({}) ends with:"
-SWITCH_OFF = "Switch off"
+SWITCH_OFF = "Disable"
 OPEN_ENTRY = "Open its entry"
 PAUSE = "Pause"
 RESUME = "Resume"
@@ -368,10 +369,10 @@ def review_command(server: ServerStatus) -> str:
 
 
 def approve(server: str, codes: Sequence[str] = ()) -> str:
-    """Return `Approve changed tools of github` or, with findings, `bank: a changed tool reads like orders`."""
+    """Return `Approve changed tools of github` or, with findings, `bank: a changed tool reads like instructions`."""
     if not codes:
         return f"Approve changed tools of {name(server)}"
-    return alarmed([name(server, 19)], codes)
+    return alarmed([name(server, 14)], codes)
 
 
 def problem_entry(problem: Problem) -> str:
@@ -403,7 +404,7 @@ def more(way: str, number: int, thing: str = "server") -> str:
 
 TAKE_OUT = "Remove them, with a backup of each file"
 TAKE_OVER = "Use them"
-TAKE_OVER_HIDDEN = "Use them, secrets into the keyring"
+TAKE_OVER_HIDDEN = "Use them, and store secrets in the keyring"
 TAKE_OVER_CLEAR = "Use them as they are"
 LEAVE = "Leave them where they are"
 SHOW_OFFER = "Show them"
@@ -537,9 +538,9 @@ CLASSES = {"read": "reads", "write": "writes", "destructive": "destructive"}
 
 
 def asks(waiting: Sequence[AskStatus]) -> str:
-    """Return `Claude Code wants to call github/delete_repo` or `3 asks wait for your answer`."""
+    """Return `Claude Code wants to call github/delete_repo` or `3 requests wait for your answer`."""
     if len(waiting) > 1:
-        return f"{len(waiting)} asks wait for your answer"
+        return f"{len(waiting)} requests wait for your answer"
     (ask,) = waiting
     if ask.kind == "call":
         return fit(f"{name(ask.client)} wants to call {name(ask.server)}/{plain(ask.tool)}")
