@@ -255,7 +255,7 @@ def test_a_trusted_file_stays_trusted_by_our_own_change(person: Person) -> None:
     ("words", "says"),
     [
         (["fs", "--scope", "wat", "--", "x"], "wat"),  # http-16
-        (["fs"], "This names no known kind of server"),
+        (["fs"], "This describes no known kind of server"),
         (["fs", "--url", "https://a.test", "--", "x"], "either a command or --url"),
         (["a/b", "--", "x"], "cannot contain /"),
         (["fs", "--url", "nonsense"], "url"),

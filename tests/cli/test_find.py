@@ -90,7 +90,7 @@ def test_a_server_of_the_registry_is_added_with_its_arguments_variables_and_head
         use(person, server)
         done = person.says("add", "com.acme/wiki-mcp")
         assert done.stdout.splitlines()[:2] == [
-            "wiki: com.acme/wiki-mcp 1.2.3, of the registry (npm package): What com.acme/wiki-mcp does",
+            "wiki: com.acme/wiki-mcp 1.2.3, from the registry (npm package): What com.acme/wiki-mcp does",
             "  npx -y --silent @acme/wiki-mcp@1.2.3 '<folder>' --mode '<mode>' --level 3",
         ]
         assert "https://{tenant}.acme.example/mcp" in done.stderr  # the other way

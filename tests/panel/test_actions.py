@@ -239,7 +239,7 @@ async def test_overview_tokens_and_health_say_what_is_wrong_what_it_costs_and_wh
         await expect(page.get_by_label("Needs your attention")).to_contain_text("colour")
         await expect(page.get_by_label("Needs your attention").locator("code")).to_have_text(f"{made.gateway.file}:3")
         await page.get_by_role("button", name="Reconnect all", exact=True).click()
-        await says(page, "No server is connected")
+        await says(page, "Nothing to reconnect")
         await made.gateway.ask("call", tool="odd_echo", args={"text": "plum"})
         before = made.gateway.server("odd")["pid"]
         for button, words in (("Reconnect all", "Reconnected odd"), ("Refresh tools", "Refreshed odd")):

@@ -54,7 +54,7 @@ def test_a_link_opens_the_page_with_all_that_would_run_and_starts_nothing(gatewa
     bundle = make_bundle(tmp_path / "a b.mcpb", manifest())
     for what in (str(bundle), bundle.as_uri()):
         assert "a bundle, demo-bundle 1.2.3 by An Author" in page_of(gateway, what)
-    assert "This names no known kind of server" in page_of(gateway, "multi-mcp://add?what=rm")
+    assert "This describes no known kind of server" in page_of(gateway, "multi-mcp://add?what=rm")
     assert gateway.file.read_text("utf-8") == written
     assert gateway.children() == []
 

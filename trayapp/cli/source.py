@@ -122,10 +122,12 @@ def add_source(what: str, answers: Answers, add: Add) -> None:
         raise UsageError("There is one way to run it", "Leave out --way")
     _refuse_unknown(answers.values, [one.source for one in found])
     if answers.called and len(found) > 1:
-        raise UsageError(f"This names {count(len(found), 'server')}", "Leave out --as, or paste one of them")
+        raise UsageError(f"This describes {count(len(found), 'server')}", "Leave out --as, or paste one of them")
     if len(found) > 1:
         names = ", ".join(one.source.name for one in found)
-        (note if answers.as_json else say)(one_line(f"This names {len(found)} servers, one after the other: {names}"))
+        (note if answers.as_json else say)(
+            one_line(f"This describes {len(found)} servers, one after the other: {names}")
+        )
     for proposal in found:
         _add_one(proposal, answers, add)
 
@@ -251,7 +253,7 @@ def _of_registry(text: str) -> list[Proposal]:
     usable: list[Proposal] = []
     fault: MultiMcpError | None = None
     try:
-        found = read_server_json(entry.document, f"{entry.name} {entry.version}, of the registry")
+        found = read_server_json(entry.document, f"{entry.name} {entry.version}, from the registry")
     except OnlyBundlesError as error:
         return list(_of_bundles(error, warning))
     for one in found:

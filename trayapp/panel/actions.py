@@ -118,7 +118,9 @@ def exact_pattern(tool: str) -> str:
 
 async def reconnect(host: PanelHost, form: Form) -> ActionResult:
     """Reconnect one server, or all of them."""
-    return _servers_result(await host.ask(control.RECONNECT, {"server": form.get("server") or None}), "Reconnected")
+    done = await host.ask(control.RECONNECT, {"server": form.get("server") or None})
+    none, hint = "Nothing to reconnect", "No server is in use. Each one starts with its next call."
+    return _servers_result(done, "Reconnected", none, hint)
 
 
 async def refresh(host: PanelHost, form: Form) -> ActionResult:
@@ -126,7 +128,9 @@ async def refresh(host: PanelHost, form: Form) -> ActionResult:
     return _servers_result(await host.ask(control.REFRESH, {"server": form.get("server") or None}), "Refreshed")
 
 
-def _servers_result(done: dict[str, Any], word: str) -> ActionResult:
+def _servers_result(
+    done: dict[str, Any], word: str, none: str = "No servers to ask", hint: str = "Add one in servers.yaml"
+) -> ActionResult:
     failed = {name: row["error"] for name, row in done["servers"].items() if row.get("error")}
     if failed:
         name, error = next(iter(failed.items()))
@@ -138,7 +142,7 @@ def _servers_result(done: dict[str, Any], word: str) -> ActionResult:
         )
     names = list(done["servers"])
     if not names:
-        return ActionResult("No server is connected", "Each connects with the first call of its tools")
+        return ActionResult(none, hint)
     return ActionResult(f"{word} {names[0] if len(names) == 1 else f'{len(names)} servers'}")
 
 

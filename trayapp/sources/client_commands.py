@@ -239,7 +239,7 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
             line = [*filter(None, line), *rest]
         if len(line) == 1 and (option := given.unknown.get(line[0], "")):
             if option not in _PACKAGE_OPTIONS or not PACKAGE_FORM.fullmatch(line[0]):
-                title = f"{kind} has no option {option}, so this line names no command"
+                title = f"{kind} has no option {option}, so no command was found in this line"
                 raise UnclearSourceError(title, f"Paste it as: {kind} {name} -- COMMAND")
             line = ["npx", "-y", line[0]]
         if len(line) == 1 and " " in line[0] and not WINDOWS_PROGRAM.fullmatch(line[0]):
@@ -492,7 +492,7 @@ def _editor(words: Sequence[str], home: Path, windows: bool) -> list[Source] | N
         if name == "--add-mcp":
             text = value if equals else next(iter(words[at + 1 :]), "")
             if not text:
-                raise UnclearSourceError("This names no server", "Paste the whole line")
+                raise UnclearSourceError("This describes no server", "Paste the whole line")
             return read_document(_json_word(text), "code --add-mcp", home, windows=windows)
     return None
 

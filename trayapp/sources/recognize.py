@@ -415,7 +415,7 @@ def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:
     hint = "Paste a snippet, a command, a link or an address"
     if re.fullmatch(r"[\w.-]+", text):
         hint = f"Write npm:{text} or pypi:{text} for a package, or use: multi-mcp add NAME -- {text}"
-    raise UnclearSourceError("This names no known kind of server", hint)
+    raise UnclearSourceError("This describes no known kind of server", hint)
 
 
 def _written(text: str) -> str:

@@ -167,7 +167,7 @@ def words_of_line(line: str) -> list[str]:
     if left_out := next((word for word in words if LEFT_OUT.search(word)), ""):
         raise UnclearSourceError(f"This line is a pattern: it contains {left_out}", "Paste the line with every word")
     if not words:
-        raise UnclearSourceError("This names no server", "See: multi-mcp add --help")
+        raise UnclearSourceError("This describes no server", "See: multi-mcp add --help")
     return words
 
 
@@ -275,7 +275,7 @@ def read_start_command(words: Sequence[str]) -> Source:
     if user := next(filter(_USES_SERVERS.match, words), ""):
         raise UnclearSourceError(f"{user} is not a server; it uses servers", "Paste the command that starts the server")
     if program in ("docker", "podman") and words[1] == "run" and not package:
-        raise UnclearSourceError("This names no image", "Paste the whole command")
+        raise UnclearSourceError("This has no image name", "Paste the whole command")
     options = words[words.index(package) :] if program in ("docker", "podman") and package else words[1:]
     own_port = any(word.partition("=")[0] == "--port" for word in options)
     if "--listen" in options or (own_port and mentions and not _CONNECTS.search(" ".join(options))):

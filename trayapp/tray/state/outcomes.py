@@ -113,7 +113,7 @@ def refreshed(servers: Mapping[str, Outcome]) -> Notice:
 def _summed(servers: Mapping[str, Outcome], done: str, begin: str, words: Callable[[Outcome], str]) -> Notice:
     """Return the outcome of one server or, for several, how many succeeded and why the others failed."""
     if not servers:
-        return outcome_notice("There are no servers to ask", "Add one in servers.yaml")
+        return outcome_notice("No servers to ask", "Add one in servers.yaml")
     bad = {name: outcome["error"] for name, outcome in servers.items() if outcome.get("error")}
     if len(servers) == 1:
         name, outcome = next(iter(servers.items()))
