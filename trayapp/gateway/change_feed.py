@@ -37,7 +37,7 @@ class ChangeFeed:
         await self._next.wait()
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Register `listener`, called after changes in the order of registration. Return a function that removes it."""
+        """Call `listener` after changes, in the order of registration. Return a function that removes it."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 

@@ -1,4 +1,4 @@
-"""Protocols of a client's session, as calls and servers' requests see it, and of the channel to its client."""
+"""Define what calls and servers' requests see of a client's session and of the channel to its client."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ClientPeer(Protocol):
     """
 
     async def run(self, on_request: OnRequest, on_notification: OnNotification) -> None:
-        """Pass each message of the client to its callback, which does not block, until the client is gone."""
+        """Pass the client's requests and notifications to the callbacks, which do not block, until it is gone."""
 
     def respond(self, request_id: RequestId, reply: Reply) -> None:
         """Answer a request of the client. If the client is gone, drop the answer."""
@@ -50,7 +50,7 @@ class ClientInfo:
 
 
 class Questioner(Protocol):
-    """The part of ServerRequests that calls need: for questions of their servers, and for calls that were given up."""
+    """The part of ServerRequests that calls need: for their servers' questions, and for calls that are given up."""
 
     async def answers(
         self, session: ClientSession, about: RequestId, question: dict[str, Any], key: str
@@ -100,7 +100,7 @@ class ClientSession(Protocol):
 
     @property
     def questioner(self) -> Questioner:
-        """Return the object that passes on servers' questions to clients."""
+        """Return the object that passes servers' questions on to clients."""
 
     def notify(self, method: str, params: Params = None, about: RequestId | None = None) -> None:
         """Send the client a notification. Drop it if the handshake is not complete (MCP, lifecycle)."""
@@ -130,7 +130,7 @@ class ClientSession(Protocol):
         """Return the keys of servers that are starting for its requests."""
 
     def start(self, request_id: RequestId, work: Callable[[], Awaitable[None]]) -> None:
-        """Run `work` as a task that ends when the client cancels that request. An error is the request's answer."""
+        """Run `work` as a task until the client cancels that request. An error of `work` is the request's answer."""
 
 
 def text_of(params: dict[str, Any], member: str, where: str) -> str:

@@ -74,7 +74,7 @@ CALLS_TOLD_S = 5.0
 
 
 class Stderr(Protocol):
-    """Return the sink for the stderr of a process. `further`: other processes of the same server may run beside it."""
+    """A function that returns the sink for a process's stderr. `further`: the same server may have other processes."""
 
     def __call__(self, server: str, *, further: bool) -> Callable[[bytes], None]: ...
 
@@ -307,7 +307,7 @@ class Gateway:
     # -- start ---------------------------------------------------------------------------------------------------
 
     def start_serving(self) -> None:
-        """Accept sessions: start the gateway's own tasks, and ask servers whose tools are unknown."""
+        """Start to serve: start the gateway's own tasks, and ask servers whose tools have not been read yet."""
         self.state, services = "running", self.services
         for work in (services.changes.broadcast, services.writer.keep_writing, self.projects.follow, self._tell_calls):
             self._tasks.start_soon(kept_up, work, services.clock.sleep)
@@ -330,7 +330,7 @@ class Gateway:
         await work()
 
     def _list_served(self) -> None:
-        """Ask servers whose cached lists have expired, and let background work begin: a session has its first list.
+        """Ask servers whose cached lists have expired, and let background work begin, now that a session has a list.
 
         Called for every list; later calls do nothing.
         """
@@ -354,7 +354,7 @@ class Gateway:
         self.services.changes.changed()
 
     def offer_fetched(self, connection: Connection, offer: Offer) -> None:
-        """Take the lists of a server into the catalog, pass on that they changed, and read them for other clients."""
+        """Take a server's lists into the catalog, pass on its notices of changes, and probe for lists that differ."""
         self.intake.take(connection, offer)
         self.session_dependencies.notifications.lists_read(connection)
         self.probes.consider(connection)
@@ -367,7 +367,7 @@ class Gateway:
             self.session_dependencies.notifications.pass_on(connection, method, params, about)
 
     async def asked(self, connection: Connection, method: str, params: Params, about: Call | None) -> dict[str, Any]:
-        """Ask the client that a server's request belongs to, or the user if the client cannot answer.
+        """Pass a server's request on to its client, or to the user if the client cannot answer.
 
         Return the answer. Raises RpcError.
         """

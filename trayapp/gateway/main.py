@@ -214,7 +214,7 @@ class GatewayHost:
             await anyio.lowlevel.checkpoint()
             from trayapp.panel.host import end_panel
 
-            # last: an open page says that the gateway is gone, instead of asking to sign in
+            # last, so that an open page says that the gateway is gone, instead of asking to sign in
             await anyio.to_thread.run_sync(end_panel, gateway.panel_access)
             tasks.cancel_scope.cancel()
 
@@ -236,7 +236,7 @@ class GatewayHost:
         )
 
     async def _secrets(self, names: Sequence[str]) -> Secrets:
-        """Return the secrets of those names, from the vault and approved commands (backends.launch.Keyring)."""
+        """Return the secrets with these names, from the vault and approved commands (backends.launch.Keyring)."""
         from trayapp.backends.secret_commands import SecretSources  # loaded with the first entry that needs a secret
 
         sources = SecretSources(self._accounts.vault.secrets, self._trust.is_approved, self._environ)
@@ -274,7 +274,7 @@ class GatewayHost:
             self._gateway.take_problem(outcome)
 
     async def _reload(self) -> None:
-        """Read again the files that the user may have changed: servers.yaml, projects' files and their approvals."""
+        """Reread the files that the user may have changed: servers.yaml, projects' files and their approvals."""
         await self._file.reload()
         await self._gateway.projects.refresh()
 
@@ -440,8 +440,8 @@ def _prefer_pidfd() -> None:
 async def collect_garbage() -> None:
     """Turn on garbage collection, which cli/run_gateway put off until clients have their first answers.
 
-    Objects from the start are left out at first: to search them for garbage would make the first calls wait. But a
-    first run leaves some MiB of garbage among them, so they are collected once, after SETTLED_S.
+    Objects from the start are left out at first: searching them for garbage would make the first calls wait. But a
+    first run leaves some MiB of garbage among them, so they are searched once, after SETTLED_S.
     """
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS)

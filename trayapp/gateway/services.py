@@ -44,8 +44,8 @@ async def first_of(*waits: Callable[[], Awaitable[object]]) -> None:
 class Services(NamedTuple):
     """Services of one gateway. `state`, `settings`: return the gateway's current state and the user's settings.
 
-    `sessions`: the current sessions, in the order in which they began. `shared_key`: returns the key of the server
-    behind the key of a further connection; any other key unchanged.
+    `sessions`: the current sessions, in the order in which they began. `shared_key`: returns the server's key for the
+    key of a further connection, and any other key unchanged.
     """
 
     clock: Clock

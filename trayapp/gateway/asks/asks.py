@@ -42,7 +42,7 @@ MOST = 40  # arguments that are shown
 READ_LONGEST = 256 * 1024  # characters that are searched for secrets; of a longer value, this many at each end
 HEAD_SHARE = 0.65  # the beginning's share of a cut value: the beginning is more informative than the end
 
-# Letters, marks and blanks that draw nothing, or something misleading (Unicode Default_Ignorable_Code_Point, others).
+# Characters drawn as nothing, or as something misleading (Unicode Default_Ignorable_Code_Point and some others).
 _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufffc") | frozenset(
     chr(code)
     for first, last in ((0x180B, 0x180F), (0xFE00, 0xFE0F), (0xE0100, 0xE01EF))
@@ -55,7 +55,7 @@ class Shown(NamedTuple):
     """An argument as the user sees it.
 
     `value`: JSON without secrets, with marks for invisible characters, cut if it is long. `length`: characters of the
-    uncut JSON; 0 for the last row, which counts the arguments that are not shown.
+    uncut JSON; 0 for a row that counts the arguments that are not shown.
     """
 
     name: str
@@ -66,8 +66,8 @@ class Shown(NamedTuple):
 def shown_arguments(arguments: Any) -> list[Shown]:
     """Return the arguments of a call in a form that is safe to show to people.
 
-    These are at most MOST arguments, in about ALL_LONGEST characters, and then a row that counts the others. Arguments
-    that are not an object become one row; without any, the result is empty.
+    These are at most MOST arguments, in about ALL_LONGEST characters. If there are more, a last row counts the others.
+    Arguments that are not an object become one row; without any, the result is empty.
     """
     if not isinstance(arguments, dict):
         return [] if arguments is None else [Shown("arguments", *_shown_value("", arguments, VALUE_LONGEST))]
@@ -96,7 +96,7 @@ def marked(text: str) -> str:
 
 
 def cut(text: str, longest: int, length: int | None = None) -> str:
-    """Return `text`; if it is longer than `longest` characters, that many of them, around a note of its length.
+    """Return `text`, cut to `longest` characters if it is longer: its beginning, a note of its length, and its end.
 
     `length`: the length to note, if `marked` has made the text longer.
     """
@@ -113,7 +113,7 @@ def _shown_value(name: str, value: Any, longest: int) -> tuple[str, int]:
 
 def _safe(label: str, text: str, longest: int) -> str:
     """Return `text` in a form that is safe to show. The search for secrets includes `label`, the argument's name,
-    which can reveal that the value is one.
+    which can reveal that the value is secret.
     """
     told = label + text[:READ_LONGEST]
     clean = redacted(told)
@@ -145,7 +145,7 @@ OUTCOMES = {"once": "it was allowed", "session": "it was allowed", "always": "it
 
 
 class Asker(NamedTuple):
-    """The client whose call or question the user is asked about.
+    """The client of the call or question that the user is asked about.
 
     `client`: its name. `project`: the folder that it works in. `session`: None for the command line, which has none.
     """
@@ -165,8 +165,8 @@ class Question(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class OpenAsk:
-    """An open ask. `ended` is called once, unless the ask is withdrawn: with how it ended and, for a question, the
-    content of the answer.
+    """An open ask. `ended` is called once, unless the ask is withdrawn. It gets how the ask ended and, for a question,
+    the content of the answer.
     """
 
     id: str
@@ -215,7 +215,7 @@ class OpenAsk:
 
 
 class Asks:
-    """Asks of one gateway, on its event loop."""
+    """The asks of one gateway. Runs on its event loop."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -229,7 +229,7 @@ class Asks:
 
     @property
     def someone_is_there(self) -> bool:
-        """True if a tray, a panel or a terminal is watching, so that the user can be asked."""
+        """Return True if a tray, a panel or a terminal is watching, so that the user can be asked."""
         return self._watchers > 0
 
     @contextmanager
@@ -249,7 +249,7 @@ class Asks:
 
     @property
     def is_full(self) -> bool:
-        """True if no more asks are accepted."""
+        """Return True if no more asks are accepted."""
         return len(self._open) >= OPEN_MOST
 
     def allows(self, session: Any, subject: Subject) -> bool:
@@ -265,7 +265,7 @@ class Asks:
         return self._services.approvals.pins.is_allowed(*_grant(subject))
 
     def expect_round(self, call: str, digest: str) -> None:
-        """Let the client send an allowed call once more, with its answers to the server (MCP 2026-07-28).
+        """Let the client send an allowed call again without an ask, with its answers to the server (MCP 2026-07-28).
 
         `call`: the key of the client's next request. `digest`: the hash of the allowed definition.
         """
@@ -274,9 +274,9 @@ class Asks:
             self._rounds.popitem(last=False)
 
     def is_round(self, call: str, subject: Subject) -> bool:
-        """Return True, once, if the request is the next round of a call that the user allowed.
+        """Return True if the request is the next round of a call that the user allowed, and stop expecting that round.
 
-        False after ROUND_S, or if the definition has changed since.
+        Return False after ROUND_S, or if the definition has changed since.
         """
         digest, until = self._rounds.pop(call, ("", 0.0))
         return digest == subject.hash and self._services.clock.now() < until

@@ -14,8 +14,8 @@ READS = ToolClassification("read", "name")  # the class of reading a resource
 class Subject(NamedTuple):
     """The tool or resource of a call that needs the user's consent.
 
-    `key`: the key of the shared server. `hash`: of the definition that the answer is for. `mode`: the setting that
-    requires the ask. `callable`: False if the session may no longer call the tool.
+    `key`: the key of the shared server. `hash`: the hash of the definition that the answer is for. `mode`: the setting
+    that requires the ask. `callable`: False if the session may no longer call the tool.
     """
 
     key: str

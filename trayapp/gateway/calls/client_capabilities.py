@@ -13,27 +13,28 @@ from trayapp.wire.revisions import HANDSHAKE_VERSIONS, MODERN_VERSIONS
 
 
 class Purpose(NamedTuple):
-    """The purpose of a connection. `server`: the key of its server. `newer`: the era, if the connection is for one era:
-    it reads the lists that clients of that era get, and sessions of that era may share it. Without `newer`, `alone` and
-    `requests`, all sessions may share the connection.
+    """The purpose of a connection. `server`: the key of its server.
+
+    `newer`: the era, if the connection is for one era: it reads the lists that clients of that era get, and sessions of
+    that era may share it. If `newer`, `alone` and `requests` are not set, all sessions may share the connection.
     """
 
     server: str
     newer: bool | None = None
-    session: Any = None  # served alone; None also once that session has ended
+    session: Any = None  # the only session that it serves; None also once that session has ended
     alone: bool = False  # serves one session at a time; True also between two sessions
-    kind: ClientKind | None = None  # serves no session: only reads what the server lists for a client of that kind
+    kind: ClientKind | None = None  # serves no session: only reads the lists that clients of that kind get
     requests: bool = False  # shared by sessions that are single requests, from clients that can answer questions
 
     @property
     def is_probe(self) -> bool:
-        """Return True if the connection reads the lists that another era or another kind of client gets."""
+        """Return True if the connection is for one era or one kind of client, and reads the lists that these get."""
         return self.newer is not None
 
 
 class ClientCapabilities:
-    """Client capabilities for each connection of one gateway. `sessions`: the live collection of current sessions.
-    `user_is_there`: returns True while the user can be asked outside the clients.
+    """The client capabilities to announce on each connection of one gateway. `sessions`: the live collection of current
+    sessions. `user_is_there`: returns True while the user can be asked outside the clients.
     """
 
     def __init__(
@@ -58,11 +59,11 @@ class ClientCapabilities:
         """Return the client capabilities to announce on a new connection.
 
         - A connection that no session needs, such as a server's first one, announces everything.
-        - A connection for one session or one kind of client announces the capabilities of that session or kind;
+        - A connection for one session or one kind of client announces the capabilities of that session or kind, or
           everything if its session has ended.
-        - A connection for single requests announces those of the request that needs it now.
+        - A connection for single requests announces those of the client whose request needs it now.
         - A shared connection announces those of all its clients, and of the user while the user can be asked. It leaves
-          out what the server is known to ask for: sessions that can answer have their own connections.
+          out those that the server is known to use: sessions that have them get their own connections.
         """
         purpose = self._purpose(key)
         if purpose.kind is not None:

@@ -114,7 +114,7 @@ class CommandConsent:
     def is_allowed(self, subject: Subject, allowed: Any, *, here: bool) -> bool:
         """Return True if the call may be sent. `allowed`: the hash of the definition that was just allowed.
 
-        `here`: the caller itself asks the user, who is thus present. Raises NotAllowedError if the tool was removed.
+        `here`: the caller asks the user itself, so the user is present. Raises NotAllowedError if the tool was removed.
         """
         if not subject.callable:
             raise tool_removed_error(subject.server, subject.tool)
@@ -153,6 +153,6 @@ class CommandConsent:
 
 
 def call_arguments(request: Request) -> Any:
-    """Return the part of a request that is shown: a tool's arguments, or the URI of a resource."""
+    """Return the part of a request that the user is shown: a tool's arguments, or the URI of a resource."""
     params = request.params or {}
     return params.get("arguments") if request.method == "tools/call" else {"uri": params.get("uri")}

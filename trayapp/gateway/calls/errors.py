@@ -1,4 +1,4 @@
-"""Translate our errors into tool results, control answers and, only here, JSON-RPC errors."""
+"""Translate our errors into tool results, control answers and JSON-RPC errors. No other module does."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _UNDOING = re.compile(r"multi-mcp (?:enable|approve|trust|allow|remove|import|co
 
 
 def to_rpc(error: MultiMcpError) -> RpcError:
-    """Return `error` for the user's own programs: what happened and what to do, with the stable code in `data`."""
+    """Return the JSON-RPC error for the user's own programs, with the hint for people and the stable code in `data`."""
     return _to_rpc(error, error.hint)
 
 
 def to_client(error: MultiMcpError) -> RpcError:
-    """Return `error` for a client, with the hint for its model and the stable code in `data`."""
+    """Return the JSON-RPC error for a client, with the hint for its model and the stable code in `data`."""
     return _to_rpc(error, model_hint(error))
 
 
@@ -42,7 +42,7 @@ def _to_rpc(error: MultiMcpError, hint: str) -> RpcError:
 
 
 def model_hint(error: MultiMcpError) -> str:
-    """Return the hint for a model. "Ask the user" replaces a command that would undo a decision of the user."""
+    """Return the hint for a model: "Ask the user" if the hint has a command that would undo the user's decision."""
     hint = error.hint if error.model_hint is None else error.model_hint
     return "Ask the user" if _UNDOING.search(hint) else hint
 
@@ -55,7 +55,7 @@ def tool_error(error: MultiMcpError) -> dict[str, Any]:
 
 
 def unknown_method(method: str) -> RpcError:
-    """Return the error of a request with an unknown method."""
+    """Return the error for a request with an unknown method."""
     return RpcError(METHOD_NOT_FOUND, f"Method not found: {method}"[:200], method)
 
 
@@ -66,7 +66,7 @@ def error_json(error: MultiMcpError) -> dict[str, object]:
 
 
 def explained(error: MultiMcpError, problems: Iterable[Problem]) -> MultiMcpError:
-    """Return `error`. If the server is unknown because of a fatal problem in its entry, `error` names the problem."""
+    """Return `error`. If its server was not found because the entry has a fatal problem, `error` now names that."""
     if isinstance(error, ServerNotFoundError):
         wrong = next((problem for problem in problems if problem.fatal and problem.server == error.server), None)
         if wrong is not None:

@@ -1,4 +1,4 @@
-"""Pass notifications of servers to the sessions they concern and of clients to servers, and set servers' log levels."""
+"""Pass servers' notifications on to sessions and clients' notifications on to servers. Set servers' log levels."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from trayapp.wire.revisions import has_envelope
 
 LOG = "notifications/message"
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")  # RFC 5424, as MCP logging
-# Notifications about one request, which the connection handles. A late notification reaches no session: a session may
-# use the same token or id for a request of its own.
+# Notifications about one request. The connection handles them. One that comes too late reaches no session: a session
+# may use the same token or id for a request of its own.
 OF_ONE_REQUEST = frozenset({PROGRESS, CANCELLED})
 OLDER_ONLY = frozenset({"notifications/roots/list_changed"})  # MCP up to 2025-11-25
 
 
 class Notifications:
-    """Notifications of servers, and of clients to servers."""
+    """Notifications from servers to sessions, and from clients to servers."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -59,7 +59,7 @@ class Notifications:
                 session.notify(method, params, call.request_id)
         if busy:
             return
-        at_address = connection.server.url is not None  # a server may send the same to all its connections
+        at_address = connection.server.url is not None  # such a server may send the same on all its connections
         for session in [s for s in self._services.sessions if key in s.called_servers and s.has_server(key)]:
             if at_address and session.uses_another(connection):
                 continue
@@ -136,7 +136,7 @@ def wants(session: ClientSession, call: RoutedCall, level: Any) -> bool:
 
 
 def at_least(level: Any, wanted: str | None) -> bool:
-    """Return True if `level` is at least `wanted`, or if either is unknown."""
+    """Return True if `level` is at least `wanted`, or if one of them is not in LEVELS."""
     if wanted not in LEVELS or level not in LEVELS:
         return True
     return LEVELS.index(level) >= LEVELS.index(wanted)

@@ -1,6 +1,7 @@
 """Route one request of a client to a backend, and its answer back with the client's request id.
 
-A call that is lost with its server is sent again, or answered with an error that names the server.
+If the connection is lost, a call that the server never took is sent again. Any other call is answered with an error
+that names the server.
 """
 
 from __future__ import annotations
@@ -49,10 +50,10 @@ Finishing = Callable[[Reply], Reply | None]  # raises JsonError; None: the answe
 
 
 class RoutedCall:
-    """A client request, as a wire.messages.Call: open from `send` until its answer, its cancellation or its timeout.
+    """A client's request (a wire.messages.Call). It is open from `send` until its answer, cancellation or timeout.
 
-    The call stays registered on its connection all that time, and in its session while the client waits. It is parked
-    from an answer that asks the client something until the client comes back (server_requests).
+    All that time the call is registered on its connection, and in its session while the client waits. If the client's
+    request is answered with a question, the call is parked until the client comes back (server_requests).
 
     Runs on the gateway's event loop. The first `answered` or `cancel` ends it; later ones do nothing. Errors reach the
     client as its answer. It is broad because consent, a question, a timeout and a lost connection can each interrupt
@@ -124,7 +125,7 @@ class RoutedCall:
         return self.parked or self.session.open_calls.get(self.request_id) is self
 
     def send(self, timeout_s: float, *, gated: bool = True) -> None:
-        """Send the request over the connection, which must be live. Every request of a session passes here.
+        """Send the request over the connection, which must be live. Every request of a session goes through here.
 
         A call that needs the user's consent is sent once the user has consented; if the user refuses or cannot be
         asked, it is answered with the reason. `timeout_s`: 0 for no timeout. `gated`: False if the caller has just
@@ -161,7 +162,7 @@ class RoutedCall:
     def answered(self, reply: Reply) -> None:
         """Deliver the answer to the client, or keep it while the call is parked.
 
-        If the backend never took the request, as when it had lost our session, send the request once more.
+        If the backend never took the request, for example because it had lost our session, send it once more.
         """
         if self.parked:
             self._late = reply
@@ -337,9 +338,9 @@ class RoutedCall:
             self._timer.cancel()
 
     def attach(self, session: AskingSession, request_id: RequestId) -> bool:
-        """Continue the call for another request of the client. Return True while the backend has yet to answer.
+        """Continue the call for another request of the client. Return True if the backend has yet to answer.
 
-        If the answer has already come, send it now and return False.
+        If its answer has already come, send it to the client now and return False.
         """
         self.session, self.request_id, self.parked = session, request_id, False
         session.open_calls[request_id] = self
@@ -377,9 +378,10 @@ class RoutedCall:
             )  # fmt: skip
 
     def _translate(self, reply: Reply, modern: bool) -> Reply | None:
-        """Return the answer in the client's form; None for a question, which then goes to an older client or the user.
+        """Return the answer in the client's form. If it is a question for an older client or the user, begin to ask it
+        and return None.
 
-        `modern`: the server is of 2026-07-28.
+        `modern`: the server speaks 2026-07-28.
         """
         method = self.request.method
         asks = modern and method in ASKING and asks_for_input(reply)

@@ -47,9 +47,9 @@ STATE_PREFIX = "multi-mcp:"  # prefix of our own request states, to tell them fr
 PATIENCE_S = 600.0  # for a client to return its answers: a person may take a while, and a client may be gone
 STATE_ONLY_PAUSE_S = 0.1  # pause before repeating a call whose server asked for the repetition without a question
 HELD_S = 50.0  # limit for holding a question whose session is uncertain; the SDKs' clients give up a call after 60 s
-STUCK_S = 5.0  # limit from the newest question on, once there are as many questions as calls: no call ends by itself
+STUCK_S = 5.0  # limit after the newest question, if there are as many questions as calls: no call then ends by itself
 UNSTUCK_S = 1.0  # for a refused question's call to end; if that leaves one session, the next question is that session's
-STOPS_WITHIN_S = 30.0  # a server that was told to cancel a call, and has not answered since, may still ask
+STOPS_WITHIN_S = 30.0  # for so long a cancelled call may still ask, unless the server answers the ping after the cancel
 
 # Why a question is refused: part of the log line and of the server's error
 _NONE = "no client has a call in progress on this server"
@@ -84,11 +84,11 @@ class ServerRequests:
     async def asked(
         self, connection: Connection, method: str, params: Params, about: Call | None = None
     ) -> dict[str, Any]:
-        """Ask the client that an older server's request belongs to, or the user if the client cannot answer. Return the
+        """Pass an older server's request on to its client, or to the user if the client cannot answer. Return the
         answer. Raises RpcError.
 
         `about`: the call that the request belongs to, if the transport names it. Otherwise all calls in progress on the
-        connection must belong to one session. The gateway never guesses the client: the wrong user would answer.
+        connection must belong to one session. The gateway never guesses the client: the wrong user could answer.
         """
         purpose = self._purpose(connection.key)
         owner: ClientSession | None = purpose.session if purpose.alone else None
@@ -149,8 +149,8 @@ class ServerRequests:
         owner: ClientSession | None,
         among: set[ClientSession] | None,
     ) -> tuple[list[RoutedCall], ClientSession]:
-        """Return the calls that a question may belong to, the best candidate first, and their session. There may be no
-        calls, as while the server starts.
+        """Return the calls that a question may belong to, the best candidate first, and their session. While the server
+        starts, for example, there are no calls.
 
         `owner`: the session that the connection serves alone. `among`: the sessions that the question may belong to,
         None if any. Raises RpcError.
@@ -182,14 +182,12 @@ class ServerRequests:
         return sorted(calls, key=_eligibility), session
 
     async def _held(self, connection: Connection, method: str) -> set[ClientSession] | None:
-        """Hold a question while calls of several sessions are in progress. Return the sessions that it may belong to.
+        """Hold a question while calls of several sessions are in progress. Return the sessions that it may belong to,
+        or None if it need not be held, the time limit is reached, or the connection was lost.
 
-        None: any session; also at the time limit, or if the connection was lost. Raises RpcError if its call was sent
-        again elsewhere.
-
-        A call that waits for the question's answer does not end. So once only one session is left, the question is that
-        session's. If all calls may be executed twice, nothing waits: they are sent again, each on its session's own
-        connection.
+        A call does not end while it waits for an answer. So once only one session is left, the question is that
+        session's. If all calls may be executed twice, the question is refused instead (RpcError), and the calls are
+        sent again, each on its session's own connection.
         """
         asked: set[ClientSession] = {call.session for call in connection.open_calls if isinstance(call, RoutedCall)}
         if len(asked) + bool(connection.own_requests) < 2:
@@ -216,7 +214,7 @@ class ServerRequests:
         return None
 
     def give_up(self, connection: Connection, live: Live, session: ClientSession) -> None:
-        """Note that a session gave up a call before the server answered it. Only older servers may still ask.
+        """Note that a session gave up a call before the server answered it. An older server may still ask for it.
 
         A connection that serves one request at a time is closed: a server that ignored the cancel would ask the client
         of the next request.
@@ -250,9 +248,9 @@ class ServerRequests:
         self._given_up = [one for one in self._given_up if one.until > now]
 
     def _refusal(self, connection: Connection, method: str, why: str) -> RpcError:
-        """Return the error of a question that no client can be asked, and log it.
+        """Log the refusal of a server's request, and return the error for the server.
 
-        Repetitions, of the same server and reason, are logged at debug level.
+        Further refusals for the same server and reason are logged at debug level.
         """
         server = connection.name
         first = (server, why) not in self._refused
@@ -277,10 +275,11 @@ class ServerRequests:
     async def answers(
         self, session: ClientSession, about: RequestId, question: dict[str, Any], key: str
     ) -> dict[str, Any]:
-        """Return the params to add to the request when it is sent again (MCP 2026-07-28, multi round-trip requests).
+        """Ask the client, or the user, the questions of an `input_required` result. Return the params to add when the
+        client's request is sent to the server again (MCP 2026-07-28, multi round-trip requests).
 
-        `about`: the id of the client's request. `question`: the `input_required` result. `key`: the key of the server
-        that asks. Raises RpcError.
+        Pause briefly if there are no questions. `about`: the id of the client's request. `question`: the result. `key`:
+        the key of the server that asks. Raises RpcError.
         """
         asked, state = question.get("inputRequests"), question.get("requestState")
         again: dict[str, Any] = {} if state is None else {"requestState": state}
@@ -330,7 +329,7 @@ class ServerRequests:
     # -- parked calls --------------------------------------------------------------------------------------------
 
     def park(self, call: RoutedCall) -> str:
-        """Keep a call until its client comes back, PATIENCE_S at most. Return the request state to come back with."""
+        """Keep a call until its client comes back, PATIENCE_S at most. Return the request state that it must send."""
         state = STATE_PREFIX + secrets.token_urlsafe(24)
         self._parked[state] = call
         call.parked_at = self._services.clock.now()
@@ -338,7 +337,7 @@ class ServerRequests:
         return state
 
     def resume(self, session: AskingSession, request: Request) -> bool:
-        """Continue the parked call that a request comes back for; return False for any other request.
+        """Continue the parked call that a request resumes. Return False if it resumes none.
 
         Raises RpcError if that call has ended, belongs to another client, or had other arguments, or if the session may
         no longer use its server.
@@ -365,14 +364,14 @@ class ServerRequests:
             self._unpark(state)
 
     def cancel(self, session: ClientSession, request_id: RequestId) -> None:
-        """Abandon the parked call whose client cancels a request that was already answered with a question."""
+        """Abandon the parked call of a request that its client cancels after it was answered with a question."""
         for state in [
             s for s, call in self._parked.items() if (call.session, call.request_id) == (session, request_id)
         ]:
             self._unpark(state)
 
     def abandon(self, call: RoutedCall) -> None:
-        """Abandon a parked call: its client has not returned for long, and other calls wait for the connection."""
+        """Abandon a parked call: its client has long been away, and other calls wait for the connection."""
         for state in [state for state, parked in self._parked.items() if parked is call]:
             self._unpark(state)
 
@@ -468,8 +467,8 @@ class Questions:
 
 
 class _HeldQuestions:
-    """Questions of one connection whose session is uncertain. They are decided one after the other: a refusal may end a
-    call, which makes the others more certain.
+    """The questions on one connection that wait until it is certain to which session they belong. They are decided one
+    at a time: a refusal may end a call, and that may settle the next question.
     """
 
     def __init__(self) -> None:
@@ -481,7 +480,7 @@ class _HeldQuestions:
 
     @asynccontextmanager
     async def turn(self, now: float) -> AsyncIterator[None]:
-        """Hold a question that arrives now, until all earlier ones are decided."""
+        """Take the turn of a question that arrives now: wait until all earlier ones are decided."""
         self._newest, self._count = now, self._count + 1
         self.more.set()
         self.more = anyio.Event()
@@ -536,4 +535,4 @@ def _eligibility(call: RoutedCall) -> tuple[bool, int]:
 
 
 class _CallEnded(Exception):
-    """Raised when the call that a question needs has ended."""
+    """Raised when the call that a question belongs to has ended."""
