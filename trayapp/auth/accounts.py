@@ -108,7 +108,7 @@ class Account:
     async def authorization(self, asked: str, *, whole_origin: bool = False) -> str | None:
         """Return the Authorization value for a request to `asked`; None if there is no token, or none for that address.
 
-        Raises SignInError while an expired token cannot be renewed.
+        A token that is about to expire is renewed first. Raises SignInError while an expired one cannot be renewed.
         """
         if not covers(self.url, asked, whole_origin=whole_origin):
             return None

@@ -43,7 +43,7 @@ from trayapp.config.urls import is_inside
 from trayapp.model.reasons import reason_of
 from trayapp.model.redact import redacted
 
-WORDS_MAX = 200  # characters of foreign text in an error
+WORDS_MAX = 200  # characters that an error quotes of another program's text
 LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
 ANSWER_MOST = 1 << 20  # bytes, decoded; real ones have a few KB
 _OF_THE_WAY = frozenset({"content-encoding", "content-length", "transfer-encoding"})  # headers of the encoded body
@@ -89,7 +89,7 @@ async def authorize(request: SignInRequest, ask: UserAgent, now: Callable[[], fl
 
 
 async def renew(grant: Grant, now: Callable[[], float]) -> Grant:
-    """Return `grant` with new tokens, from the service that issued the old ones.
+    """Renew `grant`: get new tokens from the service that issued the old ones, and return the grant with them.
 
     Raises GrantLostError if the grant has ended, SignInError if the renewal failed for now.
     """
@@ -340,9 +340,9 @@ async def _sent(client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.R
 
 
 async def _challenged(client: httpx2.AsyncClient, request: SignInRequest) -> tuple[httpx2.Request, httpx2.Response]:
-    """Send a probe. Return it with a 401 for the SDK that names the server's metadata URL and the scopes to request.
+    """Send a probe. Return it, and a 401 for the SDK with the server's metadata URL and the scopes to request.
 
-    If the server refuses nothing, the 401 names no metadata URL: the SDK then tries the well-known ones. Raises
+    If the server does not refuse the probe, the 401 has no metadata URL, and the SDK tries the well-known ones. Raises
     HTTPError.
     """
     headers = {**request.headers, **ACCEPT}

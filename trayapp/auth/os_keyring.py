@@ -45,7 +45,7 @@ class KeyringEntries:
         self.limit: int | None = WINDOWS_LIMIT if sys.platform == "win32" else None
 
     def get(self, name: str) -> str | None:
-        """Return the text, or None."""
+        """Return the text under that name; None if there is none, or no collection to read."""
         if _collection_locked() is None:
             return None  # the backend would ask the user to create a collection just to read from it
         text: str | None = self._ask("get_password", f"{self._service}:{name}", USER)
@@ -82,7 +82,7 @@ def _collection_locked() -> bool | None:
     """Return True if the Secret Service needs a password to open the user's collection.
 
     Return None if there is no collection yet and creating one needs a password. Return False for every other keyring.
-    This is the boundary at which any failure of a backend means that the state is unknown.
+    This is the boundary at which any failure of a backend stops: the keyring then counts as not locked.
     """
     try:
         if type(_backend()).__module__ != SECRET_SERVICE:

@@ -44,10 +44,10 @@ class Confinements:
     async def begin(
         self, server: ServerConfig, settings: Settings, environ: Mapping[str, str], stderr: Callable[[bytes], None]
     ) -> RefusalRecord | None:
-        """Return a new record for a start of the server, or None if it should not be confined.
+        """Begin and return a new record for a start of the server; None, and no record, if it is not to be confined.
 
         `stderr` gets a line for each refusal. Earlier refusals are kept while the server's `confine` is unchanged:
-        another connection may have met them, or a refusal may have ended the server.
+        another connection may have caused them, or a refusal may have ended the server.
         """
         confine = confine_of(server.confine, settings.confine) if server.command is not None else None
         if confine is None:

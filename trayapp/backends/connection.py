@@ -218,7 +218,7 @@ class Connection:
             self.end()
 
     async def ensure(self, *, explicit: bool = False, background: bool = False) -> Live:
-        """Return the live connection. Start it if needed, in one attempt for all who wait.
+        """Connect if needed, in one attempt shared by all who wait, and return the live connection.
 
         `explicit` (the user asked) ignores the backoff and a pending sign-in. `background`: no call waits for the
         attempt, so its failure begins no backoff. Raises ServerError.
@@ -298,8 +298,8 @@ class Connection:
     def notice_left_s(self) -> float:
         """Return for how many seconds the last call may still cause an announcement of changed lists; 0 or less = none.
 
-        It often comes after the answer: over HTTP and in the newer era it has its own stream, and Go's SDK gathers
-        changes for 10 ms.
+        The announcement often comes after the call's answer: over HTTP and in the newer era it has its own stream, and
+        Go's SDK gathers changes for 10 ms.
         """
         if self.live is None or self.last_used is None or not self.used_since_connected:
             return 0.0
@@ -377,7 +377,7 @@ class Connection:
         self.adjusted = anyio.Event()
 
     async def follows(self, uri: str) -> None:
-        """Wait a while until a connected 2026-07-28 server confirms a subscription. Raises RpcError if it refuses."""
+        """Wait a while for a connected 2026-07-28 server to confirm a subscription. Raises RpcError if it refuses."""
         if self._maintenance is not None and self.live is not None:
             await self._maintenance.subscription.confirmed(uri)
 

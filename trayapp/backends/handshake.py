@@ -104,7 +104,7 @@ async def _negotiate(channel: Channel, capabilities: Mapping[str, Any]) -> Peer:
 
 
 def _peer_of(probe: asyncio.Future[Peer | None]) -> Peer | None:
-    """Return the probe's result, or None if it failed with an RpcError: then the server counts as of the older era."""
+    """Return the probe's result, or None if it failed with an RpcError: the server then counts as older-era."""
     error = probe.exception()
     if error is None:
         return probe.result()
@@ -114,9 +114,9 @@ def _peer_of(probe: asyncio.Future[Peer | None]) -> Peer | None:
 
 
 async def _discover(channel: Channel, capabilities: Mapping[str, Any]) -> Peer | None:
-    """Return the peer that server/discover describes, or None if it shares no modern revision with us.
+    """Send server/discover and return the peer that it describes, or None if we share no modern revision with it.
 
-    Raises RpcError for any other error, such as an unknown method.
+    An error that names a revision we share leads to a second try. Raises RpcError for any other error.
     """
     protocol = MODERN_VERSIONS[-1]
     for _ in range(2):
@@ -172,7 +172,7 @@ class _NewerEraError(RpcError):
 
 
 def _offered_modern(error: RpcError) -> str | None:
-    """Return the newest modern revision that both an "unsupported version" error and the gateway name, or None."""
+    """Return the newest modern revision that the gateway supports and an "unsupported version" error lists, or None."""
     if error.code != UNSUPPORTED_PROTOCOL_VERSION:
         return None
     supported = error.data.get("supported") if isinstance(error.data, dict) else None

@@ -98,7 +98,7 @@ async def prepare_start(
     record: RefusalRecord | None = None,
     locks: Callable[[], Locks | None] = no_locks,
 ) -> Launch:
-    """Prepare a launch as `prepare` does, with the login shell's PATH. Avoid npm for a server that it has cached.
+    """Prepare a launch as `prepare` does, with the login shell's PATH, and without npm if its cache has the server.
 
     `now` is in Unix seconds. `record` belongs to the server's confinement, None if it is not confined. With `locks`, a
     package is started in its locked version. Raises as `prepare` does, KeyringLockedError for a secret in a locked
@@ -153,7 +153,7 @@ def prepare(server: ServerConfig, environ: Mapping[str, str], secrets: Secrets =
 
 
 def _resolve_launch(server: ServerConfig, environ: Mapping[str, str], secrets: Secrets) -> Launch:
-    """Return the same as `prepare`, with the program's name as written, not yet searched for."""
+    """Return the launch as `prepare` does, but with the program's name as written, before searching for it."""
     home = environ.get("HOME") or str(Path.home())
     ready = resolve(server, environ, secrets.values.get, home)
     headers = dict(ready.headers)
@@ -240,7 +240,7 @@ def child_environment(server: ServerConfig, environ: Mapping[str, str]) -> dict[
 
 
 def find_program(command: str, env: Mapping[str, str], cwd: str | None) -> str | None:
-    """Return the absolute path of `command`, searched as the child's own shell would, or None if there is none."""
+    """Return the absolute path of `command`, found as the child's own shell would find it, or None if there is none."""
     if _is_path(command):
         path = Path(cwd or ".", command)
         return str(path.absolute()) if path.is_file() else None

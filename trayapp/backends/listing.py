@@ -87,14 +87,17 @@ def _offer(readings: list[_ListRead], peer: Peer) -> Offer:
 
 
 def _mended(item: Item) -> Item:
-    """Return an entry that no client rejects: some clients reject a list for one bad entry. Its names stay as sent."""
+    """Return an entry that strict parsers accept (well_formed), except that its names stay as sent.
+
+    Some clients reject a whole list for one malformed entry.
+    """
     mended = well_formed(item)
     names = {key: item[key] for key in _NAMES if isinstance(item.get(key), str)}
     return item if mended is item else {**mended, **names}
 
 
 def _besides(result: dict[str, Any], member: str) -> Item:
-    """Return a page's members that neither are its list nor belong to the protocol; {} if larger than MORE_LARGEST."""
+    """Return a page's members besides its list and those of the protocol; {} if larger than MORE_LARGEST."""
     more = {key: value for key, value in result.items() if key not in (member, "_meta", *_OF_THE_PROTOCOL)}
     meta = result.get("_meta")
     left = {key: value for key, value in meta.items() if key != SERVER_INFO} if isinstance(meta, dict) else {}

@@ -45,7 +45,7 @@ def is_of_tasks(method: str, params: Params) -> bool:
 
 
 class _Round:
-    """A reading of all lists. `usable` is set once the tools were read or failed, `ended` at the end of the reading."""
+    """A reading of all lists. `usable` is set once the tools are read or cannot be read, `ended` when all lists are."""
 
     def __init__(self) -> None:
         self.usable = anyio.Event()
@@ -215,7 +215,7 @@ class Maintenance:
             self._drop(ConnectionLostError(connection.name, title))
 
     async def _silence(self) -> str | None:
-        """Return why the server did not respond, or None if it did.
+        """Ping the server. Return why it did not respond, or None if it did.
 
         An error counts as a response only if the method is unknown or the server asks to wait.
         """
@@ -252,7 +252,7 @@ class Maintenance:
     async def catch_up(self, notice_s: float) -> None:
         """Wait until list changes that the server has announced, or announces within `notice_s` seconds, are read.
 
-        Wait at most LISTS_AGAIN_S for the reading. While a server is slower than that, no list waits for it.
+        Wait at most LISTS_AGAIN_S for the reading. While a server is slower than that, do not wait for it.
         """
         if not self.is_behind:
             with anyio.move_on_after(notice_s):
@@ -323,7 +323,7 @@ class Maintenance:
         current.ended.set()
 
     async def _refetch(self) -> None:
-        """Read the lists if they are unknown, and again after each announced change. A failure is only logged."""
+        """Read the lists if wanted or possibly outdated, and again after each announced change. Only log a failure."""
         if self._connection.lists_may_differ or self._context.wants_offer(self._connection.key):
             await self._fetch_quietly(soon=True)
         self.lists_settled.set()

@@ -1,4 +1,4 @@
-"""The pool of all server connections. It starts servers as their lifecycle says, reads unknown lists, applies plans.
+"""The pool of all server connections. It starts servers as their lifecycle says, reads missing lists, applies plans.
 
 It decides first, without awaiting, and then does the I/O. The life of one connection is in `connection`.
 """
@@ -85,7 +85,7 @@ class Pool:
             if server.disabled != before.disabled:
                 self._tasks.start_soon(connection.follow_switch)
             if (server.disabled, server.lifecycle) != (before.disabled, before.lifecycle):
-                self._start_if_wanted(connection)  # no other change starts a server or ends a backoff
+                self._start_if_wanted(connection)  # no other adjustment starts a server or ends a backoff
         for name in (*plan.added, *plan.relaunched):
             self._start_if_wanted(self._connections[name])
 

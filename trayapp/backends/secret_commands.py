@@ -38,7 +38,7 @@ class SecretSources:
         self._environ = environ
 
     async def secrets(self, names: Sequence[str]) -> Secrets:
-        """Return those of the named secrets that exist. Raises ConfigError if a command is not approved or fails."""
+        """Fetch the named secrets, and return those that exist. Raises ConfigError if a command is refused or fails."""
         kept = [name for name in names if not name.startswith(COMMAND)]
         found = await self._vault(kept) if kept else NO_SECRETS
         if len(kept) == len(names):

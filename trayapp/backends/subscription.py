@@ -115,7 +115,7 @@ class Subscription:
     def is_news(self, params: Params, about: Call | None) -> bool:
         """Return True for an update that no other request has delivered. `about` as in context.Inbound.
 
-        Updates of one resource are the same in each request. So an update is news if this request has now delivered
+        Every request delivers the same updates of a resource. So an update is news if this request has now delivered
         more of them than any other.
         """
         known = params or {}

@@ -112,7 +112,7 @@ class Package:
 
 
 class PackageUpdates:
-    """Updates of servers' packages. `tried` maps a server to the release that its user was shown last."""
+    """Updates of servers' packages. `tried` maps a server to the release that was last shown to the user."""
 
     def __init__(self, context: BackendContext) -> None:
         self._context = context
@@ -147,7 +147,7 @@ class PackageUpdates:
         return NotLocked("the entry says lock: false", "To lock the package at the next start, remove lock: false")
 
     async def newest(self, server: ServerConfig, package: Package) -> str | None:
-        """Return the newest version that is old enough to be offered, or None. Raises PackageError, ToolError."""
+        """Look up the newest version that is old enough to be offered, or None. Raises PackageError, ToolError."""
         before = self._age_limit()
         tools = await self._tools(server)
         return await tools.in_thread(lambda: package.request.newest(tools, before, package.versions[0]))

@@ -49,8 +49,8 @@ class Pin(NamedTuple):
     with `findings` is served, and reported until the user has approved it.
 
     `text`: its definition as JSON, parsed only when the server sends a different one. `unread`: not yet inspected for
-    orders. `seen`: False if inspection was switched off when it was pinned. `declined`: hash of a later definition that
-    the user declined.
+    instructions to models. `seen`: False if inspection was switched off when it was pinned. `declined`: hash of a later
+    definition that the user declined.
     """
 
     hash: str

@@ -257,7 +257,7 @@ def _each(
 
 
 def _lines(change: Change, style: ReportStyle, context: ClientsContext) -> list[str]:
-    """Return the lines that report a change, after its difference if that was requested."""
+    """Return the lines that report a change, preceded by its diff if --diff was given."""
     title, path = change.client.title, shown_path(change.file, context.machine.home)
     state = client_state(change.client.name, context)
     if not change.changes:

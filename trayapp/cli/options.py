@@ -50,7 +50,7 @@ def examples(*lines: str) -> str:
 
 
 def gateway(timeout: float | None = DEFAULT_TIMEOUT_S) -> ControlClient:
-    """Return a connection to this user's gateway. `timeout`: seconds for each answer. Raises NoGatewayError.
+    """Connect to this user's gateway. `timeout`: seconds for each answer. Raises NoGatewayError.
 
     A verb with a `start_option` starts a gateway if none runs, unless multi-mcp is paused or --no-start was given.
     """

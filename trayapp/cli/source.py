@@ -54,9 +54,9 @@ Add = Callable[[str, dict[str, Any]], None]  # name and entry
 class Answers:
     """Answers given in advance.
 
-    `values`: by name. `yes`: do not ask for consent. `called`: the server's name, None for the proposed one. `hide`:
-    False to leave secrets in clear text; otherwise they go to the keyring. `pick`: index of the proposal chosen in the
-    panel. `seen`: its mark when the user saw it.
+    `values`: the values that the source asks for, by name. `yes`: do not ask for consent. `called`: the server's name,
+    None for the proposed one. `hide`: False to leave secrets in clear text; otherwise they go to the keyring. `pick`:
+    index of the proposal chosen in the panel. `seen`: its mark when the user saw it.
     """
 
     values: Mapping[str, str]
@@ -147,7 +147,7 @@ def _refuse_unknown(values: Mapping[str, str], sources: Sequence[Source]) -> Non
 
 
 def _with_given(source: Source, values: Mapping[str, str]) -> Source:
-    """Return a source that also asks for those variables and headers of its own that the user gave values for."""
+    """Return the source, made to ask also for those of its variables and headers that the user gave values for."""
     asked = {one.name for one in source.wants}
     more = [
         Variable(name, (place, name), "", secret=may_be_secret(name, ""), required=False)

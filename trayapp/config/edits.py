@@ -1,8 +1,8 @@
 """Edits of servers.yaml: pure functions from text to text that keep every byte that need not change.
 
-An edit raises UnparsableError if the text cannot be read, EditRefusedError if the change could do damage, and
-ServerNotFoundError if the file lacks the server to change. `merge_tools` raises only the first of these. yaml/splices
-makes the splices.
+An edit raises UnparsableError if the text cannot be read, EditRefusedError if the change could do damage,
+ServerNotFoundError if the file lacks the server to change, and UsageError where its docstring says so. `merge_tools`
+raises only the first of these. The changes to the text itself are made in yaml/splices.
 """
 
 from __future__ import annotations

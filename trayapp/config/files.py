@@ -1,7 +1,7 @@
 """Reading, locking and replacing whole files: atomically, through links, keeping their mode, with errors for people.
 
-Other programs save these files, too, sometimes in place and slowly. None of their bytes is lost where the system has
-these means:
+Other programs save these files, too, sometimes in place and slowly. Where the system has these means, nothing that they
+write is lost:
 - Leases: while we hold one, another program's open(2) of the file for writing blocks (fcntl(2), F_SETLEASE). Only Linux
   has them, for a user's own files on most local disks.
 - Exchange: two files swap names atomically, so that the replaced file stays available to us (Linux, macOS).
@@ -194,11 +194,11 @@ def read_bytes(path: Path, limit: int) -> bytes | None:
 def wait_until_quiet(
     path: Path, sleep: Callable[[float], None] = time.sleep, now: Callable[[], float] = time.time
 ) -> Signature | None:
-    """Wait, within a limit, while a program may be writing the file: saved recently, or open for writing.
+    """Wait, within a limit, while a program may be writing the file (it was saved recently, or is open for writing).
 
-    Half of a file may be readable, and a program that keeps writing after a replacement writes into a deleted file. Our
-    own writes need no wait (`replace_file`). Return the last signature, or None if the file is missing. Data that is
-    read while the file still has this signature is complete. Blocks.
+    A file may be read when only half of it is written, and a program that keeps writing after a replacement writes into
+    a deleted file. Our own writes need no wait (`replace_file`). Return the last signature, or None if the file is
+    missing. Data that is read while the file still has this signature is complete. Blocks.
     """
     seen = signature(path)
     for _ in range(QUIET_LOOKS):
@@ -386,9 +386,9 @@ def _exchange_back(fresh: Path, target: Path, ours: Signature | None) -> None:
 
 
 def _put_back(old: _HeldFile, target: Path, ours: Signature | None) -> None:
-    """Treat what a program wrote into the replaced file as its save, unless the file was saved again since.
+    """Write back what another program wrote into the replaced file, unless the file was saved again since.
 
-    Used where files cannot be exchanged. The wait is short: until its end, readers do not see that save.
+    Used where files cannot be exchanged. The wait is short, because readers do not see that program's text until then.
     """
     old.end_lease()
     latest = time.monotonic() + QUIET_LOOKS * QUIET_S

@@ -111,7 +111,7 @@ class ConfigStore:
                         raise
 
     def _settled(self, end: float) -> LoadedFile:
-        """Return the file once no program is saving it, soon after `end` at the latest.
+        """Wait until no program is saving the file, at most until about `end`, and return it.
 
         Some editors first move the file away: a missing file is checked again if its folder has just changed.
         """

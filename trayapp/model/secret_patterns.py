@@ -3,8 +3,8 @@
 Names: `token=x`, `"api_key": "x"`, `Authorization: x`, `--password x`, in JSON (also escaped), YAML, query strings
 (also escaped), headers, environment files, XML, command lines and prose. redact handles several lines.
 
-Takes linear time. The pattern of a shape starts at a literal and cannot restart inside what it has read. The text after
-a name is examined up to a fixed length, or read only once.
+Matching takes linear time. The pattern of a shape starts at a literal and cannot restart inside what it has read. The
+text after a name is examined up to a fixed length, or read only once.
 
 Rule: if in doubt, redact. Exceptions are numbers and words after names that often have them (`code: ENOENT`,
 `state=open`, `token_type: bearer`, `max_tokens=5`), references (`${TOKEN}`), and plain prose (`invalid token: expected

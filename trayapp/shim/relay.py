@@ -21,8 +21,8 @@ EARLY_MOST = 32  # batches of lines that may wait for the ledger
 PIPE_HOLDS = 1 << 16  # bytes, the default size of a pipe
 START_PATIENCE_S = 20.0  # how long a gateway that was just started may take to listen
 START_AGAIN_S = 2.0  # after a failed start, requests are refused for this long without another attempt
-# How long to try a gateway that was already running when the shim started one, which then exits. The running gateway
-# may be shutting down.
+# How long to try the gateway that was already running when the shim started one. The started one then exits, and the
+# running one may be shutting down.
 NEXT_TRY_S = 0.5
 AWAIT_OTHERS_S = 0.7  # the tray, if it runs, restarts a crashed gateway; after this long the shim starts one
 DRAIN_S = 0.2  # wait for the rest of what a lost gateway sent; its end of file follows at once

@@ -163,7 +163,7 @@ class App:
     def saw(self, seen: SupervisorView) -> None:
         """Store the supervisor's view, and redraw. Restart the gateway if an update replaced its program.
 
-        A state that is too short to be drawn still causes notifications.
+        A state that ends before it is drawn still causes notifications.
         """
         if self._sources.see(seen):
             self._tell()

@@ -34,7 +34,7 @@ ImageOf = Callable[[bytes, tuple[float, float]], Any]  # from a PNG and its size
 
 
 class Callbacks:
-    """The callbacks of menu items, by tag. Unlike in pystray's list, no other item gets a tag of an open menu."""
+    """The callbacks of menu items, by tag. Unlike in pystray, a tag of an open menu is never given to another item."""
 
     def __init__(self) -> None:
         self._by_tag: dict[int, Any] = {}

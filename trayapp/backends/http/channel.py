@@ -94,7 +94,7 @@ class Posted(NamedTuple):
 
 
 class HttpChannel(FrameDispatcher, ABC):
-    """Messages to and from one server. They are sent in order; a request does not wait for another's answer."""
+    """A channel to one server. Messages are sent in order; no request waits for the answer to another."""
 
     def __init__(
         self,
@@ -327,7 +327,7 @@ class HttpChannel(FrameDispatcher, ABC):
         return bytes(body)
 
     def _note_unreachable(self, url: httpx2.URL, error: httpx2.RequestError) -> bool:
-        """Record why a request failed. Return True if connecting failed and it was not sent, which ends the channel."""
+        """Record why a request failed. If it was not sent (connecting failed), end the channel and return True."""
         self.refusal.why = f"Cannot reach {self.server} at {url.host}: {reason_of(error, url.host)}"
         self.refusal.status = None
         not_sent = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
@@ -400,7 +400,7 @@ CONNECT_S = 15.0  # TCP and TLS; an answer itself may take as long as the caller
 OPEN = httpx2.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=5.0)
 NOBODY = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts nobody: no redirect leads from http:// to https://
 # The kernel detects a peer that vanished silently (a pulled cable, a sleeping host, a router that lost its state) by
-# TCP keepalive. The other kernel answers even if the server is too busy to answer a ping.
+# TCP keepalive. The peer's kernel answers the probes even if the server is too busy to answer a ping.
 SILENT_S = 30  # seconds without a byte until the first keepalive probe
 ASK_AGAIN_S = 10  # seconds between probes
 QUESTIONS = 3  # unanswered probes that end the connection, after one minute in total

@@ -1,4 +1,4 @@
-"""HTTP refusals, and the errors for people that they become. `connect` imports this before any HTTP library."""
+"""HTTP refusals, and the errors that users get for them. Loads no HTTP library: `connect` imports this at the start."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SSE_AFTER = frozenset(
 
 @dataclass(slots=True)
 class HttpRefusal:
-    """The refusals of one HTTP connection: the last error status, the wait it asks for, and refused authorization."""
+    """The refusals of one HTTP connection: the last error status, the wait that it asked for, refused authorization."""
 
     status: int | None = None
     retry_after_s: float | None = None

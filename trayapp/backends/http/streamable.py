@@ -100,7 +100,7 @@ class StreamableChannel(HttpChannel):
     async def _follow_stream(self, place: _StreamPosition, protocol: str, request_id: int | None) -> None:
         """Read a stream from `place` until it answers the request, and open it again when it ends.
 
-        Give up after TRIES failures in a row. Without a request, this stream has all messages that the server starts.
+        Give up after TRIES failures in a row. Without a request, the stream carries what the server sends on its own.
         """
         failures = 0
         while failures < TRIES:

@@ -1,6 +1,6 @@
 """Linux sources of sleep and network changes: the kernel's rtnetlink, and logind and NetworkManager on the system bus.
 
-Either may be absent, which is not an error.
+Any of them may be absent, which is not an error.
 
 rtnetlink messages are parsed here: the library (pyroute2 0.9) costs every gateway 0.4 s and 13 MiB at its start.
 Comparing the addresses before and after each message would miss an address that was removed and added again. Its

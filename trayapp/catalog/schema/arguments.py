@@ -3,9 +3,9 @@
 In doubt, arguments pass and the server decides: many keywords are not checked (`format` and `pattern`, for example),
 nor are references that lead nowhere. Rules: JSON Schema 2020-12, validation vocabulary.
 
-Why by hand: jsonschema takes 9 MiB of the gateway's 40 and has no time limit (18 levels of `anyOf` take a minute). Of
-fifteen odd schemas that must pass, it raises for or refuses ten. The tests compare with jsonschema: no arguments that
-it calls valid are refused here.
+Why by hand: jsonschema takes 9 MiB of the gateway's 40 and has no time limit (18 levels of `anyOf` take a minute). It
+refuses, or fails on, ten of fifteen odd schemas that must pass. The tests compare with jsonschema: no arguments that it
+calls valid are refused here.
 """
 
 from __future__ import annotations

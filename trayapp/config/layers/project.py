@@ -91,7 +91,7 @@ class ProjectFile(NamedTuple):
 
 
 def find_project(folder: Path, home: Path) -> Path | None:
-    """Return the file that applies to a session in `folder`: the nearest, up to and including home, or the root.
+    """Return the file that applies to a session in `folder`: the nearest one there or above, up to home or the root.
 
     A relative or unreadable folder has none. Blocks: each check is a stat.
     """

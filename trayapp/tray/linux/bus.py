@@ -148,7 +148,7 @@ class SessionBus:
     def ask(
         self, message: Message, timeout_s: float, on_values: Callable[[Body], object] = lambda answer: None
     ) -> Body | None:
-        """Return the values of the answer to a method call; None for an error, no answer in time, or no bus.
+        """Send a method call and wait for the answer. Return its values; None for an error, no answer, or no bus.
 
         `on_values` gets them first, on the reading thread, even if they are late. Raises RuntimeError on the reading
         thread, which would wait for itself.
