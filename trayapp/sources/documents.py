@@ -166,7 +166,7 @@ def read_document(
 
 
 def _refuse_socket(name: str) -> None:
-    title = f"{name or 'The server'} speaks WebSocket, which is no transport of MCP"
+    title = f"{name or 'The server'} uses WebSocket, which is not an MCP transport"
     raise UnclearSourceError(title, "Look for its http or https address, or for a command that starts it")
 
 

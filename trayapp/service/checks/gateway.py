@@ -149,7 +149,10 @@ def _not_private(path: Path) -> CheckResult | None:
         return None
     if facts.st_uid != os.getuid():
         return CheckResult(
-            "socket.mode", "problem", f"{path} belongs to another user", "Remove it, or set MULTI_MCP_HOME"
+            "socket.mode",
+            "problem",
+            f"{path} belongs to another user",
+            "Remove it, or set MULTI_MCP_HOME to a folder of yours",
         )
     mode = stat.S_IMODE(facts.st_mode)
     if mode & 0o077 == 0:
