@@ -1692,7 +1692,7 @@ def test_the_one_address_of_an_entry_counts_wherever_its_author_wrote_it(
         ('{"exporter": {"type": "http", "endpoint": "https://a.test/v1"}}', "defines no server"),
         ('{"servers": [{"name": "prod", "endpoint": "https://a.test/v1"}]}', "defines no server"),
         ('{"openapi": "3.1.0", "servers": [{"url": "https://a.test/v1"}], "paths": {}}', "describes an API"),
-        ('{"mcpServers": {"a": {"type": "websocket", "host": "a"}}}', "a speaks WebSocket"),
+        ('{"mcpServers": {"a": {"type": "websocket", "host": "a"}}}', "a uses WebSocket"),
         ("servers:\n  - name: <name>\n    transport: <stdio|http>\n    stdio:\n      command: <command>\n"
          "    http:\n      url: <url>\n", "template"),
     ],
