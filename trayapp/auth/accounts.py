@@ -314,7 +314,7 @@ class Login(Protocol):
         """Sign in, and return the grant. Raises SignInError."""
 
     async def renew(self, grant: Grant, now: Callable[[], float]) -> Grant:
-        """Return the grant with new tokens. Raises GrantLostError, SignInError."""
+        """Renew the grant, and return it with new tokens. Raises GrantLostError, SignInError."""
 
     async def revoke(self, grant: Grant) -> bool:
         """Revoke the grant's tokens. Return True if the service accepted."""

@@ -203,7 +203,7 @@ class Callback:
         host = next((value.strip() for name, value in named.items() if name.strip().lower() == "host"), "").lower()
         path, _, query = target.partition("?")
         if host not in (f"{HOST}:{self._port}", f"localhost:{self._port}"):
-            await _send(stream, 400, b"")  # a foreign page that uses another host name for us (DNS rebinding)
+            await _send(stream, 400, b"")  # another site's page that reaches us by its own host name (DNS rebinding)
         elif method != "GET":
             await _send(stream, 405, b"")
         elif path != PATH:

@@ -52,7 +52,7 @@ class ChunkedRecords:
         self._entries = entries
 
     def read(self, key: str) -> str | None:
-        """Return the text, or None if it is missing or torn. Read again if another process wrote in the meantime."""
+        """Return the text, or None if it is missing or incomplete. Read again if another process wrote meanwhile."""
         head = self._entries.get(key)
         for _ in range(READS):
             text = self._whole(key, head)

@@ -386,7 +386,7 @@ def _trusted() -> ssl.SSLContext:
 
 
 async def bounded(response: httpx2.Response) -> httpx2.Response:
-    """Return a streamed response, read whole. Raises HTTPError, or SignInError beyond ANSWER_MOST decoded bytes."""
+    """Read a streamed response whole. Raises HTTPError, or SignInError beyond ANSWER_MOST decoded bytes."""
     body, request = bytearray(), response.request
     try:
         async for part in response.aiter_bytes():

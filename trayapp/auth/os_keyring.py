@@ -117,7 +117,7 @@ def _backend() -> Any:
 
 
 def _unavailable(error: Exception) -> KeyringUnavailableError:
-    """Return our error for a foreign one. Only its kind is shown: its text could contain the secret value."""
+    """Return our error for a backend's error, of which only the kind is shown: its text could contain the secret."""
     kind = type(error).__name__
     log.info("The keyring refused: %s", kind)
     if kind in LOCKED:

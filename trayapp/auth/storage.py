@@ -61,7 +61,7 @@ def service_of(environ: Mapping[str, str]) -> str:
 def with_vault(
     store: Store, config_file: Path, environ: Mapping[str, str], work: Callable[[Vault], Awaitable[Value]]
 ) -> Value:
-    """Return the result of `work` with the vault. Blocks. Raises KeyringUnavailableError if the last access failed."""
+    """Run `work` on the vault; return its result. Blocks. Raises KeyringUnavailableError if the last access failed."""
 
     async def run() -> Value:
         vault = Vault(place_for(store, config_file, environ))

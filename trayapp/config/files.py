@@ -378,7 +378,7 @@ def _changed(path: Path) -> FileChangedError:
 
 
 def _exchange_back(fresh: Path, target: Path, ours: Signature | None) -> None:
-    """Restore the file that we replaced while a program saves it, unless it was saved again since."""
+    """Put back the file that we replaced while a program was saving it, unless it was saved again since."""
     with contextlib.suppress(FileNotFoundError):
         exchange(fresh, target)
         if signature(fresh) != ours:
@@ -441,7 +441,7 @@ def _take_place(
 
 
 def new_file(path: Path) -> BinaryIO:
-    """Create a file, accessible only to its user, and open it for writing. Raises OSError, also if it exists."""
+    """Create a file, accessible only to its user, and open it for writing. Raises OSError, also if the file exists."""
     descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), FILE_MODE)
     return open(descriptor, "wb")  # noqa: PTH123 (an open descriptor, not a path)
 

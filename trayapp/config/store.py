@@ -124,7 +124,7 @@ class ConfigStore:
         return seen
 
     def _quiet(self, end: float) -> LoadedFile:
-        """Return the file as it was between saves. A file truncated for a write does not count."""
+        """Wait until no program is writing the file, and return it. A file truncated for a write does not count."""
         while True:
             quiet = wait_until_quiet(self.path)
             try:

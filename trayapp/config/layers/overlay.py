@@ -225,7 +225,7 @@ class Overlay:
 
 
 def overlay(user: Config, trusted: TrustedFile, *, exists: Exists = path_exists) -> Overlay:
-    """Merge the project's servers over `user`. If its file cannot be parsed, add only that problem."""
+    """Merge the project's servers over `user`. If its file cannot be parsed, return `user` with that problem alone."""
     return preview(user, trusted.file, exists=exists)
 
 

@@ -25,7 +25,7 @@ _FILE = re.compile(  # server.py, dist/index.js; not *.py, ${DIR}/x.py, https://
 _PACKAGE_RUNNERS = frozenset(
     ("npx", "bunx", "pnpx", "uvx", "pipx")
 )  # the first argument that is not an option names a package
-# The options by which these programs work in another folder (their own --help)
+# The options by which these programs work in another folder (source: their --help)
 _CHANGES_FOLDER = {
     "uv": ("--directory",),
     "npm": ("--prefix",),

@@ -178,7 +178,7 @@ class _Entry:
             self._note_useless(("client_secret",), "client_id")
 
     def _check_folder(self, server: ServerConfig) -> None:
-        """Report a relative path of a server that runs in the home folder: no project or session gives it another."""
+        """Report a relative path of a server that no project or session moves out of the home folder."""
         if server.command is None or server.scope == "session":
             return
         if server.cwd is not None:

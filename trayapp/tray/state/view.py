@@ -399,7 +399,7 @@ def _server(server: ServerStatus) -> Item:
     ]
     if server.signed_in and server.state is not State.NEEDS_AUTH:
         entries.append(Item(f"{key}/sign-out", texts.SIGN_OUT, Action(Verb.SIGN_OUT, server.name)))
-    if server.suspicious:  # tools that are served although they read like orders: no notification reports these
+    if server.suspicious:  # tools that are served although they read like instructions: no notification reports these
         look = texts.suspicious(len(server.suspicious))
         entries.append(Item(f"{key}/look", look, Action(Verb.SHOW_CHANGES, server.name)))
         entries.append(Item(f"{key}/look-yes", texts.APPROVE_SHOWN, Action(Verb.APPROVE, server.name)))
