@@ -20,7 +20,7 @@ import pytest
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
-from tests.tools import require
+from tests.tools import processes_with, require
 from trayapp.model.redact import KNOWN
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ __all__ = ["require"]
 
 # A Unix socket's path may have about 104 bytes; macOS's own temporary folder eats half of them.
 ENDED_S = 10.0  # for a gateway with stubborn servers
-COMMAND_LINE = 1 << 17  # bytes of it that are read
 # Folders whose tests start programs and wait for them.
 LONG = ("auth", "cli", "confinement", "conformance", "e2e", "faults", "packaged", "packages", "panel", "tray")
 TESTS = Path(__file__).parent
@@ -124,30 +123,11 @@ def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def end_gateways_of(home: Path) -> None:
     """End what shims started late: of gateways that start at once all but one end, some after their test."""
-    left = [process for process in may_linger() if is_gateway_of(process, home)]
+    left = [process for process in processes_with("--linger", "cmdline") if is_gateway_of(process, home)]
     for process in left:
         with suppress(psutil.Error):
             process.terminate()
     psutil.wait_procs(left, ENDED_S)
-
-
-def may_linger() -> Iterator[psutil.Process]:
-    """Yield the processes that may be detached gateways. More than a thousand tests look for some, and find none: Linux
-    shows all command lines in a fifth of the time that psutil takes.
-    """
-    if sys.platform != "linux":
-        yield from psutil.process_iter()
-        return
-    for pid in psutil.pids():
-        words, found = b"", None
-        with suppress(OSError, psutil.Error):
-            file = os.open(f"/proc/{pid}/cmdline", os.O_RDONLY)
-            with suppress(OSError):
-                words = os.read(file, COMMAND_LINE)
-            os.close(file)
-            found = psutil.Process(pid) if b"--linger" in words else None
-        if found is not None:
-            yield found
 
 
 def is_gateway_of(process: psutil.Process, home: Path) -> bool:

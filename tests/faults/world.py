@@ -28,6 +28,7 @@ from tests.e2e.client import RawClient, task_group
 from tests.e2e.gateway import Gateway
 from tests.fixtures.odd import alive, until
 from tests.patience import stretched
+from tests.tools import processes_with
 from trayapp.model.errors import MultiMcpError
 from trayapp.service.command_line import own_command
 
@@ -87,7 +88,7 @@ def wait_until(condition: Callable[[], Any], patience_s: float = PATIENCE_S) -> 
 def processes_of(home: Path) -> dict[int, str]:
     """Return every process that lives with this MULTI_MCP_HOME, except this one: id -> command line."""
     found = {}
-    for process in psutil.process_iter():
+    for process in processes_with(f"MULTI_MCP_HOME={home}", "environ"):
         try:
             if process.environ().get("MULTI_MCP_HOME") == str(home) and process.status() != psutil.STATUS_ZOMBIE:
                 found[process.pid] = " ".join(process.cmdline())[-150:]
