@@ -41,7 +41,7 @@ class ToolSession(Protocol):
         """Return the connection for a request that can be sent at once; None if it has to wait."""
 
     async def connected(self, request_id: RequestId, server: str, topic: Topic | None = None) -> Connection:
-        """Return a connected connection for a request. Raises ServerError."""
+        """Connect the server of a request if needed, and return the connection for the request. Raises ServerError."""
 
     def behind(self) -> list[Connection]:
         """Return the connections whose lists have changed, or may be changing, and have not been read again."""
@@ -78,14 +78,14 @@ class Discovery:
         return texts.list_text(self._seen, server, self.availability(server), asked.offset, asked.limit)
 
     def search_at_once(self, asked: ToolRequest) -> str | None:
-        """Return the answer to a search, or None if the search would hold up other work. Raises MultiMcpError."""
+        """Search, and return the answer; None if the search would hold up other work. Raises MultiMcpError."""
         finder = self._view.view.finder
         if not finder.answers_at_once(self._seen, regex=asked.regex):
             return None
         return self._write_hits(asked, finder.search(self._seen, **self._search_arguments(asked)))
 
     async def search(self, asked: ToolRequest) -> str:
-        """Return the answer to a search, with pauses for other work. Raises MultiMcpError."""
+        """Search with pauses for other work, and return the answer. Raises MultiMcpError."""
         return self._write_hits(
             asked, await self._view.view.finder.find(lambda: self._seen, **self._search_arguments(asked))
         )
@@ -133,8 +133,8 @@ class Discovery:
         return availability(server, connection, now, settings, self._view.view.offer(server))
 
     def about(self, asked: str) -> str:
-        """Return the server that a request is about. Raises ServerError. The code for an unknown server is `not_found`;
-        in a call, which is about a tool, it is `server_not_found`.
+        """Return the server that a request is about. Raises ServerError. If there is no such server, the error's code
+        is `not_found`, not `server_not_found` as in a call, which is about a tool.
         """
         try:
             return self.server(asked)
@@ -143,9 +143,8 @@ class Discovery:
             raise
 
     def server(self, asked: str) -> str:
-        """Return the name of the server that a model means, in any case and with hyphens or underscores.
-
-        Raises ServerError if there is none, or if it is disabled.
+        """Return the name of the server that a model means. Upper and lower case, and hyphens and underscores, count as
+        the same. Raises ServerError if there is no such server, or if it is disabled.
         """
         name = self._view.named(asked)
         if self._seen.servers[name].disabled:

@@ -1,5 +1,5 @@
 """Read a call of the one tool: its fields determine a mode, or an error that says which field belongs where. Also check
-the arguments for the server's tool that the call names.
+the arguments that it gives for a server's tool.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ WITH: dict[Mode, frozenset[str]] = {
 FIELDS = (*MODES, "args", "regex", "includeSchemas", "limit", "offset")
 SWITCHES = ("regex", "includeSchemas")
 NUMBERS = ("limit", "offset")
-ALSO_ARGS = frozenset(("arguments", "params", "parameters", "input", "inputs", "arg"))  # models' names for args
+ALSO_ARGS = frozenset(("arguments", "params", "parameters", "input", "inputs", "arg"))  # models write these for args
 TRUTH = {"true": True, "false": False}
 NEUTRAL: tuple[Any, ...] = (
     {},
@@ -65,7 +65,7 @@ class ToolRequest:
 def read_request(arguments: Any) -> ToolRequest:
     """Return the request that the arguments of a call describe. Raises WrongFieldsError.
 
-    A null field counts as not given; so does an empty text beside another mode.
+    A null field counts as not given. So does an empty one if another field names the mode.
     """
     if arguments is not None and not isinstance(arguments, Mapping):
         raise WrongFieldsError("The arguments must be an object", 'For instance {"search": "what it should do"}')
@@ -123,8 +123,8 @@ def _value(name: str, value: Any) -> Any:
 def _mode(values: dict[str, Any]) -> Mode:
     """Return the first mode whose field is not empty, or "status" if no mode's field is given.
 
-    Beside `search`, `server` is no mode: it narrows the search. If all given modes' fields are empty, an empty
-    `search` counts as a search. Raises WrongFieldsError if the first of them is another field.
+    Beside `search`, `server` names no mode: it narrows the search. If the fields of all given modes are empty, the
+    first of them counts: an empty `search` is a search, any other raises WrongFieldsError.
     """
     for mode in MODES:
         if values.get(mode) and (mode != "server" or "search" not in values):
@@ -140,8 +140,8 @@ def _mode(values: dict[str, Any]) -> Mode:
 def _check_places(mode: Mode, values: Mapping[str, Any]) -> None:
     """Raise WrongFieldsError for a field that belongs to no given mode, unless its value is a placeholder (NEUTRAL).
 
-    Fields of given modes that were not chosen are ignored. Beside `tool`, though, `limit` needs `search`, and `offset`
-    needs `search` or `result`.
+    Fields of modes that are given but not chosen are ignored. Beside `tool`, however, `limit` is accepted only with
+    `search`, and `offset` only with `search` or `result`.
     """
     named = {mode, *(name for name in MODES if values.get(name))}
     fitting = {*MODES, *(field for one in named for field in WITH[one])} if mode != "status" else set()
@@ -217,7 +217,7 @@ def prepared_call(seen: Exposure, key: Key, args: Any, beside: Mapping[str, Any]
 def fits_plainly(args: Mapping[str, Any], schema: Any) -> bool:
     """Return True if the arguments are certainly valid: only texts, whole numbers and booleans, as in most calls.
 
-    False means unknown: only the full check can tell, which takes ten times as long.
+    False does not mean invalid: only the full check can tell, which takes ten times as long as this one.
     """
     if not isinstance(schema, dict) or schema.get("type") != "object" or not schema.keys() <= PLAIN_AROUND:
         return False

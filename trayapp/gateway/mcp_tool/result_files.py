@@ -1,4 +1,4 @@
-"""Keep long results whole in files for this user alone, for clients that read files instead of pages."""
+"""Keep long results in files that only this user can read, for clients that read a file instead of pages."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class ResultFiles:
         self._own = f"{secrets.token_hex(4)}-"  # prefix of this gateway's files
 
     def write(self, text: str) -> Path | None:
-        """Return a new file with `text`, mode 0600. If it cannot be written, log why and return None.
+        """Write `text` to a new file, mode 0600, and return its path. If that fails, log why and return None.
 
-        Blocks, for less time than reading the answer took.
+        Blocks for less time than reading the answer took.
         """
         path: Path | None = None
         try:

@@ -1,6 +1,6 @@
 """Adapt answers of calls through the one tool to the client: use only content types that it knows, and page long text.
 
-An answer that already fits is passed on unchanged. The rest of a cut answer is kept for its session.
+An answer that already fits is passed on unchanged. The whole text of a cut answer is kept for its session.
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ class KeptText:
 
 
 class CutResults:
-    """The store for the rest of one session's long results. The oldest are dropped when there are too many."""
+    """The whole texts of long results, for one session or all single requests. The oldest are dropped if too many."""
 
     def __init__(self, files: ResultFiles | None = None) -> None:
         self._files = files
@@ -266,7 +266,7 @@ class CutResults:
 
 
 def page_bytes(limit: int, file: Path | None = None) -> int:
-    """Return how many bytes of text fit in a page of `limit` bytes whose note names `file`; at least half of them."""
+    """Return how many bytes of text fit in a page of `limit` bytes with a note that names `file`: at least half."""
     named = len(str(file).encode("utf-8", "surrogatepass")) if file is not None else 0
     return max(limit - NOTE_BYTES - named, limit // 2, 1)
 
@@ -280,10 +280,10 @@ def note(name: str, start: int, end: int, total: int, file: Path | None = None) 
 
 
 def paged(result: dict[str, Any], limit: int, store: CutResults) -> dict[str, Any]:
-    """Return `result` with at most `limit` bytes of text (0 = no limit) and the rest in `store`.
+    """Return `result` with at most `limit` bytes of text (0 = no limit). If it is cut, keep its whole text in `store`.
 
-    A short result is returned itself. The first text that does not fit is cut; later texts go to `store`. Parts that
-    are not text stay. Structured content that is too long becomes text, unless the text already contains it.
+    A short result is returned unchanged. The first text that does not fit is cut, and later ones are left out. Parts
+    that are not text stay. Structured content that is too long becomes text, unless the text already contains it.
     """
     parts = result.get("content")
     parts = list(parts) if isinstance(parts, list) else []

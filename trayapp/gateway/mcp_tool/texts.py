@@ -1,5 +1,5 @@
-"""Write the answers of the one tool for a model: short, and the same for the same state. They show a server's
-availability as a status line.
+"""Write the one tool's answers for a model. They are short, and the same as long as the state is the same. A server's
+availability is a status line.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Availability:
 def availability(
     name: str, connection: Connection, now: float, settings: Settings, offer: Offer | None
 ) -> Availability:
-    """Return the first that applies:
+    """Return a server's availability: the first of these states that applies.
 
     - disabled
     - connected
@@ -233,7 +233,8 @@ def search_text(
     """Return the hits with their parameters, after a line about servers (all, or `server`) that cannot serve.
 
     `brief`: leave out hits beyond ANSWER_LONGEST, except the first SURE; if even these are longer, shorten all but the
-    first. `asking`: unknown servers that are being asked now. `kept_back`: as ToolSearch.kept_back.
+    first. `asking`: servers whose lists are being read for the first time. `kept_back`: what ToolSearch.kept_back
+    returns.
 
     Without hits, name the servers that have tools. Otherwise also name the words that no hit matches.
     """
@@ -264,7 +265,7 @@ def _away_lines(
     held_back: Mapping[str, int],
 ) -> list[str]:
     """Return one line about servers that cannot serve or are still being asked, and about tools that are switched off
-    or not approved; no line if there are none.
+    or not approved; an empty list if there are none.
     """
     failed = {name: one for name, one in availabilities.items() if one.why and one.enabled}
     notes = [f"{name}: {shortened(one.line, WHY_LONGEST)}" for name, one in failed.items()][:WHYS_MOST]

@@ -24,7 +24,7 @@ from trayapp.history.ended_call import refused_call
 from trayapp.model.errors import MultiMcpError, ToolNotFoundError
 from trayapp.wire.messages import Request, RequestId, RpcError
 
-LISTS_S = 2.0  # longest wait of a call for the new lists of a server that has just started and has cached lists
+LISTS_S = 2.0  # how long a call may wait until the lists of a server that has just started are read again
 
 
 class RequestSender(Protocol):
@@ -41,7 +41,7 @@ class RequestSender(Protocol):
         """Send a call over its tool's known route. Return False if there is none, or if the call may have to wait."""
 
     async def find_tool(self, request_id: RequestId, asked: str, server: str | None = None) -> Key:
-        """Find the tool of a call, asking unknown servers. Raises MultiMcpError."""
+        """Find the tool of a call. If needed, ask servers whose lists have never been read. Raises MultiMcpError."""
 
 
 class ToolGoneError(ToolNotFoundError):
@@ -58,7 +58,7 @@ class ToolGoneError(ToolNotFoundError):
 class McpTool:
     """The tool `mcp` of one session.
 
-    It is broad because the tool has one method for each form of its arguments.
+    The class is broad because each mode of the tool is answered in its own way.
     """
 
     def __init__(self, sending: RequestSender, dependencies: ToolDependencies) -> None:
@@ -126,7 +126,9 @@ class McpTool:
         self._answer_text(request_id, await self._discovery.search(asked))
 
     async def _meet(self, request_id: RequestId, asked: ToolRequest) -> None:
-        """Read the lists of the unknown server, or of each that may have the tool to describe. Then answer."""
+        """Read the lists that the answer needs, then answer: those of the named server or, for `describe`, of servers
+        that may have the tool, until one has it.
+        """
         if asked.mode == "describe":
             await self._view.find_tool(asked.text, asked.server)
         else:
@@ -168,7 +170,7 @@ class McpTool:
         self._start(request.id, partial(self._call_later, request, asked, server))
 
     async def _call_later(self, request: Request, asked: ToolRequest, server: str | None) -> None:
-        """Make a call after finding and starting its server as needed."""
+        """Make a call after finding and starting its server, if needed."""
         began, key = perf_counter(), None
         try:
             if self._seen.find_read(asked.text, server) is not None:
@@ -196,7 +198,7 @@ class McpTool:
     def _prepare_call(self, request: Request, asked: ToolRequest, key: Key) -> tuple[Request, ResultFitter]:
         """Return the request for the server, and the adapter of its answer for the client.
 
-        Members beside name and arguments are passed on unchanged.
+        Other members of the params than `name` and `arguments` are passed on unchanged.
         """
         beside = {name: value for name, value in request.params.items() if name not in ("name", "arguments")}
         method, params = prepared_call(self._seen, key, asked.args, beside)
@@ -206,7 +208,7 @@ class McpTool:
         return Request(request.id, method, params), fit
 
     def _topic(self, key: Key) -> Topic:
-        """Return the topic of a call: a tool, or a resource that is read as a tool, by the server's own name."""
+        """Return the topic of a call: a tool, or a resource that is called as a tool, under the server's own name."""
         return ("resources/read" if key in self._seen.reads else "tools/call"), key[1]
 
     def _find_gone(self, key: Key, asked: str) -> MultiMcpError | None:

@@ -1,5 +1,5 @@
-"""Define the dependencies of the one tool that sessions share: result files, and background connections to servers
-that are likely to be called. The tool itself is loaded on its first use: no first list needs it.
+"""Define what the one tool uses in all sessions: result files, and background connections to servers that are likely to
+be called. The tool itself is loaded on its first use: no first list needs it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class ToolDependencies:
 
     @cached_property
     def cut_results(self) -> CutResults:
-        """Return the one store of cut results for all sessions that last for one request."""
+        """Return the store of cut results that all sessions of a single request share."""
         from trayapp.gateway.mcp_tool.results import CutResults
 
         return CutResults(self.result_files)

@@ -1,4 +1,4 @@
-"""Exchange messages with a client over frames (the shim)."""
+"""Exchange messages with a client as frames: through the shim, or over HTTP with SSE."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trayapp.wire.messages import Call, Params, RequestId
 
 
 class FramePeer:
-    """A client on newline-delimited frames. The owner of the stream feeds `dispatcher`."""
+    """A client that exchanges newline-delimited frames. Its transport feeds the received ones to `dispatcher`."""
 
     def __init__(self, sink: Callable[[bytes], None], pour: Callable[[Pieces], None] | None = None) -> None:
         self.dispatcher = FrameDispatcher(sink, pour=pour)

@@ -49,10 +49,9 @@ def take_handshake(client: ClientInfo, params: Params) -> None:
 def initialize(client: ClientInfo, seen: Exposure) -> dict[str, Any]:
     """Return the answer to an older client's handshake. Raises RpcError if the session's options cannot be applied.
 
-    The answer never waits for servers whose lists are still being read. So their instructions and capabilities may be
-    missing from the very first answer, or be those for another era. No later message could deliver them. Waiting would
-    take five times as long with a server on the same machine, and a second for an address that is out of reach (guide,
-    connections).
+    The answer does not wait for servers whose lists are still being read. It may lack their instructions and
+    capabilities, or have those of the newer era, and no later message can deliver the right ones. Waiting would delay
+    every first handshake, by up to a second if a server's address does not answer (guide, connections).
     """
     return _introduce(seen, {"protocolVersion": client.protocol, "serverInfo": SERVER_INFO}, modern=False)
 
@@ -95,7 +94,7 @@ def take_envelope(client: ClientInfo, method: str, params: Any, *, lasting: bool
 
 
 def _introduce(seen: Exposure, result: dict[str, Any], *, modern: bool) -> dict[str, Any]:
-    """Return `result` with the gateway's capabilities, extensions of servers included, and its instructions.
+    """Return `result` with the gateway's capabilities, including servers' extensions, and the session's instructions.
 
     Raises RpcError if the session's options cannot be applied.
     """

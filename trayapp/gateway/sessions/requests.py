@@ -61,8 +61,8 @@ NOTIFICATIONS = "notifications/"  # the beginning of each notification's method 
 
 
 class ClientRequests:
-    """Requests of one session, from the first to the last. It is broad because all methods of MCP arrive here, and each
-    is answered in its own way.
+    """The requests of one session. The class is broad because every method of MCP arrives here and is answered in its
+    own way.
     """
 
     def __init__(self, session: Session, dependencies: SessionDependencies) -> None:
@@ -100,7 +100,7 @@ class ClientRequests:
     # -- requests ------------------------------------------------------------------------------------------------
 
     def take(self, request: Request) -> None:
-        """Answer a request or pass it on, at once if possible, as for a call of a connected server."""
+        """Answer a request or pass it on: at once if possible, as with most calls, otherwise in a task."""
         session, method = self._session, request.method
         try:
             if request.id in session.open_calls or request.id in session.pending.scopes:
@@ -173,12 +173,13 @@ class ClientRequests:
     # -- lists ---------------------------------------------------------------------------------------------------
 
     def _list(self, request: Request, kind: str) -> None:
-        """Answer a list request for one of LIST_KINDS, at once if the list holds only the one tool.
+        """Answer a list request for one of LIST_KINDS.
 
-        On the very first run, wait until there is something to list. For the first client of a kind, wait until the
-        servers' lists for that kind are known. Also wait until changed lists have been read.
+        A list that holds only the one tool is sent at once. Any other may have to wait: on the very first run for
+        something to list, for the first client of a kind until the servers' lists for that kind are known, and until
+        changed lists have been read again.
 
-        Raises RpcError for a cursor: every list is one page, so the gateway gives none (MCP, pagination).
+        Raises RpcError for a cursor: every list is one page, so the gateway never issues one (MCP, pagination).
         """
         session, request_id = self._session, request.id
         if isinstance(request.params, dict) and request.params.get("cursor") is not None:
@@ -296,8 +297,8 @@ class ClientRequests:
             self._session.seen.keep_route(called, connection, request.params["name"], finish, quiet)
 
     def send_again(self, called: str | Key, request: Request, fit: Finishing | None = None) -> bool:
-        """Send a call over the route of an earlier call of its tool, as is done for most calls. Return False if there
-        is no route, or if the call may have to wait.
+        """Send a call over the route of an earlier call of its tool. Most calls are sent in this way. Return False if
+        there is no such route, or if the call may have to wait.
 
         `called`: the tool's exposed name, or (server, the tool's own name) for a call through the one tool, with `fit`.
         """
@@ -336,9 +337,9 @@ class ClientRequests:
         call.send(timeout_s)
 
     def _with_log_level(self, request: Request, connection: Connection) -> Request:
-        """Return the request with the client's log level, if the server expects that in each request.
+        """Return the request with the client's log level, if the server expects one in each request.
 
-        Otherwise, ask the older server for the level that a client of 2026-07-28 sent in the request.
+        Ask an older server separately for the level that a client of 2026-07-28 sent in its request.
         """
         client, params = self._session.client, request.params
         if client.log_level is not None and connection.live is not None and connection.live.peer.modern:
@@ -350,7 +351,7 @@ class ClientRequests:
         return request
 
     async def _route_later(self, request: Request) -> None:
-        """Send a request after finding and starting its server as needed."""
+        """Send a request after finding and starting its server, if needed."""
         session, params = self._session, request.params
         began, server = perf_counter(), ""
         try:
@@ -366,7 +367,9 @@ class ClientRequests:
             raise
 
     async def find_tool(self, request_id: RequestId, asked: str, server: str | None = None) -> Key:
-        """Find the tool of a call as SessionView.find_tool does. A server started for it may ask this client."""
+        """Find the tool of a call as SessionView.find_tool does. A server that starts for it may ask this client
+        questions.
+        """
         session = self._session
         try:
             return session.seen.exposure.find(asked, server)

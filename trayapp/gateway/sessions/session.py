@@ -1,4 +1,4 @@
-"""Hold one client session: its client's facts, its view and its peer. Sessions are the same for shim and HTTP."""
+"""Hold one client session: what is known about its client, its view and its peer. The shim and HTTP share this code."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _NUMBERS = itertools.count(1)  # distinguishes sessions of one gateway in the hi
 
 
 class SessionDependencies(NamedTuple):
-    """Dependencies that all sessions of one gateway share. `list_served` is called when a session got a list."""
+    """Dependencies that all sessions of one gateway share. `list_served` is called each time a list has been sent."""
 
     services: Services
     servers: Servers
@@ -76,9 +76,9 @@ class SessionDependencies(NamedTuple):
 class Session:
     """A client session. `options`: cwd, expose, servers, profile, from the shim's first line or the URL's query.
 
-    `lasting`: the session is one connection, whose end ends its calls. Otherwise it is a single request of 2026-07-28
-    over HTTP. It is broad because calls, the one tool and the snapshot each use a few of its methods, through
-    Protocols.
+    `lasting`: the session may have any number of requests. Otherwise it is a single request of 2026-07-28 over HTTP.
+
+    The class is broad because calls, the one tool and the snapshot each use a few of its methods, through Protocols.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class Session:
         self.view, self.seen = view, self._dependencies.views.of(view, self.options, self.kind)
 
     def recognize(self) -> None:
-        """Show the client the view for its kind, after its era or capabilities became known or changed."""
+        """Switch to the view for the client's kind if its era or capabilities became known or changed."""
         client = self.client
         if client.capabilities != self._recognized or client.modern != self.kind.newer:
             self._recognized = client.capabilities
@@ -137,7 +137,7 @@ class Session:
     @property
     def capabilities(self) -> dict[str, Any]:
         own = self.client.capabilities
-        # A client of 2026-07-28 gets a newer server's questions as they are: so it must be able to answer all of them.
+        # A client of 2026-07-28 gets a newer server's questions as they are, so it must be able to answer them itself.
         if self.client.modern or not self._dependencies.asks.someone_is_there:
             return own
         if self._with_user[0] is not own:
@@ -146,7 +146,7 @@ class Session:
 
     @property
     def project(self) -> str | None:
-        """Return the folder of its project, or else the folder that its client works in; None if it is unknown."""
+        """Return the folder of the session's project, or else its client's working folder; None if both are unknown."""
         return str(self.view.folder) if self.view.folder else self.cwd if isinstance(self.cwd, str) else None
 
     def subject_of(self, connection: Connection, request: Request, *, listed: bool) -> Subject | None:
@@ -156,7 +156,7 @@ class Session:
     def end(self) -> None:
         """Cancel the calls of a client that is gone, and end its subscriptions.
 
-        The parked calls of a single request stay: its client may still send the answers.
+        If the session was a single request, its parked calls stay: the client may still send the answers.
         """
         for call in list(self.open_calls.values()):
             call.cancel("the client disconnected")
@@ -222,7 +222,7 @@ class Session:
         return self._dependencies.servers.own.key(self, self.view.key(name))
 
     def connection(self, server: str) -> Connection:
-        """Return the connection that the session's requests to a server use. It need not run.
+        """Return the connection that the session's requests to a server use, whether or not it is connected.
 
         Raises ServerNotFoundError.
         """
@@ -250,7 +250,7 @@ class Session:
         return self._dependencies.services.pool.get(self._dependencies.servers.own.key(self, shared.key)) or shared
 
     async def connected(self, request_id: RequestId, server: str, topic: Topic | None = None) -> Connection:
-        """Return a connected connection for a request. Raises ServerError.
+        """Connect the server of a request if needed, and return the connection for the request. Raises ServerError.
 
         `topic`: what the request is about. The caller must send the request before it awaits anything else.
         """
@@ -287,7 +287,7 @@ class Session:
     # -- lists ---------------------------------------------------------------------------------------------------
 
     def unread(self) -> list[str]:
-        """Return the keys of the probes that have yet to read servers' lists for its kind of client."""
+        """Return the keys of the probes that have yet to read servers' lists for this kind of client."""
         seen = self.seen
         if seen.read_at == seen.view.revision:
             return []
@@ -308,18 +308,18 @@ class Session:
     async def catch_up(self) -> None:
         """Wait until the changed lists of `behind` have been read, or take too long.
 
-        A client that lists right after a call gets the list as that call changed it, as from the server itself.
+        So a client that requests a list right after a call sees what the call changed, as it would without a gateway.
         """
         async with anyio.create_task_group() as tasks:
             for connection in self.behind():
                 tasks.start_soon(connection.catch_up)
 
     def listings(self) -> dict[str, bytes]:
-        """Return all current lists by LIST_KINDS, each as JSON."""
+        """Return all current lists as JSON, by kind (LIST_KINDS)."""
         return {kind: self.listing(kind) for kind in LIST_KINDS}
 
     def listing(self, kind: str) -> bytes:
-        """Return a list as its client gets it, as JSON."""
+        """Return the JSON of a list as the session's client gets it."""
         return self.seen.listing(kind, apps=kind == "tools" and self.shows_apps)
 
     @property
@@ -333,8 +333,9 @@ class Session:
         self._is_read = self._is_read or not self.unread()
 
     def tell_lists(self, listings: Mapping[str, bytes]) -> None:
-        """Send list_changed for each changed list of `listings`; nothing before the client is ready. The lists for its
-        kind may become known after it connected. For a list that it never requested, that does not count as a change.
+        """Send list_changed for each of `listings` that has changed, once the client is ready.
+
+        Some lists become known only after the client connected. That is no change of a list that it never requested.
         """
         if not self.client.ready:
             return
@@ -345,7 +346,7 @@ class Session:
             self._tell_changed(kind)
 
     def repeat_list(self, kind: str) -> None:
-        """Send list_changed for that list, unless a change of it is about to be reported anyway.
+        """Send list_changed for that list even if it is the same, unless a change is about to be reported anyway.
 
         With the one tool, the list of tools belongs to no server, so its change is not sent.
         """
@@ -380,7 +381,7 @@ def tell_lists(sessions: Mapping[Session, None]) -> None:
 
 
 class ClientLists:
-    """The lists that one client knows, by LIST_KINDS, each as JSON."""
+    """The lists that one client knows, as JSON, by kind (LIST_KINDS)."""
 
     def __init__(self) -> None:
         self._had: dict[str, bytes] = {}  # each list as the client last got it, or was notified of its change
@@ -388,7 +389,7 @@ class ClientLists:
         self._awaited: Counter[str] = Counter()  # kinds whose requests are not answered yet
 
     def given(self, kind: str, listing: bytes) -> bool:
-        """Record that the client is given that list. Return True if it had another list, and was not notified."""
+        """Record that the client is given that list. Return True if the list has changed and it was not notified."""
         changed = kind in self._given and self._had.get(kind) != listing
         self._given.add(kind)
         self._had[kind] = listing
@@ -404,11 +405,11 @@ class ClientLists:
             self._awaited[kind] -= 1
 
     def begin(self, listings: Mapping[str, bytes]) -> None:
-        """Use these lists as the basis for changes of lists that have no basis yet."""
+        """Compare later lists with these. Kinds that already have a list for comparison keep it."""
         self._had = {**listings, **self._had}
 
     def begin_again(self, listings: Mapping[str, bytes]) -> None:
-        """Use these lists as the new basis for changes of lists that the client never asked for."""
+        """Compare later lists with these, except for the kinds that the client has asked for."""
         self._had |= {kind: listing for kind, listing in listings.items() if kind not in self._given}
 
     def is_current(self, kind: str, listing: bytes) -> bool:
@@ -416,7 +417,7 @@ class ClientLists:
         return self._had.get(kind) == listing
 
     def changed(self, listings: Mapping[str, bytes]) -> list[str]:
-        """Return the kinds of list_changed notifications that these lists require. Use the lists as the new basis.
+        """Return the kinds of list_changed notifications that these lists require. Compare later lists with them.
 
         Leave out lists whose answers are pending.
         """
@@ -440,7 +441,7 @@ class PendingRequests:
 
     @property
     def servers(self) -> set[str]:
-        """Return the servers that are starting for these requests."""
+        """Return the servers that these requests wait for."""
         return set(self._servers.values())
 
     def waits_for(self, request_id: RequestId, server: str) -> None:
@@ -448,8 +449,9 @@ class PendingRequests:
         self._servers[request_id] = server
 
     def start(self, request_id: RequestId, work: Callable[[], Awaitable[None]]) -> None:
-        """Start the task of a request. As its last step, a task may start another one for the same request, which takes
-        over. A second request with the same id was refused when it arrived.
+        """Start the task of a request. As its last step, a task may start another one, which takes over the request.
+
+        No other request has the same id: it was refused when it arrived.
         """
         assert self.tasks is not None
         self.scopes[request_id] = scope = anyio.CancelScope()

@@ -1,8 +1,8 @@
 """Track subscriptions to resources, and the subscriptions/listen requests of 2026-07-28.
 
-An older client subscribes by resources/subscribe, a newer one holds a subscriptions/listen open. Each connection of a
-server gets the union of the subscriptions of the sessions that use it. When a session changes to another connection,
-its subscriptions follow. A client gets its confirmation once the server has confirmed.
+An older client sends resources/subscribe, a newer one keeps a subscriptions/listen request open. Each connection to a
+server has the subscriptions of all sessions that use it. When a session changes to another connection, its
+subscriptions follow. A client gets its confirmation once the server has confirmed.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class Follower(ClientSession, Protocol):
     seen: SessionView
 
     def server_key(self, name: str) -> str:
-        """Return the key of the connection of a server that the session uses."""
+        """Return the key of the connection through which the session reaches a server."""
 
 
 @dataclass(eq=False, slots=True)
 class _Listener:
-    """A listener to updates: the session of an older client, or one subscriptions/listen request."""
+    """A listener for updates: the session of an older client, or one subscriptions/listen request."""
 
     session: Follower
     request_id: RequestId | None = None
@@ -87,7 +87,7 @@ class _Listener:
 
 
 class Subscriptions:
-    """The subscriptions of all sessions, and those of the connections at their servers."""
+    """The subscriptions of all sessions, and those that the connections have at their servers."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -99,8 +99,8 @@ class Subscriptions:
     # -- older clients -------------------------------------------------------------------------------------------
 
     async def subscribe(self, session: Follower, uri: str, connected: Connected) -> None:
-        """Follow a resource on the connection of the session's calls. Raises MultiMcpError, RpcError if the resource is
-        unknown, or its server cannot start or refuses.
+        """Subscribe a session to a resource, on the connection that its calls use. Raises MultiMcpError, RpcError if
+        the resource is unknown, or its server cannot start or refuses.
         """
         key = session.seen.resource(uri)
         connection = await connected(key[0])
@@ -132,7 +132,7 @@ class Subscriptions:
     ) -> None:
         """Serve one subscriptions/listen until it is cancelled: the acknowledgment first, then the notifications.
 
-        `more`: the honored part of extensions. Raises RpcError.
+        `more`: the part of the acknowledgment that is about extensions. Raises RpcError.
         """
         wanted = (params or {}).get("notifications")
         if not isinstance(wanted, dict):
@@ -185,7 +185,8 @@ class Subscriptions:
                 listener.send(f"notifications/{kind}/list_changed", {})
 
     def updated(self, connection: Connection, params: Params) -> None:
-        """Notify the listeners of a resource that a server reports as updated, if their sessions may still use it.
+        """Notify the listeners of a resource that a server reports as updated, if their sessions may still use the
+        server.
 
         The updated resource may be a sub-resource of the one that they follow (MCP, resources/updated).
         """
@@ -206,8 +207,8 @@ class Subscriptions:
     def renew(self, connection: Connection, places: Collection[Place] | None = None) -> None:
         """Subscribe to each of `places` (default: all wanted ones) that the connection is not yet subscribed to.
 
-        Called if the connection is new, or if a session has changed to it. Afterwards, end subscriptions to these
-        resources on the server's other connections that have no listeners left.
+        Called if the connection is new, or if a session has changed to it. Then, on the server's other connections,
+        end the subscriptions to these resources that nobody needs any longer.
         """
         live = connection.live
         wanted = [(connection.key, uri) for uri in self.wanted(connection.key)] if places is None else places
@@ -228,8 +229,8 @@ class Subscriptions:
         self._services.spawn(self._unsubscribe_unused, former)
 
     async def restore(self, connection: Connection) -> None:
-        """Reconnect a lost server as long as sessions follow its resources: they may wait for updates without making a
-        call. The first attempt is immediate, unless the server was restored less than RECONNECT_FIRST_S ago.
+        """Try to reconnect a lost server as long as sessions follow its resources: they may wait for updates without
+        making a call. The first attempt is immediate, unless the last `restore` was less than RECONNECT_FIRST_S ago.
         """
         key, clock, pause_s = connection.key, self._services.clock, AGAIN_S
         if clock.now() - self._restored.get(connection, -math.inf) < RECONNECT_FIRST_S:
@@ -253,7 +254,7 @@ class Subscriptions:
         return [listener for listeners in self._listeners.values() for listener in listeners.values()]
 
     async def _begin(self, listener: _Listener, key: Key, connection: Connection, uri: str) -> None:
-        """Follow the resource at that connection, once its server has agreed. Raises MultiMcpError, RpcError.
+        """Follow the resource on that connection, and wait until its server confirms. Raises MultiMcpError, RpcError.
 
         An older server gets one subscription for all listeners. A newer one learns of the resource from its
         connection's listen request.
