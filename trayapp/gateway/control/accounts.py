@@ -25,7 +25,7 @@ Handler = Callable[[dict[str, Any]], Awaitable[Any]]
 
 
 class AccountRequests:
-    """Sign-in requests of one gateway. A sign-in outlasts the control connection that began it."""
+    """Requests about the sign-ins, keyring and secrets of one gateway. A sign-in outlasts its control connection."""
 
     def __init__(self, services: Services, sign_ins: SignIns, environ: dict[str, str], keyring: Keyring) -> None:
         self._services = services

@@ -1,6 +1,7 @@
 """Answer control requests about the catalog: list, search, describe and call tools, get prompts, count tokens.
 
-The requests use the same engine as the one tool. With `project` they see what a session in that folder sees.
+The answers come from the code that also serves the one tool. With `project`, they are what a session in that folder
+would get.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def no_note(line: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class CatalogCaller:
-    """A visitor of a project, for one request and until the project's servers have answered."""
+    """A stand-in for a session of a project, for one request and until the project's servers have answered."""
 
     cwd: str
 
@@ -89,7 +90,8 @@ class CatalogRequests:
 
     @asynccontextmanager
     async def _session_view(self, asked: Asked, *, complete: bool = True) -> AsyncIterator[SessionView]:
-        """Yield the session view of the folder `project`. Without one: the view of sessions outside any project.
+        """Yield the session view of the folder that the request names as `project`, or else that of sessions without a
+        project.
 
         Raises MultiMcpError, RpcError. `complete`: wait up to PROJECT_WAIT_S for the project's own servers.
         """
@@ -123,7 +125,7 @@ class CatalogRequests:
             self._gateway.projects.leave(visitor)
 
     def _note_unknown(self, view: View, names: Iterable[str]) -> None:
-        """Send the user a line about each server whose tools are unknown, with the reason."""
+        """Send the user a line about each of the servers `names`: why its tools, or some lists, are unknown."""
         being_asked = view.being_asked()
         for name in names:
             if (connection := view.get(name)) is not None:
@@ -322,7 +324,7 @@ class CatalogRequests:
         return await _answered(connection, method, params, seen_by.timeout_s(connection))
 
     async def _find_key(self, seen_by: SessionView, asked: str, server: str | None) -> Key:
-        """Return the key of a tool, or of a resource as a tool. Raises MultiMcpError.
+        """Return the key of a tool, or of a resource that is called like a tool. Raises MultiMcpError.
 
         If nothing has that name, ask the servers that may have it, then wait for all that are being asked already.
         """
@@ -340,7 +342,7 @@ class CatalogRequests:
 def _subject(seen_by: SessionView, key: Key, method: str) -> Subject | None:
     """Return the subject of the user's consent to a call of the command line or the panel, None if it needs none.
 
-    The same calls need consent as through `mcp`.
+    A call needs consent if the same call through `mcp` would.
     """
     return seen_by.subject(seen_by.view.key(key[0]), method, key[1], listed=False)
 
@@ -469,7 +471,7 @@ def tool_rows(
 def offer_rows(offer: Offer | None) -> dict[str, Any]:
     """Return `{"version", "prompts", "resources", "templates"}`, with a `{"name", "description"}` for each item.
 
-    `version`: the server's name and version. For an unknown offer, all members are empty.
+    `version`: the server's name and version. If `offer` is None, all members are empty.
     """
     if offer is None:
         return {"version": "", "prompts": [], "resources": [], "templates": []}

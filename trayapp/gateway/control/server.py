@@ -91,7 +91,7 @@ class Control:
             self._tasks.cancel_scope.cancel()
 
     async def answer(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """Carry out a request. Raises RpcError."""
+        """Carry out a request and return its result. Raises RpcError."""
         handler = self._handlers.get(method)
         if handler is None:
             raise RpcError(METHOD_NOT_FOUND, f"No control request is named {method}")
@@ -115,7 +115,7 @@ class Control:
         return {control.BEAT: beat_s}
 
     async def _send_snapshots(self, asks: bool) -> None:
-        """Send whole snapshots, the newest only. A slow reader misses some in between, never the last.
+        """Send a whole snapshot now and after each change. A slow reader misses some, but never the newest.
 
         `asks`: a person sees the snapshots and can answer asks.
         """
@@ -183,8 +183,8 @@ class Control:
         """Run `work` for the named server, or for all enabled ones, AT_ONCE at a time.
 
         Return `{"servers": {NAME: {"state", "error", ...}}}`. Raises ServerNotFoundError, RpcError. `nothing`: the
-        other members where `work` failed. `asleep`: without a named server, include those that only their next call
-        will start (`sleeps`).
+        other members for a server with which `work` failed. `asleep`: if no server is named, include those that only
+        their next call will start (`sleeps`).
         """
         pool, results, at_once = self._gateway.services.pool, dict[str, Any](), anyio.CapacityLimiter(AT_ONCE)
 

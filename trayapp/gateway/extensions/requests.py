@@ -44,7 +44,7 @@ GONE = "Task not found: the process of its server that had it has ended"
 HIDES = "The skill is held back: it contains text that people cannot see. Tell the user"
 
 Work = Callable[[], Awaitable[None]]
-Listen = Callable[[dict[str, Any]], Awaitable[None]]  # receives the honored part that belongs to extensions
+Listen = Callable[[dict[str, Any]], Awaitable[None]]  # gets the honored subscriptions that belong to extensions
 
 
 class ExtensionSession(TaskSession, Protocol):
@@ -136,8 +136,8 @@ class ExtensionRequests:
         self._sending.send_on(request.with_params(to.params), connection, finish)
 
     async def _send_of_task(self, request: Request, to: Destination) -> None:
-        """Send a request for a task to the process that has it. Raises RpcError if that process has ended and the
-        server now has another task with the same id.
+        """Send a request about a task to the process that has the task. Raises RpcError if that process has ended and
+        the server now has another task with the same id.
         """
         session, handles = self._session, self._session.task_handles
         handle, own = str((request.params or {}).get("taskId")), str(to.params["taskId"])
@@ -264,8 +264,8 @@ class ExtensionRequests:
     async def _list_tasks(self, request: Request) -> None:
         """Answer tasks/list of MCP 2025-11-25 with the tasks of this session.
 
-        Sessions share a server, which cannot tell their tasks apart. So a session sees the tasks whose handles it has
-        received.
+        Sessions share a server, and the server cannot tell their tasks apart. So a session sees only the tasks whose
+        handles it has received.
         """
         session, found = self._session, list[dict[str, Any]]()
         for server, known in session.seen.exposure.capabilities.items():
@@ -282,8 +282,8 @@ class ExtensionRequests:
 
     @staticmethod
     async def _tasks_of(connection: Connection) -> list[dict[str, Any]]:
-        """Return the tasks that a server lists over a connection; [] if the connection is down. After an error, return
-        the tasks that were listed before.
+        """Request a server's tasks over a connection. Return [] if the connection is down, and after an error the tasks
+        of the pages before it.
         """
         found: list[dict[str, Any]] = []
         cursor: Any = None
@@ -308,8 +308,8 @@ class SkillFile:
     """A finish for reads of a skill's file: unapproved content and hidden text are held back.
 
     A skill's entry is inspected like a tool's definition (exposure/approvals). Its files are not read ahead of need
-    (SEP-2640, lazy retrieval), so each is inspected when a client reads it. `digest`: the file's, as listed in the
-    entry, or None. `changed` is called when the file differs, so that the entry is requested again.
+    (SEP-2640, lazy retrieval), so each is inspected when a client reads it. `digest`: the digest that the entry lists
+    for the file, or None. `changed` is called when the file differs, so that the entry is requested again.
     """
 
     def __init__(self, uri: str, digest: str | None, settings: Settings, changed: Callable[[], None]) -> None:

@@ -1,9 +1,9 @@
 """Make the addresses and handles in a server's results lead back to that server.
 
 A server that keeps its tasks in memory may count them from 1 in each of its processes. So the server's own id alone
-does not identify a task: a session may use several processes of one server, and a process may end, also with the
-gateway. A handle therefore contains the server's name, a checksum of the task's time of creation, and a number if
-another task would have the same handle: multi-mcp://NAME%00CHECKSUM/ID.
+does not identify a task: a session may use several processes of one server, and a later process may use the id again. A
+handle therefore contains the server's name, a checksum of the task's time of creation, and a number if another task
+would have the same handle: multi-mcp://NAME%00CHECKSUM/ID.
 """
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ def handle_of(server: str, task: dict[str, Any], number: int = 1) -> str:
 
 
 def split_handle(handle: str) -> tuple[tuple[str, str] | None, str]:
-    """Return `((server, its own id), checksum)`: None for the pair if the gateway did not make the handle, "" if it
-    has no checksum.
+    """Return `((server, its own id), checksum)`. The pair is None if the gateway did not make the handle. The checksum
+    is "" if the handle has none.
     """
     found = _HANDLE.fullmatch(handle)
     return (split_prefixed(found[1] + found[3]), found[2]) if found is not None else (split_prefixed(handle), "")

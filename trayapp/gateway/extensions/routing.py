@@ -1,5 +1,5 @@
-"""Announce those capabilities of servers that can be routed. Find the server for a request outside the core protocol:
-one of an extension, or with an unknown method.
+"""Announce those capabilities of servers whose requests can be routed. Find the server for a request outside the core
+protocol: a request of an extension, or with an unknown method.
 """
 
 from __future__ import annotations
@@ -108,17 +108,16 @@ def destination(seen: SessionView, request: Request, *, modern: bool) -> Destina
 
 
 def unmet_server(seen: SessionView, request: Request) -> str | None:
-    """Return the first server that a handle in the params names and whose tools are unknown; None if there is none."""
+    """Return the first server that a handle in the params names and whose tools have not been read yet, or None."""
     values = (request.params or {}).values()
     named = [found[0] for value in values if (found := _handle(value)) is not None]
     return next((name for name in named if name in seen.missing()), None)
 
 
 def task_place(seen: SessionView, handle: str) -> tuple[str, str]:
-    """Return the server of a task, and the task's id there. Raises RpcError if the server is unknown.
+    """Return the server of a task, and the task's id there. Raises RpcError if the session has no such server.
 
-    A handle that names no server may be older than the gateway: it belongs to the only server with tasks, if there is
-    only one.
+    A handle that names no server may be older than the gateway. If only one server has tasks, it belongs to that one.
     """
     able = servers_with(seen.exposure, TASKS)
     found = split_handle(handle)[0]
@@ -196,7 +195,8 @@ def _of_unknown(seen: SessionView, method: str, params: dict[str, Any]) -> str:
 
 
 def _is_announced(capabilities: Any, prefix: str) -> bool:
-    """True if the first part of a method names a capability beyond the core protocol, in full or by its last part.
+    """Return True if `prefix`, the first part of a method, names a capability beyond the core protocol, if only by the
+    last part of its name.
 
     `acme/run` may be a method of the extension `acme` or `com.example/acme`, or of the capability `x-acme`.
     """

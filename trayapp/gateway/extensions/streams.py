@@ -1,4 +1,4 @@
-"""Pass servers' notifications of tasks and events to the session that asked for them, with names and ids it knows."""
+"""Pass servers' notifications of tasks and events on to the session they are for, with the names and ids it knows."""
 
 from __future__ import annotations
 

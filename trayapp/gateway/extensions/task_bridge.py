@@ -1,4 +1,4 @@
-"""Carry a task for a client or a command that cannot have tasks: its call is answered with the task's result.
+"""Carry a task for a client or a command that cannot have tasks: the call is answered with the task's result.
 
 The client sees a plain call: progress while the task works, questions while it waits for input, and its cancellation
 cancels the task.
@@ -153,7 +153,7 @@ class TaskBridge:
             self._session.peer.respond(self._request.id, reply)
 
     async def _ask(self, method: str, params: dict[str, Any]) -> Reply:
-        """Return the server's answer to a request, sent on behalf of a client with tasks."""
+        """Send the server a request as a client with tasks would, and return the answer."""
         live = await self._connection.ensure()
         able = self._session.client.capabilities
         extensions = able.get("extensions") if isinstance(able.get("extensions"), dict) else {}
@@ -179,7 +179,7 @@ class _TaskResultCall(RoutedCall):
 
 
 def demands_tasks(error: dict[str, Any]) -> bool:
-    """True if a server of 2026-07-28 refused to execute a call because its client has no tasks."""
+    """Return True if a server of 2026-07-28 refused to execute a call because its client has no tasks."""
     data = error.get("data")
     required = data.get("requiredCapabilities") if isinstance(data, dict) else None
     return error.get("code") == MISSING_CAPABILITY and isinstance(required, dict) and declares(required, TASKS)
@@ -212,7 +212,7 @@ def pause_s(task: dict[str, Any]) -> float:
 
 
 async def completed_request(connection: Connection, method: str, params: dict[str, Any]) -> dict[str, Any]:
-    """Return the result of a request, or of its task if the server demands one. Raises ServerError, RpcError."""
+    """Send a request and return its result, or its task's if the server demands one. Raises ServerError, RpcError."""
     try:
         return await connection.request(method, params)
     except RpcError as error:

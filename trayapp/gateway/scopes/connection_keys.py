@@ -96,7 +96,7 @@ class ConnectionKeys:
     def of_call(
         self, session: KeyedSession, server: str, state: Callable[[str], str], *, remote: bool = False
     ) -> str | None:
-        """Return the key of a connection that serves that single request alone; None while none is free.
+        """Reserve a connection for that single request alone, and return its key; None while none is free.
 
         `remote`: the server is at an address. `state`: key -> "free", "parked" (all its open calls wait for clients),
         or "busy".
@@ -166,7 +166,7 @@ class ConnectionKeys:
         return kind_of(session.client.capabilities, newer=session.client.modern) if session is not None else NO_KIND
 
     def shared_key(self, key: str) -> str:
-        """Return the key of the server behind a connection's key."""
+        """Return the key of the server that the connection with that key belongs to."""
         return self.purpose(key).server if "#" in key else key
 
     def is_own(self, key: str) -> bool:
@@ -174,7 +174,7 @@ class ConnectionKeys:
         return any(key in keys for keys in (self._owners, self._calls, self._eras, self._kinds, self._requests))
 
     def serves(self, key: str, session: KeyedSession) -> bool:
-        """Return True if the connection with that key may serve the session, if the session has the server."""
+        """Return True if the connection with that key may serve the session, provided that it has the server."""
         purpose = self.purpose(key)
         if purpose.alone:
             return purpose.session is session

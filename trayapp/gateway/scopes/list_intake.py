@@ -22,9 +22,9 @@ from trayapp.wire.memory import give_back_freed_memory
 from trayapp.wire.revisions import MODERN_VERSIONS
 
 # A thread that works beside the event loop holds the interpreter for AT_ONCE_S at a time (sys.setswitchinterval). So
-# shorter work costs least on the loop: 500 definitions of 10 servers took 70 ms of CPU time in threads, 20 ms there.
+# shorter work is cheaper on the loop: 500 definitions of 10 servers took 70 ms of CPU time in threads, 20 ms on it.
 AT_ONCE_S = 0.005  # CPU time: on a busy machine, elapsed time says little
-AFTER_LISTS_S = 0.5  # once all lists are known, clients request them: the search for orders must not delay the answers
+AFTER_LISTS_S = 0.5  # clients request the lists once all are read: the search for orders must not delay the answers
 OURSELVES = "multi-mcp"  # no server's tool may imitate one of the gateway's own
 
 
@@ -58,8 +58,8 @@ class ListIntake:
     def take(self, connection: Connection, offer: Offer) -> None:
         """Take lists that a server has just sent into the catalog, and judge them.
 
-        Ignore lists of a server that was removed or started again. Also ignore lists that were read for the other era
-        from a server that speaks one era only: its first connection has read them.
+        Ignore the lists of a server that has since been removed or started again. Also ignore lists that were read for
+        the other era from a server that speaks one era only: its first connection has read them.
         """
         services = self._services
         server = self._servers.shared.servers.get(services.shared_key(connection.key))
@@ -83,7 +83,7 @@ class ListIntake:
         services.changes.changed()
 
     async def read_words(self) -> None:
-        """Search the servers' lists for orders to a model, once all lists are known. No client waits for the search."""
+        """Search the servers' lists for orders to a model, once all have been read. No client waits for the search."""
         if self._reading:
             return
         self._reading = True
@@ -123,8 +123,8 @@ class ListIntake:
         self._services.changes.changed()
 
     def tools_elsewhere(self, server: str) -> Iterator[tuple[str, frozenset[str]]]:
-        """Yield the gateway itself and each other server whose lists are known, by the name that sessions see, with the
-        names of its tools.
+        """Yield the name and the names of the tools of the gateway itself, and of each other server whose lists have
+        been read. A server's name is the one that sessions see.
         """
         yield OURSELVES, frozenset({ONE_TOOL})
         own = self._servers.plain_name(server)

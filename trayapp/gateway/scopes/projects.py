@@ -1,4 +1,4 @@
-"""Find the project of each session, and check its file when the session begins and from then on.
+"""Find the project of each session, and check its file when the session begins and regularly after that.
 
 An untrusted file yields a problem and nothing else. Servers come only from an Overlay, and an Overlay only from a
 TrustedFile.
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 class ProjectFinding(NamedTuple):
-    """The result of checking a folder's project file. It has an overlay only if this very content is trusted."""
+    """The result of checking a folder's project file. It has an overlay only if the checked content is trusted."""
 
     overlay: Overlay | None = None
     problems: tuple[Problem, ...] = ()
@@ -178,7 +178,7 @@ class Projects:
 
 class FolderProbes(Generic[T]):
     """Probes of folders, in a thread that is abandoned if it hangs: a folder on an unreachable network can block it for
-    minutes. Calls may overlap, but each folder is probed by one at a time. A probe that raises gives `nothing`.
+    minutes. Calls may overlap, but each folder is probed by one of them at a time. A probe that raises gives `nothing`.
     """
 
     def __init__(self, nothing: T) -> None:

@@ -33,7 +33,7 @@ class ConnectedSession(KeyedSession, ProjectSession, ClientSession, Protocol):
 
 
 class Servers:
-    """Servers of one gateway and the views of them: one for all sessions, and one for each project."""
+    """The servers of one gateway and the views of them: one for sessions without a project, one for each project."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Servers:
         self.user = Config()  # the user's own servers
         self.shared = self.user  # the user's servers and those of all projects, by key
         self._whole = self.shared  # `shared`, and the further connections of all servers
-        self._asks = False  # True: clients are served, and unknown servers are asked
+        self._asks = False  # True once clients are served: servers whose tools have not been read are asked
         self.view = View(services)  # for sessions without a project
         self._views: dict[Path, View] = {}  # for sessions with a project, by the project's folder
         self._turns: WeakValueDictionary[tuple[Connection, Topic | None], asyncio.Lock] = WeakValueDictionary()
@@ -96,7 +96,7 @@ class Servers:
         services.changes.changed()
 
     def ask_unknown(self) -> None:
-        """Ask the servers whose tools are unknown, now and after each change."""
+        """Ask the servers whose tools have not been read, now and after each change of the configuration."""
         self._asks = True
         self._services.pool.discover(self._services.listings.missing())
 
@@ -195,12 +195,12 @@ class Servers:
     # -- views ---------------------------------------------------------------------------------------------------
 
     def view_of(self, session: ProjectSession) -> View:
-        """Return the view of a session's project, or the common one."""
+        """Return the view of a session's project, or the view for sessions without a project."""
         overlay = self._projects.overlay_of(session)
         return self._views[overlay.folder] if overlay else self.view
 
     def view_with(self, key: str) -> View:
-        """Return the view that a server belongs to: a project's, or the common one."""
+        """Return the view that a server belongs to: a project's, or the view for sessions without a project."""
         return next((view for view in self._views.values() if view.owns(key)), self.view)
 
     def plain_name(self, key: str) -> str:

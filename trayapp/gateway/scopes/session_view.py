@@ -1,5 +1,6 @@
-"""Show a view to sessions with equal options and clients of one kind, and route their requests. The sessions share one
-object, which is kept up to date.
+"""Decide what sessions with the same options and kind of client see, and which server gets each of their requests.
+
+Such sessions share one `SessionView`, which follows the changes of its view.
 """
 
 from __future__ import annotations
@@ -29,15 +30,13 @@ from trayapp.wire.messages import INVALID_PARAMS, Request, RpcError
 from trayapp.wire.revisions import RESOURCE_NOT_FOUND
 
 ROUTED = frozenset({"tools/call", "prompts/get", "resources/read", "completion/complete"})
-ROUTES_MOST = 1000  # the most routes kept, and the most subjects
+ROUTES_MOST = 1000  # limit on the routes that a session view keeps, and on the subjects
 
 Target = tuple[str, dict[str, Any]]  # server, params with that server's own names
 
 
 class Route(NamedTuple):
-    """The route of one tool's calls. It lasts as long as its exposure, which every change of servers and settings
-    ends.
-    """
+    """Where one tool's calls go. Valid until the view's next catalog: any change of servers or settings brings one."""
 
     server: str  # the server's key
     connection: Connection
@@ -101,17 +100,17 @@ class SessionView:
         return [self.view.key(name) for name, entry in self.exposure.servers.items() if not entry.disabled]
 
     def missing(self) -> list[str]:
-        """Return the enabled servers whose tools are unknown."""
+        """Return the enabled servers whose tools have not been read."""
         return [name for name in self.view.missing() if self.has(name)]
 
     def being_asked(self) -> list[str]:
-        """Return the unknown servers that are being asked now."""
+        """Return those of the `missing` servers that are being asked now."""
         return [name for name in self.view.being_asked() if self.has(name)]
 
     # -- servers -------------------------------------------------------------------------------------------------
 
     def named(self, asked: str) -> str:
-        """Return the name of the server that `asked` means, in any case and with hyphens or underscores.
+        """Return the name of the server that `asked` means. Letter case, and hyphens or underscores, do not matter.
 
         Raises ServerNotFoundError if there is none, or more than one.
         """
@@ -182,9 +181,10 @@ class SessionView:
     # -- the user's consent --------------------------------------------------------------------------------------
 
     def subject(self, key: str, method: str, name: str, *, listed: bool) -> Subject | None:
-        """Return the subject of the user's consent to a call or a read, None if it needs none. `key`: the connection's.
-        `name`: the server's own name for the tool, or the URI. `listed`: the client called the tool by its name, not
-        through the one tool.
+        """Return the subject of the user's consent to a call or a read, None if it needs none.
+
+        `key`: the key of the connection. `name`: the server's own name for the tool, or the URI. `listed`: the client
+        called the tool by its name, not through the one tool.
         """
         if self._subjects_of != self.view.revision or len(self._subjects) >= ROUTES_MOST:
             self._subjects_of, self._subjects = self.view.revision, {}
@@ -194,7 +194,7 @@ class SessionView:
         return self._subjects[asked]
 
     def _find_subject(self, key: str, method: str, name: str, listed: bool) -> Subject | None:
-        """Decide by the server's own tool, as approved and as listed now, never by the caller's words."""
+        """Judge by the server's definitions of the tool, as approved and as listed now, not by what the caller says."""
         shared = self.view.shared_key(key)
         server = self.view.name_of(shared) or shared
         config = self.view.config
@@ -246,12 +246,13 @@ class SessionView:
         server, original = self.exposure.find_template(uri) or self.resource(uri)
         return server, {**params, "ref": {**ref, "uri": original}}
 
-    # -- unknown servers -----------------------------------------------------------------------------------------
+    # -- servers that have not been read yet ---------------------------------------------------------------------
 
     async def find_tool(
         self, asked: str, server: str | None = None, starts: Callable[[str], None] = lambda name: None
     ) -> Key:
-        """Find a tool as Exposure.find does, asking unknown servers that may have it, the likeliest first.
+        """Find a tool as Exposure.find does. If it is not found, ask the `missing` servers that may have it, the
+        likeliest first, until one has it.
 
         `starts` is called with each server that is about to be asked. A server that was asked stays connected for the
         call. Raises MultiMcpError.
@@ -276,7 +277,7 @@ class SessionView:
         raise unfound
 
     async def meet(self, server: str) -> None:
-        """Read the lists of a server if they are unknown, once for all callers that wait. Raises ServerError."""
+        """Read a server's lists if they have not been read yet, once for all callers that wait. Raises ServerError."""
         connection = self.view.get(server) if self.has(server) else None
         if connection is not None and server in self.missing():
             await connection.fetch(soon=True)

@@ -15,8 +15,8 @@ A server has one connection for all sessions unless one of these rules splits it
 - Single requests: a session that is a single request has a connection to itself until its answer, `NAME#call-N`, if
   the tool it calls has asked. Otherwise it uses the server's first connection, or `NAME#requests` if that one
   announces less than the client can do. There it finds the state that its client's earlier requests have left.
-  Clients that were killed while they were asked keep such connections. Once all of them wait for clients, the call
-  that has waited longest, for `PARKED_S` at least, gives way to one that needs a connection.
+  Clients that were killed while they were asked keep such connections. Once all these connections wait for clients, the
+  call that has waited longest, for `PARKED_S` at least, gives way to one that needs a connection.
 - Before a server has asked, it is unknown whether it will. Calls of a tool that has never answered run for one session
   at a time. A session that has not used the server yet waits `PROVE_S` for another's call. Then it gets its own
   connection, and keeps it, because its calls leave state there. A session that has used the shared connection stays,
@@ -27,9 +27,10 @@ A server has one connection for all sessions unless one of these rules splits it
   are in progress, or once those have ended, until the tool has answered `TRUSTED` times without asking. Only calls that
   could overlap are counted. After that, all sessions may call the tool at the same time. When many sessions wait at
   once, each waits `QUIET_S` in all, so that they are not slowed down. Until the tool has answered `KNOWN` times, each
-  may wait up to `WORKS_S`, since the tool's next call is then the likeliest to ask. A call that takes longer than its
-  tool has ever taken may be about to ask: it holds up other sessions' calls until it is `WORKS_S` old. Among many calls
-  few take longer than all before them. So a server's first question nearly always belongs to one session for certain.
+  may wait up to `WORKS_S`: the fewer answers a tool has given, the likelier its next call is to ask. A call that takes
+  longer than its tool has ever taken may be about to ask: it holds up other sessions' calls until it is `WORKS_S` old.
+  Among many calls, few take longer than all calls before them. So it is nearly always certain to which session a
+  server's first question belongs.
   One case remains, over stdio and for single requests: a tool that works for longer than `WORKS_S` before it asks, or
   first asks after `TRUSTED` answers, while calls of other sessions are in progress. Its question is held
   (calls/server_requests). To exclude this case, too, tools that can ask would have to run for one session at a time
@@ -64,9 +65,9 @@ log = logging.getLogger(__name__)
 
 PROVE_S = 1.0  # wait of a new session before it gets a separate process; most tools answer or ask by then
 WORKS_S = 5.0  # age up to which a call holds up sessions that must share; servers seldom ask later for the first time
-QUIET_S = 0.25  # like WORKS_S, for a tool that has answered without asking; sessions rarely call a server that soon
+QUIET_S = 0.25  # like WORKS_S, for a tool that has answered without asking; few calls of two sessions are that close
 KNOWN = 20  # answers without a question, after which QUIET_S also limits the total wait of a call
-PARKED_S = 45.0  # the SDKs' clients give up a call after 60 s: by then the call must have a killed client's connection
+PARKED_S = 45.0  # the SDKs' clients give up a call after 60 s: before that, it must get a killed client's connection
 TRUSTED = 1000  # answers without a question; the chance that the next call asks is then about one in a thousand
 Topic = tuple[str, Any]  # what a request is about: its method, and the name or URI
 
@@ -93,8 +94,10 @@ ALWAYS_QUIET = QuietTopic(TRUSTED)  # for servers of 2026-07-28, whose questions
 
 
 class Wait(NamedTuple):
-    """The wait of a request for calls in progress: `left_s` seconds from now, but `most_s` in all. `proves`: neither
-    its topic nor the topic of some other call was ever answered, so the request may use another connection instead.
+    """The wait of a request for calls in progress: `left_s` seconds from now, but no more than `most_s` in all.
+
+    `proves`: neither its topic nor the topic of some other call was ever answered, so the request may use another
+    connection instead.
     """
 
     left_s: float
@@ -103,8 +106,8 @@ class Wait(NamedTuple):
 
 
 class Sharing:
-    """Sharing of one gateway. `changed` is set and replaced when a server turns out to ask, when a tool turns out to be
-    quiet, and when a single request has ended.
+    """The sharing of one gateway's connections. `changed` is set and replaced when a server turns out to ask, when a
+    tool turns out to be quiet, and when a single request has ended.
     """
 
     def __init__(self, services: Services, keys: ConnectionKeys, capabilities: ClientCapabilities) -> None:
@@ -112,7 +115,7 @@ class Sharing:
         self._keys = keys
         self._capabilities = capabilities
         self._quiet: dict[str, dict[Topic, QuietTopic]] = {}  # by server
-        self._asking: dict[str, set[Topic]] = {}  # by server: topics in progress when it asked
+        self._asking: dict[str, set[Topic]] = {}  # by server: topics of the calls in progress when the server asked
         self._failed: set[tuple[str, bool]] = set()  # (server, newer) of bridged eras
         self._sse: set[str] = set()  # servers that speak legacy SSE
         self.changed = anyio.Event()
@@ -122,8 +125,10 @@ class Sharing:
     def key_for(
         self, session: KeyedSession, first: Connection, topic: Topic | None = None, *, alone: bool = False
     ) -> str | None:
-        """Return the key of the connection that a session's requests use, None while none is free. `first`: the
-        server's first connection. `topic`: of a single request. `alone`: only one that no other session uses.
+        """Return the key of the connection that a session's requests use, None while none is free.
+
+        `first`: the server's first connection. `topic`: the topic of a single request. `alone`: return only a
+        connection that no other session uses.
         """
         name = first.key
         if first.server.scope == "session":
@@ -185,7 +190,8 @@ class Sharing:
 
     def _needs_own(self, session: KeyedSession, live: Any, name: str, topic: Topic | None) -> bool:
         """Return True if the server asks questions that the session can answer, that the connection announced, or that
-        no capability announces. For a single request, its topic must also be one that may have asked.
+        no capability announces. If the session is a single request, a call on its topic must also have been in progress
+        when the server asked.
         """
         asks = self._services.listings.traits(name).asks
         if not asks:
@@ -231,8 +237,8 @@ class Sharing:
     # -- who may join --------------------------------------------------------------------------------------------
 
     def wait(self, session: KeyedSession, connection: Connection, topic: Topic | None) -> Wait | None:
-        """Return how long a request waits for calls in progress on that connection. None: it can be sent now, because
-        the session that a question belongs to stays certain.
+        """Return how long a request waits for calls in progress on that connection. None: it can be sent now, since it
+        will stay certain to which session a question belongs.
         """
         live = connection.live
         if topic is None or not connection.open_calls or live is None or live.peer.modern:
@@ -280,7 +286,7 @@ class Sharing:
     # -- what is learned -----------------------------------------------------------------------------------------
 
     def note_connected(self, connection: Connection) -> None:
-        """Record which eras a server speaks that has just connected, and whether it speaks legacy SSE."""
+        """Record which eras a newly connected server speaks, and whether it speaks legacy SSE."""
         live, name = connection.live, self._keys.shared_key(connection.key)
         if live is None:
             return
@@ -294,7 +300,7 @@ class Sharing:
         self._services.listings.note_traits(name, known)
 
     def note_question(self, connection: Connection, method: str) -> bool:
-        """Record that a server asks questions with that method. Return True if that was unknown."""
+        """Record that a server asks questions with that method. Return True if it has not done so before."""
         name = self._keys.shared_key(connection.key)
         calls = [call for call in connection.open_calls if isinstance(call, RoutedCall)]
         topics = {topic_of(call.request) for call in calls}

@@ -1,4 +1,4 @@
-"""Track which servers are signed in to, and reconnect servers after a sign-in or when the keyring opens."""
+"""Track which servers the user is signed in to. Reconnect servers after a sign-in or when the keyring opens."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class SignIns:
     # -- sign-ins from the vault ---------------------------------------------------------------------------------
 
     async def read(self, launch: HttpLaunch) -> None:
-        """Read the user's sign-in at that address, unless that would open a dialog."""
+        """Read the user's sign-in at the server's address, unless that would open a dialog."""
         if self.accounts is not None:
             await self.accounts.look([account_key(launch.url, launch.client.account)])
 

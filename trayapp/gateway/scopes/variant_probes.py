@@ -6,7 +6,8 @@ servers are read again:
 - A server that speaks both eras is also read in the older one.
 - A server that asked a question or changed its lists during the first reading is read for a client that can do nothing.
   If the result differs, it is also read for each kind of client that connects.
-- A server that announces an extension, or has Apps, is also read for the first client that differs in supporting it.
+- A server that announces an extension, or has Apps, is also read for the first client whose support for these differs
+  from that of the clients it was read for.
 
 Differences are kept in the catalog's cache.
 
@@ -14,8 +15,8 @@ This happens in the background, with one exception: a client's first list waits 
 clients list once and ignore list_changed. If the list is the one tool, that tool's first search waits instead. A server
 that may be out of reach delays either by REACHED_S only.
 
-Over HTTP, some servers of the newer era treat `initialize` as an error. So such a server is tried in the older era only
-once a client of that era has connected.
+Over HTTP, some servers of the newer era treat `initialize` as an error. So a server over HTTP is tried in the older era
+only once a client of that era has connected.
 """
 
 from __future__ import annotations

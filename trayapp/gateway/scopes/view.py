@@ -1,4 +1,4 @@
-"""Combine servers into the view of one kind of session: the user's servers, or a trusted project's laid over them.
+"""Combine servers into the view that sessions have: the user's servers, or a trusted project's laid over them.
 
 A project's own servers run beside the user's, under keys that no list shows.
 """
@@ -34,8 +34,8 @@ KEY_HEX = 8  # digits of a digest of the project's folder: tells apart servers o
 
 
 class View:
-    """Servers under their plain names, as sessions of one project see them. `folder`: the project's, None for sessions
-    without a project. It is broad because it is all that sessions know about servers.
+    """The servers under their plain names, as sessions of one project see them. `folder`: the project's folder, None
+    for sessions without a project. It is broad because it is all that sessions know about servers.
     """
 
     def __init__(self, services: Services, folder: Path | None = None) -> None:
@@ -149,7 +149,7 @@ class View:
         return found
 
     def offer(self, name: str) -> Offer | None:
-        """Return a server's offer, None if it is unknown."""
+        """Return a server's offer, None if its lists have not been read yet."""
         return self._services.listings.get(self.key(name))
 
     def definitions(self, server: str, tool: str) -> list[Item]:
@@ -160,11 +160,11 @@ class View:
         return [*(known.item for known in served if known is not None), *([] if now is None else [now])]
 
     def shared_key(self, key: str) -> str:
-        """Return the key of the server behind the key of a further connection; any other key unchanged."""
+        """Return the server's key for the key of a further connection, and any other key unchanged."""
         return self._services.shared_key(key)
 
     def missing(self) -> list[str]:
-        """Return the enabled servers whose tools are unknown."""
+        """Return the enabled servers whose tools have not been read."""
         unknown = set(self._services.listings.missing())
         return [name for name in self.config.servers if self.key(name) in unknown]
 
@@ -177,8 +177,8 @@ class View:
         return self._services.pool.get(self.key(name))
 
     def being_asked(self, *, own: bool = False) -> list[str]:
-        """Return unknown servers that are being asked and may still answer. `own`: only those that run for this view
-        alone.
+        """Return the `missing` servers that are being asked and may still answer. `own`: only those that run for this
+        view alone.
         """
         discovering = self._services.pool.discovering
         if not discovering:
@@ -189,9 +189,7 @@ class View:
 
 
 class AskedServers(Protocol):
-    """A function that returns the unknown servers of a view that are being asked and may still answer. `own`: only
-    those that run for this view alone.
-    """
+    """A function like View.being_asked."""
 
     def __call__(self, *, own: bool = False) -> list[str]: ...
 
@@ -210,7 +208,7 @@ class FirstListDelay:
 
     @property
     def may_grow(self) -> bool:
-        """True if a list should wait: unknown servers are being asked, and the delay has not ended."""
+        """Return True if a list should wait: servers are being asked for their tools, and the delay has not ended."""
         return self._services.clock.now() < self._latest and bool(self._being_asked())
 
     async def settled(self) -> None:
