@@ -79,7 +79,7 @@ class Change:
     wanted: Literal["connected", "disconnected"]
     keep: bool = False  # keep `before` as a backup
     restores: bool = False  # `after` is the text of the backup
-    entry: str = NAME  # the name of our entry that is connected, or removed while others stay
+    entry: str = NAME  # the name of our entry to connect, or to remove if others stay
     left: tuple[str, ...] = ()  # our entries that stay when one is removed
 
     @property

@@ -391,7 +391,7 @@ def confine_from(raw: Mapping[str, Any], *, windows: bool) -> object:
     files, network = rules.get("filesystem"), rules.get("network")
     write = files.get("allowWrite") if isinstance(files, Mapping) else None
     hosts = network.get("allowedDomains") if isinstance(network, Mapping) else None
-    # Left out: ".", the server's working folder, which it may write anyway, and "~/.npm": each confined server has
+    # Left out: ".", the server's working folder, which it may write to anyway, and "~/.npm": each confined server has
     # private package caches, so that it cannot change what other servers run.
     paths = [
         path for path in write or () if isinstance(path, str) and path.startswith(("/", "~/")) and path != "~/.npm"

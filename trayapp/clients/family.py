@@ -48,7 +48,7 @@ def lookup(document: Any, path: Keys) -> Any:
 
 
 def with_value(document: Any, path: Keys, value: Any) -> Any:
-    """Return a copy of a document with `value` at `path`. A value on the way that is no mapping is replaced."""
+    """Return a copy of a document with `value` at `path`. A value on the way that is not a mapping is replaced."""
     if not path:
         return value
     inside = dict(document) if isinstance(document, Mapping) else {}

@@ -109,7 +109,7 @@ def locate(client: Client, machine: Machine) -> ClientFile:
 
 
 def _signs(client: Client, template: str, path: Path, machine: Machine) -> list[Path]:
-    """Return the paths of which any one, if it exists, shows that the client of that file is installed."""
+    """Return paths that are signs of the client of that file: it is installed if one of them exists."""
     if client.installed and template.startswith("{home}"):
         return [machine.path(sign) for sign in client.installed]
     extension = path.parent.parent
@@ -166,7 +166,7 @@ def replace_text(path: Path, before: str | None, after: str, backup: Path | None
 
 
 def retried(change: Callable[[], Result]) -> Result:
-    """Return the result of `change`, which is called again if the file was saved at the same moment.
+    """Call `change`, and again if the file was saved at the same moment. Return its result.
 
     Raises FileChangedError after ATTEMPTS calls, and any other error of `change` at once.
     """

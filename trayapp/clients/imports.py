@@ -157,8 +157,8 @@ def _free_name(found: FoundServer, taken: Collection[str]) -> str:
 def first_offers(config: Config | None, context: ClientsContext) -> list[ImportOffer]:
     """Return the clients' servers to offer for import at the first start.
 
-    Empty if servers.yaml has servers of the user's own or imports, or if the user declined. `config`: the content of
-    servers.yaml, None if that file does not exist. For a notification, a menu entry or a line of output. Blocks.
+    Return [] if servers.yaml has servers of the user's own or imports, or if the user declined. `config`: the content
+    of servers.yaml, None if that file does not exist. Blocks.
     """
     config = config or Config()
     own = {*config.servers, *_invalid_names(config)} - {SAMPLE}
@@ -333,7 +333,7 @@ def put_back(context: ClientsContext) -> list[RestoredFile]:
 
 
 def _recorded(done: RestoredFile, context: ClientsContext) -> RestoredFile:
-    """Record the result of one file at once, so that neither a failure nor an interruption repeats it."""
+    """Record the result of one file at once, so that it is not repeated after a later failure or interruption."""
     if done.why_not:
         return done
     backup = str(done.move.backup)

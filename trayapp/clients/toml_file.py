@@ -4,7 +4,8 @@ and keys.
 TOML 1.1 allows line ends, comments and a trailing comma in inline tables, `servers = {a = {...}}`. Codex reads all of
 these.
 Every edit is checked: tomli parses the new text again, and the result must be as expected.
-Written by hand: after a put and a drop, tomlkit restored 52 of 232 test files byte for byte, these splices all 232.
+Written by hand: after a put and a drop, tomlkit restored 52 of 232 test files byte for byte, and these splices restored
+all of them.
 tomlkit also removes a comment after the table, writes `\n` into files with `\r\n`, and has no line numbers.
 """
 

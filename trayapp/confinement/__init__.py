@@ -1,5 +1,5 @@
 """Confinement of servers' programs to the files, hosts and processes that they need (PRODUCT 18).
 
 `policy` decides what they need. The other modules enforce the policy: Landlock and seccomp, bubblewrap, a macOS
-profile, a proxy. Nothing here is imported until a server is confined.
+profile, a proxy. This package is imported only when it is needed.
 """

@@ -23,7 +23,7 @@ FORBIDDING = (
 
 @cache
 def fault() -> str:
-    """Return why bubblewrap cannot be used here, or "" if it can. Blocks on the first call."""
+    """Try bubblewrap. Return why it cannot be used here, or "" if it can. Only the first call tries, and blocks."""
     program = _program()
     if program is None:
         return "bubblewrap is not installed"

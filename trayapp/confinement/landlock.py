@@ -86,7 +86,7 @@ def restrict_thread(read: Iterable[str], write: Iterable[str], devices: Iterable
 def scope_thread() -> None:
     """Keep the calling thread, and all that it starts, from using abstract sockets of other programs or signaling them.
 
-    Files are not limited. If Landlock has no scopes, only new privileges are forbidden. Raises OSError.
+    Files are not limited. New privileges are forbidden, too. If Landlock has no scopes, that is all. Raises OSError.
     """
     _forbid_privileges()
     if abi() < LEAST_ABI:

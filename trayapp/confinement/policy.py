@@ -6,10 +6,9 @@ Only `make_scratch` changes the file system.
 Decisions:
 - The home folder, and any folder above it, is never granted as a working folder: servers without `cwd` merely run
   there.
-- A folder that holds secrets is granted without them: each of its other entries, as they are when the server
-  starts.
+- In a folder that holds secrets, only the other entries are granted, as they are when the server starts.
 - Entries of the home folder whose names begin with a dot are never granted with a folder above them.
-- A link inside a folder that the server may write never grants more: the server could have made it.
+- A link inside a folder that the server may write to never grants more: the server could have made it.
 """
 
 from __future__ import annotations
@@ -200,7 +199,7 @@ class Policy:
     devices: tuple[str, ...]
     network: bool | tuple[str, ...]
     sockets: bool
-    secrets: tuple[str, ...] = ()  # never granted only because the server asks for it
+    secrets: tuple[str, ...] = ()  # that a server asks for one is no reason to grant it
 
     @property
     def roots(self) -> list[str]:
@@ -274,7 +273,7 @@ class _Grants:
             while path not in self._hold_secrets:
                 self._hold_secrets.add(path)
                 path = os.path.dirname(path)
-        # Folders that the server may write: the path as named, and its real path
+        # Folders that the server may write to: the path as named, and its real path
         self._writable = [(one, os.path.realpath(one)) for one in program.scratch]
 
     def given(self, paths: Iterable[str], *, write: bool = False) -> list[str]:
@@ -290,10 +289,10 @@ class _Grants:
         return found
 
     def toolchain(self) -> list[str]:
-        """Return the folders that programs run from: toolchains of the home folder, the PATH, the program's own.
+        """Return the folders that programs run from: toolchains in the home folder, the PATH, the program's own folder.
 
-        Git's settings are included, and the folders of a script's interpreter, unless the server may write the script
-        or the interpreter.
+        Git's settings are included. So are the folders of a script's interpreter, unless the server may write to the
+        script or the interpreter.
         """
         home, program = self._program.home, self._program
         folders = [*_below(home, TOOLCHAINS)]
@@ -313,20 +312,20 @@ class _Grants:
         return real
 
     def _is_secret(self, real: str) -> bool:
-        """Return True if the path is a secret or inside one, unless it is named or in a named folder of that secret."""
+        """Return True if a path is a secret or inside one, unless it is named or inside a named part of that secret."""
         while real not in self.secrets and real not in self._named and real != "/":
             real = os.path.dirname(real)
         return real in self.secrets and real not in self._named
 
     def _leads_out(self, path: str, real: str) -> bool:
-        """Return True if a link inside a folder that the server may write leads out of it."""
+        """Return True if `path` is inside a folder that the server may write to, but its real path is outside it."""
         path = os.path.normpath(path)
         return any(
             is_inside(path, named) and path != named and not is_inside(real, folder) for named, folder in self._writable
         )
 
     def _can_write(self, path: str) -> bool:
-        """Return True if the server may write a file: an interpreter that it could choose itself is not granted."""
+        """Return True if the server may write to a file. It could choose an interpreter there, which is not granted."""
         path = os.path.normpath(path)
         return any(is_inside(path, one) for pair in self._writable for one in pair)
 

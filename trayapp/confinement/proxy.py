@@ -1,4 +1,4 @@
-"""An HTTP proxy for one confined server: it connects to the hosts of its `confine`, and reports every other host.
+"""An HTTP proxy for one confined server: it connects only to the hosts in the server's `confine`, and reports others.
 
 Speaks CONNECT (for HTTPS) and plain requests.
 """

@@ -150,8 +150,8 @@ class RefusalRecord:
     def traced(self) -> tuple[list[str], list[str]]:
         """Return the granted paths that a trial read from and the files that it wrote; record its refusals in order.
 
-        A file that does not exist was not refused: programs look in many places. Nor was the terminal, which
-        shells try to open.
+        A missing file does not count as refused: programs look in many places. Nor does the terminal, which shells try
+        to open.
         """
         read: dict[str, None] = {}
         written: list[str] = []

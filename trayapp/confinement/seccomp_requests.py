@@ -1,6 +1,6 @@
 """Answers to the system calls of a confined program that its seccomp filter hands to the gateway.
 
-Sockets: the program gets none, or Internet sockets that reach the proxy alone. A socket that is bound to the loopback
+Sockets: the program gets none, or Internet sockets that reach only the proxy. A socket that is bound to the loopback
 device reaches nothing else, and binding it to another device takes privileges (SO_BINDTODEVICE). Of the loopback ports,
 Landlock allows only the proxy's. Without Landlock, the program has its own network namespace: each socket that it gets
 is already connected to the proxy, and its `connect` does nothing. The arguments of a request are in registers, so they
@@ -87,7 +87,7 @@ class AttributeChanges:
 
 
 def _opened(pid: int, name: str, arguments: Sequence[int]) -> tuple[int, bool]:
-    """Return a descriptor of the file that a call refers to, and True if the call names it. Raises OSError."""
+    """Open the file that a call refers to. Return its descriptor, and True if the call names it. Raises OSError."""
     descriptor, path, flags = _OPERANDS[name]
     said = arguments[flags] if flags >= 0 else 0
     if said & ~(_NOT_FOLLOWED | _EMPTY_PATH):

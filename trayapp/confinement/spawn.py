@@ -64,8 +64,8 @@ def spawn_bubblewrap(*, proxied: bool, options: dict[str, Any]) -> tuple[subproc
 
     Where Landlock has scopes, neither of them can signal other programs or use their abstract sockets.
 
-    `proxied`: the program has no network of its own and requests its sockets. Return and raise as `spawn_confined`.
-    Bubblewrap dies with its parent, which for the kernel is the thread: the thread lives as long as bubblewrap.
+    `proxied`: the program has no network of its own and requests its sockets. Returns and raises what `spawn_confined`
+    does. Bubblewrap dies with its parent, which for the kernel is the thread: the thread lives as long as bubblewrap.
     """
 
     def confine() -> int:

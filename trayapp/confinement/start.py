@@ -1,6 +1,7 @@
 """One confined start: makes the policy, chooses the mechanism, and serves proxy and socket requests while it runs.
 
-A confinement that cannot be set up raises; only `confine: try` continues without one, and reports it.
+A start fails if the confinement cannot be set up. With `confine: try`, a server starts unconfined if this system has no
+mechanism for it, and that is reported.
 """
 
 from __future__ import annotations

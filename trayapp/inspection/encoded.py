@@ -101,7 +101,7 @@ UNREADABLE = (*_BY_ROT13, *_BACKWARDS, "lgnore")
 def turned(text: str) -> Iterator[str]:
     """Yield the text backwards, in rot13, and with escapes, leetspeak digits and spaced-out letters resolved.
 
-    A form is yielded only if one of KEYWORDS is in it more often than in the text: nothing else shows the form's use.
+    A form is yielded only if one of KEYWORDS is in it more often than in the text: otherwise it reveals nothing.
     """
     escaped = _has_escapes(text[:READ_MOST].encode("utf-8", "replace"))
     text = low_case(text[:READ_MOST])

@@ -1,4 +1,4 @@
-"""Inspection of a definition or any text of a server: hidden content is held back, and orders are reported.
+"""Inspection of the definitions and other texts of a server, for hidden content and for orders to a model.
 
 The search for hidden content runs before a tool is served. The search for orders takes three times as long and may run
 later.
@@ -128,7 +128,7 @@ class _Search:
         self.wanted = 0  # bits of the rules that have not matched yet
 
     def orders(self, texts: Iterable[tuple[str, str]], known: Container[str] = ()) -> Iterator[Finding]:
-        """Yield the first finding of each rule in (place, text) pairs without hidden content.
+        """Yield the first finding of each rule in (place, text) pairs, from which hidden content was removed.
 
         A known or repeated sentence is skipped. If the limit is reached, the last finding is UNREAD.
         """

@@ -93,7 +93,7 @@ _NOT_OF_APP = (
     r"(?! (?:from|of|for|in|on) (?:your |the |an? |this |any )?(?:[\w-]+ ){0,2}?(?:app|application|site|project|"
     r"service|deployment|function|container|workspace|team|worker)s?\b)"
 )
-# A secret file with a gap in front of it. A greedy gap that ends at a known character takes a tenth of the time.
+# A secret file with a gap in front of it. Before a known character, a greedy gap takes a tenth of a lazy one's time.
 _GAP_FILE = rf"(?:[^\n]{{0,60}}?{_FILE_NAME}|[^\n]{{0,60}}{_DOT_FILE}|[^\n]{{0,60}}{_PATH})"
 _ADDRESS = r"(?:https?://|\b(?:s3|s?ftp)://|\w@[\w-]+\.\w)"
 

@@ -114,7 +114,7 @@ class PackageRequest(Protocol):
     def resolve(
         self, tools: Tools, now: float, version: str | None = None, before: float | None = None
     ) -> LockedPackage:
-        """Return the version and content that the runner would take now, or those of `version`.
+        """Ask the package tool for the version and content that the runner would take now, or for those of `version`.
 
         `now`: the time of the lock. `before`: take no release that was published later, unless the user's own settings
         limit the age; images ignore it. Both are in Unix seconds.
@@ -123,7 +123,9 @@ class PackageRequest(Protocol):
         """
 
     def newest(self, tools: Tools, before: float, locked: LockedPackage) -> str | None:
-        """Return the newest version published before `before` (Unix seconds); None if the locked one is not older.
+        """Ask the package tool for the newest version published before `before` (Unix seconds).
+
+        Return None if the locked version is not older.
 
         Raises PackageError, ToolError.
         """

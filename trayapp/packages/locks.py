@@ -119,7 +119,9 @@ class Locks:
     configured: Callable[[], Collection[str]] | None = None
 
     def argv(self, server: str, argv: tuple[str, ...], tools: Tools, *, scripts: bool) -> tuple[str, ...]:
-        """Return the command line that starts the locked package, or `argv` if it runs no package that we can lock.
+        """Lock and fetch the package that a command line runs, if needed. Return the command line that starts it then.
+
+        `argv` is returned unchanged if it runs no package that we can lock.
 
         `scripts`: the package may run its install scripts.
 

@@ -26,7 +26,7 @@ _REQUIREMENT = re.compile(rf"({_NAME})(\[[\w,. -]+\])?(?:@([\w.!+-]+)|((?:[=<>!~
 
 @dataclass(frozen=True, slots=True)
 class PypiRequest:
-    """The package that a uvx, `uv tool run` or `pipx run` asks for. `limits` are version limits in pip's form.
+    """The package that uvx, `uv tool run` or `pipx run` is asked for. `limits` are version limits in pip's form.
 
     `passed`: the options that decide which release is taken.
     """
@@ -129,8 +129,8 @@ class PypiRequest:
         return (str(program), *self.args)
 
 
-# Options of `uv tool run` that are understood (uv's CLI reference), and of `pipx run` (pipx's manual). An option that
-# is not here may take the next word, or change what runs. These change nothing about a locked package:
+# The options of `uv tool run` (uv's CLI reference) and of `pipx run` (pipx's manual) that we understand. Any other may
+# take the next word, or change what runs. These change nothing about a locked package:
 _QUIET = options("""
     -q --quiet -v --verbose --no-progress --isolated --refresh -U --upgrade --reinstall -n --no-cache --compile-bytecode
     --no-env-file --no-build --lfs

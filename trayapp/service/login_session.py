@@ -1,4 +1,4 @@
-"""Find the user's login session for a process without its variables: an AI tool passes on only six variables.
+"""Find the user's login session for a process that lacks its variables: an AI tool passes on only six variables.
 
 The session bus leads to the keyring. DISPLAY is not set here, because nothing that we serve needs it.
 """

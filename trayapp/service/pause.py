@@ -1,4 +1,4 @@
-"""The tray's locks for processes that would start a gateway: multi-mcp is paused, or the tray is starting a gateway.
+"""The tray's locks against starting a gateway elsewhere, while multi-mcp is paused or the tray is starting one.
 
 A shim that needs a gateway starts one (`start --linger`), which checks these locks first and exits if one is held.
 Locks end with the tray, so a crashed tray does not leave the user without tools.
@@ -18,7 +18,7 @@ TRIES = 5  # to take a lock: a process that only checks it holds it for a few mi
 
 
 class Pause:
-    """The lock that says that the user paused multi-mcp, in a runtime folder."""
+    """The lock in a runtime folder that shows that the user has paused multi-mcp."""
 
     name = PAUSE_LOCK
 

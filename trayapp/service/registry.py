@@ -95,7 +95,7 @@ class ServerRegistry:
         self._now = now
 
     def find(self, text: str) -> RegistryAnswer:
-        """Return the entries that match the words, best first: found by name, ranked by all their text."""
+        """Search for words. Return the entries with one of them in their names, best first, by all their text."""
         words = list(dict.fromkeys(text.lower().split()))[:WORDS_MOST]
         answers = [self._search(word, PAGES_MOST) for word in words]
         cuts = []
@@ -116,7 +116,7 @@ class ServerRegistry:
         return RegistryAnswer(tuple(ranked), oldest.old_s, oldest.why, "; ".join(cuts))
 
     def _exact(self, word: str) -> RegistryAnswer:
-        """Return the entries that a search with too many results may have missed although the word names them.
+        """Request the entries that the word names, and that a search with too many results may have missed.
 
         The answer has an empty `cut` only if it has all names whose last part begins with the word.
         """
@@ -128,7 +128,7 @@ class ServerRegistry:
         return replace(answer, cut=word) if whole else answer
 
     def entry(self, name: str, version: str = "") -> RegistryAnswer:
-        """Return the entry of that name in the given version, by default the latest.
+        """Request the entry of that name in the given version, by default the latest.
 
         Raises MultiMcpError if there is none, or if it is not valid.
         """
@@ -148,7 +148,7 @@ class ServerRegistry:
         return answer
 
     def _search(self, word: str, most: int) -> RegistryAnswer:
-        """Return the entries with the word in their names, from at most `most` pages."""
+        """Search for entries with the word in their names, up to `most` pages. The answer may be a cached one."""
         key = f"/v0.1/servers?{urlencode({'search': word, 'version': 'latest', 'limit': PAGE})}"
         kept = self._kept(key)
         if kept is not None and self._now() - kept.at < FRESH_S:
@@ -171,7 +171,7 @@ class ServerRegistry:
         return _answer(word, _Kept(self._now(), rows, cut))
 
     def _pages(self, path: str, most: int) -> tuple[list[Any], bool]:
-        """Return the rows of at most `most` pages, and True if there are more. A repeated cursor counts as the end.
+        """Request at most `most` pages. Return their rows, and True if there are more. A repeated cursor is the end.
 
         Raises WebError.
         """

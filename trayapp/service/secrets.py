@@ -1,6 +1,6 @@
 """Named secrets for `${keyring:NAME}`: stored by the running gateway, or by this process if none runs.
 
-The gateway gets a control request, whose content is never logged. The vault is loaded here only without a gateway.
+The gateway gets a control request, whose content is never logged. The vault is loaded here only if no gateway runs.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class WebError(MultiMcpError):
 
 
 def read_json(address: str, largest: int) -> Any:
-    """Return the JSON at an address, at most `largest` bytes. Blocks: STEP_S for each step, ANSWER_S for the answer.
+    """Request the JSON at an address, at most `largest` bytes. Blocks: STEP_S for each step, ANSWER_S for the answer.
 
     Raises WebError, whose title is only the reason.
     """

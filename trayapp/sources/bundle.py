@@ -145,7 +145,7 @@ def _default_launch(kind: str, start: str, env: Table, place: BundlePlace) -> tu
 
 
 def _program(command: str, place: BundlePlace) -> str:
-    """Return the command: a program of the bundle by its path below `${__dirname}`, Python by its name on this system.
+    """Return the path below `${__dirname}` for a program in the bundle, and this system's name for Python.
 
     Any other command stays unchanged.
     """
@@ -199,9 +199,9 @@ def _default(raw: Any, multiple: bool, field: str, place: BundlePlace) -> str:
 
 
 def _filled(entry: Entry, options: Mapping[str, Variable], place: BundlePlace) -> tuple[Entry, list[Variable]]:
-    """Return the entry with the bundle's own variables replaced, and a Variable for each place of a user's value.
+    """Return the entry with the bundle's own variables replaced, and a Variable for each value that the user must give.
 
-    Raises UnclearSourceError for an unknown variable, and for a user's value in the command.
+    Raises UnclearSourceError for an unknown variable, and if the command needs a user's value.
     """
     wants: list[Variable] = []
     args = []

@@ -1,4 +1,4 @@
-"""Read one command: a client's own (`claude mcp add ...`), an installer of one server, or what starts a server."""
+"""Read one command that starts a server, adds one to a client (`claude mcp add ...`) or installs one."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def read_line(line: str, home: Path, *, windows: bool) -> list[Source]:
 
 
 def _adding(words: Sequence[str]) -> list[str]:
-    """Return the words of `mcp add` for a client's other verb with `NAME -- COMMAND`; [] if its meaning is unclear."""
+    """Return a client's own `VERB NAME -- COMMAND` as the words of `mcp add`; [] if its meaning is unclear."""
     own = list(takewhile("--".__ne__, words))
     command = list(words[len(own) + 1 :])
     verbs = {word.lstrip("-") for word in own[:-1]}
@@ -94,7 +94,7 @@ def _without_package(words: Sequence[str]) -> list[str]:
 
 
 # Programs that write one server into clients' files: neondatabase/add-mcp, supermemoryai/install-mcp and
-# paoloricciuti/mcp-add. Their options in the spelling of `mcp add`; "" for those that choose clients and files.
+# paoloricciuti/mcp-add. Each option maps to its spelling in `mcp add`, or to "" if it is dropped.
 _SERVER_INSTALLERS = frozenset(("add-mcp", "install-mcp", "mcp-add"))
 _INSTALLER_OPTIONS = {
     **dict.fromkeys(("-n", "--name"), "--name"), **dict.fromkeys(("-t", "--transport", "--type"), "--transport"),
@@ -276,7 +276,7 @@ _BY_COMMA = frozenset(("q mcp add", "kiro-cli mcp add"))  # there, `--args a,b` 
 
 
 def _args(given: Sequence[str], by_comma: bool) -> list[str]:
-    """Return the words of `--args`: of a JSON list or, with `by_comma`, of one word with commas; else as given."""
+    """Return the words of `--args`, which may be given as a JSON list or, with `by_comma`, as one word with commas."""
     if len(given) == 1 and given[0].startswith("["):
         with suppress(ValueError):
             listed = json.loads(given[0])
@@ -374,7 +374,7 @@ class _AddOptions:
                 self.unused.append(name.lstrip("-"))
 
     def _without_options(self, words: list[str]) -> list[str]:
-        """Take the client's options among the first words of the server's command. Return the others.
+        """Take the client's options out of the words before `--`. Return the other words.
 
         If any other option is among them, all words are taken as the server's: the client itself refuses such a line.
         """
@@ -399,7 +399,7 @@ class _AddOptions:
     def _without_known(self, words: Sequence[str]) -> list[str]:
         """Take the client's options whose values have the form in _KNOWN_VALUES. Return the server's words.
 
-        Options of a container or a bridge stay with it, as their author meant: `docker run -e`, `mcp-remote --header`.
+        Options of a container or a bridge stay in its command: `docker run -e`, `mcp-remote --header`.
         """
         plain: list[str] = []
         left = list(words)
@@ -435,7 +435,7 @@ class _AddOptions:
     def _hoist(self) -> None:
         """Move options after a URL or a quoted command to the client's options: `add NAME URL --header ...`.
 
-        Plain words after these are dropped.
+        Other words there are dropped.
         """
         remote = self.named(*_TRANSPORT) in HTTP
         is_address = len(self.plain) > 2 and (remote or _is_address(self.plain[1]))

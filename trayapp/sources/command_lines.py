@@ -1,6 +1,6 @@
 """Reads command lines that start a server, or that add one to a client (`claude mcp add ...`).
 
-A shell would do more with a line than start one program. A line that needs a shell is refused, never guessed.
+A line that needs a shell, which could do more than start one program, is refused.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ def _preparations_apart(lines: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _is_started(line: str, before: Sequence[str]) -> bool:
-    """Return True if a line starts a server that the lines `before` it install.
+    """Return True if a line probably starts a server that the lines `before` it install.
 
     A line counts if its program has `mcp` in its name. A command line also counts if it runs a container, or if one of
     the lines contains `mcp`, `stdio` or `server`.
@@ -241,7 +241,7 @@ def _is_started(line: str, before: Sequence[str]) -> bool:
 def _with_folder(source: Source, before: Sequence[str], lines: Sequence[str]) -> Source:
     """Return a source with the folder of the last `cd` as its `cwd`, if the server starts or has its code there.
 
-    The folder must be an absolute path or begin with a placeholder. A `cwd` that the source has stays.
+    The folder must be an absolute path or begin with a placeholder. An existing `cwd` is kept.
     """
     folders = [found[2] for line in before if (found := _FOLDER.fullmatch(line))]
     is_needed = "command" in source.entry and (not any(map(adds_server, lines)) or own_folder(source.entry)[1])
@@ -281,7 +281,7 @@ def _without_output(lines: Sequence[str]) -> list[str]:
 
 
 def _statements(line: str) -> Iterator[str]:
-    """Yield the commands of a line with `&&` or `;` between them. Settings before a command (`set A=b && npx x`) too.
+    """Yield the commands of a line, separated by `&&` or `;`, and the settings before them (`set A=b && npx x`).
 
     In quotes, these signs are plain text.
     """
@@ -355,7 +355,7 @@ def _settings_apart(lines: Sequence[str]) -> tuple[dict[str, str], list[str]]:
 
 
 def _as_local(line: str, lines: Sequence[str]) -> str:
-    """Return `$NAME=VALUE`, a variable of the shell alone, for a line `NAME=VALUE` if one of `lines` refers to NAME.
+    """Return a line `NAME=VALUE` as `$NAME=VALUE`, a variable of the shell alone, if one of `lines` refers to NAME.
 
     Any other line stays unchanged.
     """
@@ -380,8 +380,8 @@ def _setting(line: str) -> dict[str, str] | None:
 def _added(lines: Sequence[str], home: Path, windows: bool) -> list[Source]:
     """Return the servers that lines add to clients, each once.
 
-    Return [] if two servers with the same name differ, if a line cannot be read, or if a line does not add a server,
-    set a variable of an added server, or start an added server. Also [] for more than LINES_MOST lines.
+    Return [] for more than LINES_MOST lines, if two servers with the same name differ, if a line cannot be read, or if
+    a line does anything but add a server, start an added server or set a variable of one.
     """
     set_for: dict[str, dict[str, str]] = {}
     for given in filter(None, map(_SETS_FOR.fullmatch, lines)):
@@ -429,7 +429,7 @@ def _filled_in(value: Any, env: Mapping[str, str]) -> Any:
 
 
 def _logical_lines(text: str) -> list[str]:
-    """Return the lines; a line that ends inside quotes continues on the next."""
+    """Return the lines of a text, each joined with the next if it ends inside quotes."""
     lines: list[list[str]] = []
     mark = ""  # the quotation mark that is still open
     for line in text.splitlines():

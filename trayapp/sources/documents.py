@@ -124,7 +124,7 @@ def read_document(
 ) -> list[Source]:
     """Return the servers of a snippet. Raises UnclearSourceError.
 
-    `kind`: the form of the snippet, for people. `inputs`: VS Code's inputs, if they are not in the snippet.
+    `kind`: what to call the snippet when talking to the user. `inputs`: VS Code's inputs, if the snippet lacks them.
     """
     document = _with_servers_of_tools(_parsed(text))
     refuse_manifest(document)
@@ -337,10 +337,9 @@ _INPUT_OPEN = re.compile(r"(?:\$\{|\$|\{)input:\s*([\w.-]+)[\"')\]}]*$")
 
 
 def _with_shell_variables(entry: dict[str, Any], windows: bool) -> dict[str, Any]:
-    """Return an entry with `${NAME}` in place of each `$NAME`, except in code for a shell or another machine.
+    """Return an entry with `${NAME}` in place of `$NAME`, `${env://NAME}` (MCPHost) and, on Windows, `%NAME%` in paths.
 
-    An argument with blanks stays unchanged, too.
-    Also in place of MCPHost's `${env://NAME}` and, on Windows, of `%NAME%` at the beginning of a path.
+    An argument with blanks stays unchanged. So do all arguments of a shell, or of a command on another machine.
     """
 
     def read(value: Any) -> Any:
@@ -388,7 +387,7 @@ def reads_input(options: Sequence[str]) -> bool:
 
 
 def with_input(entry: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """Return a client's entry whose container reads stdin and has no terminal, and a note to the user if -i was added.
+    """Make a client's container read stdin, without a terminal. Return its entry, and a note for the user if -i is new.
 
     A client's entry with a command is a stdio server, so its container must read stdin and not run in the background.
     `kubectl exec` gets -i, too. Other entries stay unchanged.
@@ -612,9 +611,9 @@ def _is_http(value: Any) -> bool:
 
 
 def _servers(document: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
-    """Yield the name, raw entry and client of each server; "" for an entry without a name.
+    """Yield each server's name ("" if it has none), raw entry, and the client whose entry format it has.
 
-    A single server with its name inside is a flat entry, `{"name": ..., "config": {...}}` or a Kubernetes resource.
+    A document may also be one server: a flat entry, `{"name": ..., "config": {...}}` or a Kubernetes resource.
     """
     if _is_flat_server(document):
         yield str(document.get("name") or ""), document, "vscode"
@@ -687,7 +686,7 @@ _OF_TRANSPORT = re.compile("(sse|s?http|stdio)_servers")
 
 
 def _by_transport(listed: list[Any], key: str) -> list[Any]:
-    """Return the servers of OpenHands' `sse_servers` and `shttp_servers` as entries, also those given as an address.
+    """Return the servers of OpenHands' `sse_servers` and `shttp_servers` as entries. Some are given as addresses.
 
     Any other list stays unchanged.
     """

@@ -1,4 +1,4 @@
-"""Find the paths and folders of this machine in a snippet: home, another machine's paths, a project's folder."""
+"""Adapt the paths in a snippet to this machine: the home folder, other machines' paths, the folder of the code."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def with_home(source: Source, home: Path) -> Source:
 _SHELL_HOME = re.compile(r"\A\$HOME(?=[/\\])")
 _TILDE = re.compile(r"(?<![^=,])(?:~|\$HOME)(?=[/\\])")
 _TILDE_LISTED = re.compile(r"(?<![^=,:])(?:~|\$HOME)(?=[/\\])")  # also in a list of paths
-# A folder below a person's home, as an author has it in an example. Shared and the like are not persons.
+# A path in someone's home folder, copied from an author's example. Shared, Public and linuxbrew are not users.
 _HOME = re.compile(
     r"(?i)(?:(?<=^)|(?<=[=,]))(?:/Users/|/home/|[A-Z]:[/\\]+Users[/\\]+)"
     r"(?!(?:Shared|Public|linuxbrew)(?:[/\\]|$))[^/\\:,<>${%]+(?:[/\\](?:(?! -)[^:,])*)?"
@@ -57,8 +57,8 @@ def with_paths_of_others(
 ) -> tuple[Variable, ...]:
     """Return the variables of a source, and one for each path that is not on this machine.
 
-    Such a path is below another person's home, or belongs to another operating system. A missing path of this system,
-    or below the user's own home, is its variable's default: the server may create it.
+    A path in someone else's home folder, or of another operating system, never counts as on this machine. Any other
+    missing path is its variable's default: the server may create it.
     """
     entry = source.entry
     words = [str(word) for word in entry.get("args") or []]

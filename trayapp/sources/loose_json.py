@@ -59,7 +59,7 @@ def read_loosely(text: str) -> dict[str, Any]:
 def _inside(tokens: Iterator[tuple[str, str]], opening: str, levels: int) -> dict[str, Any] | list[Any]:
     """Return the object or list inside a bracket, up to the closing bracket or the end of the text.
 
-    `levels`: how many levels of brackets may be nested from here on, with this one. Raises ValueError.
+    `levels`: how many levels of brackets may be nested from here on, including this one. Raises ValueError.
     """
     if not levels:
         raise ValueError("it is nested too deeply")

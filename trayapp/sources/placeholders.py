@@ -270,7 +270,7 @@ def names_plain_value(name: str) -> bool:
 
 
 def may_be_secret(name: str, mark: str) -> bool:
-    """Return False if a value by this name is no secret, or if `mark` exemplifies a path or a plain address; else True.
+    """Return True unless a value with this name is not secret, or `mark` is an example of a path or a plain address.
 
     A plain address contains no credentials.
     """
@@ -280,7 +280,7 @@ def may_be_secret(name: str, mark: str) -> bool:
 
 
 def is_secret(option: str, word: str, mark: str) -> bool:
-    """Return True if a value in place of `mark` among the arguments is a secret, by its option or its surroundings."""
+    """Return True if the value that replaces `mark` in an argument is a secret, by its option or its surroundings."""
     samples = (f"{option or mark}=plain-value", word.replace(mark, "plain-value"))
     if re.fullmatch("pass|passwd|pwd", option, re.IGNORECASE):
         return may_be_secret("", mark)
@@ -310,7 +310,7 @@ def placeholders_in(text: str) -> list[str]:
 
 
 def placeholder_in(text: str) -> str | None:
-    """Return a part of a text that is a placeholder. A blank text is one, too; None if the text is a value."""
+    """Return a part of a text that is a placeholder, or None if there is none. A blank text is a placeholder."""
     if not text.strip():
         return text
     if _PLACEHOLDER.fullmatch(text):

@@ -152,9 +152,9 @@ _YAML_KEY = re.compile(
 def recognize(
     text: str, home: Path, *, windows: bool = False, exists: Callable[[str], bool] = lambda path: True
 ) -> list[Source]:
-    """Return the servers that a text names; alternatives of a server.json best first. Raises UnclearSourceError.
+    """Return the servers that a text names. Raises UnclearSourceError.
 
-    `exists`: True if a path is on this machine.
+    The alternatives of a server.json come best first. `exists`: returns True if a path is on this machine.
     """
     if len(text) > LARGEST:
         raise UnclearSourceError(f"This has {len(text):,} characters", "Paste the server's own snippet")
@@ -266,8 +266,8 @@ def _in_parts(text: str, home: Path, *, windows: bool) -> list[Source]:
 def _parts(text: str) -> Iterator[Iterator[str]]:
     """Yield the snippets of a text, one iterator for each form, the clearest form first.
 
-    The forms are install links, texts that a shell writes to a file, fenced blocks, objects and, in a text without
-    fences, lines between sentences and code spans.
+    The forms are install links, texts that a shell writes to a file, fenced blocks and objects. In a text without
+    fences, they also include code spans, and the lines between sentences.
     """
     configured = (one for one in _URL.findall(text) if not _LINKS.match(one))
     if links := [*_LINKS.findall(text), *filter(is_link, configured)]:
@@ -427,7 +427,7 @@ def _written(text: str) -> str:
 
 
 def _without_comments(text: str) -> str:
-    """Return a text without the comment lines around it, such as a command's output below it."""
+    """Return a text without comment lines at its start and end, such as a command's output below the command."""
     lines = _COMMENTS.sub("", text).splitlines(keepends=True)
     while len(lines) > 1 and (not lines[-1].strip() or lines[-1].lstrip().startswith(("# ", "//"))):
         lines.pop()

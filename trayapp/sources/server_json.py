@@ -1,6 +1,6 @@
 """Reads `server.json`, the registry's description of a server (schema 2025-12-11 and earlier).
 
-A single package or remote becomes an entry. Several are alternatives, best first: packages, then remotes, SSE last.
+Each package or remote that can be used becomes an alternative, best first: packages, then remotes, SSE last.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A recognized source: one server in the keys of servers.yaml, and the values that the user still has to give.
 
-The rules here find those values (placeholders, descriptions, folders, paths of other machines) and a server's name.
+The functions here compare and combine sources, and put the user's values into an entry.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class Variable:
 class Source:
     """One recognized server.
 
-    `entry`: in the keys of servers.yaml. `kind`: the form it was read from, for people. `left_out`: ignored keys.
+    `entry`: in the keys of servers.yaml. `kind`: what it was read from, in the user's words. `left_out`: ignored keys.
     """
 
     name: str
@@ -173,9 +173,9 @@ def given_names(source: Source) -> set[str]:
 def with_variants(source: Source, variants: Sequence[Source]) -> Source:
     """Return a source that also asks for the variables and headers of other ways to start the same server.
 
-    A variable or header that one way lacks is optional: A and B for `A=... x` and `B=... x`. A way without any counts
-    only if all ways have the same `kind`. The source is unchanged if a variable is a placeholder in one way and has
-    another value in another. Raises TemplateError if the ways differ in more than one plain word.
+    A variable or header that one way lacks is optional: A and B for `A=... x` and `B=... x`. A way that has neither
+    variables nor headers counts only if all ways have the same `kind`. The source is unchanged if a variable is a
+    placeholder in one way and a value in another. Raises TemplateError if the ways differ in more than one plain word.
     """
     given: list[set[Keys]] = [
         {(place, str(name)) for place in PAIRS for name in one.entry.get(place) or {}} for one in variants
@@ -224,7 +224,7 @@ PAIRS = ("env", "headers")
 
 
 def without_env(entry: Entry) -> Entry:
-    """Return an entry for `env NAME=VALUE PROGRAM` that starts PROGRAM and has NAME among its variables.
+    """Turn an entry with the command `env NAME=VALUE PROGRAM` into one that starts PROGRAM, with NAME as a variable.
 
     Other entries stay unchanged.
     """
@@ -237,7 +237,7 @@ def without_env(entry: Entry) -> Entry:
 
 
 def with_words_apart(entry: Entry) -> Entry:
-    """Return an entry whose options, package and arguments are in one word (`"-y pkg run"`) with several words instead.
+    """Split the word of an entry that holds several, such as an option, a package and an argument (`"-y pkg run"`).
 
     Other entries stay unchanged.
     """

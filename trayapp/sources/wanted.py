@@ -155,10 +155,10 @@ def _has_to_be_filled(name: str, beside: Any) -> bool:
 
 
 def _shared(found: Sequence[Variable]) -> list[Variable]:
-    """Return the variables, in which a bracketed placeholder that occurs several times becomes one shared value.
+    """Return the variables, with one shared value for a bracketed placeholder that occurs several times.
 
     This applies to `<REPO>` in `<REPO>/venv/bin/python <REPO>/server.py`. A placeholder in a variable, in a header or
-    after an option stays, since it has a name of its own.
+    after an option stays separate, since it has a name of its own.
     """
     own = [one for one in found if one.name in (one.placeholder, "command", "cwd") and one.keys[0] not in PAIRS]
     marks = [one.placeholder for one in own if re.fullmatch(r"<[^<>]+>|\{+[^{}]+\}+", one.placeholder)]

@@ -1,4 +1,4 @@
-"""The types of checks and their results, and the runner: all checks in parallel, each with a time limit, isolated."""
+"""The types of checks and their results, and the runner: all checks run in parallel, isolated, with a time limit."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ class Check:
 
 
 def run_checks(checks: Sequence[Check], context: CheckContext, limit_s: float = CHECK_LIMIT_S) -> list[CheckResult]:
-    """Return the results of all checks, in their order. A check that fails or exceeds `limit_s` counts as a problem."""
+    """Run all checks. Return their results, in order. A check that fails or exceeds `limit_s` counts as a problem."""
     end = time.monotonic() + limit_s
     runs = [_Run(check, context) for check in checks]
     return [finding for run in runs for finding in run.result(max(0.0, end - time.monotonic()), limit_s)]
 
 
 class _Run:
-    """One check in its own thread. A hung thread is abandoned, because a blocked mount or socket has no cancel."""
+    """One check in its own thread. A hung thread is abandoned, because a blocked mount or socket cannot be canceled."""
 
     def __init__(self, check: Check, context: CheckContext) -> None:
         self._check = check

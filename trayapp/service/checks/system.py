@@ -245,9 +245,9 @@ def sealed_file(context: CheckContext) -> list[CheckResult]:
 
 
 def gateways_keyring(context: CheckContext) -> dict[str, Any] | None:
-    """Return a running gateway's answer about the keyring (control.KEYRING); None if no gateway answers.
+    """Ask a running gateway about the keyring (control.KEYRING). Return its answer; None if no gateway answers.
 
-    The gateway is asked because its environment differs from ours.
+    The environment of the gateway may differ from ours, so only its answer counts.
     """
     try:
         with ControlClient(context.run, ANSWER_TIMEOUT_S) as client:
@@ -306,7 +306,7 @@ def _has_owner(environ: Mapping[str, str], name: str) -> bool | None:
 
 
 def _ask(environ: Mapping[str, str], service: str, path: str, interface: str, method: str, *texts: str) -> Any:
-    """Return the first value of a D-Bus service's reply; None for an error or no reply."""
+    """Call a method of a D-Bus service. Return the first value of its reply; None for an error or no reply."""
     from jeepney import DBusAddress, MessageType, new_method_call
     from jeepney.io.blocking import open_dbus_connection
 
