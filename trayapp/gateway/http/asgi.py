@@ -19,7 +19,7 @@ Line = tuple[bytes, bytes]  # a header: its name in lower case, and its value
 JSON = "application/json"
 STREAM = "text/event-stream"
 PART_BYTES = 1 << 18  # size of the parts of a large answer: as much as asyncio reads at once
-CONNECTION = "multi_mcp.connection"  # key of the HttpConnection (http.server) in a scope's state
+CONNECTION = "multi_mcp.connection"  # key of the HttpConnection (gateway/http/server) in a scope's state
 
 
 class Headers:
@@ -39,7 +39,7 @@ class Headers:
         return next((value.decode("latin-1") for key, value in self.lines if key == wanted), None)
 
     def accepts(self, *kinds: str) -> bool:
-        """True if the client accepts all of these media types, by name or by wildcard (RFC 9110, 12.5.1).
+        """Return True if the client accepts all of these media types, by name or by wildcard (RFC 9110, 12.5.1).
 
         False without an Accept header. Weights (`q`) are ignored.
         """
@@ -58,7 +58,7 @@ def options_of(scope: Any) -> dict[str, Any]:
 
 
 async def whole(receive: Any, most: int | None = None) -> bytes | None:
-    """Return the body; None if the client disconnects or sends more than `most` bytes."""
+    """Receive a request's body. Return None if the client disconnects or sends more than `most` bytes."""
     event = await receive()
     body: bytes = event.get("body", b"")
     if event["type"] == "http.request" and not event.get("more_body"):
@@ -141,7 +141,7 @@ class HttpRequest:
         await self.refuse(405, RpcError(INVALID_REQUEST, "Method Not Allowed"))
 
     async def message(self) -> Any:
-        """Return the JSON value in the body of a POST; None if the request has been refused."""
+        """Receive the JSON value in the body of a POST. If the request is not acceptable, refuse it and return None."""
         if not self.headers.accepts(JSON, STREAM):
             await self.refuse(406, RpcError(INVALID_REQUEST, f"The client must accept {JSON} and {STREAM}"))
         elif self.headers.content != JSON:
@@ -159,7 +159,7 @@ class HttpRequest:
 
 
 async def until_gone(receive: Any, scope: anyio.CancelScope) -> None:
-    """Cancel the scope when the client disconnects."""
+    """Wait until the client disconnects, then cancel the scope."""
     while (await receive())["type"] != "http.disconnect":
         pass
     scope.cancel()

@@ -1,7 +1,7 @@
 """Access control for HTTP requests, before their bodies are read (PRODUCT 14).
 
 A page in the user's browser can send requests to 127.0.0.1. The headers Host, Origin, Referer and Sec-Fetch-Site reveal
-such requests, also after DNS rebinding. The token keeps out other users and programs. server.py limits the size of a
+such requests, even after DNS rebinding. The token keeps out other users and programs. server.py limits the size of a
 request's head and the time until the head arrives. streams.py disconnects a client that does not read.
 """
 
@@ -102,7 +102,7 @@ class Guard:
 
 
 def is_of_panel(path: str) -> bool:
-    """True if the path is one of the panel's."""
+    """Return True if the path is one of the panel's."""
     return path == PANEL or path.startswith(f"{PANEL}/")
 
 
@@ -125,9 +125,9 @@ def challenge(message: str) -> tuple[bytes, bytes]:
 
 
 def of_another_page(values: Values, own_port: int | None) -> tuple[int, str] | None:
-    """Return the status and message that refuse a request of a foreign page; None if it may pass.
+    """Return the status and message that refuse a request from a foreign page; None if the request may pass.
 
-    With `own_port`, pages of this machine's other ports are foreign, too.
+    With `own_port`, pages on this machine's other ports are foreign, too.
     """
     hosts = values.get("host", [])
     if len(hosts) != 1 or not is_own_host(hosts[0]):
@@ -142,13 +142,13 @@ def of_another_page(values: Values, own_port: int | None) -> tuple[int, str] | N
 
 
 def is_json(values: Values) -> bool:
-    """True if the body is declared as JSON, which no page of another origin can send without a preflight (CORS)."""
+    """Return True if the body is declared as JSON, which pages of other origins must ask to send (CORS, preflight)."""
     kinds = values.get("content-type", [])
     return len(kinds) == 1 and kinds[0].partition(";")[0].strip().lower() == "application/json"
 
 
 def shows(authorization: list[str], token: str) -> bool:
-    """True if there is exactly one Authorization value, and it is the bearer token. An empty token matches nothing."""
+    """Return True if the only Authorization value is the bearer token. An empty token matches nothing."""
     if len(authorization) != 1 or not token:
         return False
     kind, _, given = authorization[0].partition(" ")
@@ -166,17 +166,17 @@ OWN_FETCH = frozenset({"same-origin", "none"})  # Sec-Fetch-Site of requests by 
 
 
 def is_own_host(host: str) -> bool:
-    """True if a Host header is a loopback name or address of this machine, with or without a port."""
+    """Return True if a Host header is a loopback name or address of this machine, with or without a port."""
     return _is_match(_HOST, host)
 
 
 def is_own_origin(origin: str, port: int | None = None) -> bool:
-    """True if an Origin belongs to a page of this machine; with `port`, to a page of the HTTP server at that port."""
+    """Return True if an Origin is that of a page on this machine; with `port`, of one from the HTTP server there."""
     return _is_match(_ORIGIN, origin, port)
 
 
 def is_own_referer(referer: str, port: int | None = None) -> bool:
-    """True if a Referer is a page of this machine; with `port`, a page of the HTTP server at that port."""
+    """Return True if a Referer is a page on this machine; with `port`, a page from the HTTP server at that port."""
     return _is_match(_REFERER, referer, port)
 
 

@@ -1,4 +1,4 @@
-"""HTTP with SSE (MCP 2024-11-05, transports): one event stream to the client, one POST per message of the client.
+"""HTTP with SSE (MCP 2024-11-05, transports): one event stream to the client, and one POST for each of its messages.
 
 The stream carries the frames that a shim would get over its socket: a FramePeer writes them in both cases.
 """
@@ -61,7 +61,7 @@ class LegacySse:
 
 
 def is_message(body: bytes) -> bool:
-    """True if the body is a JSON object."""
+    """Return True if the body is a JSON object."""
     try:
         return isinstance(loads(body), dict)
     except JsonError:

@@ -1,4 +1,6 @@
-"""Management requests over HTTP (PRODUCT 9). They use the command line's code, behind the MCP endpoints' guard."""
+"""Management requests over HTTP (PRODUCT 9), behind the same guard as the MCP endpoints. Their answers and edits come
+from the code that also serves the command line.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ class ManageRefusalError(Exception):
 
 
 class FileEdits(Protocol):
-    """Access to servers.yaml for requests that change it."""
+    """The edits of servers.yaml that requests can make."""
 
     def add_server(self, name: str, entry: dict[str, Any]) -> None:
         """Add an entry. Blocks. Raises MultiMcpError."""
@@ -75,7 +77,7 @@ class Manage:
         except ManageRefusalError as refusal:
             status, body = refusal.status, {"error": shown(str(refusal))}
         except MultiMcpError as error:
-            # An unknown server, a refused change of the file, or a failure of the machine.
+            # 404: an unknown server. 409: a change of the file that is refused. 500: any other failure.
             status = 404 if isinstance(error, ServerNotFoundError) else 500
             status = 409 if isinstance(error, UsageError | ConfigError) else status
             body = {"error": shown(error.title), "hint": shown(error.hint)}
@@ -97,11 +99,11 @@ class Manage:
         return (200 if ready else 503), body
 
     def servers(self) -> Answer:
-        """Return the servers of `status --json`."""
+        """Return the servers as in `status --json`."""
         return 200, {"servers": snapshot_of(self._gateway).to_json()["servers"]}
 
     def tools(self) -> Answer:
-        """Return the output of `list --json`."""
+        """Return the tools as in `list --json`."""
         return 200, {"tools": tool_rows(self._gateway.servers.view.catalog)}
 
     async def add(self, receive: Any) -> Answer:

@@ -42,7 +42,7 @@ GONE = {"reason": "the client disconnected"}
 
 class HttpPeer:
     """A client's connection over HTTP (gateway.client.ClientPeer). `standing`: the stream for messages that belong to
-    no request. Without it, such messages are dropped and the client cannot be asked.
+    no request. Without it, such messages are dropped and the client cannot be asked anything.
     """
 
     def __init__(self, standing: EventStream | None = None) -> None:
@@ -70,7 +70,7 @@ class HttpPeer:
 
     @property
     def is_closed(self) -> bool:
-        """True if the client is gone."""
+        """Return True if the client is gone."""
         return self._gone.is_set()
 
     def close(self) -> None:
@@ -105,7 +105,7 @@ class HttpPeer:
             )
 
     def notification(self, method: str, params: dict[str, Any] | None) -> None:
-        """Pass a notification to the session. Progress on a question goes to its call.
+        """Pass a notification to the session, or progress on a question to the call that asked it.
 
         A request that the client cancels is answered with an error, so that its response stream ends.
         """

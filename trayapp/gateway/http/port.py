@@ -103,7 +103,7 @@ class HttpPort:
             self._news.set()
 
     async def settle(self) -> None:
-        """Wait until the port is open, moved or closed as the settings ask, or until it is known to be impossible.
+        """Wait until the port is open, moved or closed as the settings ask, or until that has failed.
 
         The caller is about to connect, so the server is loaded now.
         """
@@ -171,7 +171,7 @@ class HttpPort:
 
 
 def taken_port(bound: BoundPort, wanted: int, place: str) -> Problem:
-    """Return the problem of a port that another program holds: what that program may know, and what to do."""
+    """Return the problem to report if another program holds the wanted port: what it may know, and what to do."""
     what = f"Port {wanted} is held by {holder_words(bound.taken[wanted])}; HTTP clients find the gateway at "
     what += f"{HOST}:{bound.port}, with the token in {place}"
     if wanted in bound.exposed:
@@ -227,10 +227,10 @@ def _listening(port: int) -> socket.socket:
 class ClientTokens:
     """Token files in one folder, one for each port.
 
-    An AI tool sends its token to whatever listens at the address in its file. If another user's program took that port
-    first, it has the token, which must then be useless elsewhere and later. So a token begins with the port that it
-    was made for. Gateways with separate runtime folders may share this folder: each locks its token's file while it
-    listens.
+    An AI tool sends its token to whatever listens at the address that it is configured with. If that is another user's
+    program, it has the token, which must then be useless at other ports, and later at the same one. So a token begins
+    with the port that it was made for. Gateways with separate runtime folders may share this folder: each locks its
+    token's file while it listens.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -275,7 +275,7 @@ class ClientTokens:
 def _known(path: Path, port: int) -> str | None:
     try:
         known = path.read_text(encoding="ascii").strip()
-        # Refuse a token in a link or in another user's file: others could read it.
+        # Refuse a token in a symbolic link or in another user's file: others could read it.
         if len(known) >= TOKEN_BYTES and is_for(known, port) and not close_to_others([path]):
             return known
     except (OSError, ValueError):
@@ -284,7 +284,7 @@ def _known(path: Path, port: int) -> str | None:
 
 
 def is_for(token: str, port: int) -> bool:
-    """True if a token was made for that port, or before tokens began with their port."""
+    """Return True if a token was made for that port, or before tokens began with their port."""
     made_for, dot, _ = token.partition(".")
     return made_for == str(port) if dot else True
 

@@ -1,4 +1,4 @@
-"""The web server behind the HTTP port, and the applications behind its paths. Imported for the first client."""
+"""The web server behind the HTTP port, and the applications behind its paths. The first client loads this module."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def schema_of(gateway: Gateway, name: str) -> Any:
 
 
 class PanelLoader:
-    """The panel, loaded by the first request for it, so that only its users pay for templates."""
+    """The panel, loaded by the first request for it: only its users pay for loading templates."""
 
     def __init__(self, host: Callable[[], PanelHost] | None) -> None:
         self._host = host
@@ -157,7 +157,7 @@ class HttpConnection(HttpToolsProtocol):
         self.loop.call_later(LINGER_S, self.transport.close)
 
     def data_received(self, data: bytes) -> None:
-        """Process received data, unless it follows a refusal. The parser itself has no bound for a head."""
+        """Process received data, unless it follows a refusal. The parser itself does not limit a head's size."""
         if self._is_refused:
             return
         self._unparsed += len(data)
@@ -196,10 +196,10 @@ class HttpConnection(HttpToolsProtocol):
 
 
 async def listen(app: Asgi, sock: socket.socket, last_answers_s: float = LAST_ANSWERS_S) -> None:
-    """Run uvicorn until cancelled, without its main loop, which wakes up ten times a second, and its signal handlers.
+    """Run uvicorn until cancelled, without its signal handlers and its main loop, which wakes up ten times a second.
 
-    When cancelled, give open requests `last_answers_s` to be answered. Then cancel the others (ended_in_order), and
-    close all connections.
+    When cancelled, give open requests `last_answers_s` to be answered. Then cancel those that remain (ended_in_order),
+    and close all connections.
     """
     pending = PendingConnections()
     config = uvicorn.Config(

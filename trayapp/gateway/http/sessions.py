@@ -1,8 +1,8 @@
 """Sessions over HTTP by their ids, and when they end (MCP 2025-11-25, transports, session management).
 
-- A broken stream does not cancel its request: the client may resume the stream. On this machine a stream breaks only if
-  the client's process ended, or the client reconnects soon. So once a session has had no open HTTP request for GONE_S,
-  its calls are cancelled. If its standing stream had been open, the gateway's session behind it ends, too.
+- A broken stream does not cancel its request: the client may resume the stream. On one machine, a client whose stream
+  breaks has either ended or soon reconnects. So once a session has had no open HTTP request for GONE_S, its calls are
+  cancelled. If its standing stream had been open, the gateway's session behind it ends, too.
 - A client without a standing stream may be idle. The id of an idle session is kept for IDLE_S, or for less if too many
   are idle. A client that returns in time continues under the same id, if need be with a new session of the gateway.
 """
@@ -29,9 +29,9 @@ from trayapp.gateway.process.tasks import fenced
 log = logging.getLogger(__name__)
 
 GONE_S = 3.0  # without an open request; the SDKs' clients reconnect after 1 s, and again 1.5 s later
-IDLE_S = 1_800.0  # without an open request, as in the SDK's server; a returning client begins a new session
+IDLE_S = 1_800.0  # without an open request, as in the SDK's server; a client that returns later must initialize again
 # Sessions without an open request; each takes some 30 KB. Real clients keep a stream open or end their session: only
-# scripts that begin a session each time reach this limit.
+# scripts that begin a session on every run reach this limit.
 IDLE_MOST = 500
 
 
@@ -91,7 +91,7 @@ class HttpSessions:
         return self._sessions.get(session_id) if session_id is not None else None
 
     def begin(self, options: dict[str, Any]) -> HttpSession:
-        """Begin a session, to `add` after its handshake."""
+        """Begin a session. Call `add` after its handshake."""
         session = HttpSession(self._store)
         self._serve(session.peer, options)
         return session
@@ -111,7 +111,7 @@ class HttpSessions:
         self._store.forget(session.id)
 
     async def peer(self, session: HttpSession, request: HttpRequest) -> HttpPeer:
-        """Return the session's peer; if the client was away too long, a new one with the handshake repeated."""
+        """Return the session's peer. If the client was away too long, first repeat the handshake with a new peer."""
         if session.peer.is_closed:
             async with session.waking:
                 if session.peer.is_closed:
@@ -168,7 +168,7 @@ class HttpSessions:
             self.end(oldest)
 
     async def end_idle(self) -> None:
-        """End each session that was idle for IDLE_S. Runs as long as the port is open."""
+        """End each session once it has been idle for IDLE_S. Runs as long as the port is open."""
         while True:
             if not self._idle:
                 self._some_idle = anyio.Event()

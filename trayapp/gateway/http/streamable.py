@@ -1,8 +1,8 @@
 """Streamable HTTP of both eras (MCP, transports).
 
 Revisions with a handshake have sessions, with POST, GET and DELETE; the early ones also have batches. An answer is one
-JSON body if it comes soon and no message about its request comes first. Otherwise it is the last event of a stream. The
-choice is up to the server.
+JSON body if it comes soon and no message about its request comes first. Otherwise it is the last event of a stream. MCP
+leaves this choice to the server.
 
 From 2026-07-28 on, each POST is its own session, and the client cancels its request by closing the response. Headers
 repeat parts of the message for intermediaries. A message that differs from its headers is refused.
@@ -58,7 +58,7 @@ from trayapp.wire.revisions import (
 
 SESSION_HEADER = "mcp-session-id"
 AT_ONCE_S = 0.1  # an answer that takes longer should be resumable, and only events are
-LISTED_S = 1.0  # for a list, which no message precedes; the first lists wait for servers that are being asked
+LISTED_S = 1.0  # the same for a list, which no message precedes: the first lists wait for servers that are being asked
 MOST = 1_000  # messages in a batch; each takes some 12 KB while it waits, and half a million fit into one body
 
 NO_SESSION = RpcError(INVALID_REQUEST, "Missing session ID: send initialize first, then Mcp-Session-Id")
@@ -219,12 +219,12 @@ def fault_in(message: Any) -> RpcError | None:
 
 
 def is_request(message: dict[str, Any]) -> bool:
-    """True if a valid message is a request."""
+    """Return True if a valid message is a request."""
     return "method" in message and message.get("id") is not None
 
 
 def take(peer: HttpPeer, message: dict[str, Any], stream: EventStream | None = None) -> None:
-    """Pass on a valid message; a request's answer goes to the stream."""
+    """Pass a valid message on to the peer. The answer to a request goes to `stream`."""
     if "method" not in message:
         peer.answered(message)
     elif stream is not None and message.get("id") is not None:
@@ -336,7 +336,7 @@ class StatelessHttp:
 
 
 def is_message(message: Any) -> bool:
-    """True if the value is a valid request, or a valid notification (a message without an id)."""
+    """Return True if the value is a valid request, or a valid notification (a message without an id)."""
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0" or not isinstance(message.get("method"), str):
         return False
     return is_request_id(message.get("id", 0)) and isinstance(message.get("params"), dict | None)
@@ -386,7 +386,7 @@ def compare_arguments(headers: Headers, arguments: dict[str, Any], schema: Any) 
 
 
 def _is_same(told: str | None, text: str, value: Any, kind: Any) -> bool:
-    """True if a header equals an argument's text, or is the same whole number in another form (42 and 42.0)."""
+    """Return True if a header equals an argument's text, or is the same whole number in another form (42 and 42.0)."""
     if told == text or told is None or kind != "integer" or isinstance(value, bool | str):
         return told == text
     if not (isinstance(value, int) or value.is_integer()) or _DECIMAL.fullmatch(told) is None:

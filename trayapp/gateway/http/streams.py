@@ -90,7 +90,7 @@ class EventStream:
 
     @property
     def is_carried(self) -> bool:
-        """True if a response carries the stream at present."""
+        """Return True if a response carries the stream at present."""
         return self._carrier is not None
 
     def put(self, frame: bytes) -> None:
@@ -146,8 +146,8 @@ class EventStream:
         self._news.set()
 
     async def answered(self, within_s: float | None = None) -> Reply | None:
-        """Return the only answer, to be sent as JSON; None if another message comes first, or nothing within
-        `within_s` (None = no limit). Uses the real clock, because only the form of the answer depends on it.
+        """Wait for the only answer, and return it to be sent as JSON. Return None if another message comes first, or
+        nothing within `within_s` (None = no limit). This uses the real clock: only the answer's form depends on it.
         """
         if not self._news.is_set():
             timer = None
@@ -163,8 +163,8 @@ class EventStream:
         return self._reply
 
     def priming(self, *, resumed: bool) -> bytes:
-        """Return the priming event: an id to resume from, and when to reconnect. Its number is below those of all
-        events of the stream; of a resumed one, above those of the events so far.
+        """Return the priming event: an id to resume from, and when to reconnect. Its number is lower than those of all
+        the stream's events; if the stream was resumed, higher than those of all its earlier events.
         """
         assert self._store is not None
         number = self._store.number() if resumed else self.number
@@ -173,8 +173,8 @@ class EventStream:
     async def carry(self, request: HttpRequest, first: bytes = b"", after: int | None = None) -> None:
         """Answer a request with the events until the stream ends, the client leaves, or another response takes over.
 
-        `after`: the number of the last event that the client received. `first`: bytes to send before all events; with
-        `after`, behind the stored ones.
+        `after`: the number of the last event that the client received. `first`: bytes to send before all events or,
+        with `after`, between the stored events and the new ones.
         """
         with anyio.CancelScope() as mine:
             if self._carrier is not None:

@@ -17,8 +17,8 @@ OTHERS = 0o077
 def close_to_others(places: Iterable[Path]) -> list[Path]:
     """Remove other users' permissions from existing files and folders. Return the paths that cannot be made private.
 
-    A link is not followed. A link or another user's file counts as not private. Blocks. On Windows, do nothing and
-    return []: the permissions of the user's folder apply.
+    Symbolic links are not followed. They and other users' files count as not private. Blocks. On Windows, do nothing
+    and return []: the permissions of the user's folder apply.
     """
     if sys.platform == "win32":
         return []

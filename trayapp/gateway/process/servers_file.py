@@ -54,7 +54,7 @@ class NoLayers:
 
 
 class ServersFile:
-    """The file servers.yaml at `path`. `take` gets each new configuration, or the problem of a file that gives none.
+    """The file servers.yaml at `path`. `take` gets each new configuration, or the problem if the file cannot be used.
 
     `running`: returns the configuration in use. `sample`: the command of the bundled sample server. `layers`: returns
     the reader of the imports; only called if there are any. The reader's code takes 30 ms to load, and most files have
@@ -94,7 +94,7 @@ class ServersFile:
     async def reload(self) -> None:
         """Read the file and pass on its configuration, unless it was emptied a moment ago.
 
-        If it cannot be used, pass on its problem, each problem once.
+        If it cannot be used, pass on its problem, unless that was the last thing passed on.
         """
         async with self._reading:
             outcome, self._look_again = await anyio.to_thread.run_sync(self._read)
@@ -188,7 +188,7 @@ class ServersFile:
                 return
 
     def _look(self) -> tuple[object, bool]:
-        """Return the signature, and True if a program writes the file. Blocks: network disks may be slow."""
+        """Return the signature, and True if a program is writing the file. Blocks: network disks may be slow."""
         return self._signature(), is_open_for_writing(self._path)
 
     async def _wait_for_change(self, watch: FolderWatch | None) -> None:
