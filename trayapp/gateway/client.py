@@ -22,7 +22,7 @@ class ClientPeer(Protocol):
     """
 
     async def run(self, on_request: OnRequest, on_notification: OnNotification) -> None:
-        """Pass the client's requests and notifications to the callbacks, which do not block, until it is gone."""
+        """Pass requests and notifications to the callbacks, which do not block, until the client is gone."""
 
     def respond(self, request_id: RequestId, reply: Reply) -> None:
         """Answer a request of the client. If the client is gone, drop the answer."""

@@ -74,7 +74,7 @@ CALLS_TOLD_S = 5.0
 
 
 class Stderr(Protocol):
-    """A function that returns the sink for a process's stderr. `further`: the same server may have other processes."""
+    """A function that returns the sink for a process's stderr. `further`: the server may have other processes, too."""
 
     def __call__(self, server: str, *, further: bool) -> Callable[[bytes], None]: ...
 
@@ -307,7 +307,7 @@ class Gateway:
     # -- start ---------------------------------------------------------------------------------------------------
 
     def start_serving(self) -> None:
-        """Start to serve: start the gateway's own tasks, and ask servers whose tools have not been read yet."""
+        """Start to serve: start the gateway's own tasks, and ask the servers whose tools have not been read."""
         self.state, services = "running", self.services
         for work in (services.changes.broadcast, services.writer.keep_writing, self.projects.follow, self._tell_calls):
             self._tasks.start_soon(kept_up, work, services.clock.sleep)
@@ -367,7 +367,7 @@ class Gateway:
             self.session_dependencies.notifications.pass_on(connection, method, params, about)
 
     async def asked(self, connection: Connection, method: str, params: Params, about: Call | None) -> dict[str, Any]:
-        """Pass a server's request on to its client, or to the user if the client cannot answer.
+        """Pass a server's request on to the client it belongs to, or to the user if that client cannot answer.
 
         Return the answer. Raises RpcError.
         """

@@ -165,8 +165,8 @@ class Question(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class OpenAsk:
-    """An open ask. `ended` is called once, unless the ask is withdrawn. It gets how the ask ended and, for a question,
-    the content of the answer.
+    """An open ask. `ended` is called once, unless the ask is withdrawn. Its arguments: how the ask ended and, for a
+    question, the content of the answer.
     """
 
     id: str

@@ -15,8 +15,8 @@ from trayapp.wire.revisions import HANDSHAKE_VERSIONS, MODERN_VERSIONS
 class Purpose(NamedTuple):
     """The purpose of a connection. `server`: the key of its server.
 
-    `newer`: the era, if the connection is for one era: it reads the lists that clients of that era get, and sessions of
-    that era may share it. If `newer`, `alone` and `requests` are not set, all sessions may share the connection.
+    `newer`: None if the connection is not for one era. Otherwise it reads the lists that clients of that era get, and
+    sessions of that era may share it. If `newer`, `alone` and `requests` are not set, all sessions may share it.
     """
 
     server: str

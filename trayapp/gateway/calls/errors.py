@@ -1,4 +1,4 @@
-"""Translate our errors into tool results, control answers and JSON-RPC errors. No other module does."""
+"""Translate our errors into tool results, control answers and, in no other module, JSON-RPC errors."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def error_json(error: MultiMcpError) -> dict[str, object]:
 
 
 def explained(error: MultiMcpError, problems: Iterable[Problem]) -> MultiMcpError:
-    """Return `error`. If its server was not found because the entry has a fatal problem, `error` now names that."""
+    """Return `error`. If its server was not found because the entry has a fatal problem, put that into `error`."""
     if isinstance(error, ServerNotFoundError):
         wrong = next((problem for problem in problems if problem.fatal and problem.server == error.server), None)
         if wrong is not None:

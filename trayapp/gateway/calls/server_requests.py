@@ -84,8 +84,8 @@ class ServerRequests:
     async def asked(
         self, connection: Connection, method: str, params: Params, about: Call | None = None
     ) -> dict[str, Any]:
-        """Pass an older server's request on to its client, or to the user if the client cannot answer. Return the
-        answer. Raises RpcError.
+        """Pass an older server's request on to the client it belongs to, or to the user if that client cannot answer.
+        Return the answer. Raises RpcError.
 
         `about`: the call that the request belongs to, if the transport names it. Otherwise all calls in progress on the
         connection must belong to one session. The gateway never guesses the client: the wrong user could answer.
@@ -385,9 +385,9 @@ class ServerRequests:
 
 
 def _has_other_arguments(request: Request, sent: Request) -> bool:
-    """Return True if a request has other arguments than `sent`, which was built from the first request. False for a
-    request without arguments. A call through the one tool wraps its arguments in that tool's own, so they are not
-    compared.
+    """Return True if a request has other arguments than `sent`, which was built from the client's first request. Return
+    False for a request without arguments. A call through the one tool wraps its arguments in that tool's own, so they
+    are not compared.
     """
     given = request.params.get("arguments") if request.params else None
     return bool(given) and not is_one_tool(request.params) and given != (sent.params or {}).get("arguments")
@@ -505,7 +505,7 @@ class _HeldQuestions:
 
 
 class _CancelPing:
-    """A ping after the cancels of calls on one connection. Its answer proves that the server has read them."""
+    """A ping after calls on one connection were cancelled. Its answer proves that the server has read the cancels."""
 
     __slots__ = ("_note_answer", "asked", "live", "sessions", "until")
 

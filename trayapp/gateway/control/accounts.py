@@ -25,7 +25,7 @@ Handler = Callable[[dict[str, Any]], Awaitable[Any]]
 
 
 class AccountRequests:
-    """Requests about the sign-ins, keyring and secrets of one gateway. A sign-in outlasts its control connection."""
+    """Requests about sign-ins, the keyring and secrets. A sign-in outlasts the control connection that began it."""
 
     def __init__(self, services: Services, sign_ins: SignIns, environ: dict[str, str], keyring: Keyring) -> None:
         self._services = services
@@ -137,7 +137,7 @@ class AccountRequests:
     # -- the keyring ---------------------------------------------------------------------------------------------
 
     async def _check_keyring(self, params: dict[str, Any]) -> Any:
-        """Return the vault's state as `{"keyring", "error"}`. With `unlock`, the keyring may show its own dialog."""
+        """Look at the vault, and return `{"keyring", "error"}`. With `unlock`, the keyring may show its own dialog."""
         if params.get("unlock") is True:
             await self._unlock()
         else:

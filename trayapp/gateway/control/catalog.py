@@ -125,7 +125,7 @@ class CatalogRequests:
             self._gateway.projects.leave(visitor)
 
     def _note_unknown(self, view: View, names: Iterable[str]) -> None:
-        """Send the user a line about each of the servers `names`: why its tools, or some lists, are unknown."""
+        """Send the user one line for each of these servers: why its tools, or other lists, are unknown."""
         being_asked = view.being_asked()
         for name in names:
             if (connection := view.get(name)) is not None:

@@ -195,8 +195,8 @@ def _of_unknown(seen: SessionView, method: str, params: dict[str, Any]) -> str:
 
 
 def _is_announced(capabilities: Any, prefix: str) -> bool:
-    """Return True if `prefix`, the first part of a method, names a capability beyond the core protocol, if only by the
-    last part of its name.
+    """Return True if `prefix`, the first part of a method, names a capability beyond the core protocol, by its full
+    name or the last part of it.
 
     `acme/run` may be a method of the extension `acme` or `com.example/acme`, or of the capability `x-acme`.
     """

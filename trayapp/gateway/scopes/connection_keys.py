@@ -41,7 +41,7 @@ class KeyedSession(Hashable, Protocol):
 
     @property
     def cwd(self) -> Any:
-        """Return the folder in which its client runs, as the shim reported."""
+        """Return the folder in which its client runs, as the shim reported it."""
 
 
 @dataclass(slots=True)

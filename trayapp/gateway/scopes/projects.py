@@ -187,7 +187,7 @@ class FolderProbes(Generic[T]):
         self._under_way: dict[Path, anyio.Event] = {}  # set when the probe has ended or was abandoned
 
     async def at(self, folders: Collection[Path], look: Callable[[Path], T]) -> dict[Path, T]:
-        """Return the result of `look` for each folder. Folders that hang are missing."""
+        """Call `look` for each folder in a thread, and return the results. Folders that hang are missing."""
         for folder in folders:
             if earlier := self._under_way.get(folder):
                 await earlier.wait()

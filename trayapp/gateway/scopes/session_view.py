@@ -128,7 +128,7 @@ class SessionView:
         return self.view.find(server)
 
     def timeout_s(self, connection: Connection) -> float:
-        """Return the timeout of a client's request at that server; 0 = as long as the client waits.
+        """Return the timeout of a client's request at that server; 0 if the server may take any time.
 
         A project's setting applies to its sessions even if they use the user's process.
         """
@@ -169,7 +169,7 @@ class SessionView:
     def keep_route(
         self, called: str | Key, connection: Connection, tool: str, finish: Finishing | None, quiet: QuietTopic
     ) -> None:
-        """Send later calls under the same name to that tool, from all sessions of this view."""
+        """Keep the route of a call, for later calls under the same name from all sessions of this view."""
         if self._routes_of != self.view.revision or len(self._routes) >= ROUTES_MOST:
             self._routes_of, self._routes = self.view.revision, {}
         if connection.live is not None:
