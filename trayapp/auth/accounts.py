@@ -127,7 +127,10 @@ class Account:
         return self._grant.header if self._grant else None
 
     async def authorization_after(self, refused: str | None, asked: str, *, whole_origin: bool = False) -> str | None:
-        """Return a new Authorization value after a server answered 401 to `refused`, or None. Raises SignInError."""
+        """Return the Authorization value to try after a server answered 401 to `refused`, or None if there is no other.
+
+        The token is renewed if needed. Raises SignInError.
+        """
         if refused is None or not covers(self.url, asked, whole_origin=whole_origin):
             return None
         grant = await self.grant()
@@ -165,7 +168,7 @@ class Account:
     # -- the grant -----------------------------------------------------------------------------------------------
 
     async def grant(self, *, asked: bool = False) -> Grant | None:
-        """Return the grant, or None if the user is not signed in or the keyring cannot be read.
+        """Return the grant, read first if needed; None if not signed in, or if the keyring cannot be read.
 
         `asked` as in `Vault.read`.
         """
@@ -198,7 +201,7 @@ class Account:
 
     @property
     def status(self) -> SignInStatus | None:
-        """Return the state to show; None if the sign-in was not read yet, also because the keyring is locked."""
+        """Return the state to show; None if the sign-in was not read yet, perhaps because the keyring is locked."""
         if not self._loaded and (self.unread is None or self.is_locked):
             return None
         from trayapp.model.status import SignInStatus  # loaded with its first use
@@ -217,8 +220,8 @@ class Account:
     def _fits(self, grant: Grant) -> bool:
         """Return True if the grant was issued to the client that servers.yaml names.
 
-        If it names none, or a metadata document, the client must be one of ours. Return True, too, if the settings are
-        not known yet.
+        If it names no client, or a metadata document, the grant's client must be one of ours. Also return True if the
+        settings are not known yet.
         """
         if self.settings is None:
             return True
@@ -438,7 +441,7 @@ class Accounts:
         return self._accounts[key]
 
     def status(self, url: str, name: str = "") -> SignInStatus | None:
-        """Return the account's state to show, or None if it is unknown (see `Account.status`)."""
+        """Return the account's state to show, or None if it was not read yet (see `Account.status`)."""
         account = self._accounts.get(account_key(url, name))
         return account.status if account else None
 

@@ -240,7 +240,7 @@ async def listening(server: str, port: int = 0) -> AsyncIterator[Callback]:
 
 
 async def _head(stream: anyio.abc.SocketStream) -> bytes | None:
-    """Return the head of a request, or None if it is too slow or too large."""
+    """Read the head of a request. Return None if it is too slow or too large."""
     data = b""
     with anyio.move_on_after(READ_S):
         while b"\r\n\r\n" not in data:

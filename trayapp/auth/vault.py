@@ -103,7 +103,7 @@ class Vault:
         return key not in self._unstored
 
     async def read(self, key: str, *, asked: bool = False) -> str | None:
-        """Return the record, or None. Raises KeyringUnavailableError.
+        """Read a record. Return None if there is none. Raises KeyringUnavailableError.
 
         `asked`: the user waits for the record, and sees the keyring's own dialog if the keyring must be unlocked.
         Otherwise there is never a dialog.
@@ -190,7 +190,7 @@ class Vault:
     # -- named secrets -------------------------------------------------------------------------------------------
 
     async def secrets(self, names: Iterable[str]) -> Secrets:
-        """Return the values of the secrets that exist, with the error if some could not be read."""
+        """Read the named secrets. Return the values of those that exist, and the error if some could not be read."""
         found: dict[str, str] = {}
         refused: KeyringUnavailableError | None = None
         for name in dict.fromkeys(names):
@@ -220,7 +220,7 @@ class Vault:
         return there
 
     async def secret_names(self) -> list[str]:
-        """Return all names, sorted. If the list cannot be read, only those in memory. The keyring may show its dialog.
+        """Read all names, sorted; only those in memory if the list cannot be read. The keyring may show its dialog.
 
         The vault stores the list itself, because not every keyring can list its entries.
         """

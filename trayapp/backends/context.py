@@ -42,7 +42,7 @@ class Inbound(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Transport:
-    """An open transport to a server. `gone` is set when it can carry nothing more; `end_reason` then returns why."""
+    """An open transport to a server. `gone` is set when it can carry no more frames; `end_reason` then returns why."""
 
     kind: str
     channel: Channel

@@ -44,7 +44,7 @@ class Peer:
 
     @property
     def changing_lists(self) -> list[str]:
-        """Return those of tools, prompts and resources whose changes the server announces (`listChanged`)."""
+        """Return the lists (tools, prompts, resources) whose changes the server announces (`listChanged`)."""
         told = ((kind, self.capabilities.get(kind)) for kind in ("tools", "prompts", "resources"))
         return [kind for kind, able in told if isinstance(able, dict) and able.get("listChanged")]
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from trayapp.confinement.start import Confinement
     from trayapp.packages.locks import Locks
 
-# The variables that a child inherits with `inherit_env: false`: enough for a program to find itself and its user.
+# The variables that a child inherits with `inherit_env: false`: enough to find programs, folders and the user.
 _POSIX_DEFAULTS = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER")
 _WINDOWS_DEFAULTS = (
     "APPDATA", "COMSPEC", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATH", "PATHEXT", "PROCESSOR_ARCHITECTURE",
@@ -196,7 +196,7 @@ def _locate_program(launch: StdioLaunch) -> StdioLaunch:
 
 
 async def _lock_package(launch: StdioLaunch, locks: Locks, *, confined: bool) -> StdioLaunch:
-    """Return the launch with the locked package instead of the one that its runner would fetch now.
+    """Lock the package of a launch, fetched if needed, and return the launch that starts the locked package.
 
     The install scripts of a confined server's package do not run.
     """

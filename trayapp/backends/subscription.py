@@ -1,9 +1,11 @@
 """The subscription to a 2026-07-28 server's notifications: one subscriptions/listen request that stays open.
 
-Over HTTP a server restart ends that request but not the connection, which has no session there. The request is then
-sent again. The lists are read again, too, because notifications sent in between are lost. When the set of resources
-changes, a second request is sent. The first one ends shortly after the server has acknowledged the second: no update is
-lost. Until then the server sends most updates for both, over HTTP in any order; each is passed on once.
+Over HTTP a server restart ends that request, but not the connection, which has no session there. The request is then
+sent again, and the lists are read again, because notifications sent in between are lost.
+
+When the set of resources changes, a second request replaces the first. The first stays open until shortly after the
+server has acknowledged the second, so that no update is lost. In between, the server sends most updates for both, over
+HTTP in any order; each update is passed on once.
 """
 
 from __future__ import annotations

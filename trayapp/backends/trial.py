@@ -1,6 +1,6 @@
-"""Trial starts of a server, beside the connection that clients use, to read what it offers or what it needs.
+"""Trial starts of a server, separate from the connection that clients use, to read what it offers or what it needs.
 
-A trial never writes the server's entry. `multi-mcp confine` shows what a confined server needs and proposes it;
+A trial never writes the server's entry. `multi-mcp confine` shows what a confined server needs and proposes a setting;
 `multi-mcp update` shows what a server would offer with a newer release of its package.
 """
 
@@ -157,7 +157,7 @@ class PackageUpdates:
         return time.time() - self._context.settings().min_age * DAY_S
 
     async def choose(self, server: ServerConfig, package: Package, version: str | None) -> LockedPackage | None:
-        """Return the package that an update would lock: an earlier package or a release; None if nothing is newer.
+        """Choose the package that an update would lock: an earlier package or a release; None if nothing is newer.
 
         Raises PackageError, ToolError, UsageError.
         """

@@ -92,7 +92,7 @@ class ServerPins:
         self.dirty = True
 
     def forget_apart(self, names: Iterable[str]) -> None:
-        """Delete the pins of `names`, unlisted subjects other than tools: thousands of such names may come and go."""
+        """Delete the pins of `names`: subjects other than tools, no longer listed. Thousands may come and go."""
         for name in list(names):
             del self.tools[name]
             self.dirty = True

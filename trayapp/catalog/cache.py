@@ -145,7 +145,7 @@ def _is_older(path: Path, than: float) -> bool:
 def read_file(path: Path) -> bytes:
     """Return the content of one of our own files.
 
-    Raises OSError, or ValueError if it is no regular file or has more than FILE_LARGEST bytes.
+    Raises OSError, or ValueError if it is not a regular file or has more than FILE_LARGEST bytes.
 
     Reading by descriptor takes a quarter of the time of Path: start-up reads two files per server.
     """

@@ -22,7 +22,7 @@ TEXT_LONGEST = 100_000  # characters of one field that are compared
 DEEPEST = 12
 
 # Keywords that limit no value, and those that `_fits` reads. Any other keyword of the new schema must be the same in
-# the old one, and no combination or `$ref` of the old schema may be gone.
+# the old one, and no combination or `$ref` of the old schema may be missing from the new one.
 _LIMITS_IGNORED = frozenset(
     {"description", "title", "default", "examples", "example", "$schema", "$id", "$comment", "deprecated"}
 )

@@ -55,7 +55,7 @@ def passes(
 
 
 class ToolsChange(NamedTuple):
-    """The original names of tools that a refresh found newly (`added`), no longer (`gone`), or again (`back`)."""
+    """The original names of tools that a refresh found to be new (`added`), missing (`gone`) or back (`back`)."""
 
     added: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()

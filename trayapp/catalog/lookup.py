@@ -172,7 +172,7 @@ def switched_off(server: str, tool: str) -> HiddenReason:
 
 
 def server_of(name: str, servers: Iterable[str], mode: PrefixMode) -> list[str]:
-    """Return the servers to which an unknown tool's name may belong: the longest prefix first, exact before folded.
+    """Return the servers to which an unlisted tool's name may belong: the longest prefix first, exact before folded.
 
     `mcp__SERVER__TOOL` is understood in every mode; in mode none only this form names a server.
     """

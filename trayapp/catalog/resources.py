@@ -71,7 +71,7 @@ class ResourceTools:
     aliases: Mapping[str, Key] = field(default_factory=dict)
 
     def find(self, asked: str) -> Key | None:
-        """Return the (server, URI) that `asked` reads, or None. The caller must look for real tools first."""
+        """Return the (server, URI) that a call to `asked` reads, or None. The caller must look for real tools first."""
         return self.exposed.by_name.get(asked) or self.aliases.get(asked)
 
 

@@ -55,7 +55,7 @@ def with_variant(
     """Return the variants after the lists were read for that kind.
 
     Items that have disappeared since the last reading for that kind are removed from every variant. New items are added
-    to the variants that had listed the same items.
+    to the variants that had the same list as that kind before.
     """
     before = next((one.names for one in variants if one.kind == kind), None)
     others = [one for one in variants if one.kind != kind]

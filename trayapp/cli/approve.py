@@ -109,7 +109,7 @@ def _keep(server: str, tool: str, as_json: bool) -> int:
 
 
 def _unapproved_commands(server: str) -> dict[str, list[str]]:
-    """Return the unapproved commands that fetch secrets, by server. `server`: only those of this server, "" for all."""
+    """Return the unapproved commands that fetch secrets, by server. `server`: the only server to check, "" for all."""
     try:
         config = own_config(own_store())
     except MultiMcpError:

@@ -41,7 +41,7 @@ def asks_verb(watch: bool, as_json: bool) -> None:
 
 
 def _watch(snapshots: Iterable[dict[str, Any]], as_json: bool) -> None:
-    """Print new asks, and the ids of those that are over. With `as_json`, print all asks at each change."""
+    """Print new asks, and the ids of asks that are over. With `as_json`, print all asks at each change."""
     known: dict[str, Row] | None = None
     for snapshot in snapshots:
         rows = {row["id"]: {**row, "class": row.get("tool_class")} for row in snapshot.get("asks", ())}

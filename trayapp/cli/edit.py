@@ -133,7 +133,7 @@ def switch(target: str, enabled: bool, as_json: bool) -> None:
 
 
 def left_out(server: str, glob: str) -> list[str]:
-    """Return a note if enabled tools remain hidden, because of a pattern or because the whole server is disabled."""
+    """Ask a running gateway if enabled tools stay hidden, by a pattern or a disabled server. Return a note, or []."""
     hidden: list[str] = []
     with suppress(NoGatewayError, ControlError):
         rows = {row["name"]: row for row in ask(LIST, {"server": server})}

@@ -84,7 +84,7 @@ def delete_verb(name: str, as_json: bool) -> None:
 
 
 def may_keep(names: Sequence[str], hide: bool | None, asks: bool) -> bool:
-    """Return True if these secrets should be kept out of the file: the option `hide` says so, or the user agrees.
+    """Decide if these secrets are kept out of the file: by the option `hide`, or else by asking the user.
 
     Ask only if `hide` is None, `asks` is True, and either this machine can keep secrets or the passphrase of an
     encrypted file is set. In the second case a yes also enables that file.

@@ -159,7 +159,7 @@ def _with_given(source: Source, values: Mapping[str, str]) -> Source:
 
 
 def _chosen(found: list[Proposal], answers: Answers) -> Proposal:
-    """Return the way to run a server: chosen by --way or by a question, or else the first one. Raises UsageError."""
+    """Choose the way to run a server: by --way, by asking the user, or else the first one. Raises UsageError."""
     way = answers.way
     if way is None and len(found) > 1:
         note(f"There are {len(found)} ways to run it:")

@@ -406,7 +406,7 @@ def replace_file(path: Path, data: bytes, mode: int = FILE_MODE) -> None:
 
 @contextmanager
 def _temporary(path: Path, data: bytes, mode: int) -> Iterator[Path]:
-    """Write a temporary file beside `path`, to replace it. Whatever has that name at the end is removed.
+    """Write a temporary file beside `path`, to take its place. Whatever has the temporary name at the end is removed.
 
     Its modification time is set back by QUIET_S: it is complete, so `wait_until_quiet` does not wait for it.
     """

@@ -46,8 +46,8 @@ _KINDS = {"Timeout": LATE, "TimeoutError": LATE, "ReadError": CUT, "WriteError":
 def reason_of(error: BaseException, host: str = "") -> str:
     """Return why an address could not be reached, never empty.
 
-    A known system or TLS error among the causes says most. Otherwise it is the text of the outermost error that has
-    one, then the kind of error (a timeout, a cut connection), then the name of its class.
+    A known system or TLS error among the causes comes first, then the text of the outermost error that has one, then
+    the kind of error (a timeout, a cut connection), then the name of its class.
     """
     causes: list[BaseException] = []  # the error, then its causes, down to the root
     current: BaseException | None = error

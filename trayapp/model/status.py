@@ -103,7 +103,7 @@ class ServerStatus:
 
 
 def is_ready(state: str, unlisted: Collection[str] | None) -> bool:
-    """Return True if a server in that state serves calls, given the unknown lists."""
+    """Return True if a server in that state serves calls, given the lists that it failed to return."""
     return state in READY and "tools" not in (unlisted or ())
 
 

@@ -63,7 +63,7 @@ class FileLock:
         return self.holder() is not None
 
     def holder(self) -> int | None:
-        """Return the process id of the current holder (0: unknown), None if it is free or cannot be opened."""
+        """Return the process id of the current holder (0: unknown), None if the lock is free or cannot be opened."""
         try:
             descriptor = os.open(self._path, os.O_RDWR | getattr(os, "O_BINARY", 0))
         except OSError:

@@ -1,8 +1,8 @@
 """Channel over HTTP: each outgoing message is a POST; messages in responses and event streams come in as frames.
 
-This module decides the order of sending, handles refusals, and limits time and size. The exchange of each transport is
-in `streamable` and `sse`. An error ends its own request. The connection ends if its session is lost, the server cannot
-be reached, or authorization is refused.
+This module decides the order of sending, handles refusals, and limits time and size. The differences between the
+transports are in `streamable` and `sse`. An error ends its own request. The connection ends if its session is lost, the
+server cannot be reached, or authorization is refused.
 """
 
 from __future__ import annotations
@@ -317,7 +317,7 @@ class HttpChannel(FrameDispatcher, ABC):
             yield Posted(response, body)
 
     async def _whole(self, response: httpx2.Response) -> bytes:
-        """Return the body of a response. Raises httpx2.RequestError, and RpcError beyond MAX_FRAME_BYTES."""
+        """Read the whole body of a response. Raises httpx2.RequestError, and RpcError beyond MAX_FRAME_BYTES."""
         body = bytearray()
         async for chunk in response.aiter_bytes():
             body += chunk

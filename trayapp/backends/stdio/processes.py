@@ -118,7 +118,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
             self._stdin.write(data)
 
     async def end_reason(self) -> str:
-        """Return how the process ended, for people: the exit code or signal, and the last lines of stderr."""
+        """Wait briefly for the exit code. Return in words how the process ended, with the last lines of stderr."""
         with anyio.move_on_after(EXIT_CODE_WAIT_S):
             await self._exited.wait()
         code = self._transport.get_returncode() if self._transport else None

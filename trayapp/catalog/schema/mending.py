@@ -177,7 +177,7 @@ def _anchors(value: Any, depth: int = 0) -> list[str]:
 
 
 def is_number(value: Any) -> bool:
-    """Return True for a JSON number. A boolean is none, although it is an int in Python."""
+    """Return True for a JSON number. A boolean is not one, although it is an int in Python."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

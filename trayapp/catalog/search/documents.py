@@ -67,7 +67,7 @@ def is_pattern(key: str) -> bool:
 
 
 def text(values: Mapping[str, Any], key: str) -> str:
-    """Return the text under `key`, or "" if there is none or it is not a string, since servers send anything."""
+    """Return the text under `key`, or "" if there is none or it is not a string: servers may send anything."""
     value = values.get(key)
     return value if isinstance(value, str) else ""
 

@@ -216,7 +216,7 @@ def united(hits: Iterable[Hit], tools: Mapping[Key, Mapping[str, Any]], least: f
 
 
 def is_same(tool: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Return True if two tools of one name do the same thing.
+    """Return True if two tools with the same name do the same thing.
 
     They do if their descriptions are equal, or if their parameters are equal and their descriptions share enough words
     (ALIKE). Parameters alone say little: many servers have `search(query)`.

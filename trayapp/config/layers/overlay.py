@@ -311,7 +311,7 @@ def _asking_as(user: ServerConfig | None, server: ServerConfig) -> ServerConfig:
 def _is_own(user: ServerConfig | None, server: ServerConfig) -> bool:
     """Return True if the project's server needs a connection of its own, apart from the user's server.
 
-    A different lifecycle, idle_timeout or connect_timeout does not justify a second process: the user's values hold for
+    A different lifecycle, idle_timeout or connect_timeout does not justify a second process: the user's values apply to
     the existing one. Tools and request_timeout come from the project, for its sessions.
     """
     if user is None or launch_settings(user) != launch_settings(server):

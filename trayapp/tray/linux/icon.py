@@ -28,7 +28,7 @@ DOCK_WAIT_S = 1.0  # for an existing XEmbed tray to take the icon, before the us
 class SearchStep(NamedTuple):
     """The next step of the search.
 
-    - `way`: the kind of host to use; None: none yet.
+    - `way`: the kind of host to use; None: no host yet.
     - `nobody`: True: if nothing shows the icon, tell the user now.
     - `wait_s`: the seconds until the next step if nothing happens before; None: no limit.
     """

@@ -189,20 +189,20 @@ class Assessment:
     """The facts behind menu, icon, and notifications. It is broad because each fact is computed once, for all of them.
 
     - `live`: the snapshot of a serving gateway; None in every other state.
-    - `servers`: sorted by name, so that no server moves in an open menu: GNOME's panel draws such a move wrong. The top
+    - `servers`: sorted by name, so that no server moves in an open menu: GNOME's panel draws such moves badly. The top
       of the menu shows what is wrong.
     - `wanted`: the number of servers that are not disabled.
     - `ready`: how many of the wanted servers answer a call. Connected servers do, and so do idle ones, which start on
       the call. A server that is connecting, failed, or needs a sign-in is not ready.
     - `tools`: the number of enabled tools of the wanted servers.
-    - `failed`: the wanted servers that cannot serve, without those of `commands`.
+    - `failed`: the wanted servers that cannot serve, except those in `commands`.
     - `commands`: servers that wait for the user's approval of a command that prints a secret.
     - `permissions`: servers that answer, but refused a call for lack of permissions. A new sign-in would grant them.
     - `fatal`: the problems that keep a file or an entry from being used.
     - `keyring`: why sign-ins are not kept; None if they are kept, or if there is nothing to keep.
     - `keyring_error`: the title and hint of the keyring's problem.
     - `locked`: True if a server waits for the keyring.
-    - `offered`: the servers that AI tools have, as long as multi-mcp has only the sample server and those of projects.
+    - `offered`: the servers that AI tools have, as long as multi-mcp has only the sample server and projects' servers.
     """
 
     live: Snapshot | None = None
