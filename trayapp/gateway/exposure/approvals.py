@@ -41,7 +41,7 @@ LOGGED_MOST = 5  # log lines about one tool's changes: some tools change with ev
 
 
 class PendingApproval(NamedTuple):
-    """A tool that the user should look at: the definition that an approval is for, and why.
+    """A tool that the user should look at: the definition to approve, and why.
 
     `held`: the tool waits for approval. Otherwise it is served and only flagged.
     """
@@ -82,7 +82,7 @@ class HeldDefinition(NamedTuple):
 
 
 class Inspection(NamedTuple):
-    """A definition that was inspected before its offer is judged. `findings`: None if it equals its pin."""
+    """The inspection of a definition before its offer is judged. `findings`: None if the definition equals its pin."""
 
     item: Item
     hash: str
@@ -139,7 +139,7 @@ class PinStore:
         self.unsaved()
 
     def unsaved_of(self, servers: Set[str]) -> list[str]:
-        """Return why approvals for these servers are not on disk: the failed writes, in words."""
+        """Return why approvals for these servers are not on disk: a sentence for each failed write."""
         return [error.title for server, error in self._unsaved.items() if server in servers]
 
     @property
@@ -167,9 +167,10 @@ class PinStore:
 
 
 class Approvals:
-    """Verdicts of one gateway. `others`: yields every other server with the names of its tools.
+    """The verdicts of one gateway. `others`: yields every other server with the names of its tools.
 
-    It is broad: a pin and its verdict change together, by a list, an approval, or orders that are found afterwards.
+    The class is broad because a pin and its verdict change together: with a new list, with an approval, and if orders
+    are found afterwards.
     """
 
     def __init__(
@@ -302,8 +303,8 @@ class Approvals:
 
     def _looks_whole(self, name: str, pin: Pin | None) -> bool:
         """Return True if a definition is searched for orders before it is judged: because orders would hold it back
-        (`hold`), or because it replaces the approved definition of a tool or skill. Otherwise orders are reported
-        afterwards (`read_words`), so that no client waits.
+        (`hold`), or because it replaces the approved definition of a tool or skill. Any other is searched afterwards
+        (ListIntake.read_words), so that no client waits.
         """
         if self._settings().suspicious == "hold":
             return True
@@ -338,7 +339,7 @@ class Approvals:
         }
 
     def take_orders(self, server: str, found: Mapping[str, tuple[str, tuple[Finding, ...]]]) -> None:
-        """Record the findings of `orders`, and judge the tools again that are served in spite of them."""
+        """Record the findings of `orders`. Judge again the tools that are served in spite of such findings."""
         known, verdicts, settings = self.pins.of(server), self._verdicts.get(server, {}), self._settings()
         for name, (digest, findings) in found.items():
             pin, verdict = known.tools.get(name), verdicts.get(name)
@@ -381,7 +382,7 @@ class Approvals:
         return held + flagged
 
     def flagged(self, server: str) -> tuple[str, ...]:
-        """Return the tools of a server that are served in spite of findings, which the user should look at."""
+        """Return the tools of a server that are served in spite of findings and that the user should look at."""
         return tuple(name for name, verdict in self._verdicts.get(server, {}).items() if verdict.flagged is not None)
 
     def names(self, server: str) -> tuple[str, ...]:
@@ -389,7 +390,7 @@ class Approvals:
         return tuple(name for name, verdict in self._verdicts.get(server, {}).items() if verdict.held is not None)
 
     def held(self, server: str) -> dict[str, tuple[Finding, ...]]:
-        """Return the findings in each tool of a server that waits for approval, by tool name."""
+        """Return the server's tools that wait for approval, each with its findings."""
         verdicts = self._verdicts.get(server, {})
         return {name: verdict.held.findings for name, verdict in verdicts.items() if verdict.held is not None}
 
@@ -408,7 +409,7 @@ class Approvals:
         return True
 
     def decline(self, server: str, tool: str, digest: str) -> bool:
-        """Keep the approved definition of a changed tool. Return False if the tool is not waiting with that change."""
+        """Keep the approved definition of a changed tool. Return False if that change is not waiting for approval."""
         held, known = self._verdicts.get(server, {}).get(tool, Verdict({})).held, self.pins.of(server)
         if held is None or held.old is None or held.hash != digest:
             return False
@@ -434,7 +435,7 @@ def _judge_pinned(server: str, name: str, item: Item, pin: Pin, settings: Settin
 
 
 def _describe_findings(findings: tuple[Finding, ...]) -> str:
-    """Return the first finding in words, without the server's own text."""
+    """Return the reason of the first finding, which contains none of the server's own text."""
     return findings[0].reason or findings[0].code if findings else "it looks suspicious"
 
 

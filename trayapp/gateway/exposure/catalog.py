@@ -1,5 +1,5 @@
-"""Build the catalog of one configuration: every known tool, prompt and resource, its exposed name, and why it is
-hidden.
+"""Build the catalog of one configuration: every known tool, prompt and resource, its exposed name and, if it is hidden,
+the reason.
 
 It is computed once from a configuration and the offers, and then only read. Sessions share it through their views.
 """
@@ -53,8 +53,8 @@ def digests_of(skill: Item) -> dict[str, str | None]:
 class Catalog:
     """The catalog of one configuration and one state of the offers. `served`: the known offers, by server name.
 
-    `given`: prefix mode -> the names that clients have seen before. The class is broad because it only answers
-    questions: each property answers one, computed once.
+    `given`: prefix mode -> the names that clients have seen before. The class is broad because each question about a
+    catalog is a property of its own, computed once.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Catalog:
 
     @cached_property
     def names(self) -> Exposed:
-        """Return the exposed names of all known tools, enabled or not: a switch renames no other tool."""
+        """Return the exposed names of all known tools, enabled or not: switching one tool must not rename others."""
         mode = self.config.settings.tool_prefix
         return _names_of(tuple(self.tools), mode, self._given(mode), self.held, tuple(self.config.servers))
 
@@ -87,7 +87,7 @@ class Catalog:
 
     @cached_property
     def hidden(self) -> dict[Key, HiddenReason]:
-        """Return the tools that no client sees, each with the reason that its callers get."""
+        """Return the tools that no client sees, each with the reason given to callers."""
         return {key: why for key, tool in self.tools.items() if (why := self.why_not(key, tool)) is not None}
 
     def why_not(self, key: Key, tool: ServedTool) -> HiddenReason | None:
@@ -112,8 +112,8 @@ class Catalog:
         return self._is_on(key) and self.offers[key[0]].waits(key[1])
 
     def switched_on(self, server: str, names: Iterable[str]) -> tuple[str, ...]:
-        """Return these subjects of a server (tools, prompts, ...) without the tools that the user disabled. Return
-        none if the server is disabled or its offer is unknown.
+        """Return these subjects of a server (tools, prompts, ...) without the tools that the user disabled or excluded.
+        Return () if the server is disabled or its offer is unknown.
         """
         if server not in self.offers or self.config.servers[server].disabled:
             return ()
@@ -153,9 +153,9 @@ class Catalog:
         }
 
     def older_items(self, kind: str, member: str) -> dict[Key, Item]:
-        """Return the older era's form of each item, in a list other than tools, that differs for clients of that era.
+        """Return the older era's form of each item of a list that differs for clients of that era.
 
-        `member`: the member of an item that holds its name or URI.
+        `kind`: any list but tools. `member`: the member of an item that holds its name or URI.
         """
         found = {name: offer.older.listed(kind) for name, offer in self.offers.items() if offer.older is not None}
         return {(server, str(item.get(member))): item for server, items in found.items() for item in items}
@@ -193,7 +193,7 @@ class Catalog:
 
     @cached_property
     def gone(self) -> list[Key]:
-        """Return the tools that their servers no longer list."""
+        """Return the tools that servers.yaml marks stale and their servers no longer offer."""
         return [(name, tool) for name, entry in self.config.servers.items() for tool in self.gone_of(entry)]
 
     def gone_of(self, server: ServerConfig) -> list[str]:
@@ -242,7 +242,7 @@ class Catalog:
 
     @cached_property
     def event_names(self) -> ResourceMap:
-        """Return the exposed names of all event types. A type keeps its own name, unless two servers use that name."""
+        """Return the exposed names of all event types. A type keeps its own name, unless two servers use the same."""
         return ResourceMap(self.events)
 
     @cached_property

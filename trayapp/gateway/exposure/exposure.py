@@ -48,7 +48,7 @@ class Exposure:
     """A part of a catalog. Names and URIs are the catalog's: a session's filter renames nothing.
 
     `choice`: the session's options as applied. `unseen`: the items that its kind of client does not get. The class is
-    broad because it only answers questions about one choice: each property answers one, computed once.
+    broad because each question about a session's part is a property of its own, computed once.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class Exposure:
 
     @property
     def is_whole(self) -> bool:
-        """True if no option limits which part of the catalog the session sees."""
+        """Return True if no option limits which part of the catalog the session sees."""
         choice = self.choice
         return not choice.wrong and choice.servers is None and not choice.include and not choice.exclude
 
@@ -174,13 +174,13 @@ class Exposure:
         return frozenset((*self.tools, *self.reads))
 
     def name_of(self, key: Key) -> str:
-        """Return the name under which clients see a tool, or a resource as a tool; of a skill's file, the URI."""
+        """Return the name under which clients see a tool, or a resource as a tool; for a skill's file, its URI."""
         known = self.catalog.names.by_key.get(key) or self.catalog.read_tools.exposed.by_key.get(key)
         return known or self.catalog.uris.exposed(*key)  # the file of a skill
 
     @cached_property
     def mode(self) -> Literal["tools", "search"]:
-        """Return "tools" to list each tool, "search" to list the one tool that finds them. `auto` means "search" for
+        """Return "tools" if each tool is listed, "search" if the one tool that finds them is. `auto` means "search" for
         more than `defer_above` tools.
         """
         if self.choice.expose != "auto":
@@ -222,15 +222,15 @@ class Exposure:
 
     @cached_property
     def reads(self) -> dict[Key, Item]:
-        """Return resources as callable entries: (server, URI) to a tool's definition."""
+        """Return the resources that can be called as tools: (server, URI) -> definition of the tool."""
         names, all_ = self.catalog.read_tools.exposed.by_key, self.catalog.readable
         return {key: read_tool(all_[key], key[1], name) for key, name in names.items() if self.choice.has(key[0])}
 
     def find_read(self, asked: str, server: str | None = None) -> Key | None:
         """Return the (server, URI) of a resource by its name as a tool, or of a skill's file by its URI.
 
-        None if nothing matches, or if files of several servers match. Real tools are not searched. `find_callable`
-        prefers them.
+        None if nothing matches, or if files of several servers match. Real tools are not searched: `find_callable`
+        does that first.
         """
         if "://" in asked:  # a skill's file: a skill refers to its files by relative paths
             files = self.catalog.served_skill_files
@@ -260,7 +260,9 @@ class Exposure:
     # -- prompts, resources, templates ---------------------------------------------------------------------------
 
     def find_prompt(self, asked: str) -> Key | None:
-        """Return the (server, original name) of a listed prompt by any unambiguous spelling, as for tools, or None."""
+        """Return the (server, original name) of a listed prompt, None if there is none. As with tools, any unambiguous
+        spelling is accepted.
+        """
         try:
             return self._prompt_lookup.find(asked)
         except (ToolNotFoundError, AmbiguousToolError):
@@ -304,7 +306,7 @@ class Exposure:
 
     @cached_property
     def capabilities(self) -> dict[str, Item]:
-        """Return the capabilities that each enabled server announces in the sessions' era, by server name."""
+        """Return each enabled server's capabilities in the era of these sessions, by server name."""
         found: dict[str, Item] = {}
         for name, entry in self.servers.items():
             prepared = self.catalog.offers.get(name)
@@ -339,7 +341,7 @@ LINE_LONGEST = 160  # characters of a description in a list: enough to tell tool
 
 
 def first_line(text: object) -> str:
-    """Return the first line of a description that is not blank, shortened to LINE_LONGEST."""
+    """Return the first nonblank line of a description, shortened to LINE_LONGEST."""
     lines = text.splitlines() if isinstance(text, str) else []
     return shortened(next((line.strip() for line in lines if line.strip()), ""), LINE_LONGEST)
 

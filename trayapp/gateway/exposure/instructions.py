@@ -23,7 +23,7 @@ _SENTENCE = re.compile(r"(?<=\w)[.;:!?](?=\s|\Z)|\s[-\u2013\u2014]\s")
 _ORDERING = re.compile(
     r"(?:please |always )?use (?:this|the) (?:mcp )?(?:server|tools?) (?:to|for|when)\s+", re.IGNORECASE
 )
-# From the longest form to the shortest: (each server's own text is included, number of words from its tools)
+# From the longest form to the shortest: (whether servers' own texts are included, most words from each server's tools)
 FORMS = ((True, WORDS_MOST), (True, 4), (True, 2), (False, 4), (False, 3), (False, 2), (False, 1), (False, 0))
 
 
@@ -39,9 +39,9 @@ def instructions(seen: Exposure) -> str | None:
 
 
 def summary(seen: Exposure) -> str | None:
-    """Return at most LONGEST bytes: how many tools there are, and what the servers do. None without a server.
+    """Return at most LONGEST bytes: how many tools there are, and what the servers do. None if no server is enabled.
 
-    The more servers, the fewer words for each.
+    The more servers there are, the fewer words each gets.
     """
     servers = [name for name, entry in seen.servers.items() if not entry.disabled]
     if not servers:
@@ -70,7 +70,7 @@ def summary(seen: Exposure) -> str | None:
 def _about(seen: Exposure, server: str) -> str:
     """Return a server's title or the first words of its instructions, or "".
 
-    The text adds to the server's name, has at most ABOUT_LONGEST characters, and contains nothing hidden and no orders.
+    The text says more than the server's name, has at most ABOUT_LONGEST characters, and contains nothing suspicious.
     """
     from trayapp.inspection.inspect import inspect_text
 
@@ -85,8 +85,8 @@ def _about(seen: Exposure, server: str) -> str:
 
 
 def _first_words(instructions: str) -> str:
-    """Return the first clause of a text without a leading "Use this server to", cut between two words at ABOUT_LONGEST;
-    empty if the text begins with markup.
+    """Return the first clause of a text, without a leading "Use this server to", in at most ABOUT_LONGEST characters;
+    "" if the text begins with markup.
     """
     if instructions.startswith(("#", "<", "*", "-", "=")):
         return ""

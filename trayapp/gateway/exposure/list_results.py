@@ -121,7 +121,7 @@ class ListResults:
     def one_tool_result(self) -> bytes:
         """Return the result of tools/list with the one tool and the direct tools.
 
-        No call changes the result: tool lists come first in the prompts that model providers cache.
+        No call changes the result: tool lists come first in prompts, which model providers cache.
         """
         return self._beside_one_tool(frozenset())
 
@@ -151,7 +151,7 @@ class ListResults:
     def _besides(self, kind: str) -> dict[str, Any]:
         """Return the members of the servers' results besides the list.
 
-        If servers share a member, its objects are merged; of other values, the first that is not empty counts.
+        If several servers have the same member, its objects are merged; of other values, the first nonempty one counts.
         """
         return unite_members(offer.results.get(kind, {}) for offer in self._offers())
 

@@ -82,7 +82,7 @@ class ListingWriter:
 
     @contextmanager
     def one_write(self) -> Iterator[None]:
-        """Combine all jobs added inside into one write, which waits for them ONE_WRITE_S at most."""
+        """Combine all jobs added inside into one write, which waits for them for at most ONE_WRITE_S."""
         self._gathering += 1
         if self._gathered.is_set():  # otherwise another block has already unset it
             self._gathered = anyio.Event()
@@ -139,16 +139,16 @@ def _try_write(failing: str, write: Callable[[], None]) -> None:
         log.exception("%s", failing)
 
 
-# A server that has just started is asked again if its lists are older than this: `npx -y` may have brought a newer
+# A server that has just started is asked again if its lists are older than this: `npx -y` may have installed a newer
 # version.
 RECHECK_S = 3600.0
-# Kind of client that can do everything, by era (newer: True).
+# The kind of client that can do everything, by era (True: the newer one).
 ABLE = {newer: kind_of(EVERYTHING, newer=newer) for newer in (False, True)}
-RETRY_S = 60.0  # for a server that could not list everything: another attempt may hang for just as long
+RETRY_S = 60.0  # the same if a server could not list everything: another attempt may hang for just as long
 
 
 class Listings:
-    """Listings by server name. It is broad because cache, approvals and sessions each read a different part of them."""
+    """The known lists of each server. The class is broad: cache, approvals and sessions each need other parts."""
 
     def __init__(self, folder: Path, writer: ListingWriter, time: Callable[[], float]) -> None:
         self._folder = folder
@@ -179,21 +179,21 @@ class Listings:
         return entry.sound or frozenset() if entry is not None and entry.offer is offer else frozenset()
 
     def get(self, name: str) -> Offer | None:
-        """Return the server's offer, None if it is unknown for the current launch settings."""
+        """Return the server's offer, None if none is known for the current launch settings."""
         entry = self._find_entry(name)
         return entry.offer if entry else None
 
     def missing(self) -> list[str]:
-        """Return the enabled servers whose tools are unknown. They are to be asked at once, in the background."""
+        """Return the enabled servers whose tools are unknown. Ask them at once, in the background."""
         entries = [(s.name, self._find_entry(s.name)) for s in self._config.servers.values() if not s.disabled]
         return [name for name, entry in entries if entry is None or "tools" in entry.offer.unknown]
 
     def expired(self) -> list[str]:
-        """Return the enabled servers whose cache is older than seven days. They are to be asked after the first list.
+        """Return the enabled servers whose cached lists are older than seven days. Ask them after the first list.
 
-        A `ttlMs` that has run out is no reason to start a server that nobody uses. Such a server is asked at its next
-        connection (`worth_asking`). So no process of a known server starts before a list is served, even for the many
-        servers whose `ttlMs` is 0.
+        If only their `ttlMs` has run out, servers are asked at their next connection (`worth_asking`): none is started
+        only to be asked. So no process of a known server starts before a list is served, although the `ttlMs` of many
+        servers is 0.
         """
         now = self._time()
         entries = [(s, self._find_entry(s.name)) for s in self._config.servers.values() if not s.disabled]
@@ -266,7 +266,7 @@ class Listings:
         return best_variant(variants, self.kind_at(name, kind)) if len(variants) > 1 else None
 
     def kind_at(self, name: str, kind: ClientKind) -> ClientKind:
-        """Return a kind of client reduced to what that server may distinguish."""
+        """Return a kind of client, reduced to the differences that may matter to that server."""
         offer = self.get(name)
         return kind if offer is None or not kind.extensions else _told_kind(kind, offer)
 

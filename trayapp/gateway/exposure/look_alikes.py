@@ -72,7 +72,7 @@ class OtherTools:
 class _ServerLooks(NamedTuple):
     """Names of one server and its tools, as they are and in a comparable form that is equal for look-alikes.
 
-    `called`: the comparable form of `mcp__SERVER__`. `starts`: that of the prefixes of its tools' names in each mode.
+    `called`: the comparable form of `mcp__SERVER__`. `starts`: comparable forms of its tools' prefixes, one per mode.
     `names`: the names of its tools, as they are.
     """
 
@@ -133,7 +133,7 @@ def _are_siblings(own: frozenset[str], others: frozenset[str]) -> bool:
 _BETWEEN = "-_./: "  # separators between the words of a name
 _WITHOUT_BETWEEN = str.maketrans("", "", _BETWEEN)
 _ALIKE_IN_ASCII = str.maketrans("01i5", "olls", _BETWEEN)
-# The same table for ASCII bytes, which also lowers the case: it takes a third of the time
+# The same table for names in ASCII, as bytes, which also lowers the case: bytes take a third of the time of text
 _ASCII_LETTERS = bytes(ord(chr(byte).lower().translate(_ALIKE_IN_ASCII) or "-") for byte in range(128)) + bytes(128)
 
 

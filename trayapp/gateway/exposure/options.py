@@ -1,4 +1,4 @@
-"""Read a session's options about its view (from the shim, or from the query of its URL), and apply them."""
+"""Read the options by which a session narrows its view (from the shim or the query of its URL), and apply them."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def session_options(given: Mapping[str, Any]) -> SessionOptions:
 
 
 def choose(options: SessionOptions, config: Config) -> Choice:
-    """Return the choice of these options under a configuration.
+    """Return the choice that these options make under a configuration.
 
     A session's own `expose` wins over its profile's. If both name servers, the session sees those that both name. An
     unknown profile makes the choice `wrong`.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from trayapp.catalog.search.index import Entry, Hit, SearchIndex
 
 ROUNDS_MOST = 3  # updates before a search: more servers may answer during each of them, but few during the last
-STEP = 50  # tools to prepare before other work may run
+STEP = 50  # tools that are prepared before other work may run
 
 Signature = tuple[ServedOffer, Mapping[Key, str], str]  # what a server's entries are built from: offer, names, title
 
@@ -83,7 +83,7 @@ class ToolSearch:
         """Return how many matching tools the search left out, by server: those that the user disabled, and those that
         wait for approval. A tool matches if it lacks no more of the words than the best hit.
 
-        With `regex` or without words, count all of them: a pattern would take too long here.
+        With `regex` or without words, count all such tools.
         """
         off = {key for key in exposure.switched_off if server in (None, key[0])}
         keys = off.union(key for key in exposure.waiting if server in (None, key[0]))
@@ -149,7 +149,7 @@ def _allowed_keys(exposure: Exposure) -> Container[Key] | None:
 
 
 def title_of(catalog: Catalog, server: str) -> str:
-    """Return a server's title from servers.yaml, or else the title or name that the server announces, or ""."""
+    """Return a server's title from servers.yaml, or else the title or name that it announces; "" without any."""
     told = catalog.offers[server].offer.server_info or {}
     given = (catalog.config.servers[server].title, told.get("title"), told.get("name"))
     return next((text for text in given if isinstance(text, str) and text), "")

@@ -17,8 +17,8 @@ NONE_SOUND: frozenset[int] = frozenset()
 
 
 class ServedTool:
-    """A tool as clients get it. `held_back`: why no client gets it. `sound`: its schemas need no repair; otherwise
-    they are repaired when first needed.
+    """A tool as clients get it. `held_back`: the reason if it is held back. `sound`: its schemas need no repair;
+    otherwise they are repaired when first needed.
     """
 
     def __init__(self, item: Item, held_back: str | None = None, *, sound: bool = False) -> None:
@@ -82,7 +82,7 @@ class ServedOffer:
         self._sound = sound
 
     def prepare(self) -> None:
-        """Judge and repair all tools now, so that the first list does not wait for it."""
+        """Judge and repair all tools now, so that the first list does not have to wait for that."""
         for tool in self.tools.values():
             _ = tool.withheld
 
