@@ -1,4 +1,4 @@
-"""Connect to a configured server: try each transport in turn, each limited by the connect timeout.
+"""Connect to a configured server: try each transport that its entry allows. A connect timeout ends the attempts.
 
 Every transport is one async context manager. Those over HTTP are imported at their first use. States and backoff are
 in `connection`.
@@ -97,7 +97,7 @@ async def connect(key: str, server: ServerConfig, context: BackendContext, inbou
 async def _shake_hands(
     transport: Transport, key: str, server: ServerConfig, context: BackendContext, hint: str, *, last: bool
 ) -> Live | None:
-    """Shake hands and return the live connection, or None if the next transport should be tried. Raises ServerError."""
+    """Shake hands and return the live connection, or None if the next attempt should be made. Raises ServerError."""
     capabilities = context.capabilities(key)
     try:
         return Live(transport, await shake_hands(transport.channel, capabilities, hint), capabilities)

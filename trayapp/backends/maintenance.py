@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 LIST_CHANGED = {f"notifications/{kind}/list_changed" for kind in ("tools", "prompts", "resources", "events")}
 OF_OURS = frozenset({*LIST_CHANGED, ACKNOWLEDGED})  # notifications for the gateway alone
 LISTENS_WITHIN_S = 0.1  # lists wait this long for the subscription; a local server acknowledges it in milliseconds
-LISTS_AGAIN_S = 2.0  # the longest wait of a list request, or a call of an unknown name, for announced changes
+LISTS_AGAIN_S = 2.0  # the longest that a request for a list, or a call to an unknown name, waits for announced changes
 REFETCH_DELAY_S = 0.1  # a server that changes many tools announces each change; one fetch covers them all
 REFETCH_MOST_S = 5.0  # the delay doubles up to this if each reading causes an announcement
 HEALTH_BEAT_S = 5.0  # `health_interval` may be this much shorter, so that all servers are checked at one moment
@@ -45,7 +45,7 @@ def is_of_tasks(method: str, params: Params) -> bool:
 
 
 class _Round:
-    """A reading of all lists. `usable` is set once the tools are read or cannot be read, `ended` when all lists are."""
+    """A reading of all lists. `usable` is set once the tools were read or failed, `ended` once the reading is over."""
 
     def __init__(self) -> None:
         self.usable = anyio.Event()

@@ -181,7 +181,7 @@ class HttpChannel(FrameDispatcher, ABC):
         self.take(text)
 
     def take_answer(self, request_id: int, body: bytes) -> None:
-        """Handle the JSON response to a request, repaired if it is not a valid answer. It always ends the request."""
+        """Handle the JSON response to a request, repaired if it is not a valid answer. The request always ends."""
         if len(body) <= LARGE and (answer := find_answer(body, request_id, f"The answer of {self.server}")) is not None:
             body = dumps(answer)
         self.take_text(body)
@@ -289,7 +289,7 @@ class HttpChannel(FrameDispatcher, ABC):
     ) -> AsyncIterator[Posted]:
         """Post a message and yield the response once the server has accepted it.
 
-        `request_id` is given for a request. Raises RpcError if the server refuses the message or cannot be reached.
+        `request_id`: only for a request. Raises RpcError if the server refuses the message or cannot be reached.
         """
         if (left_s := self._busy_until - time.monotonic()) > 0:
             raise RpcError(INTERNAL_ERROR, f"{self.server} {_busy(left_s)}")
