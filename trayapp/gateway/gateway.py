@@ -108,7 +108,7 @@ class Gateway:
     def __init__(self, dependencies: GatewayDependencies, tasks: anyio.abc.TaskGroup) -> None:
         self.state: GatewayState = "starting"
         self.http_url: str | None = None
-        self.http_problem: Problem | None = None  # another program uses the port configured in HTTP clients
+        self.http_problem: Problem | None = None  # another program uses the port of the settings
         self.sessions: dict[Session, None] = {}  # in the order in which they began
         self.stop_wanted = anyio.Event()
         self.started = dependencies.clock.now()

@@ -147,7 +147,8 @@ OUTCOMES = {"once": "it was allowed", "session": "it was allowed", "always": "it
 class Asker(NamedTuple):
     """The client of the call or question that the user is asked about.
 
-    `client`: its name. `project`: the folder that it works in. `session`: None for the command line, which has none.
+    `client`: its name. `project`: the folder that it works in. `session`: None for the command line, and for the call
+    of a single request.
     """
 
     client: str

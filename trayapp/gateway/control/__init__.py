@@ -1,4 +1,4 @@
-"""Control requests of the tray and the command line, and the snapshot they get.
+"""Control requests of tray, panel and command line, and the snapshot that these get.
 
 Never here: client sessions.
 """

@@ -1,4 +1,4 @@
-"""Build the snapshot of the gateway for tray and command line (model/status). Reads only."""
+"""Build the snapshot of the gateway (model/status) for tray, panel and command line. Nothing is changed."""
 
 from __future__ import annotations
 

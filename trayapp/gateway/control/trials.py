@@ -1,4 +1,4 @@
-"""Answer control requests that try a server before its entry changes: confined, or with a newer release."""
+"""Answer control requests to try a server confined or with another release of its package, and to take that release."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Announce those capabilities of servers whose requests can be routed. Find the server for a request outside the core
-protocol: a request of an extension, or with an unknown method.
+"""Announce servers' capabilities, as far as their requests can be routed. Find the server for a request outside the
+core protocol: a request of an extension, or with an unknown method.
 """
 
 from __future__ import annotations

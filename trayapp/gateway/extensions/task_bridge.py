@@ -1,7 +1,7 @@
 """Carry a task for a client or a command that cannot have tasks: the call is answered with the task's result.
 
-The client sees a plain call: progress while the task works, questions while it waits for input, and its cancellation
-cancels the task.
+The client sees a plain call, with progress while the task works and questions while it waits for input. Cancelling the
+call cancels the task.
 """
 
 from __future__ import annotations

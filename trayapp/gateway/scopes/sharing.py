@@ -115,7 +115,7 @@ class Sharing:
         self._keys = keys
         self._capabilities = capabilities
         self._quiet: dict[str, dict[Topic, QuietTopic]] = {}  # by server
-        self._asking: dict[str, set[Topic]] = {}  # by server: topics of the calls in progress when the server asked
+        self._asking: dict[str, set[Topic]] = {}  # by server: topics whose calls may have asked
         self._failed: set[tuple[str, bool]] = set()  # (server, newer) of bridged eras
         self._sse: set[str] = set()  # servers that speak legacy SSE
         self.changed = anyio.Event()
@@ -190,8 +190,7 @@ class Sharing:
 
     def _needs_own(self, session: KeyedSession, live: Any, name: str, topic: Topic | None) -> bool:
         """Return True if the server asks questions that the session can answer, that the connection announced, or that
-        no capability announces. If the session is a single request, a call on its topic must also have been in progress
-        when the server asked.
+        no capability announces. For a single request, its topic must also be one whose calls may have asked.
         """
         asks = self._services.listings.traits(name).asks
         if not asks:

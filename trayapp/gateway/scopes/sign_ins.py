@@ -110,7 +110,7 @@ class SignIns:
         return [connection for connection in self._services.pool if self.key_of(connection.server) == key]
 
     async def reconnect(self, key: AccountKey) -> None:
-        """Reconnect every server of that account: the user has signed in there."""
+        """Reconnect every server of that account, now that the user has signed in."""
         for connection in self.at(key):
             if connection.server.disabled or connection.state is State.DISABLED:
                 continue
