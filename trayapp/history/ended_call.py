@@ -1,4 +1,4 @@
-"""The facts of a call that ended, recorded with its answer at almost no cost to the call."""
+"""What is recorded of a call when it ends, at almost no cost to the call."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, Literal, NamedTuple
 Outcome = Literal["ok", "error", "failed", "cancelled", "timeout", "refused"]
 FAILURES: tuple[Outcome, ...] = ("error", "failed", "timeout")
 RECORDED = frozenset(("tools/call", "resources/read", "prompts/get"))
-HEAD_BYTES = 16 * 1024  # kept of a larger answer, with TAIL_BYTES, until its row is made
-TAIL_BYTES = 256  # kept of a larger answer: most servers write `isError` after the content
+HEAD_BYTES = 16 * 1024  # of a larger answer, only these and TAIL_BYTES are kept until its row is made
+TAIL_BYTES = 256  # most servers write `isError` after the content
 
 
 class EndedCall(NamedTuple):

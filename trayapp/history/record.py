@@ -17,7 +17,7 @@ from trayapp.wire.jsonio import JsonError, dumps, loads
 TEXT_MOST = 2_048  # characters that a row keeps of the arguments, and of the result
 HEAD_LOOKED_AT = 2 * (TEXT_MOST + TAIL_DROPPED)  # characters to unescape first: usually enough for a kept text
 LONGEST_ESCAPE = 6
-SAMPLE = 256  # characters of a tool's first result in a batch whose tokens are counted; the rest is extrapolated
+SAMPLE = 256  # tokens are counted in this many characters of a tool's first result in a batch; the rest is estimated
 ERROR_MOST = 240
 NAME_MOST = 200
 _ESCAPES = {"\\n": "\n", "\\t": "\t", '\\"': '"', "\\u001b": "\x1b", "\\u001B": "\x1b"}
@@ -50,7 +50,7 @@ class Row(NamedTuple):
 
 
 class RowMaker:
-    """Makes the rows of one batch. A text that occurs in several calls is redacted once; batches share nothing."""
+    """Makes the rows of one batch. A text that occurs in several of its calls is redacted once."""
 
     def __init__(self, *, with_texts: bool) -> None:
         self._with_texts = with_texts
@@ -190,7 +190,7 @@ def _first_words(answer: dict[str, Any] | None) -> str:
 
 
 def _safe(value: Any, text: str) -> str:
-    """Return the JSON text of a value, with inner texts redacted that have escapes: an escape may hide a secret.
+    """Return the JSON text of a value. Inner texts that have escapes are redacted: an escape may hide a secret.
 
     `text`: the value's JSON text, returned as it is if it has no escapes.
     """
@@ -213,7 +213,7 @@ def _safe(value: Any, text: str) -> str:
 
 
 def _unescaped(text: str) -> str:
-    """Return the beginning of a JSON text with the common escapes undone, at least as long as `_cut` reads."""
+    """Return the beginning of a JSON text with the common escapes undone: at least as much as `_cut` reads."""
     most = HEAD_LOOKED_AT
     while True:
         found = text[:most]
@@ -227,7 +227,7 @@ def _unescaped(text: str) -> str:
 def _cut(text: str) -> str:
     """Redact a text and cut it to TEXT_MOST characters.
 
-    More is redacted than is kept, because half a secret at the end of what is redacted is not recognized.
+    More text is redacted than is kept: a secret that is cut off at the end of the redacted text is not recognized.
     """
     head = text[: TEXT_MOST + TAIL_DROPPED]
     safe = redacted(head)

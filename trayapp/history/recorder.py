@@ -27,11 +27,11 @@ log = logging.getLogger(__name__)
 
 FILE_NAME = "history.db"
 FLUSH_S = 0.1  # from the end of a call to its row: the panel shows the call at once, and a kill loses few calls
-# The thread holds the interpreter for at most this long; then calls come first. A hold delays one call, whether one row
-# or hundreds are made in it. The thread makes as many as it can, so that less than 1 % of quick calls are delayed.
+# The thread holds the interpreter for at most this long; then calls come first. A hold delays one call, no matter how
+# many rows are made in it. So the thread makes as many as it can: less than 1 % of quick calls are delayed.
 WORK_S = 0.01
 REST_S = 4 * WORK_S  # sleep after a hold, so that calls in flight keep most of their rate
-BEHIND_S = 0.5  # once a call has waited this long for its row, rests are short, so that a kill loses less than a second
+BEHIND_S = 0.5  # once a call has waited this long for its row, rests are short: a kill loses the calls of a second only
 ROWS_AT_ONCE = 1_000  # rows per transaction; the thread takes the interpreter again after each transaction
 BATCHES_MOST = 50  # batches that may wait for a slow disk; later calls are dropped
 RETRY_S = 5.0  # pause after a failure, so that a full disk is not retried with every batch
@@ -60,7 +60,7 @@ class DailyCount(NamedTuple):
 class Throttle:
     """Limits how long a thread works without a rest. `since`: perf_counter at the end of the oldest call in its batch.
 
-    A thread that does not sleep takes turns of 5 ms with the event loop, which would slow down calls.
+    A thread that does not sleep alternates with the event loop in turns of 5 ms, which would slow down calls.
     """
 
     def __init__(self, since: float) -> None:
@@ -76,12 +76,12 @@ class Throttle:
 
 
 class Recorder:
-    """The history of one gateway. Its public methods run on the event loop, the section `thread` runs in one thread.
+    """The history of one gateway. Public methods run on the event loop, those of the section `thread` in one thread.
 
     `settings`: returns the current settings. On the loop, listeners are called after each batch and after `clear`, and
-    `changed` is called after the problem changed.
+    `changed` is called when `problem` has changed.
 
-    It is broad because its two sides, event loop and thread, share today's count and the problem.
+    The class is broad because its two sides, event loop and thread, share today's count and the problem.
     """
 
     def __init__(self, folder: Path, settings: Callable[[], HistorySettings], facts: CallLookup) -> None:
@@ -140,7 +140,7 @@ class Recorder:
         return await self._in_thread(lambda: self._opened().per_minute(time.time(), minutes))
 
     async def used(self, within_s: float) -> tuple[float, set[tuple[str, str]]]:
-        """Return the start of the known history, at most `within_s` ago, and the tools called since, as (server, tool).
+        """Return the start of the known history, at most `within_s` ago, and the tools called since: (server, tool).
 
         The start is in Unix seconds, 0 if there are no calls. A history that cannot be read counts as empty.
         """
@@ -158,7 +158,7 @@ class Recorder:
         return cleared
 
     async def close(self) -> None:
-        """Write the pending calls and close the file. A call that ends later is not kept."""
+        """Write the pending calls and close the file. A call that ends later is not recorded."""
         self._closed = True
         self._flush()
         if self._pool is not None:

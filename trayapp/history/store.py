@@ -22,7 +22,7 @@ LOCKED_S = 1.0  # time to wait for another program's lock; after that, the file 
 PRUNED_PART = 10  # a tenth of the rows is deleted when the file is full
 FULL = 0.95  # share of the size limit at which the file is full: indexes and the write-ahead log need the rest
 WAL_BYTES = 1 << 20
-CACHE_KIB = 256  # of page cache, not 2 MiB: rows are added at the end, and the system caches the file's pages
+CACHE_KIB = 256  # of page cache, instead of 2 MiB: rows are added at the end, and the system caches the file's pages
 DAY_S = 86_400.0
 INSERTED_AT_ONCE = 50  # rows per statement; SQLite before 3.32 takes at most 999 values in one statement
 LIST_MOST = 500
@@ -90,7 +90,7 @@ class HistoryFile:
                 opened.close()
 
     def add(self, rows: Sequence[Row]) -> None:
-        """Add calls in the order of their ends, all or none. Make room first if the file is full."""
+        """Add all calls or none; they must be in the order in which they ended. Make room first if the file is full."""
         with self._written() as file:
             self._make_room(file)
             first = (file.execute("SELECT max(id) FROM calls").fetchone()[0] or 0) + 1
@@ -160,10 +160,9 @@ class HistoryFile:
         return counts
 
     def used(self, moment: float) -> tuple[float, set[tuple[str, str]]]:
-        """Return the start of the known history, `moment` at the earliest, and the tools called since, as (server,
-        tool).
+        """Return the start of the known history, `moment` at the earliest, and the tools called since: (server, tool).
 
-        The start is in Unix seconds, 0 if there are no calls.
+        Both times are in Unix seconds. The start is 0 if there are no calls.
         """
         with self._read() as file:
             if file is None:
@@ -173,7 +172,7 @@ class HistoryFile:
         return (max(float(first), moment) if first is not None else 0.0), {(row[0], row[1]) for row in rows}
 
     def clear(self) -> int:
-        """Delete the history file. Return how many calls it had."""
+        """Delete the history file. Return the number of its calls."""
         with self._read() as file:
             count = int(file.execute("SELECT count(*) FROM calls").fetchone()[0]) if file is not None else 0
         self.close()
@@ -237,7 +236,7 @@ class HistoryFile:
         if self._open is None:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not self.path.exists():
-                for part in _parts(self.path)[1:]:  # of a deleted database: SQLite would read them into the new one
+                for part in _parts(self.path)[1:]:  # left by a deleted database: SQLite would apply them to the new one
                     part.unlink(missing_ok=True)
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
             self._inode = _inode(self.path)
@@ -264,7 +263,7 @@ class HistoryFile:
     # -- bounds --------------------------------------------------------------------------------------------------
 
     def _make_room(self, file: sqlite3.Connection) -> None:
-        """Delete the oldest rows if the file is full, and, once an hour, rows that are too old.
+        """Delete the oldest rows if the file is full and, at most once an hour, rows that are too old.
 
         If the file is too large, give some of its free pages back to the system.
         """
@@ -290,7 +289,7 @@ class HistoryFile:
 
 
 def _insert(file: sqlite3.Connection, into: str, rows: list[tuple[Any, ...]]) -> None:
-    """Insert rows, many per statement. Other threads run meanwhile; executemany would take the GIL after each row."""
+    """Insert rows, many per statement. Other threads run meanwhile; executemany would retake the GIL after each row."""
     values = f"({', '.join('?' * len(rows[0]))})" if rows else ""
     left = len(rows) % INSERTED_AT_ONCE
     for first in range(0, len(rows) - left, INSERTED_AT_ONCE):
@@ -320,8 +319,8 @@ def _rows(
 ) -> list[dict[str, Any]]:
     """Return the rows that meet all conditions, newest first and up to the limit.
 
-    `match`: an FTS5 query, "" for none. `parts`: SQL conditions with `values`. The word index is in the order of calls,
-    so that it is read no further than the limit.
+    `match`: an FTS5 query, "" for none. `parts`: SQL conditions with `values`. The word index has the order of the
+    calls, so it is read only until the limit is reached.
     """
     table, number = ("words CROSS JOIN calls ON id = words.rowid", "words.rowid") if match else ("calls", "id")
     if match:

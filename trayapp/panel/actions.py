@@ -57,7 +57,7 @@ class ActionResult:
 
 
 class Form:
-    """The submitted values of a form."""
+    """The values of a submitted form."""
 
     def __init__(self, values: dict[str, list[str]]) -> None:
         self._values = values
@@ -87,7 +87,7 @@ class Form:
 
 
 def parsed(typed: dict[str, str]) -> dict[str, Any]:
-    """Return a form's values, parsed where they are JSON. The gateway also gets the text, for schemas that want it."""
+    """Return a form's values, parsed where they are JSON. The gateway also gets the typed text: schemas may want it."""
     values: dict[str, Any] = dict(typed)
     for name, text in typed.items():
         with suppress(JsonError):
@@ -159,7 +159,7 @@ async def switch(host: PanelHost, form: Form) -> ActionResult:
 
 
 async def sign_in(host: PanelHost, form: Form) -> ActionResult:
-    """Start a sign-in. The service's page opens in this browser."""
+    """Start a sign-in to a server. The service's page opens in this browser."""
     begun = await host.ask(control.LOGIN, {"server": form.text("server")})
     if begun["url"] is None:
         return ActionResult(f"Signed in to {form.text('server')}")
@@ -173,7 +173,7 @@ async def sign_out(host: PanelHost, form: Form) -> ActionResult:
 
 
 async def approve(host: PanelHost, form: Form) -> ActionResult:
-    """Approve a tool definition by the hash that the page showed, or keep the previous definition."""
+    """Approve the tool definition that the page showed, identified by its hash, or keep the previous one."""
     tool, keep = {name: form.text(name) for name in ("server", "tool", "hash")}, form.get("keep") == "yes"
     done = await host.ask(control.APPROVE, {"tools": [tool], "keep": keep})
     if done["missed"]:
@@ -253,7 +253,7 @@ async def call(host: PanelHost, form: Form) -> ActionResult:
 
 
 def result_text(result: Any) -> str:
-    """Return a result for people: its texts, or its JSON if it has other content."""
+    """Return a call's result for people: its texts, or its JSON if it has other content."""
     content = result.get("content") if isinstance(result, dict) else None
     texts = [item["text"] for item in content or () if isinstance(item, dict) and isinstance(item.get("text"), str)]
     if isinstance(content, list) and texts and len(texts) == len(content):

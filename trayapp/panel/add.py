@@ -1,7 +1,7 @@
 """The page that adds servers: it shows what would run, asks for values, and adds after confirmation.
 
-Each step is a verb (`find`, `add --form`). Pasted and typed text may hold secrets: it goes to the verb's stdin, and the
-verb echoes none of it.
+Each step is a verb (`find`, `add --form`). Pasted text and typed values may hold secrets: `add` gets them on its stdin,
+not as arguments, which other programs can see.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FOUND_MOST = 50
 
 
 async def add_page(page: Page) -> Context:
-    """Show the servers that a pasted text names, or those that the registry finds."""
+    """Show the servers that a pasted text names, and those that a search of the registry finds."""
     what, words = page.query.get("what", ""), page.query.get("find", "").strip().lstrip("-")
     said: ActionResult | None = None
     found: Context | None = None
@@ -42,7 +42,7 @@ async def add_page(page: Page) -> Context:
 
 
 async def find_servers(host: PanelHost, what: str) -> ActionResult:
-    """Return the servers that a text names, with everything that would run."""
+    """Ask `add` which servers a text names. Return them with everything that would run. Raises MultiMcpError."""
     done = await _run_add(host, {"what": what}, "--dry-run")
     known = await _server_names(host)
     has_secrets = any(each["secret"] for one in done["servers"] for each in one["wants"])
@@ -96,7 +96,7 @@ async def add(host: PanelHost, form: Form) -> ActionResult:
 
 
 async def _server_names(host: PanelHost) -> set[str]:
-    """Return the names that a new server cannot have."""
+    """Return the names of the servers that exist, which a new one cannot have."""
     return {one["name"] for one in (await host.ask(SNAPSHOT, {}))["servers"]}
 
 

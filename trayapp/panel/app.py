@@ -45,7 +45,7 @@ ROOT = "/panel"
 COOKIE = "multi_mcp_panel"
 LARGEST_FORM = 1 << 20
 THROTTLE_S = 0.1  # changes within this time cause one reload of the page
-REST = 4  # multiple of the time that the last page took: frequent changes cost at most a fifth of a core
+REST = 4  # pause after a page, in multiples of the time that it took: frequent changes cost at most a fifth of a core
 KEEP_ALIVE_S = 20.0
 # Allow our own style sheet, scripts and images only; no frames, no other origin. Cross-Origin-Opener-Policy is absent:
 # it makes a browser discard the process that it started for the page, which costs 80 ms. An opener can read nothing.
@@ -64,7 +64,7 @@ HEADERS = (
 NO_STORE = (b"cache-control", b"no-store")
 FRESH = (b"cache-control", b"no-cache")
 FOR_EVER = (b"cache-control", b"max-age=31536000, immutable")  # for a file whose address changes with its content
-# Pages that are never "not found". Their head is sent first: a browser takes 15 ms to leave the previous page.
+# Pages that always exist. Their head is sent before the rest is built: a browser takes 15 ms to leave the former page.
 ALWAYS_THERE = {name for name, _ in NAV}
 NEWS = ("change", "calls", "logs")  # names of the numbers that `PanelHost.seen` returns
 HTML = "text/html; charset=utf-8"
@@ -166,7 +166,7 @@ class Panel:
         return len((await self._host.ask(ASKS, {}))["asks"])
 
     async def _change(self, path: str, cookie: str, scope: Any, receive: Any, reply: PanelResponse) -> None:
-        """Run an action if the request has our origin and the page's token."""
+        """Carry out an action if the request has our origin and the page's token; otherwise, refuse it."""
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         own = f"http://{headers.get(b'host', '')}"
         if headers.get(b"origin") != own or not self._host.access.is_token(cookie, headers.get(b"x-panel-token", "")):
@@ -193,7 +193,7 @@ class Panel:
     async def _send_events(self, query: dict[str, str], receive: Any, reply: PanelResponse) -> None:
         """Send an event for each change that an open page should load, until the browser disconnects.
 
-        `query`: `seen` has the numbers of `PanelHost.seen` when the page was built; a page with a log adds `logs`.
+        `query`: `seen` is what `PanelHost.seen` returned when the page was built. A page with a log adds `logs`.
         """
         host, news = self._host, anyio.Event()
         sources = {"change": host.changes, "calls": host.calls} | ({"logs": host.logs} if "logs" in query else {})
@@ -287,7 +287,7 @@ class PanelResponse:
 
 
 async def help_page(page: Page) -> Context:
-    """Show the guide. The Markdown reader is loaded with the first request."""
+    """Show a page of the guide. The first request loads the Markdown reader."""
     from trayapp.panel.guide import guide_page
 
     return await guide_page(page)

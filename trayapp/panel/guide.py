@@ -1,6 +1,6 @@
-"""The page that shows the guide, which comes with the program.
+"""The pages of the guide, which comes with the program.
 
-Never here: what its pages say (packaging/guide), how they are found (service/guide).
+Never here: what they say (packaging/guide), how they are found (service/guide).
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ def readable(tokens: Sequence[Token]) -> list[Token]:
 
 
 def sections(tokens: Sequence[Token]) -> list[tuple[str, str]]:
-    """Return the anchor and the words of each section."""
+    """Return the anchor and the heading of each section."""
     found = [(at, token) for at, token in enumerate(tokens) if token.type == "heading_open" and token.tag == "h2"]
     return [(str(token.attrGet("id")), tokens[at + 1].content.replace("`", "")) for at, token in found]
 
 
 def anchor(words: str) -> str:
-    """Return the name by which links refer to a heading: `every-server` for `Every server`."""
+    """Return the anchor of a heading, to which links refer: `every-server` for `Every server`."""
     return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")

@@ -36,8 +36,8 @@ class PanelHost:
     - `changes`, `calls`, `logs`: call a listener after each state change, after calls were recorded, or after servers
       wrote to their logs. Each returns a function that removes the listener.
     - `seen`: return how many state changes there were, and how often calls were recorded and logs were written.
-    - `per_minute`: return the number of calls in each of the last minutes.
-    - `watched`: while its context lasts, count one person who can answer questions.
+    - `per_minute`: return the number of calls in each of the last minutes, given how many minutes.
+    - `watched`: while its context lasts, count one more person who can answer questions.
     - `profiles`: return the names of the profiles in servers.yaml.
     """
 
@@ -57,8 +57,8 @@ class PanelHost:
 class PanelAccess:
     """The codes and cookies of one gateway.
 
-    `file` keeps the cookies' hashes until the gateway shuts down cleanly, so a gateway restarted after a crash still
-    knows them. `now` returns the seconds of a monotonic clock.
+    `file` has the cookies' hashes until the gateway shuts down cleanly, so that a gateway that starts after a crash
+    still knows them. `now` returns the seconds of a monotonic clock.
     """
 
     def __init__(self, file: Path, now: Callable[[], float] = time.monotonic) -> None:
@@ -115,7 +115,7 @@ class PanelAccess:
 
 
 def end_panel(access: PanelAccess) -> None:
-    """End the access to the panel, then the verbs that its pages run. Blocks, for FINISHES_S at most if any run."""
+    """End the access to the panel, then the verbs that its pages run. Blocks for at most FINISHES_S (verb_process)."""
     access.end()
     end_verbs()
 

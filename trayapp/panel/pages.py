@@ -1,4 +1,4 @@
-"""The content of each page: values for its template."""
+"""The content of the panel's pages: the values for each page's template, and the templates themselves."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LOG_BYTES = 24 * 1024
 LOG_LINES = 120
 MINUTES = 60
 ROWS = 25  # rows of a table, unless the request is for all
-SCREEN = 12  # rows or cards of a new page, which requests the rest once it is painted: a table is laid out as a whole
+SCREEN = 12  # rows or cards of a new page, which requests the rest once it is painted: a browser lays out whole tables
 VERB_S = 20.0
 SLOW = "found"  # after a page's name: its slow part, which the page requests by itself
 TEXT_MOST = 4_000
@@ -366,7 +366,7 @@ async def tools(page: Page) -> Context:
 
 
 async def with_classes(host: PanelHost, tools: Sequence[tuple[str, str]]) -> list[Context]:
-    """Return the rows of those `tools` that still exist, with their classes. For all tools, that would take 5 ms."""
+    """Return the rows of those `tools` that still exist, with their classes. Classes for all tools would take 5 ms."""
     rows = await host.ask(control.LIST, {"classes": True, "tools": tools})
     known = {(row["server"], row["name"]): row for row in rows}
     return [known[tool] for tool in tools if tool in known]
@@ -429,7 +429,7 @@ def is_repeatable(call: Context | None) -> bool:
 
 
 async def approvals(page: Page) -> Context:
-    """Show changed or suspicious tools, commands for secrets that nobody approved, and the waiting calls."""
+    """Show changed or suspicious tools, commands of secrets that are not approved, and the waiting calls."""
     rows = (await page.host.ask(control.APPROVALS, {}))["rows"]
     tools = await with_classes(page.host, [(row["server"], row["tool"]) for row in rows]) if rows else []
     switches = {(one["server"], one["name"]): one.get("switch") for one in tools}

@@ -1,6 +1,6 @@
-"""The setup page: import servers, connect AI tools, or undo both. It is `multi-mcp setup` in the browser.
+"""The setup page: `multi-mcp setup` in the browser. The user imports servers, connects AI tools, or undoes both.
 
-Each step is a verb (`import`, `connect`, `disconnect`), and happens only after a click.
+Each step is a verb (`import`, `connect`, `disconnect`), and is taken only after a click.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ QUESTION = "which MCP servers do you have?"
 
 
 async def setup_page(page: Page) -> Context:
-    """Show the servers that AI tools have, the AI tools, and what to try."""
+    """Show the AI tools of this computer, the servers that they have, and a question to try."""
     if page.rest != SLOW:
         return {"template": "setup.html", "title": "Setup"}
     answers: dict[str, Any] = {}
@@ -72,7 +72,7 @@ async def connect(host: PanelHost, form: Form) -> ActionResult:
 
 
 async def undo(host: PanelHost, form: Form) -> ActionResult:
-    """Undo the setup: remove our entries, then return the AI tools' servers to them. With `dry`, only show changes."""
+    """Undo the setup: disconnect the AI tools, then give their servers back to them. With `dry`, only show changes."""
     if form.get("dry") == "yes":
         back = await verb(host, "import", "--undo", "--dry-run")
         lines = [f"{name} is disconnected" for name in await _connected(host)]
