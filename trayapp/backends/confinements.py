@@ -1,6 +1,6 @@
 """The current or last confinement of each server, as the snapshot shows it.
 
-Confining itself is in the room `confinement`, which is not imported until a server is confined.
+Confining itself is in the package `confinement`, which is not imported until a server is confined.
 """
 
 from __future__ import annotations

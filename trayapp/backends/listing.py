@@ -1,4 +1,4 @@
-"""Read everything a server offers: every page of every list that its capabilities name.
+"""Read everything a server offers: all pages, up to MAX_ITEMS entries, of each list that its capabilities name.
 
 Each list succeeds or fails on its own and has its own time limit.
 """

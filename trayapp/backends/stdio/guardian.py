@@ -73,7 +73,7 @@ def family(kin: list[Kin]) -> list[Identity]:
     """Return every living process in the leaders' sessions, and every process with one of the marks or tags.
 
     Once a leader is gone, its process id may be reused: then only mark and tag count. On systems other than Linux, only
-    living leaders, their groups and descendants are found.
+    living leaders, their sessions, groups and descendants are found.
     """
     leaders = [leader[0] for leader, _ in kin if alive(leader)]
     if sys.platform != "linux":

@@ -117,8 +117,8 @@ def cached_version(request: NpxRequest, env: Mapping[str, str]) -> str | None:
 # -- the command line ------------------------------------------------------------------------------------------------
 
 
-# Options of npx and npm exec that are understood: npm's config (definitions.js), npx-cli.js. An option that is not here
-# may take the next word, or change what runs. These change nothing about a package:
+# The options of npx and npm exec that are understood (sources: npm's definitions.js and npx-cli.js). An option that is
+# not listed may take the next word, or change what runs. These change nothing about a package:
 _QUIET = options("""
     -y --yes -q --quiet -s --silent --verbose -d -dd -ddd --prefer-offline --progress --no-progress --no-color --audit
     --no-audit --fund --no-fund --update-notifier --no-update-notifier --timing --unicode --no-unicode

@@ -111,7 +111,7 @@ class PosixTracker:
             pipe.close()
 
     def _note(self, line: str, spent: int = 0) -> None:
-        """Append a line to the registry. It is rarely rewritten, so that a start costs the same with many servers."""
+        """Append a line to the registry, or rewrite it: rarely, so that a start costs the same with many servers."""
         with self._writing:
             self._spent += spent
             try:

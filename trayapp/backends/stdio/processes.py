@@ -182,7 +182,7 @@ async def run_process(
 ) -> AsyncIterator[ServerProcess]:
     """Spawn a server, yield it, and always stop it with every descendant. Raises ConnectFailedError.
 
-    `start` starts it confined; None: it is not confined.
+    `start` starts the server confined; None: the server runs unconfined.
     """
     process = ServerProcess(on_stdout, stderr)
     # Shielded: a cancellation between fork and the `try` below would leave a process that nobody stops.

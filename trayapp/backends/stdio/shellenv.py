@@ -2,7 +2,7 @@
 
 POSIX only; on other systems no shell is asked. Values of variables are never logged.
 
-Decided: the shell is asked unless the gateway was certainly started from a terminal. A needless question costs nothing;
+Decided: the shell is asked unless the gateway was certainly started from a terminal. A needless question costs little;
 a missing one breaks servers. Certain signs are:
 - a terminal on stdin, stdout or stderr,
 - TERM_PROGRAM, which terminal programs set,
@@ -68,7 +68,7 @@ class Environment(dict[str, str]):
         self.wanted = anyio.Event()  # set when something waits for completion
 
     async def complete(self, find: Find | None = None) -> None:
-        """Add the login shell's variables. Never raises. Afterwards `settled` returns, whatever was found."""
+        """Add the login shell's variables. Afterwards `settled` returns, whatever was found."""
         try:
             found = await (find or login_environment)(self)
             if found:
