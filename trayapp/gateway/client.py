@@ -121,7 +121,7 @@ class ClientSession(Protocol):
         """Return True if a request may be executed twice: a read, or a call of a tool declared as repeatable."""
 
     async def connected_again(self, request_id: RequestId, request: Request, connection: Connection) -> Connection:
-        """Return a connected connection for repeating a request first sent on `connection`. Raises ServerError."""
+        """Connect, and return the connection on which to repeat a request sent on `connection`. Raises ServerError."""
 
     def repeat_list(self, kind: str) -> None:
         """Send list_changed for that list, unless a change of it is about to be reported anyway."""

@@ -236,7 +236,7 @@ class GatewayHost:
         )
 
     async def _secrets(self, names: Sequence[str]) -> Secrets:
-        """Return the secrets with these names, from the vault and approved commands (backends.launch.Keyring)."""
+        """Get the secrets with these names from the vault and from approved commands (backends.launch.Keyring)."""
         from trayapp.backends.secret_commands import SecretSources  # loaded with the first entry that needs a secret
 
         sources = SecretSources(self._accounts.vault.secrets, self._trust.is_approved, self._environ)

@@ -54,7 +54,7 @@ class ExtensionSession(TaskSession, Protocol):
         """Return the connection that a call would use, without starting one. Raises ServerNotFoundError."""
 
     async def connected(self, request_id: RequestId, server: str) -> Connection:
-        """Return a connected connection for a request. Raises ServerError."""
+        """Connect to a server, and return the connection for a request. Raises ServerError."""
 
     def send_cacheable(self, request_id: RequestId, result: bytes) -> None:
         """Send a nonempty result that a client of 2026-07-28 may cache."""

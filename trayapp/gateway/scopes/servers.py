@@ -111,9 +111,9 @@ class Servers:
     def connection_for(
         self, session: ConnectedSession, first: Connection, topic: Topic | None = None, *, alone: bool = False
     ) -> Connection | None:
-        """Return the connection for a session's requests; None while none is free. It need not run yet.
+        """Choose the connection for a session's requests, and return it; None while none is free. It need not run yet.
 
-        `topic`: what a single request is about. `alone`: only a connection that no other session uses.
+        `topic`: what a single request is about. `alone`: choose only a connection that no other session uses.
         """
         key = self.sharing.key_for(session, first, topic, alone=alone)
         if key is None:

@@ -125,7 +125,7 @@ class Sharing:
     def key_for(
         self, session: KeyedSession, first: Connection, topic: Topic | None = None, *, alone: bool = False
     ) -> str | None:
-        """Return the key of the connection that a session's requests use, None while none is free.
+        """Choose the connection for a session's requests, and return its key; None while none is free.
 
         `first`: the server's first connection. `topic`: the topic of a single request. `alone`: return only a
         connection that no other session uses.
