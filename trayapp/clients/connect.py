@@ -179,7 +179,7 @@ def _place(client: Client, text: str, file: Path, name: str = NAME) -> Keys:
 
 
 def _own_entries(client: Client, text: str, file: Path, names: Iterable[str]) -> dict[str, Any]:
-    """Return our entries among `names` that the text has, in the order of the file."""
+    """Return the entries under `names` that are ours, in the order of the file."""
     document = client.family.read(text, str(file))
     found = {name: lookup(document, ours.place_of(client, document, name)) for name in names}
     held = [list(lookup(document, holder) or ()) for holder in ours.holders(client, document)]

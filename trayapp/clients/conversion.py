@@ -1,8 +1,8 @@
 """Convert one server's entry from a client's keys to the keys of servers.yaml.
 
 Keys without an equivalent are left out and reported, never guessed. Variable references are converted to our syntax;
-the environment is not read here. A client's own sandbox becomes our `confine`: VS Code has `sandboxEnabled: true`
-in a server of mcp.json, and `sandbox` in the server or at the top level:
+the environment is not read here. A client's own sandbox becomes our `confine`. In VS Code, `sandboxEnabled: true` in a
+server of mcp.json enables the sandbox. Its rules are in `sandbox`, in the server or at the top level:
 `{filesystem: {allowWrite, denyRead, denyWrite}, network: {allowedDomains, deniedDomains}}`.
 """
 
@@ -336,7 +336,7 @@ def is_variable_name(text: Any) -> bool:
 
 
 def _words_of_line(command: Any, windows: bool) -> list[str]:
-    """Split a command line in one string into words.
+    """Split a command line that is given as one string into words.
 
     Return [] for a program alone, whose path may contain blanks, and for a line that cannot be split.
     """

@@ -1,4 +1,4 @@
-"""Import of clients' servers: which ones to import, under which names, their removal from the clients' files, and undo.
+"""Import of clients' servers: choose and name them, remove them from the clients' files, and undo all of that.
 
 The format of servers.yaml is in config/edits.
 """

@@ -103,7 +103,7 @@ def read_servers(client: Client, machine: Machine, folder: Path | None = None) -
 def user_files(client: Client, machine: Machine) -> list[Path]:
     """Return the files for the user's servers, existing or not. Blocks: looks for profiles.
 
-    One file, or all files that the client merges or keeps for its profiles.
+    There is one file, unless the client merges several, or has one for each profile.
     """
     templates = [template for template in client.templates(machine.platform) if machine.has(template)]
     if client.name in _ALL_COUNT:

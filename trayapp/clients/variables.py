@@ -73,7 +73,7 @@ def workspace_places(text: str) -> list[str]:
 
 
 def _input(asked: str, context: Context) -> str:
-    """Convert `${input:ID}` to a keyring reference, or to a variable if the input has a default and is no password."""
+    """Convert `${input:ID}` to a keyring reference; to a variable if the input has a default and is not a password."""
     known = context.inputs.get(asked, {})
     default = known.get("default")
     if isinstance(default, str) and known.get("password") is not True:

@@ -59,7 +59,7 @@ def system_call(number: int, *arguments: object) -> int:
 
 
 def restrict_thread(read: Iterable[str], write: Iterable[str], devices: Iterable[str], ports: list[int] | None) -> None:
-    """Confine the calling thread permanently; all that it starts inherits this. Raises OSError: then start nothing.
+    """Confine the calling thread, and all that it starts, permanently. Raises OSError; then nothing may be started.
 
     `read`, `write`: files, or folders with all their contents; missing ones are skipped. `devices`: files to read and
     write, without creating or replacing them. `ports`: the only TCP ports to connect to; None: TCP is not limited.

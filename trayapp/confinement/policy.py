@@ -199,7 +199,7 @@ class Policy:
     devices: tuple[str, ...]
     network: bool | tuple[str, ...]
     sockets: bool
-    secrets: tuple[str, ...] = ()  # that a server asks for one is no reason to grant it
+    secrets: tuple[str, ...] = ()  # a request by the server is no reason to grant one
 
     @property
     def roots(self) -> list[str]:
@@ -325,7 +325,7 @@ class _Grants:
         )
 
     def _can_write(self, path: str) -> bool:
-        """Return True if the server may write to a file. It could choose an interpreter there, which is not granted."""
+        """Return True if the server may write to a file. An interpreter that it could choose there is not granted."""
         path = os.path.normpath(path)
         return any(is_inside(path, one) for pair in self._writable for one in pair)
 

@@ -105,7 +105,7 @@ class Confinement:
 
 
 def confined_environment(confinement: Confinement, env: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a confined program: its own caches, no variables that lead to the desktop.
+    """Return the environment of a confined program, with its own caches and without variables that lead to the desktop.
 
     Variables that servers.yaml sets stay as they are.
     """

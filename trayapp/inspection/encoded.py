@@ -16,7 +16,7 @@ from itertools import islice
 from trayapp.inspection.text import low_case
 from trayapp.model.late import late
 
-RUN_SHORTEST = 24  # characters of base64 or hex: shorter runs are only ids
+RUN_SHORTEST = 24  # characters of base64 or hex: shorter runs are usually ids
 TURNED_SHORTEST = 10  # characters, as many as `<|system|>` has: shorter texts are not searched for other forms
 RUNS_MOST = 20  # runs of each kind of encoding that are decoded in one text
 READ_MOST = 20_000  # characters of a text that are inspected
@@ -228,7 +228,7 @@ _UNREADABLE_BYTES = tuple(word.encode() for word in UNREADABLE)
 _KEYWORD_BYTES = tuple(word.encode() for word in KEYWORDS)
 _LETTERS_OF_DIGITS = bytes.maketrans(b"013457@$", b"oieastas")
 _SEPARATED = _kinds(l=_LOWER, d="013457@$")
-_DIGIT_INSIDE = late(rb"d(?<=ld)l")  # a tenth of the time of `b"ldl" in`, because digits are rare
+_DIGIT_INSIDE = late(rb"d(?<=ld)l")  # takes a tenth of the time of `b"ldl" in`, because digits are rare
 _APART = late(rb"\.l\.{1,2}l\.{1,2}l\.")  # inside a spaced-out word
 _TWO_APART = late(rb"\.l\.{1,2}l\.")
 _LONG_APART = late(rb"\.l\.{1,2}l\.{1,2}l\.{1,2}l\.{1,2}l\.")

@@ -72,7 +72,7 @@ def tools_of(offer: Offer) -> dict[str, Item]:
 
 
 def skills_of(offer: Offer) -> dict[str, Item]:
-    """Return the skills by subject name, each in the form of a tool's definition. Its files are compared by digest."""
+    """Return the skills by subject name, each in the form of a tool's definition. Files are compared by digest."""
     found: dict[str, Item] = {}
     for item in offer.skills:
         said = item.get("frontmatter")

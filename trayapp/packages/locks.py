@@ -119,9 +119,9 @@ class Locks:
     configured: Callable[[], Collection[str]] | None = None
 
     def argv(self, server: str, argv: tuple[str, ...], tools: Tools, *, scripts: bool) -> tuple[str, ...]:
-        """Lock and fetch the package that a command line runs, if needed. Return the command line that starts it then.
+        """Lock and fetch the package that a command line runs, if needed. Return the command line that starts it.
 
-        `argv` is returned unchanged if it runs no package that we can lock.
+        A command line that runs no package that we can lock is returned unchanged.
 
         `scripts`: the package may run its install scripts.
 

@@ -81,7 +81,7 @@ def shim_command() -> list[str]:
 
 
 def kill_command(pid: int) -> str:
-    """Return the words that a user types to end a process that does not end itself."""
+    """Return the words that a user types to end a process that does not end by itself."""
     return f"taskkill /F /PID {pid}" if os.name == "nt" else f"kill -9 {pid}"
 
 

@@ -1,4 +1,4 @@
-"""The user's own programs: open files and web addresses, copy text to the clipboard.
+"""Open files and web addresses, and copy text to the clipboard, by the user's own programs.
 
 X displays need no program to copy (tray/linux/selection).
 """

@@ -89,7 +89,7 @@ class StderrFiles:
         if further:
             return StderrSink(file, self._wrote)
         sink = self._sinks.setdefault(server, StderrSink(file, self._wrote))
-        sink(b"")  # ends an unfinished line of the process before
+        sink(b"")  # ends an unfinished line of the previous process
         return sink
 
 

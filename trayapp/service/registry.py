@@ -95,7 +95,7 @@ class ServerRegistry:
         self._now = now
 
     def find(self, text: str) -> RegistryAnswer:
-        """Search for words. Return the entries with one of them in their names, best first, by all their text."""
+        """Search for words. Return the entries with one of them in their names, best first (see _rank)."""
         words = list(dict.fromkeys(text.lower().split()))[:WORDS_MOST]
         answers = [self._search(word, PAGES_MOST) for word in words]
         cuts = []
@@ -237,7 +237,8 @@ def _rank(entry: RegistryEntry, words: list[str]) -> tuple[int, bool, int, int, 
 
     - the status, active first
     - an exact match of the words with the name, or with its part after the slash, first
-    - the number of words found in the text; as whole words in name or title; in the name's part after the slash
+    - the number of words in the name, title and description; as whole words in the title or the name's part after the
+      slash; in that part
     - the name
     """
     own = entry.name.partition("/")[2].lower()

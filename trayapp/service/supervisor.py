@@ -43,7 +43,7 @@ class Timing:
     silent: float = 2.0  # after this long without a sign of life the gateway hangs; a busy machine may miss one beat
     first_sign: float = 4.0  # like `silent`, for a new connection, whose first snapshot may be large
     hung_grace: float = 10.0  # from the hang until we kill our own gateway: a laptop that swaps may recover
-    late: float = 1.0  # if a wait took this much too long, the machine slept, and the silence means nothing
+    late: float = 1.0  # if a wait lasts this much longer than planned, the machine slept: the silence means nothing
     ready: float = 20.0  # until a started gateway answers: usually 0.3 s, more with a cold disk or a busy machine
     launch_again: float = 0.5  # until the next launch, if ours ended because another gateway runs (exit code 7)
     gone: float = 15.0  # until a gateway has ended: stopping a stubborn server takes 4 s, and many stop at once
@@ -103,7 +103,7 @@ class GatewayControl(Protocol):
         """Return in one line why the gateway ended, from its log; "" if the log does not say."""
 
     def kill_hint(self) -> str:
-        """Return a hint for the user: how to end the answering gateway if it does not end itself."""
+        """Return a hint for the user: how to end the answering gateway if it does not end by itself."""
 
     def pause(self) -> None:
         """Keep shims from starting a gateway."""
@@ -558,7 +558,7 @@ class Supervisor:
     # -- waiting -------------------------------------------------------------------------------------------------
 
     def _wait(self, until: float | None, watch: Stream | None = None) -> bool:
-        """Sleep until `until` on the monotonic clock (None: no limit). Return True if stream or command came first.
+        """Sleep until `until` (monotonic clock; None: no limit). Return True if the stream or a command came first.
 
         Commands are taken here, so the state may have changed afterwards.
         """

@@ -70,7 +70,7 @@ def releases_address(package: Path = Path(PACKAGE)) -> str:
 
 
 def newest(address: str) -> Release:
-    """Return the newest release, from GitHub's REST API ("Get the latest release"). Blocks, at most 10 s for each step.
+    """Ask GitHub's REST API for the newest release ("Get the latest release"). Blocks, at most 10 s for each step.
 
     Raises MultiMcpError.
     """

@@ -44,7 +44,7 @@ def read_json(address: str, largest: int) -> Any:
 
 
 def read_file(address: str, target: IO[bytes], largest: int) -> None:
-    """Write the file at an address, at most `largest` bytes, into `target`.
+    """Download the file at an address, at most `largest` bytes, into `target`.
 
     Blocks: STEP_S for each step, FILE_S for the whole file.
 

@@ -124,7 +124,7 @@ def read_document(
 ) -> list[Source]:
     """Return the servers of a snippet. Raises UnclearSourceError.
 
-    `kind`: what to call the snippet when talking to the user. `inputs`: VS Code's inputs, if the snippet lacks them.
+    `kind`: the form of the snippet, as shown to the user. `inputs`: VS Code's inputs, if the snippet lacks them.
     """
     document = _with_servers_of_tools(_parsed(text))
     refuse_manifest(document)
@@ -171,7 +171,7 @@ def _refuse_socket(name: str) -> None:
 
 
 def refuse_manifest(document: Mapping[str, Any]) -> None:
-    """Raise UnclearSourceError for the manifest of an extension, a part of it, or the description of an API."""
+    """Raise UnclearSourceError for an extension's manifest, a part of one, or the description of an API."""
     if {"openapi", "swagger", "asyncapi"} & document.keys():
         raise UnclearSourceError("This describes an API, not an MCP server", "Paste the snippet of a client")
     if "manifest_version" in document or "dxt_version" in document:
@@ -199,7 +199,7 @@ def _passed_on(raw: Any) -> list[str]:
 
 
 def _as_called(want: Variable, optional: set[str], required: set[str]) -> Variable:
-    """Return a variable or header marked as optional or required if its author calls it that; others unchanged."""
+    """Return a variable or header, marked as optional or required if its author calls it that."""
     name = str(want.keys[-1])
     if want.keys[0] not in _PAIRS or name not in optional | required:
         return want
@@ -387,7 +387,7 @@ def reads_input(options: Sequence[str]) -> bool:
 
 
 def with_input(entry: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """Make a client's container read stdin, without a terminal. Return its entry, and a note for the user if -i is new.
+    """Make a client's container read stdin, without a terminal. Return its entry, and a note about -i (or "") to show.
 
     A client's entry with a command is a stdio server, so its container must read stdin and not run in the background.
     `kubectl exec` gets -i, too. Other entries stay unchanged.
@@ -430,7 +430,7 @@ PUBLISHES = re.compile(r"-p|--publish(?:=.*)?|-p\d.*")  # a port
 
 
 def refuse_http(words: Sequence[str], env: Mapping[str, Any]) -> None:
-    """Raise UnclearSourceError if a variable, also one of a container, tells the server to speak HTTP."""
+    """Raise UnclearSourceError if a variable, of the server or of its container, tells the server to speak HTTP."""
     given = {name: str(value) for name, value in env.items()}
     if words and program_of(words[0]) in CONTAINERS:
         given |= {pair[1]: pair[2] for word in words if (pair := _ASSIGNED.fullmatch(word))}
@@ -460,7 +460,7 @@ def refuse_developers_script(words: Sequence[str]) -> None:
 
 
 def without_cmd(entry: dict[str, Any]) -> dict[str, Any]:
-    """Return an entry that was written for Windows without `cmd /c` and without variables that Windows itself sets.
+    """Remove `cmd /c`, and variables that Windows itself sets, from an entry that was written for Windows.
 
     Raises UnclearSourceError if cmd would start more than one program.
     """
@@ -704,7 +704,7 @@ def _by_transport(listed: list[Any], key: str) -> list[Any]:
 
 
 def _by_name(listed: Sequence[Any]) -> dict[str, Any] | None:
-    """Return name -> entry for servers that contain their names; None if an item is no server or a name repeats."""
+    """Return name -> entry for servers that contain their names; None if an item is not a server or a name repeats."""
     items = [one for one in listed if not isinstance(one, str)]  # a text names a server that is defined elsewhere
     named: dict[str, Any] = {}
     for one in items:

@@ -57,8 +57,8 @@ def with_paths_of_others(
 ) -> tuple[Variable, ...]:
     """Return the variables of a source, and one for each path that is not on this machine.
 
-    A path in someone else's home folder, or of another operating system, never counts as on this machine. Any other
-    missing path is its variable's default: the server may create it.
+    A path in someone else's home folder, or of another operating system, always counts as missing. Any other missing
+    path is the default of its variable: the server may create it.
     """
     entry = source.entry
     words = [str(word) for word in entry.get("args") or []]

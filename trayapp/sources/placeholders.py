@@ -63,8 +63,8 @@ _INSIDE = re.compile(
 )
 # A placeholder in parentheses, as part of an address.
 _ROUND = re.compile(r"(?<=[/@:.=?&])\([^\W\d_][\w.-]{2,40}(?:[ ][\w.-]{1,40}){0,5}\)(?=[/.:@?&#]|$)")
-# The host of an address, with or without a scheme, and words in capitals within the host. Such a word stands for the
-# reader's own: no host has `_` in its name (RFC 1123), and hosts are written in small letters.
+# The host of an address, with or without a scheme, and words in capitals within the host. Such a word is a placeholder:
+# no host has `_` in its name (RFC 1123), and hosts are written in lower case.
 _HOST = re.compile(
     r"://(?:[^/\s@]*@)?([\w.-]+)|^([\w-]+(?:\.[\w-]+)*\.(?:com|net|org|io|dev|app|cloud|ai|co))(?=[:/]|$)"
 )
@@ -265,12 +265,12 @@ _PLAIN_ADDRESS = re.compile(r"https?://[^@\s?]*|[\w-]+(?:\.[\w-]+)+\.(?:com|net|
 
 
 def names_plain_value(name: str) -> bool:
-    """Return True if a name says that its value is no secret, such as `ACME_URL` or `log-level`."""
+    """Return True if a name, such as `ACME_URL` or `log-level`, says that its value is not secret."""
     return _NO_SECRET.search(name) is not None and _GIVES_ACCESS.search(name) is None
 
 
 def may_be_secret(name: str, mark: str) -> bool:
-    """Return True unless a value with this name is not secret, or `mark` is an example of a path or a plain address.
+    """Return False if `name` says that its value is not secret, or if `mark` is an example of a path or plain address.
 
     A plain address contains no credentials.
     """

@@ -214,7 +214,7 @@ def _program_error(text: str) -> UnclearSourceError | None:
 def _in_parts(text: str, home: Path, *, windows: bool) -> list[Source]:
     """Return the servers of the snippets inside a text for people, or at its only address; [] if it has neither.
 
-    All snippets must start the same server. The snippet with the most variables is used. It also asks for the variables
+    All snippets must start the same server. The result is the snippet with the most variables. It also asks for those
     of the others.
 
     Raises UnclearSourceError if

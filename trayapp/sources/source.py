@@ -112,7 +112,7 @@ class Variable:
 class Source:
     """One recognized server.
 
-    `entry`: in the keys of servers.yaml. `kind`: what it was read from, in the user's words. `left_out`: ignored keys.
+    `entry`: in the keys of servers.yaml. `kind`: its original form, as shown to the user. `left_out`: ignored keys.
     """
 
     name: str
@@ -173,9 +173,10 @@ def given_names(source: Source) -> set[str]:
 def with_variants(source: Source, variants: Sequence[Source]) -> Source:
     """Return a source that also asks for the variables and headers of other ways to start the same server.
 
-    A variable or header that one way lacks is optional: A and B for `A=... x` and `B=... x`. A way that has neither
-    variables nor headers counts only if all ways have the same `kind`. The source is unchanged if a variable is a
-    placeholder in one way and a value in another. Raises TemplateError if the ways differ in more than one plain word.
+    A variable or header that one way lacks is optional, such as A and B in `A=... x` and `B=... x`. A way that has
+    neither variables nor headers counts only if all ways have the same `kind`. The source is unchanged if a variable is
+    a placeholder in one way and a value in another. Raises TemplateError if the ways differ in more than one plain
+    word.
     """
     given: list[set[Keys]] = [
         {(place, str(name)) for place in PAIRS for name in one.entry.get(place) or {}} for one in variants
@@ -237,7 +238,7 @@ def without_env(entry: Entry) -> Entry:
 
 
 def with_words_apart(entry: Entry) -> Entry:
-    """Split the word of an entry that holds several, such as an option, a package and an argument (`"-y pkg run"`).
+    """Return an entry with a word such as `"-y pkg run"`, which contains several words, split into these.
 
     Other entries stay unchanged.
     """

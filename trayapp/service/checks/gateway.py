@@ -163,7 +163,7 @@ def _not_private(path: Path) -> CheckResult | None:
 
 
 def _no_answer(context: CheckContext) -> CheckResult:
-    """Return the result if no gateway answers: none runs, or one runs and does not listen."""
+    """Return the result if no gateway answers: why not, and what to do about it."""
     code, holder = "socket.answers", _holder(context)
     if holder and time.time() - Path(context.run, LOCK).stat().st_mtime < STARTING_S:
         return CheckResult(code, "note", f"The gateway (process {holder}) is starting", "Check again in a few seconds")

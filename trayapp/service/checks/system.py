@@ -1,4 +1,4 @@
-"""Checks of this system: Python, our folders, confinement; and of its desktop: session bus, keyring, host for the icon.
+"""Checks of this system (Python, our folders, confinement) and of its desktop (session bus, keyring, tray icons).
 
 No check shows a dialog: the encrypted file for secrets is opened only with a passphrase from the environment.
 """
