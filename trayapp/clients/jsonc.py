@@ -302,7 +302,7 @@ class _Text:
 
 
 def _rendered(value: Any, step: str) -> str:
-    """Render an object with one member a line. Other values stay on one line."""
+    """Render an object with one member per line. Other values stay on one line."""
     if not isinstance(value, Mapping) or not value:
         return _json(value)
     members = (f"{_json(key)}: {_rendered(item, step)}" for key, item in value.items())

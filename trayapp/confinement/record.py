@@ -109,7 +109,7 @@ class RefusalRecord:
             self.heard(refusal)
 
     def read(self, data: bytes) -> None:
-        """Search the server's stderr output for refusals."""
+        """Search new stderr output of the server for refusals, and record them."""
         if not self._rest and not _REFUSED.search(data) and data.endswith(b"\n"):
             return
         *lines, rest = (self._rest + data).split(b"\n")

@@ -345,5 +345,5 @@ class Trace:
 
 
 def new_trace() -> Trace | None:
-    """Return a trace, or None if this system cannot report every call."""
+    """Return a trace, or None if calls cannot be reported on this system."""
     return Trace() if machine() else None

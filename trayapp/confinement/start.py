@@ -237,7 +237,10 @@ class ConfinedStart:
 async def confining(
     confinement: Confinement, argv: tuple[str, ...], cwd: str, env: Mapping[str, str]
 ) -> AsyncIterator[ConfinedStart]:
-    """Prepare the confined start of a program. Raises CannotConfineError."""
+    """Prepare the confined start of a program. Its proxy and helpers run until the context ends.
+
+    Raises CannotConfineError.
+    """
     record = confinement.record
     try:
         mechanism: Mechanism | None

@@ -156,7 +156,7 @@ SEALED_NAME = "secrets.sealed"  # as in auth/storage, which this package must no
 
 
 def session_bus(context: CheckContext) -> list[CheckResult]:
-    """Report whether this session has a bus, which keyring and tray icon need."""
+    """Report whether this session has a bus, which the keyring and the tray icon need."""
     if context.platform != "linux":
         return []
     if _has_bus(context.environ):
