@@ -109,7 +109,7 @@ def locate(client: Client, machine: Machine) -> ClientFile:
 
 
 def _signs(client: Client, template: str, path: Path, machine: Machine) -> list[Path]:
-    """Return paths that are signs of the client of that file: it is installed if one of them exists."""
+    """Return paths that show whether the client of a file is installed: it is if at least one of them exists."""
     if client.installed and template.startswith("{home}"):
         return [machine.path(sign) for sign in client.installed]
     extension = path.parent.parent

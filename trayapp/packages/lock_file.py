@@ -125,9 +125,7 @@ class PackageRequest(Protocol):
     def newest(self, tools: Tools, before: float, locked: LockedPackage) -> str | None:
         """Ask the package tool for the newest version published before `before` (Unix seconds).
 
-        Return None if the locked version is not older.
-
-        Raises PackageError, ToolError.
+        Return None if the locked version is not older. Raises PackageError, ToolError.
         """
 
     def is_fetched(self, locked: LockedPackage, folder: Path) -> bool:

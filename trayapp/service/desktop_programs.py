@@ -1,4 +1,4 @@
-"""Open files and web addresses, and copy text to the clipboard, by the user's own programs.
+"""Open files and web addresses, and copy text to the clipboard, with the user's own programs.
 
 X displays need no program to copy (tray/linux/selection).
 """

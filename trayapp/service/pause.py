@@ -1,4 +1,4 @@
-"""The tray's locks against starting a gateway elsewhere, while multi-mcp is paused or the tray is starting one.
+"""Locks by which the tray keeps other processes from starting a gateway, while multi-mcp is paused or it starts one.
 
 A shim that needs a gateway starts one (`start --linger`), which checks these locks first and exits if one is held.
 Locks end with the tray, so a crashed tray does not leave the user without tools.

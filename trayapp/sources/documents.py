@@ -387,7 +387,7 @@ def reads_input(options: Sequence[str]) -> bool:
 
 
 def with_input(entry: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """Make a client's container read stdin, without a terminal. Return its entry, and a note about -i (or "") to show.
+    """Make a client's container read stdin, without a terminal. Return its entry, and a note for the user or "".
 
     A client's entry with a command is a stdio server, so its container must read stdin and not run in the background.
     `kubectl exec` gets -i, too. Other entries stay unchanged.

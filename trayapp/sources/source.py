@@ -238,7 +238,7 @@ def without_env(entry: Entry) -> Entry:
 
 
 def with_words_apart(entry: Entry) -> Entry:
-    """Return an entry with a word such as `"-y pkg run"`, which contains several words, split into these.
+    """Return an entry, with an argument that contains several words (`"-y pkg run"`) split into these words.
 
     Other entries stay unchanged.
     """
