@@ -118,7 +118,7 @@ def _unapproved_commands(server: str) -> dict[str, list[str]]:
 
 
 def _settle_commands(commands: Mapping[str, list[str]], *, agreed: bool, as_json: bool) -> bool:
-    """Show the commands and, once approved, restart their servers. Return True if they are approved.
+    """Show the commands unless `as_json`, have them approved, and then restart their servers. Return True if approved.
 
     `agreed`: an option approves them, so nobody is asked. With `as_json` alone, nothing is approved. Raises UsageError
     if nobody can decide.

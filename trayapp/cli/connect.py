@@ -36,7 +36,7 @@ from trayapp.model.redact import redacted
 from trayapp.model.text import clean, one_line, shortened
 
 _ENTRY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")  # server names that every tool accepts
-LONGEST_LINE = 200  # columns of a difference: some programs write their whole file in one line
+LONGEST_LINE = 200  # columns of a line of a diff: some programs write their whole file in one line
 NEEDS = {
     "restart": "If {title} is running, restart it",
     "reload": "If {title} is running, reload its servers",
@@ -257,7 +257,7 @@ def _each(
 
 
 def _lines(change: Change, style: ReportStyle, context: ClientsContext) -> list[str]:
-    """Return the lines that report a change, preceded by its diff if --diff was given."""
+    """Return the lines that report a change, preceded by its diff if `style.diff` is True."""
     title, path = change.client.title, shown_path(change.file, context.machine.home)
     state = client_state(change.client.name, context)
     if not change.changes:

@@ -107,7 +107,7 @@ class Proposal:
 
 
 def add_source(what: str, answers: Answers, add: Add) -> None:
-    """Add the server that `what` names: a text, a file with the text, a name in the registry, or "-" for stdin.
+    """Add the servers that `what` names: a text, a file with the text, a name in the registry, or "-" for stdin.
 
     Raises UnclearSourceError, and UsageError for answers that do not fit or that nobody is there to give.
     """
@@ -206,7 +206,7 @@ def read_form(text: str) -> tuple[str, Answers]:
 
 
 def proposals(what: str, *, here: bool = True) -> tuple[list[Proposal], bool]:
-    """Return the servers that `what` names (as for `add_source`), and True if they are ways to run one server.
+    """Find and return the servers that `what` names (as for `add_source`), and True if all are ways to run one server.
 
     `here`: accept paths relative to the current folder. False for the panel, which has no current folder.
     """
@@ -238,7 +238,7 @@ def _proposal(source: Source, warning: str = "") -> Proposal:
 
 
 def _of_registry(text: str) -> list[Proposal]:
-    """Return the ways to run a server of the registry. Raises MultiMcpError if it was deleted from the registry."""
+    """Ask the registry for a server and return the ways to run it. Raises MultiMcpError if it was deleted there."""
     name, _, version = text.partition("@")
     with waiting("Asking the registry"):
         answer = own_registry().entry(name, version)
