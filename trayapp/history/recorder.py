@@ -31,7 +31,7 @@ FLUSH_S = 0.1  # from the end of a call to its row: the panel shows the call at 
 # many rows are made in it. So the thread makes as many as it can: less than 1 % of quick calls are delayed.
 WORK_S = 0.01
 REST_S = 4 * WORK_S  # sleep after a hold, so that calls in flight keep most of their rate
-BEHIND_S = 0.5  # once a call has waited this long for its row, rests are short: a kill loses the calls of a second only
+BEHIND_S = 0.5  # once a call has waited this long for its row, rests are short: a kill loses at most a second of calls
 ROWS_AT_ONCE = 1_000  # rows per transaction; the thread takes the interpreter again after each transaction
 BATCHES_MOST = 50  # batches that may wait for a slow disk; later calls are dropped
 RETRY_S = 5.0  # pause after a failure, so that a full disk is not retried with every batch

@@ -26,7 +26,7 @@ CACHE_KIB = 256  # of page cache, instead of 2 MiB: rows are added at the end, a
 DAY_S = 86_400.0
 INSERTED_AT_ONCE = 50  # rows per statement; SQLite before 3.32 takes at most 999 values in one statement
 LIST_MOST = 500
-# Parts of SQLite's messages for a file that is damaged, is no database, has other tables, or is locked for too long.
+# Parts of SQLite's messages for a file that is damaged, not a database, has other tables, or is locked for too long.
 _UNUSABLE = ("malformed", "not a database", "corrupt", "locked", "has no column", "no such table")
 FEW = 1000  # calls that are looked up by id in the word index; for more, the index is read until a page is full
 

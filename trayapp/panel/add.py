@@ -96,7 +96,7 @@ async def add(host: PanelHost, form: Form) -> ActionResult:
 
 
 async def _server_names(host: PanelHost) -> set[str]:
-    """Return the names of the servers that exist, which a new one cannot have."""
+    """Return the names of the known servers, which a new one cannot have."""
     return {one["name"] for one in (await host.ask(SNAPSHOT, {}))["servers"]}
 
 

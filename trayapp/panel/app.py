@@ -320,7 +320,7 @@ def cookie_of(scope: Any) -> str | None:
 
 
 async def body_of(receive: Any) -> bytes | None:
-    """Return the request body; None if it is too large or the client disconnected."""
+    """Receive the request body. Return None if it is too large or the client disconnected."""
     body: bytes = b""
     while True:
         event = await receive()

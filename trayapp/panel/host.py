@@ -36,7 +36,7 @@ class PanelHost:
     - `changes`, `calls`, `logs`: call a listener after each state change, after calls were recorded, or after servers
       wrote to their logs. Each returns a function that removes the listener.
     - `seen`: return how many state changes there were, and how often calls were recorded and logs were written.
-    - `per_minute`: return the number of calls in each of the last minutes, given how many minutes.
+    - `per_minute`: given N, return the number of calls in each of the last N minutes.
     - `watched`: while its context lasts, count one more person who can answer questions.
     - `profiles`: return the names of the profiles in servers.yaml.
     """
@@ -72,7 +72,7 @@ class PanelAccess:
         self._cookies: dict[str, None] = dict.fromkeys(kept)
 
     def code(self) -> str:
-        """Return a code that `redeem` accepts once, within CODE_S."""
+        """Make a code that `redeem` accepts once, within CODE_S."""
         self._codes = {known: until for known, until in self._codes.items() if until > self._now()}
         while len(self._codes) >= CODES_MOST:
             del self._codes[next(iter(self._codes))]
@@ -81,7 +81,7 @@ class PanelAccess:
         return made
 
     def redeem(self, code: str) -> str | None:
-        """Return a cookie for a code; None if the code is unknown, used, or expired."""
+        """Exchange a code for a cookie. Return None if the code is unknown, used, or expired."""
         until = self._codes.pop(_hash(code), None)
         if until is None or until <= self._now():
             return None

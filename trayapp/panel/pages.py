@@ -307,7 +307,7 @@ def entry_of(path: Path, name: str) -> str:
 
 
 def _pair(node: Node | None, name: str) -> Pair | None:
-    """Return the pair with that name; None if `node` has none or is no mapping. Raises InvalidValueError."""
+    """Return the pair with that name; None if `node` has none or is not a mapping. Raises InvalidValueError."""
     found = follow(node) if node is not None else None
     return next((one for one in pairs(found) if one.name == name), None) if isinstance(found, Mapping) else None
 

@@ -118,7 +118,7 @@ class PinStore:
         log.info("Always allowed: %s/%s", server, tool)
 
     def forbid(self, server: str, tool: str) -> bool:
-        """Ask again before calls of that tool. Return False if they were not always allowed."""
+        """Ask the user again before calls of that tool. Return False if they were not always allowed."""
         known = tool in self.of(server).allowed
         if known:
             self._note_allowed(server, tool, None)

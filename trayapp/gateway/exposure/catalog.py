@@ -153,7 +153,7 @@ class Catalog:
         }
 
     def older_items(self, kind: str, member: str) -> dict[Key, Item]:
-        """Return the older era's form of each item of a list that differs for clients of that era.
+        """Return, of the items in a list, the older era's form of those that differ for clients of that era.
 
         `kind`: any list but tools. `member`: the member of an item that holds its name or URI.
         """

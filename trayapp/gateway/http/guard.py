@@ -142,7 +142,7 @@ def of_another_page(values: Values, own_port: int | None) -> tuple[int, str] | N
 
 
 def is_json(values: Values) -> bool:
-    """Return True if the body is declared as JSON, which pages of other origins must ask to send (CORS, preflight)."""
+    """Return True if the body is declared as JSON. Pages of other origins need a preflight to send that (CORS)."""
     kinds = values.get("content-type", [])
     return len(kinds) == 1 and kinds[0].partition(";")[0].strip().lower() == "application/json"
 
@@ -171,12 +171,12 @@ def is_own_host(host: str) -> bool:
 
 
 def is_own_origin(origin: str, port: int | None = None) -> bool:
-    """Return True if an Origin is that of a page on this machine; with `port`, of one from the HTTP server there."""
+    """Return True if an Origin is on this machine; with `port`, only if it is the HTTP server at that port."""
     return _is_match(_ORIGIN, origin, port)
 
 
 def is_own_referer(referer: str, port: int | None = None) -> bool:
-    """Return True if a Referer is a page on this machine; with `port`, a page from the HTTP server at that port."""
+    """Return True if a Referer is a page on this machine; with `port`, only if it is from the HTTP server there."""
     return _is_match(_REFERER, referer, port)
 
 

@@ -204,7 +204,7 @@ def bind(wanted: int) -> BoundPort | None:
 
 
 def _listening(port: int) -> socket.socket:
-    """Return a listening socket. Raises OSError."""
+    """Open a socket that listens on the port, and return it. Raises OSError."""
     # With the protocol given, asyncio disables Nagle's algorithm: otherwise an answer in two writes takes 40 ms longer.
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:

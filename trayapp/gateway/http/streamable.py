@@ -206,7 +206,7 @@ class StreamableHttp:
 
 
 def fault_in(message: Any) -> RpcError | None:
-    """Return the error of a JSON value that is not a valid JSON-RPC message of a client; None if it is valid."""
+    """Return the error of a JSON value that is not a valid JSON-RPC message from a client; None if it is valid."""
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         return NO_MESSAGE
     request_id = message.get("id")

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 MOST_EVENTS = 2_000
 MOST_BYTES = 8 * 1024 * 1024
 LARGEST_KEPT = 256 * 1024  # bytes of a stored event; a larger answer is stored as an error, any other not at all
-PING_S = 30.0  # there is no proxy between us and our clients, which wait at least 60 s on a silent stream
+PING_S = 30.0  # there is no proxy between us and our clients, which tolerate 60 s of silence or more
 BEHIND_MOST = 64 * 1024 * 1024  # bytes that wait for a client that does not read; a client with more is disconnected
 RETRY_MS = 1_000  # after which a client should reconnect to a broken stream
 PING = b": ping\r\n\r\n"
@@ -70,7 +70,7 @@ class EventStream:
     """Ordered messages to one client, carried by one HTTP response at a time.
 
     - The stream ends with the last of `expects` answers; with None, by `end`.
-    - With a store, the stream can be resumed: after a response broke, new events wait in the store for the next one.
+    - With a store, the stream can be resumed: if a response breaks off, new events wait in the store for the next one.
     - Until the first event, the only answer may be sent as JSON instead (`answered`).
     """
 

@@ -143,8 +143,9 @@ class Discovery:
             raise
 
     def server(self, asked: str) -> str:
-        """Return the name of the server that a model means. Upper and lower case, and hyphens and underscores, count as
-        the same. Raises ServerError if there is no such server, or if it is disabled.
+        """Return the name of the server that a model means: case does not matter, and hyphens equal underscores.
+
+        Raises ServerError if there is no such server, or if it is disabled.
         """
         name = self._view.named(asked)
         if self._seen.servers[name].disabled:

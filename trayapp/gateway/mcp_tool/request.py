@@ -123,7 +123,7 @@ def _value(name: str, value: Any) -> Any:
 def _mode(values: dict[str, Any]) -> Mode:
     """Return the first mode whose field is not empty, or "status" if no mode's field is given.
 
-    Beside `search`, `server` names no mode: it narrows the search. If the fields of all given modes are empty, the
+    Beside `search`, `server` is not a mode: it narrows the search. If the fields of all given modes are empty, the
     first of them counts: an empty `search` is a search, any other raises WrongFieldsError.
     """
     for mode in MODES:

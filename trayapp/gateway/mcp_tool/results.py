@@ -74,7 +74,7 @@ class ResultFitter:
 
 
 def is_task(result: Result) -> bool:
-    """Return True if the result is a task, as clients with tasks may get: the call's own result comes later."""
+    """Return True if the result is a task, which clients with tasks may get: the call's own result comes later."""
     return "content" not in result and any(
         isinstance(found, dict) and isinstance(found.get("taskId"), str) for found in (result, result.get("task"))
     )
@@ -222,7 +222,10 @@ class KeptText:
 
 
 class CutResults:
-    """The whole texts of long results, for one session or all single requests. The oldest are dropped if too many."""
+    """The whole texts of long results: those of one session, or of all single requests.
+
+    The oldest are dropped when there are too many.
+    """
 
     def __init__(self, files: ResultFiles | None = None) -> None:
         self._files = files

@@ -179,7 +179,7 @@ class McpTool:
                 try:
                     key = await self._sending.find_tool(request.id, asked.text, server)
                 except ToolNotFoundError:
-                    key = self._seen.find_callable(asked.text, server)  # it may be a resource listed meanwhile
+                    key = self._seen.find_callable(asked.text, server)  # it may be a resource that was listed meanwhile
             connection = await self._session.connected(request.id, key[0], self._topic(key))
             await connection.lists_settled(LISTS_S)
             gone = self._find_gone(key, asked.text)

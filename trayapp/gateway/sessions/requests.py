@@ -83,13 +83,13 @@ class ClientRequests:
 
     @cached_property
     def _one_tool(self) -> McpTool:
-        from trayapp.gateway.mcp_tool.tool import McpTool  # loaded with its first use: no first list needs it
+        from trayapp.gateway.mcp_tool.tool import McpTool  # loaded on its first use: no first list needs it
 
         return McpTool(self, self._dependencies.tool)
 
     @cached_property
     def _extensions(self) -> ExtensionRequests:
-        from trayapp.gateway.extensions.requests import ExtensionRequests  # like McpTool
+        from trayapp.gateway.extensions.requests import ExtensionRequests  # loaded on its first use, too
 
         return ExtensionRequests(self, self._dependencies.streams, self._dependencies.services.spawn)
 
@@ -291,7 +291,7 @@ class ClientRequests:
     def _keep_route(
         self, called: str | Key, request: Request, connection: Connection, finish: Finishing | None
     ) -> None:
-        """Keep the route for later calls once it is certain that they share this connection."""
+        """Keep the route for later calls once it is certain that they may use this connection, too."""
         quiet = self._dependencies.servers.sharing.quiet_topic(self._session, connection, topic_of(request))
         if quiet is not None:
             self._session.seen.keep_route(called, connection, request.params["name"], finish, quiet)

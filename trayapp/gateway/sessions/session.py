@@ -297,8 +297,8 @@ class Session:
         return unread
 
     def behind(self) -> list[Connection]:
-        """Return the connections of its servers whose lists have changed and have not been read again, and those that
-        may be about to announce a change after a call of this session.
+        """Return the session's connections whose changed lists have not been read again, and those whose servers may be
+        about to announce a change after one of its calls.
         """
         pool, called = self._dependencies.services.pool, self.called_servers
         noticed = (one for one in pool if one.notice_left_s > 0 and (not self.lasting or one.key in called))
@@ -324,18 +324,18 @@ class Session:
 
     @property
     def shows_apps(self) -> bool:
-        """Return True if its client shows tools' user interfaces (MCP Apps)."""
+        """Return True if the client shows tools' user interfaces (MCP Apps)."""
         return declares(self.client.capabilities, APPS)
 
     def begin_lists(self) -> None:
-        """Report changes of its lists from now on."""
+        """Report changes of the client's lists from now on."""
         self.lists.begin(self.listings())
         self._is_read = self._is_read or not self.unread()
 
     def tell_lists(self, listings: Mapping[str, bytes]) -> None:
         """Send list_changed for each of `listings` that has changed, once the client is ready.
 
-        Some lists become known only after the client connected. That is no change of a list that it never requested.
+        Some lists become known only after the client connected. If it never requested such a list, it is not notified.
         """
         if not self.client.ready:
             return
@@ -389,7 +389,7 @@ class ClientLists:
         self._awaited: Counter[str] = Counter()  # kinds whose requests are not answered yet
 
     def given(self, kind: str, listing: bytes) -> bool:
-        """Record that the client is given that list. Return True if the list has changed and it was not notified."""
+        """Record that the client is given that list. Return True if it had another one and was not notified."""
         changed = kind in self._given and self._had.get(kind) != listing
         self._given.add(kind)
         self._had[kind] = listing
@@ -451,7 +451,7 @@ class PendingRequests:
     def start(self, request_id: RequestId, work: Callable[[], Awaitable[None]]) -> None:
         """Start the task of a request. As its last step, a task may start another one, which takes over the request.
 
-        No other request has the same id: it was refused when it arrived.
+        Another request with the same id would have been refused on arrival.
         """
         assert self.tasks is not None
         self.scopes[request_id] = scope = anyio.CancelScope()
