@@ -162,7 +162,7 @@ class HistoryFile:
     def used(self, moment: float) -> tuple[float, set[tuple[str, str]]]:
         """Return the start of the known history, `moment` at the earliest, and the tools called since: (server, tool).
 
-        Both times are in Unix seconds. The start is 0 if there are no calls.
+        `moment` and the start are in Unix seconds. The start is 0 if there are no calls.
         """
         with self._read() as file:
             if file is None:

@@ -153,7 +153,7 @@ class Catalog:
         }
 
     def older_items(self, kind: str, member: str) -> dict[Key, Item]:
-        """Return, of the items in a list, the older era's form of those that differ for clients of that era.
+        """Return the older era's form of those items of a list that differ in that era.
 
         `kind`: any list but tools. `member`: the member of an item that holds its name or URI.
         """

@@ -184,16 +184,15 @@ class Listings:
         return entry.offer if entry else None
 
     def missing(self) -> list[str]:
-        """Return the enabled servers whose tools are unknown. Callers ask them at once, in the background."""
+        """Return the enabled servers whose tools are unknown. They should be asked at once, in the background."""
         entries = [(s.name, self._find_entry(s.name)) for s in self._config.servers.values() if not s.disabled]
         return [name for name, entry in entries if entry is None or "tools" in entry.offer.unknown]
 
     def expired(self) -> list[str]:
-        """Return the enabled servers whose cached lists are older than seven days. They are asked after the first list.
+        """Return the enabled servers whose cached lists are older than seven days.
 
-        If only their `ttlMs` has run out, servers are asked at their next connection (`worth_asking`): none is started
-        only to be asked. So no process of a known server starts before a list is served, although the `ttlMs` of many
-        servers is 0.
+        They should be asked after the first list has been served. A server of which only the `ttlMs` has run out is not
+        started for that: it is asked at its next connection (`worth_asking`). The `ttlMs` of many servers is 0.
         """
         now = self._time()
         entries = [(s, self._find_entry(s.name)) for s in self._config.servers.values() if not s.disabled]

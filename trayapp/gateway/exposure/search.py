@@ -83,7 +83,7 @@ class ToolSearch:
         """Return how many matching tools the search left out, by server: those that the user disabled, and those that
         wait for approval. A tool matches if it lacks no more of the words than the best hit.
 
-        With `regex` or without words, count all such tools.
+        With `regex` or without words, count all disabled and all waiting tools.
         """
         off = {key for key in exposure.switched_off if server in (None, key[0])}
         keys = off.union(key for key in exposure.waiting if server in (None, key[0]))

@@ -39,7 +39,7 @@ class Access:
     """Tokens that requests must present.
 
     - `client`: the token of AI tools; empty if `settings.http.token` requires none
-    - `owner`: the token in the endpoint file, accepted everywhere
+    - `owner`: the token in the endpoint file, which also allows adding and removing servers
     - `place`: where the user finds the client token, for messages
     """
 

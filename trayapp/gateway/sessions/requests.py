@@ -192,8 +192,8 @@ class ClientRequests:
         self._give_list(request_id, kind)
 
     def _is_settled(self, kind: str) -> bool:
-        """Return True if the list holds only the one tool, whatever servers answer, and can be sent at once. Some
-        clients do not wait for lists: they send the model's first request without our tools.
+        """Return True if the list holds only the one tool, whatever servers answer. It is then sent at once: some
+        clients do not wait for lists, and send the model's first request without our tools.
         """
         exposure = self._session.seen.exposure
         if kind != "tools" or self._session.shows_apps or exposure.mode != "search":
