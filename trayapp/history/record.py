@@ -58,7 +58,7 @@ class RowMaker:
         self._kept: dict[str, str] = {}  # JSON text -> its redacted and cut form
         self._density: dict[
             tuple[str, str], float
-        ] = {}  # (server, tool) -> tokens per character: counting takes longer than the rest of a row
+        ] = {}  # (server, tool) -> tokens per character: counting takes longer than all other work on a row
 
     def row(self, call: EndedCall, caller: Caller, time: float, kind: str) -> Row:
         """Return the row of a call, without secrets. `time`: Unix seconds at its end. `kind`: the tool's class."""

@@ -185,7 +185,7 @@ class Exposure:
         """
         if self.choice.expose != "auto":
             return self.choice.expose
-        shown = (  # as `tools`, but the first few of a large catalog are enough
+        shown = (  # like `tools`, but the first few of a large catalog are enough
             key
             for key, tool in self.catalog.tools.items()
             if ("tools", *key) not in self.unseen

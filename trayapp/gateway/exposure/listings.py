@@ -144,7 +144,7 @@ def _try_write(failing: str, write: Callable[[], None]) -> None:
 RECHECK_S = 3600.0
 # The kind of client that can do everything, by era (True: the newer one).
 ABLE = {newer: kind_of(EVERYTHING, newer=newer) for newer in (False, True)}
-RETRY_S = 60.0  # the same if a server could not list everything: another attempt may hang for just as long
+RETRY_S = 60.0  # instead of RECHECK_S if a server could not list everything: another attempt may hang for just as long
 
 
 class Listings:

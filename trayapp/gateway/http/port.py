@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 HOST = "127.0.0.1"  # never another address: anyone who can reach the port can use every server
-PORTS_TRIED = 20  # ports to try from the wanted one on, before taking any free one
+PORTS_TRIED = 20  # ports to try, from the wanted one on, before any free one is taken
 TOKEN_BYTES = 32
 TOKEN_NAME = "http-token"  # for the configured port; for any other port, `-PORT` is appended
 PANEL_MODULES = ("trayapp.gateway.http.server", "trayapp.panel.app")  # imported before a link to the panel is opened
@@ -126,7 +126,7 @@ class HttpPort:
                         self._tell(None, settled)  # at once: it takes a while until the server has ended its streams
                     tasks.cancel_scope.cancel()
             finally:
-                if not self._news.is_set():  # an error, or the end of the gateway; a port that moves keeps a URL
+                if not self._news.is_set():  # after an error, or at the gateway's end; a port that moves keeps a URL
                     self._tell(None, settled)
 
     def _tell(self, url: str | None, settled: anyio.Event) -> None:

@@ -384,7 +384,7 @@ class ClientLists:
     """The lists that one client knows, as JSON, by kind (LIST_KINDS)."""
 
     def __init__(self) -> None:
-        self._had: dict[str, bytes] = {}  # each list as the client last got it, or was notified of its change
+        self._had: dict[str, bytes] = {}  # each list as it was when the client last got it, or a notice of its change
         self._given: set[str] = set()  # kinds that the client asked for
         self._awaited: Counter[str] = Counter()  # kinds whose requests are not answered yet
 
