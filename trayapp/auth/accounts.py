@@ -108,7 +108,8 @@ class Account:
     async def authorization(self, asked: str, *, whole_origin: bool = False) -> str | None:
         """Return the Authorization value for a request to `asked`; None if there is no token, or none for that address.
 
-        A token that is about to expire is renewed first. Raises SignInError while an expired one cannot be renewed.
+        A token that is about to expire is renewed first. Raises SignInError while an expired one cannot be renewed;
+        returns None once it never can be.
         """
         if not covers(self.url, asked, whole_origin=whole_origin):
             return None
@@ -168,7 +169,7 @@ class Account:
     # -- the grant -----------------------------------------------------------------------------------------------
 
     async def grant(self, *, asked: bool = False) -> Grant | None:
-        """Return the grant, read first if needed; None if not signed in, or if the keyring cannot be read.
+        """Return the grant, read first if needed; None if there is none for our client, or the keyring is unreadable.
 
         `asked` as in `Vault.read`.
         """
@@ -471,7 +472,7 @@ class Accounts:
         return self._in_progress[key]
 
     async def sign_out(self, url: str, name: str = "") -> bool:
-        """Delete the grant and have it revoked. Return False if there was none."""
+        """Delete the grant and have it revoked. Return False if there was none, or if it could not be read."""
         account = self.of(url, name)
         grant = await account.grant(asked=True)
         await account.forget()

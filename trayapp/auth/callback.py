@@ -2,7 +2,7 @@
 
 The port is random unless the server's `callback_port` names one.
 
-An answer is valid if its state is ours (RFC 6749 10.12) and its issuer is the expected one (RFC 9207). The
+An answer must carry our state (RFC 6749 10.12) and, if it names an issuer or has to, the expected one (RFC 9207). The
 browser gets a page that says what happened and what to do. The page loads nothing else.
 """
 
@@ -94,7 +94,7 @@ class Callback:
         self._server = server
         self._port = port
         self._expected: Expected | None = None
-        self._taken = False  # a valid answer arrived
+        self._taken = False  # an answer with our state arrived
         self._come = anyio.Event()
         self._answer: AuthorizationResponse | SignInError | None = None
         self._decided = anyio.Event()
@@ -120,7 +120,7 @@ class Callback:
     def paste(self, address: str) -> None:
         """Accept the address that a browser on another machine was sent to, with the answer in it.
 
-        Raises SignInError for an invalid address. The sign-in keeps waiting.
+        Raises SignInError if the sign-in was already answered, or for another address: it then keeps waiting.
         """
         text = address.strip().partition("#")[0]
         query = text.partition("?")[2] or text

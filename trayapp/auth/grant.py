@@ -184,7 +184,7 @@ def moment(value: Any) -> float | None:
 
 
 def canonical(url: str) -> str:
-    """Return the canonical form of an address: lower-case scheme and host, no default port, no fragment, a path.
+    """Return the canonical form of an address: lower-case scheme and host, no user, default port or fragment, a path.
 
     A trailing slash and a query are kept: they may identify another server. Raises ValueError for an invalid address.
     """

@@ -216,8 +216,8 @@ class _Provider(OAuthClientProvider):
     def check(self, outgoing: httpx2.Request) -> None:
         """Raise SignInError for a request of the flow that must not be sent.
 
-        Such a request was caused by a remote server and goes to this machine or its network, or is a POST without
-        https, or a POST to an endpoint that the SDK only guesses.
+        Such a request was caused by a remote server and goes to this machine or its network, or is a POST over plain
+        http to another machine, or a POST to an endpoint that the SDK guesses: the named service has no metadata.
         """
         require_outside(str(outgoing.url), self._sign_in_request.url)
         if outgoing.method != "POST":
@@ -292,7 +292,7 @@ class _Provider(OAuthClientProvider):
         return await super()._perform_authorization_code_grant()
 
     def _check_issuer(self) -> None:
-        """Raise SignInError if the server now names another issuer for a client that the user registered.
+        """Raise SignInError if the server now names another issuer, or none, for a client that the user registered.
 
         Such a client belongs to one service: its secret must not be sent to another (mix-up).
         """

@@ -83,7 +83,7 @@ def set_secret(store: Store, config_file: Path, environ: Mapping[str, str], name
 
 
 def secret_names(store: Store, config_file: Path, environ: Mapping[str, str]) -> list[str]:
-    """Return the names of all secrets, sorted. Raises KeyringUnavailableError."""
+    """Read the names of all secrets, and return them sorted. Raises KeyringUnavailableError."""
     return with_vault(store, config_file, environ, lambda vault: vault.secret_names())
 
 

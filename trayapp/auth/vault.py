@@ -106,7 +106,7 @@ class Vault:
         """Read a record. Return None if there is none. Raises KeyringUnavailableError.
 
         `asked`: the user waits for the record, and sees the keyring's own dialog if the keyring must be unlocked.
-        Otherwise there is never a dialog.
+        Otherwise, an access that is known to show a dialog fails.
         """
         if key in self._unstored:
             return self._unstored[key]

@@ -198,7 +198,8 @@ def wait_until_quiet(
 
     A file may be read when only half of it is written, and a program that keeps writing after a replacement writes into
     a deleted file. Our own writes need no wait (`replace_file`). Return the last signature, or None if the file is
-    missing. Data that is read while the file still has this signature is complete. Blocks.
+    missing. Data that is read while the file still has this signature is complete, unless the limit was reached.
+    Blocks.
     """
     seen = signature(path)
     for _ in range(QUIET_LOOKS):

@@ -62,7 +62,7 @@ class ConfigStore:
         return signature(self.path)
 
     def create(self) -> bool:
-        """Write the first text if there is no file. Return True if it was written. Raises StorageError."""
+        """Write the first text if there is no file. Return True if it was written. Raises as `read` and `write`."""
         if self.read().exists:
             return False
         with locked(self.path):
@@ -71,7 +71,7 @@ class ConfigStore:
     def write(self, text: str, seen: LoadedFile) -> bool:
         """Replace the file with `text`, atomically, if it is still as `seen`. Return True if bytes changed.
 
-        Raises FileChangedError (nothing written) or StorageError (nothing written, nothing left behind).
+        Raises FileChangedError, StorageError or UnparsableError. Nothing is then written or left behind.
         """
         if seen.exists and text == seen.text:
             return False

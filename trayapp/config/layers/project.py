@@ -118,7 +118,7 @@ def project_file_in(folder: Path) -> Path | None:
 
 
 def read_project(path: Path) -> ProjectFile | None:
-    """Return the current file with the programs that it names, or None if it is gone. Blocks. Raises StorageError."""
+    """Read the file and the programs that it names. Return None if it is gone. Blocks. Raises StorageError."""
     data = read_bytes(path, MAX_BYTES)
     if data is None:
         return None
@@ -176,7 +176,7 @@ def watched_paths(entry: Pair, folder: Path) -> dict[Path, bool]:
 
 
 def read_script(server: str, path: Path, folder: Path, *, run: bool) -> Script | None:
-    """Return the program at a path, or None if nothing is there, or only data. Blocks.
+    """Read the program at a path. Return None if nothing is there, or only data. Blocks.
 
     `run`: an interpreter runs it, whatever its name.
     """
@@ -366,7 +366,7 @@ class TrustStore:
         return content if isinstance(content, dict) and content.get("version") == VERSION else {}
 
     def _check_owner(self) -> None:
-        """Raise StorageError for a file that other users may write: they could add any project."""
+        """Raise StorageError for a file that another user owns or may write: that user could add any project."""
         if os.name == "nt":
             return
         try:

@@ -16,7 +16,7 @@ from trayapp.tray.state.notices import Notice, NoticeKind
 from trayapp.tray.state.tray_state import Action, Offered, TrayView, Verb
 
 NO_HOST = "no-host"  # key of the notice that nothing shows the icon
-KEY = "click"  # key of every outcome: a new one replaces the previous one
+KEY = "click"  # key of most outcomes: a new one replaces the previous one
 Outcome = Mapping[str, Any]  # the outcome of one server (wire/control)
 SHOWN = 3
 READ_COLUMNS = 90  # columns of a text file: an editor shows so many without sideways scrolling
