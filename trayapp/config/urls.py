@@ -16,7 +16,7 @@ _VALUE = re.compile(r"\$\{[^}]*\}|\$env:\w+|\{env:[^}]*\}")
 
 
 def url_fault(url: str) -> str | None:
-    """Return what is wrong with an address whose variables are resolved. None if it is http or https with a host."""
+    """Return what is wrong with an address whose variables are resolved. None for http or https, a host and no user."""
     if re.search(r"[\s\x00-\x1f\x7f]", url):
         return "contains spaces or control characters"
     try:

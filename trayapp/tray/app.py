@@ -292,7 +292,7 @@ class BusNotifications:
 class BalloonNotifications:
     """Notifications as the icon's own balloons (Windows, macOS). They have no buttons.
 
-    On Windows, a click on the current balloon does what its first button would do.
+    On Windows, a click on the current balloon does what its first button would do, if the notice allows such a click.
     """
 
     def __init__(self, icon: Any) -> None:

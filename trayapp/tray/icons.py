@@ -1,7 +1,7 @@
 """The icons as pictures: six kinds, distinguished by shape as well as by color, for dark, light and unknown panels.
 
 They are drawn at build time (packaging/devtools/drawing). A file in assets/ holds all SIZES of one drawing. A panel
-gets the sizes that it asks for, in its own format.
+gets all PANEL_SIZES, or the one size that it asks for, in its own format.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ Say = Callable[[str], None]
 def run_tray(environ: Mapping[str, str], *, autostart: bool, say: Say) -> int:
     """Run the tray until it quits, and return the exit code. `say` prints a line, if the output is read at all.
 
-    If a tray is already running, ask it to show itself, print its answer, and end. A start at login ends silently
+    If a tray is already running, ask it to show its state, print its answer, and end. A start at login ends silently
     instead. If an update replaced the program meanwhile, this process becomes the new program and does not return.
 
     Raises StorageError.

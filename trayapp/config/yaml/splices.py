@@ -439,7 +439,7 @@ class Editor:
 
 
 def may_become_lines(node: Mapping, text: str) -> bool:
-    """Return True if an empty `{}` may become lines: it has no anchor, and no comment inside."""
+    """Return True if an empty mapping may become lines: it has no anchor, and is written `{}` or `{ }`."""
     return node.anchor is None and text[node.start : node.end] in ("{}", "{ }")
 
 

@@ -83,10 +83,11 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
       `bus_wait_s`.
     - `on_bus`: gets the bus that run() connected to.
     - `on_no_host`: called at most once, on its own thread: if nothing has shown the icon for `panel_wait_s` +
-      DOCK_WAIT_S after the start, or at once if nothing ever can.
+      DOCK_WAIT_S after the start (after the end of a panel: PANEL_WAIT_S + DOCK_WAIT_S), or at once if nothing ever
+      can.
 
-    run() also goes on without a host. It ends at stop(), or with the bus, when the user has logged out. Handlers of the
-    menu run on the thread of the bus or the display, and must return at once.
+    run() also goes on without a host. It ends at stop(), or with the bus (without a bus: with the display), when the
+    user has logged out. Handlers of the menu run on the thread of the bus or the display, and must return at once.
 
     The class is broad because pystray's interface is.
     """

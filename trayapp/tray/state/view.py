@@ -353,7 +353,7 @@ def _failure(server: ServerStatus) -> Item:
 
 
 def _problem(problem: Problem) -> Item:
-    """Return an entry whose click opens the file. If its text does not fit, the full text is in a submenu."""
+    """Return an entry whose click opens the file. If its text does not fit or it has a hint, both are in a submenu."""
     key, text = f"want/problem/{keyed(identity(problem))}", texts.problem_entry(problem)
     click = Action(Verb.OPEN_FILE, problem.file)
     lines = texts.problem_lines(problem)
