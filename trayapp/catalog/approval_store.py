@@ -142,7 +142,7 @@ def _steady(value: Any, depth: int) -> Any:
 
 
 def load(folder: Path, server: str) -> ServerPins:
-    """Return the pins of a server. An unusable file is renamed and reported in `lost`. Blocks."""
+    """Read the pins of a server. An unusable file is renamed and reported in `lost`. Blocks."""
     path = folder / file_name(server)
     try:
         tools, allowed = _parse(server, read_file(path))

@@ -88,13 +88,13 @@ def file_name(server: str) -> str:
 
 
 def load_all(folder: Path, servers: Iterable[str]) -> dict[str, CacheEntry]:
-    """Return the usable entries of `servers`, by name, in that order."""
+    """Read the usable entries of `servers`, by name, in that order."""
     entries = ((server, load(folder, server)) for server in servers)
     return {server: entry for server, entry in entries if entry is not None}
 
 
 def load(folder: Path, server: str) -> CacheEntry | None:
-    """Return the entry of one server, or None if there is none or it cannot be used (the log says why)."""
+    """Read the entry of one server. Return None if there is none, or if it cannot be used (the log says why)."""
     path = folder / file_name(server)
     try:
         return _parse(server, read_file(path))
@@ -143,7 +143,7 @@ def _is_older(path: Path, than: float) -> bool:
 
 
 def read_file(path: Path) -> bytes:
-    """Return the content of one of our own files.
+    """Read the content of one of our own files.
 
     Raises OSError, or ValueError if it is not a regular file or has more than FILE_LARGEST bytes.
 

@@ -2,7 +2,7 @@
 
 A server's annotations decide, with the specification's defaults (MCP 2025-11-25, ToolAnnotations). Without them the
 verb in the name decides. A clear verb also overrides milder annotations: a server can make its tools stricter, never
-more harmless than their names say.
+more harmless than such a verb.
 """
 
 from __future__ import annotations

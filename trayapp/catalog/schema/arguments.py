@@ -110,7 +110,7 @@ def _not_finite(value: Any, where: str, depth: int = 0) -> Iterator[str]:
 
 
 class _TooLongError(Exception):
-    """Raised when the check takes too long: in some schemas each level doubles the work."""
+    """Raised when the check takes too long or goes too deep: in some schemas each level doubles the work."""
 
 
 class _Check:
@@ -122,7 +122,7 @@ class _Check:
         self._steps = STEPS_MOST
 
     def all_wrong(self, value: Any, schema: Any) -> list[str]:
-        """Return what is wrong with `value`, in at most PROBLEMS_MOST sentences; [] if the check takes too long."""
+        """Return what is wrong with `value`, in at most PROBLEMS_MOST sentences; [] for a _TooLongError."""
         try:
             return list(islice(self.wrong(value, schema, "", 0), PROBLEMS_MOST))
         except _TooLongError:
