@@ -1,6 +1,6 @@
 """The state that the shim keeps to survive a lost gateway: the client's handshake and the open requests.
 
-It is loaded after the first answers went out.
+It is loaded after the first answers went out, or as soon as no gateway can be reached.
 """
 
 from __future__ import annotations

@@ -266,7 +266,10 @@ class Shim:
     # -- the gateway is gone -------------------------------------------------------------------------------------
 
     def _gateway_lost(self) -> None:
-        """Answer each open call with one error, then find a new gateway unless it was stopped on purpose."""
+        """Answer each open call with one error. Then find a new gateway.
+
+        Do not if the old one was stopped on purpose and no handshake is open.
+        """
         self._drop()
         ledger = self._load_ledger()
         write_all(1, ledger.fail_open_calls())

@@ -1,4 +1,4 @@
-"""Locks that show that a process runs: held for its whole life, released by the system however it ends.
+"""Locks that the system releases however their holder ends. Held for a process's whole life, one shows that it runs.
 
 The tray imports this: no asyncio.
 """
