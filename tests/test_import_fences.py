@@ -83,6 +83,7 @@ LIBRARIES: dict[str, set[str]] = {
     "cryptography": {"auth.sealed"},
     "yaml": {"config.yaml"},
     "tomli": {"clients.toml_file"},
+    "packaging": {"packages.pypi"},
     "platformdirs": {"config"},
     "pystray": {"tray.toolkit", "tray.linux.xembed"},
     "Xlib": {"tray.linux.selection", "tray.linux.xembed"},

@@ -18,8 +18,8 @@ from starlette.responses import Response
 from tests.auth.issuer import METADATA, RENEWAL, RESOURCE, guarded
 from tests.auth.world import Person, person
 from tests.patience import stretched
-from trayapp.auth.grant import LAST_MOMENT, SignInError, from_text, lifetime
-from trayapp.auth.login import ANSWER_MOST
+from trayapp.auth.grant import LAST_MOMENT, GrantLostError, SignInError, from_text, lifetime
+from trayapp.auth.login import ANSWER_MOST, renew
 from trayapp.cli.status import signed_in_words
 
 pytestmark = pytest.mark.anyio
@@ -175,6 +175,14 @@ def test_a_record_with_an_absurd_time_is_a_sign_in_without_it(field: str, value:
 )  # fmt: skip
 def test_a_record_of_another_shape_is_none(more: dict[str, Any]) -> None:
     assert from_text(json.dumps({**RECORD, **more}), RECORD["url"]) is None
+
+
+@pytest.mark.requirement("auth-renew")
+async def test_a_record_with_invalid_metadata_of_its_service_is_no_sign_in_to_renew() -> None:
+    grant = from_text(json.dumps({**RECORD, "issuer": {"issuer": 5}}), RECORD["url"])
+    assert grant is not None
+    with pytest.raises(GrantLostError, match="cannot be used"):
+        await renew(grant, lambda: 9.0)
 
 
 def test_a_record_nested_without_end_is_none() -> None:

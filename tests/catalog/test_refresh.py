@@ -101,3 +101,8 @@ def test_a_list_with_more_or_less_in_it_or_in_the_known_order_is_as_it_came(foun
 def test_items_without_a_name_are_left_where_they_are() -> None:
     odd = Offer(tools=({"name": "b"}, {"title": "none"}, {"name": "a"}))
     assert in_known_order(Offer(tools=odd.tools[::-1]), odd) is odd
+
+
+def test_a_refresh_keeps_what_the_user_set_beside_the_switch() -> None:
+    merged = merge_tools({"a": ToolSwitch(ask="all")}, [])
+    assert merged == {"a": ToolSwitch(stale=True, ask="all")}

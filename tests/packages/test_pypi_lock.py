@@ -13,7 +13,7 @@ import pytest
 from tests.packages.loopback import running
 from tests.packages.pypi_registry import PypiRegistry
 from trayapp.model.errors import ConnectFailedError
-from trayapp.packages.lock_file import LockFile, PackageError
+from trayapp.packages.lock_file import LockedPackage, LockFile, PackageError
 from trayapp.packages.locks import Locks, read_package
 from trayapp.packages.tools import Tools
 
@@ -125,6 +125,21 @@ def test_an_update_stays_within_the_limits_of_the_command_line(world: World) -> 
         request.resolve(Tools(world.env), time.time(), "2.0")
     assert raised.value.hint == "Write demo==2.0 there: multi-mcp edit"
     assert request.resolve(Tools(world.env), time.time(), "1.5").version == "1.5"
+
+
+@pytest.mark.requirement("lock-update")
+@pytest.mark.parametrize(
+    ("locked", "released", "newest"),
+    [("2.0rc1", "2.0", "2.0"), ("2.0", "2.0.0", None), ("2.0.post1", "2.0", None), ("2.9", "2.10", "2.10")],
+)
+def test_the_newest_release_is_newer_by_the_order_of_python_packages(
+    world: World, locked: str, released: str, newest: str | None
+) -> None:
+    request = read_package(("uvx", "demo"))
+    assert request is not None
+    world.publish(released, "two")
+    before = LockedPackage("pypi", "demo", locked, "sha256:0", "", 0)
+    assert request.newest(Tools(world.env), time.time(), before) == newest
 
 
 @pytest.mark.requirement("lock-update")

@@ -93,7 +93,10 @@ async def renew(grant: Grant, now: Callable[[], float]) -> Grant:
 
     Raises GrantLostError if the grant has ended, SignInError if the renewal failed for now.
     """
-    provider = _Provider.of(grant)
+    try:
+        provider = _Provider.of(grant)
+    except ValueError:  # written by a different version, or by hand
+        raise GrantLostError("The stored sign-in cannot be used", "Sign in again") from None
     host = urlsplit(provider.token_endpoint).hostname or "the sign-in service"
     try:
         request = await provider.refresh_request()

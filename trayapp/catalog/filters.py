@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -76,7 +77,7 @@ def merge_tools(
     except at the first discovery (`switches` is None), which enables all tools.
     """
     listed = dict.fromkeys(found)
-    merged = {name: ToolSwitch(switch.enabled, stale=name not in listed) for name, switch in (switches or {}).items()}
+    merged = {name: replace(switch, stale=name not in listed) for name, switch in (switches or {}).items()}
     fresh = ToolSwitch(enabled=new_enabled or switches is None)
     return merged | {name: fresh for name in listed if name not in merged}
 

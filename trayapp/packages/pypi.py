@@ -73,7 +73,9 @@ class PypiRequest:
     def newest(self, tools: Tools, before: float, locked: LockedPackage) -> str | None:
         text = self._compiled(tools, None, before)
         found = re.search(rf"(?im)^{_spelled(self.package)}(?:\[[^\]]*\])?==([^\s\\;]+)", text)
-        return found[1] if found and _key(found[1]) > _key(locked.version) else None
+        from packaging.version import Version  # loaded only to look for updates
+
+        return found[1] if found and Version(found[1]) > Version(locked.version) else None
 
     def _compiled(self, tools: Tools, version: str | None, before: float | None) -> str:
         limit: tuple[str, ...] = ()
@@ -229,10 +231,6 @@ def _programs(folder: Path) -> Path:
 
 def _exe(name: str) -> str:
     return f"{name}.exe" if sys.platform == "win32" else name
-
-
-def _key(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", version.partition("+")[0]))
 
 
 def _explained(error: ToolError, wanted: str) -> PackageError:
