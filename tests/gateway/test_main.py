@@ -113,7 +113,7 @@ async def test_approvals_that_others_could_write_are_not_believed_after_a_start_
     store.path.chmod(mode)
     async with running(home):
         assert store.check(file) is None
-        with pytest.raises(StorageError, match="other users"):
+        with pytest.raises(StorageError, match="by another user"):
             store.approve(file)
 
 
