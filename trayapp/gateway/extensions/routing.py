@@ -1,5 +1,6 @@
-"""Announce servers' capabilities, as far as their requests can be routed. Find the server for a request outside the
-core protocol: a request of an extension, or with an unknown method.
+"""Announce those capabilities of servers whose requests can be routed, and route requests outside the core protocol.
+
+Such a request belongs to an extension, or has an unknown method.
 """
 
 from __future__ import annotations
