@@ -52,8 +52,8 @@ def build_environment(work: Path) -> dict[str, str]:
         "MULTI_MCP_BUILD": str(work),
         "PYTHONPATH": str(ROOT),
         "PYTHONHASHSEED": "1",
-        # A .pyc file keeps which texts were interned in the process that wrote it. Loading it interns them again, which
-        # changes the bytes that PyInstaller writes. So this process compiles all that it loads.
+        # A .pyc file records which strings were interned in the process that wrote it. Loading it interns them again,
+        # which changes the bytes that PyInstaller writes. With an empty cache, PyInstaller compiles all that it loads.
         "PYTHONPYCACHEPREFIX": str(work / "pyc"),
         "PYSTRAY_BACKEND": "dummy",  # PyInstaller imports pystray to analyze it
         "PYINSTALLER_CONFIG_DIR": str(work / "cache"),

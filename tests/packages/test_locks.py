@@ -107,7 +107,7 @@ def test_a_runner_whose_release_cannot_be_read_does_not_start_and_says_what_to_w
         kept.argv("s", tuple(line.split()), Tools({}), scripts=True)
     assert raised.value.title == f"Cannot start s: {what} cannot be locked"
     assert raised.value.hint.startswith("To pin one release, write: ")
-    assert raised.value.hint.endswith(". Or: lock: false")
+    assert raised.value.hint.endswith(". To start it without a locked version, set lock: false for the server")
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def _backend() -> Any:
     keyring chooses once and caches the candidates. While its choice is UNFIT, choice and candidates are reset, because
     the Secret Service may start after us.
     """
-    if sys.platform != "darwin":  # importing it runs ldconfig, gcc and ld (15 processes) to find the libraries of macOS
+    if sys.platform != "darwin":  # importing the macOS backend runs ldconfig, gcc and ld (15 processes)
         sys.modules.setdefault("keyring.backends.macOS.api", None)  # type: ignore[arg-type]
     import keyring
     import keyring.backend

@@ -70,7 +70,7 @@ class Subscription:
 
     `missed` is called when notifications may have been lost: the lists may have changed before the server acknowledged
     the request. `exposed` returns True if lists were read or calls made on the connection so far. `settled` is set once
-    the server has acknowledged or refused its first request, or no request is needed.
+    the server has acknowledged or refused the first request, has let TAKES_WITHIN_S pass, or no request is needed.
     """
 
     def __init__(

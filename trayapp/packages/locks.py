@@ -22,7 +22,7 @@ from trayapp.packages.images import read_docker
 from trayapp.packages.lock_file import LockedPackage, LockFile, PackageError, PackageRequest
 from trayapp.packages.npm import read_npx
 from trayapp.packages.pypi import read_uvx
-from trayapp.packages.tools import LIMIT_S, ToolError, Tools
+from trayapp.packages.tools import LIMIT_S, UNLOCK, ToolError, Tools
 
 HELD_S = 2 * LIMIT_S  # to wait for another process that fetches the same package
 
@@ -93,7 +93,7 @@ def not_locked(argv: tuple[str, ...]) -> NotLocked | None:
         hold = _HOLD.format(_WRITTEN[runner])
         if error.is_local:
             return NotLocked(f"{runner} runs {error}, which may change at any start", hold)
-        return NotLocked(f"{runner} with {error} cannot be locked", f"{hold}. Or: lock: false", starts=False)
+        return NotLocked(f"{runner} with {error} cannot be locked", f"{hold}. {UNLOCK}", starts=False)
     name, line = PurePath(runner.replace("\\", "/")).stem, " ".join(argv[1:])
     for pattern, instead in _FRESH:
         if re.match(pattern, f"{name} {line}"):

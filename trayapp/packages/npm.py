@@ -19,7 +19,7 @@ import orjson
 from trayapp.backends.stdio.npm_versions import Version, is_range, read_version, satisfies
 from trayapp.backends.stdio.npx import NpxRequest, argv_of, cached_version, copy_in, package_of, read_request
 from trayapp.packages.lock_file import LockedPackage, PackageError, WithdrawnReleaseError, with_options
-from trayapp.packages.tools import NO_NODE, ToolError, Tools
+from trayapp.packages.tools import NO_NODE, UNLOCK, ToolError, Tools
 
 QUIET = ("--no-audit", "--no-fund", "--loglevel=error")
 # A person waits for the answer. By itself npm tries again after 10 s and 60 s, which is more than a minute offline.
@@ -200,7 +200,7 @@ def _kept(place: str, entry: Any) -> dict[str, Any]:
         name = place.rpartition("node_modules/")[2]
         raise PackageError(
             f"{name} comes without a hash",
-            "Only packages of a registry can be locked. To start it unlocked: lock: false",
+            f"Only packages of a registry can be locked. {UNLOCK}",
         )
     return {key: value for key, value in entry.items() if key not in _LEFT_OUT}
 

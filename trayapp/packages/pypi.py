@@ -16,7 +16,7 @@ from pathlib import Path
 
 from trayapp.config.command_options import OptionTable, UncertainError, options
 from trayapp.packages.lock_file import LockedPackage, PackageError, WithdrawnReleaseError, with_options
-from trayapp.packages.tools import ToolError, Tools
+from trayapp.packages.tools import UNLOCK, ToolError, Tools
 
 COMPLETE = ".complete"  # a marker file, written last
 WHEELS = ("--only-binary", ":all:")
@@ -66,7 +66,7 @@ class PypiRequest:
         text = self._compiled(tools, version, before)
         found = re.search(rf"(?im)^{_spelled(self.package)}(?:\[[^\]]*\])?==([^\s\\;]+)((?:\s*\\\s*--hash=\S+)+)", text)
         if found is None:
-            raise PackageError(f"uv gave no version with hashes of {self.package}", "To start it unlocked: lock: false")
+            raise PackageError(f"uv gave no version with hashes of {self.package}", UNLOCK)
         hashes = " ".join(re.findall(r"--hash=(\S+)", found[2]))
         return LockedPackage("pypi", self.package, found[1], hashes, text, now)
 
@@ -238,7 +238,7 @@ def _explained(error: ToolError, wanted: str) -> PackageError:
     if "ash mismatch" in output:
         return PackageError(f"{wanted} changed: its content is not what was locked", "Do not use it; ask its author")
     if "no wheels" in output or "no usable wheels" in output or "no compatible wheel" in output:
-        return PackageError(f"{wanted} has to be built, which cannot be locked", "To start it unlocked: lock: false")
+        return PackageError(f"{wanted} has to be built, which cannot be locked", UNLOCK)
     if "No solution found" in output or "not found in the package registry" in output:
         return WithdrawnReleaseError(f"The package index does not have {wanted}", "Check its versions")
     if "Failed to fetch" in output or "error sending request" in output or "Could not connect" in output:

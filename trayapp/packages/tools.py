@@ -23,6 +23,7 @@ T = TypeVar("T")
 HIDDEN = getattr(subprocess, "CREATE_NO_WINDOW", 0)  # no console window on Windows
 LIMIT_S = 300.0  # for a large package over a slow line
 REASON_LARGEST = 300  # characters of a tool's output in an error's title
+UNLOCK = "To start it without a locked version, set lock: false for the server"
 NO_NODE = ("node is not on the PATH", "Install Node.js (https://nodejs.org), or correct the PATH")
 
 
@@ -57,7 +58,7 @@ class Tools:
             raise ToolError(*NO_NODE)
         program = name if Path(name).is_absolute() else self.find(name)
         if program is None:
-            raise ToolError(f"{name} is not installed", f"Install {name}. To start the server unlocked: lock: false")
+            raise ToolError(f"{name} is not installed", f"Install {name}. {UNLOCK}")
         try:
             process = subprocess.Popen(
                 [program, *args],

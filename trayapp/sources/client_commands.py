@@ -67,7 +67,9 @@ def read_line(line: str, home: Path, *, windows: bool) -> list[Source]:
     if not windows:
         plain = without_cmd({"command": words[0], "args": words[1:]})
         if plain["command"] != words[0] and program_of(plain["command"]) not in RUNNERS:
-            raise UnclearSourceError(f"{words[0]} runs its own script, not one server", "Paste the command inside it")
+            raise UnclearSourceError(
+                f"{words[0]} is a shell command that may run anything", "Paste only the command that starts the server"
+            )
         words = [plain["command"], *plain["args"]]
     return [read_start_command(words)]
 

@@ -315,7 +315,7 @@ def placeholder_in(text: str) -> str | None:
         return text
     if _PLACEHOLDER.fullmatch(text):
         return text
-    if text.startswith("op://"):  # a reference of 1Password
+    if text.startswith("op://"):  # a 1Password secret reference
         return text if _EXAMPLE.search(text) or "<" in text else None
     if PLACEHOLDER_PATH.fullmatch(text):
         # Cut off a path in a container (`HOST:CONTAINER`) and a Nix package (`FOLDER#PACKAGE`): they stay as they are.

@@ -188,7 +188,9 @@ def read_start_command(words: Sequence[str]) -> Source:
     if program == "sudo":
         raise UnclearSourceError("sudo may ask for a password, which nobody could type", "Paste the line without sudo")
     if program in SHELLS:
-        raise UnclearSourceError(f"{words[0]} runs its own script, not one server", "Paste the command inside it")
+        raise UnclearSourceError(
+            f"{words[0]} is a shell command that may run anything", "Paste only the command that starts the server"
+        )
     refuse_bare_runner(words)
     if program in FETCHERS:
         raise UnclearSourceError(

@@ -73,7 +73,7 @@ CONFINE = "confine"
 # -> {"rows": [{server, kind, package, version, newest, pinned, before, error}], "unlocked": [{server, why, hint}]}
 OUTDATED = "outdated"
 # {server, to?} -> {server, package, "from", "to" (None if nothing is newer), "added", "removed": [tool],
-# "changed": {tool: [line]}, "error"}: the server was started once with that version
+# "changed": {tool: [line]}, "error"}: starts the server once with the new version, and compares its tools
 UPDATE_TRY = "update_try"
 UPDATE_TAKE = "update_take"  # {server, to} -> {"state", "error"}: locks what was tried, and reconnects the server
 STOP = "stop"  # -> {}; the gateway ends after answering

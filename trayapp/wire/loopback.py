@@ -37,9 +37,10 @@ class SocketFacts(NamedTuple):
 
 
 def facts_of(here: Address, there: Address) -> SocketFacts | None:
-    """Return the facts of the IPv4 socket between two addresses; None if there is none or the system reports none.
+    """Return the owner and inode of the IPv4 TCP socket at `here` whose peer is `there`.
 
-    An IPv6 socket that carries IPv4 is found, too, and a listening socket if `there` is ("0.0.0.0", 0).
+    Return None if there is no such socket, or the system reports none. An IPv6 socket that carries IPv4 is found, too.
+    For a listening socket, pass ("0.0.0.0", 0) as `there`.
     """
     if sys.platform != "linux":
         return None

@@ -186,7 +186,10 @@ def _read_npm(words: tuple[str, ...]) -> NpxRequest | None:
 def _request(
     before: tuple[str, ...], found: list[tuple[str, str]], rest: tuple[str, ...], *, plain: bool
 ) -> NpxRequest | None:
-    """Return the package that options and words ask for. `before`: the words that hold the options."""
+    """Return the package that the options (`found`) and the words after them (`rest`) ask for, or None for no package.
+
+    `before`: the words that contained the options. Raises UncertainError.
+    """
     for name, value in found:
         if name in _LOCAL_ONLY or (name in ("-y", "--yes") and value not in ("", "true")):
             raise UncertainError(f"the copy that is installed here ({name})", is_local=True)

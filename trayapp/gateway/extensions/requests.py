@@ -79,7 +79,7 @@ class ExtensionSender(Protocol):
 
 
 class ExtensionRequests:
-    """Requests of one session beyond the core protocol."""
+    """Answers one session's requests that belong to an extension or have an unknown method."""
 
     def __init__(self, sending: ExtensionSender, streams: Streams, spawn: Spawn) -> None:
         self._sending = sending

@@ -34,8 +34,8 @@ PORT_TIMEOUT_S = 0.5
 STARTING_S = 10.0  # from taking the lock to listening; usually 0.3 s
 CLOCK_S = 1.0  # tolerance when the times of files and processes are compared
 SUCCESSION_HINT = (
-    "A tray switches to the new version once you start multi-mcp again; a gateway without a tray, after ten minutes "
-    "without a call. To switch at once: multi-mcp stop, then multi-mcp start --detach"
+    "To switch to the new version now: multi-mcp stop, then multi-mcp start --detach. With a tray, starting multi-mcp "
+    "again is enough. Without a tray, the gateway switches by itself after ten minutes without a call"
 )
 WANTING = ("needs_auth", "keyring_locked")
 LOCK = "gateway.lock"

@@ -240,7 +240,7 @@ def approved(server: str, done: Mapping[str, Any]) -> Notice:
         again = f"{count(missed, 'tool')} changed in the meantime. Review the changes again."
         return outcome_notice(f"Not all approved: {texts.name(server)}", again)
     unsaved = [texts.plain(str(problem)) for problem in done.get("problems", ())]
-    after = f"Only until the gateway ends: {unsaved[0]}" if unsaved else "Clients see them from now on."
+    after = f"{unsaved[0]}. They stay approved until the gateway stops." if unsaved else "Clients see them from now on."
     return outcome_notice(f"{count(good, 'tool')} approved: {texts.name(server)}", after)
 
 
