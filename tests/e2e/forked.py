@@ -35,19 +35,19 @@ MOST = 1 << 17  # bytes of a request: an environment and more
 
 
 class Forked:
-    """A process, as subprocess.Popen shows it."""
+    """A process, as subprocess.Popen shows it. `end`: its pidfd, opened before anybody could take its exit code."""
 
-    def __init__(self, parent: Parent, pid: int) -> None:
+    def __init__(self, parent: Parent, pid: int, end: int) -> None:
         self.pid = pid
         self.returncode: int | None = None
         self._parent = parent
-        self._end = os.pidfd_open(pid)
+        self._end = end
 
     def poll(self) -> int | None:
         """Return its exit code, or None while it runs."""
         if self.returncode is None and self._has_ended(0):
             os.close(self._end)
-            self.returncode = int(self._parent.ask("code", self.pid))
+            self.returncode = int(self._parent.ask("code", self.pid)[0])
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
@@ -85,10 +85,12 @@ class Parent:
             command = [sys.executable, __file__, str(theirs.fileno())]
             self._process = subprocess.Popen(command, env=env, pass_fds=[theirs.fileno()])
 
-    def ask(self, *request: Any) -> Any:
+    def ask(self, *request: Any) -> tuple[Any, list[int]]:
+        """Return the answer to a request, and the descriptors that came with it."""
         with self._lock:
             self._asking.send(marshal.dumps(request))
-            return marshal.loads(self._asking.recv(MOST))
+            answer, descriptors, _, _ = socket.recv_fds(self._asking, MOST, 1, socket.MSG_CMSG_CLOEXEC)
+        return marshal.loads(answer), descriptors
 
 
 @cache
@@ -98,7 +100,8 @@ def the_parent() -> Parent:
 
 def start_forked(argv: list[str], env: Mapping[str, str], folder: Path) -> Forked:
     """Start `multi-mcp ARGV...` without streams."""
-    return Forked(the_parent(), the_parent().ask("start", argv, dict(env), str(folder)))
+    pid, (end,) = the_parent().ask("start", argv, dict(env), str(folder))
+    return Forked(the_parent(), pid, end)
 
 
 def serve(descriptor: int) -> None:
@@ -130,14 +133,19 @@ def serve(descriptor: int) -> None:
             match marshal.loads(request):
                 case ("code", pid):
                     reap()
-                    answer = ended.pop(pid)
+                    asked.send(marshal.dumps(ended.pop(pid)))
                 case (_, argv, env, folder):
-                    answer = os.fork()
-                    if not answer:
+                    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})  # reaped, it could not be opened
+                    child = os.fork()
+                    if not child:
                         asked.close()
                         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
                         run(argv, env, folder)
-            asked.send(marshal.dumps(answer))
+                    end = os.pidfd_open(child)
+                    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+                    socket.send_fds(asked, [marshal.dumps(child)], [end])
+                    os.close(end)
 
 
 def compile_late() -> None:
