@@ -140,6 +140,8 @@ def test_the_newest_release_is_newer_by_the_order_of_python_packages(
     world.publish(released, "two")
     before = LockedPackage("pypi", "demo", locked, "sha256:0", "", 0)
     assert request.newest(Tools(world.env), time.time(), before) == newest
+    with pytest.raises(PackageError, match=r"demo: two in servers\.lock is not a version"):
+        request.newest(Tools(world.env), time.time(), LockedPackage("pypi", "demo", "two", "sha256:0", "", 0))
 
 
 @pytest.mark.requirement("lock-update")

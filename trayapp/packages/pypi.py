@@ -73,9 +73,13 @@ class PypiRequest:
     def newest(self, tools: Tools, before: float, locked: LockedPackage) -> str | None:
         text = self._compiled(tools, None, before)
         found = re.search(rf"(?im)^{_spelled(self.package)}(?:\[[^\]]*\])?==([^\s\\;]+)", text)
-        from packaging.version import Version  # loaded only to look for updates
+        from packaging.version import InvalidVersion, Version  # loaded only to look for updates
 
-        return found[1] if found and Version(found[1]) > Version(locked.version) else None
+        try:
+            return found[1] if found and Version(found[1]) > Version(locked.version) else None
+        except InvalidVersion:
+            title = f"{self.package}: {locked.version} in servers.lock is not a version"
+            raise PackageError(title, "Remove that entry; the next start locks it again") from None
 
     def _compiled(self, tools: Tools, version: str | None, before: float | None) -> str:
         limit: tuple[str, ...] = ()
