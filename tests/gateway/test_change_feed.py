@@ -9,7 +9,7 @@ import pytest
 
 from tests.fixtures.clock import FakeClock
 from tests.gateway.world import house, server
-from trayapp.gateway.change_feed import BROADCAST_DELAY_S, BROADCAST_REST
+from trayapp.gateway.services import BROADCAST_DELAY_S, BROADCAST_REST
 
 pytestmark = pytest.mark.anyio
 

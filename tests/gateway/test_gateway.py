@@ -14,8 +14,8 @@ from tests.fixtures.clock import settle
 from tests.fixtures.fake_transport import refused
 from tests.gateway.world import BrokenClock, House, echo_of, house, offer, serve, server
 from trayapp import __version__
-from trayapp.gateway.change_feed import BROADCAST_DELAY_S
 from trayapp.gateway.control.snapshot import snapshot_of
+from trayapp.gateway.services import BROADCAST_DELAY_S
 from trayapp.model.config import Settings
 from trayapp.model.errors import ConnectFailedError, Problem
 from trayapp.model.lifecycle import State

@@ -25,7 +25,7 @@ from trayapp.wire.rundir import run_dir
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(os.name == "nt", reason="needs Unix sockets")]
 
 GATEWAY = f"{Path(trayapp.__file__).parent / 'gateway'}{os.sep}"
-READ, TOLD = "process/servers_file.py", "change_feed.py"  # the save is read and taken, then sessions are told
+READ, TOLD = "servers_file.py", "services.py"  # the save is read and taken, then sessions are told
 
 
 def way_to(frame: FrameType | None) -> list[str]:

@@ -19,13 +19,13 @@ from tests.fixtures.secrets import no_secrets
 from tests.patience import stretched
 from trayapp.backends.clock import Clock
 from trayapp.catalog.cache import CacheEntry, save
-from trayapp.gateway.change_feed import BROADCAST_DELAY_S
+from trayapp.gateway.client import FramePeer
 from trayapp.gateway.control.accounts import AccountRequests
 from trayapp.gateway.control.server import Control
 from trayapp.gateway.exposure.served_tools import ServedOffer, ServedTools
 from trayapp.gateway.gateway import Gateway, GatewayDependencies
 from trayapp.gateway.scopes.projects import Look, no_projects
-from trayapp.gateway.sessions.frame_peer import FramePeer
+from trayapp.gateway.services import BROADCAST_DELAY_S
 from trayapp.gateway.sessions.session import Session
 from trayapp.model.config import Config, ServerConfig, Settings, ToolSwitch, launch_hash
 from trayapp.model.errors import Problem

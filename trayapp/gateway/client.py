@@ -1,4 +1,4 @@
-"""Define what calls and servers' requests see of a client's session and of the channel to its client."""
+"""Define a client's session as the rest of the gateway sees it, and the channel to its client."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any, Protocol
 from trayapp.backends.connection import Connection
 from trayapp.backends.context import Live
 from trayapp.history.recorder import Recorder
+from trayapp.wire.frames import FrameDispatcher
+from trayapp.wire.framing import Pieces
 from trayapp.wire.messages import INVALID_PARAMS, Call, Params, Reply, Request, RequestId, RpcError
 
 OnRequest = Callable[[Request], None]  # the answer follows through ClientPeer.respond
@@ -35,6 +37,30 @@ class ClientPeer(Protocol):
 
     def cancel(self, request_id: int, reason: str) -> None:
         """Cancel a request that `relay` sent."""
+
+
+class FramePeer:
+    """A client that exchanges newline-delimited frames: through the shim, or over HTTP with SSE. Its transport feeds
+    the received ones to `dispatcher`.
+    """
+
+    def __init__(self, sink: Callable[[bytes], None], pour: Callable[[Pieces], None] | None = None) -> None:
+        self.dispatcher = FrameDispatcher(sink, pour=pour)
+        self.respond = self.dispatcher.respond
+        self.cancel = self.dispatcher.cancel
+
+    async def run(self, on_request: OnRequest, on_notification: OnNotification) -> None:
+        async def refuse(method: str, params: Params) -> dict[str, Any]:
+            raise AssertionError("the intercept takes every request")
+
+        self.dispatcher.request_intercept = on_request
+        await self.dispatcher.run(refuse, on_notification)
+
+    def send_notification(self, method: str, params: Params, about: RequestId | None = None) -> None:
+        self.dispatcher.send_notification(method, params)
+
+    def relay(self, method: str, params: Params, call: Call, about: RequestId | None = None) -> int:
+        return self.dispatcher.relay(method, params, call)
 
 
 @dataclass(slots=True)
@@ -68,35 +94,27 @@ class Questioner(Protocol):
 
 
 class ClientSession(Protocol):
-    """A client session, as calls and servers' requests see it."""
+    """A client session, as the rest of the gateway sees it."""
+
+    peer: ClientPeer
+    client: ClientInfo
+    lasting: bool  # False: the session is a single request
+    history: Recorder  # records its calls when they end
+    open_calls: dict[RequestId, Any]  # in progress: id of the client's request -> call
+    called_servers: set[str]  # keys of the servers that its requests have gone to
+    apart: set[str]  # keys of servers to which the session has its own connection
 
     @property
-    def peer(self) -> ClientPeer:
-        """Return the channel to its client."""
-
-    @property
-    def client(self) -> ClientInfo:
-        """Return the known facts about its client."""
-
-    @property
-    def lasting(self) -> bool:
-        """Return False for a session that is a single request."""
-
-    @property
-    def open_calls(self) -> dict[RequestId, Any]:
-        """Return the calls in progress: id of the client's request -> call."""
-
-    @property
-    def history(self) -> Recorder:
-        """Return the history that records calls when they end."""
-
-    @property
-    def called_servers(self) -> set[str]:
-        """Return the keys of the servers that its requests have gone to."""
+    def cwd(self) -> Any:
+        """Return the folder in which the client runs, as reported; None if unknown. It may have any type."""
 
     @property
     def project(self) -> str | None:
-        """Return the folder that the client works in, if it is known."""
+        """Return the folder of the session's project, or else `cwd`; None if both are unknown."""
+
+    @property
+    def capabilities(self) -> dict[str, Any]:
+        """Return the client's capabilities, with those of a user who answers questions for an older client."""
 
     @property
     def questioner(self) -> Questioner:

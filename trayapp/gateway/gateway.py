@@ -30,7 +30,6 @@ from trayapp.gateway.asks.asks import Asks, UserQuestions
 from trayapp.gateway.calls.client_capabilities import ClientCapabilities
 from trayapp.gateway.calls.notifications import Notifications
 from trayapp.gateway.calls.server_requests import ServerRequests
-from trayapp.gateway.change_feed import ChangeFeed
 from trayapp.gateway.client import ClientPeer
 from trayapp.gateway.exposure.approvals import Approvals
 from trayapp.gateway.exposure.listings import Listings, ListingWriter, WriteSwitches
@@ -40,7 +39,6 @@ from trayapp.gateway.extensions.streams import Streams
 from trayapp.gateway.mcp_tool.result_files import FOLDER as RESULTS
 from trayapp.gateway.mcp_tool.result_files import ResultFiles
 from trayapp.gateway.mcp_tool.tool_dependencies import ToolDependencies, WarmUp
-from trayapp.gateway.process.tasks import FencedTasks, fenced, kept_up
 from trayapp.gateway.scopes.connection_keys import ConnectionKeys
 from trayapp.gateway.scopes.list_intake import ListIntake
 from trayapp.gateway.scopes.projects import Look, Projects, no_projects
@@ -49,10 +47,11 @@ from trayapp.gateway.scopes.session_view import SessionViews
 from trayapp.gateway.scopes.sharing import Sharing
 from trayapp.gateway.scopes.sign_ins import SignIns
 from trayapp.gateway.scopes.variant_probes import VariantProbes
-from trayapp.gateway.services import Services
+from trayapp.gateway.services import ChangeFeed, Services
 from trayapp.gateway.sessions.requests import ClientRequests
 from trayapp.gateway.sessions.session import Session, SessionDependencies, tell_lists
 from trayapp.gateway.sessions.subscriptions import Subscriptions
+from trayapp.gateway.tasks import FencedTasks, fenced, kept_up
 from trayapp.history.ended_call import Caller
 from trayapp.history.recorder import Recorder
 from trayapp.model.config import Config, ToolSwitch

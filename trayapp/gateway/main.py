@@ -32,13 +32,13 @@ from trayapp.backends.wake.watch import watch_wake
 from trayapp.catalog.approval_store import FOLDER_NAME as APPROVED
 from trayapp.config.layers.project import TRUST_NAME, TrustStore
 from trayapp.config.paths import Paths, find_paths
+from trayapp.gateway.client import FramePeer
 from trayapp.gateway.gateway import Gateway, GatewayDependencies
 from trayapp.gateway.http.port import ClientTokens, HttpPort
-from trayapp.gateway.process.permissions import close_to_others
-from trayapp.gateway.process.servers_file import Layers, NoLayers, Outcome, ServersFile
-from trayapp.gateway.process.tasks import fenced, kept_up
+from trayapp.gateway.permissions import close_to_others
 from trayapp.gateway.scopes.projects import look_with
-from trayapp.gateway.sessions.frame_peer import FramePeer
+from trayapp.gateway.servers_file import Layers, NoLayers, Outcome, ServersFile
+from trayapp.gateway.tasks import fenced, kept_up
 from trayapp.model.config import Config
 from trayapp.model.errors import AlreadyRunningError, MultiMcpError, StorageError
 from trayapp.model.logs import SERVER_LOGS

@@ -1,9 +1,11 @@
-"""Define the services that parts of a gateway share, so that none of them needs the whole gateway."""
+"""Define the services that parts of a gateway share, so that none of them needs the whole gateway. One is the feed of
+its changes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
 
@@ -11,11 +13,11 @@ from trayapp.backends.clock import Clock
 from trayapp.backends.confinements import Confinements
 from trayapp.backends.pool import Pool
 from trayapp.catalog.given_names import GivenNames
-from trayapp.gateway.change_feed import ChangeFeed
 from trayapp.gateway.client import ClientSession
 from trayapp.gateway.exposure.approvals import Approvals
 from trayapp.gateway.exposure.listings import Listings, ListingWriter
 from trayapp.gateway.exposure.served_tools import ServedTools
+from trayapp.gateway.tasks import Spawn
 from trayapp.history.recorder import Recorder
 from trayapp.model.config import Settings
 
@@ -23,22 +25,50 @@ if TYPE_CHECKING:
     from trayapp.model.status import GatewayState
 
 
-class Spawn(Protocol):
-    """A function that starts a task. The task ends by itself, and its failure is logged."""
+# Servers' own announcements are collected earlier, in backends/maintenance.
+BROADCAST_DELAY_S = 0.02  # changes within this time are broadcast together: one list_changed, one snapshot
+BROADCAST_REST = 10  # pause, in multiples of the last broadcast's duration: broadcasts take a tenth of the time at most
 
-    def __call__(self, work: Callable[..., Awaitable[Any]], *args: Any) -> None: ...
+Listener = Callable[[], None]
 
 
-async def first_of(*waits: Callable[[], Awaitable[object]]) -> None:
-    """Wait until one of `waits` ends, and cancel the others."""
+class ChangeFeed:
+    """The feed of one gateway's changes. Runs on the gateway's event loop."""
 
-    async def wait_for(one: Callable[[], Awaitable[object]]) -> None:
-        await one()
-        tasks.cancel_scope.cancel()
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.revision = 0  # counts the changes that are visible from outside
+        self._next = anyio.Event()
+        self._news = anyio.Event()
+        self._listeners: list[Listener] = []
 
-    async with anyio.create_task_group() as tasks:
-        for one in waits:
-            tasks.start_soon(wait_for, one)
+    def changed(self) -> None:
+        """Note a visible change. Listeners are called soon, once for many changes."""
+        self.revision += 1
+        self._next.set()
+        self._next = anyio.Event()
+        self._news.set()
+
+    async def next(self) -> None:
+        """Wait for the next change."""
+        await self._next.wait()
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Call `listener` after changes, in the order of registration. Return a function that removes it."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    async def broadcast(self) -> None:
+        """Call the listeners after changes, as long as the gateway runs."""
+        cost_s = 0.0
+        while True:
+            await self._news.wait()
+            await self._clock.sleep(max(BROADCAST_DELAY_S, cost_s * BROADCAST_REST))
+            self._news = anyio.Event()
+            began = self._clock.now()
+            for listener in list(self._listeners):
+                listener()
+            cost_s = self._clock.now() - began
 
 
 class Services(NamedTuple):

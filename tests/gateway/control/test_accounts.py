@@ -26,11 +26,11 @@ from trayapp.auth.accounts import Accounts
 from trayapp.auth.chunks import ChunkedRecords
 from trayapp.auth.sealed import SealedFile
 from trayapp.auth.vault import Vault
+from trayapp.gateway.client import FramePeer
 from trayapp.gateway.control.accounts import AccountRequests
 from trayapp.gateway.control.server import Control
 from trayapp.gateway.control.snapshot import snapshot_of
 from trayapp.gateway.gateway import Gateway, GatewayDependencies
-from trayapp.gateway.sessions.frame_peer import FramePeer
 from trayapp.model.config import Config, ServerConfig, Settings
 from trayapp.model.errors import ConnectFailedError, KeyringUnavailableError, SignInWantedError
 from trayapp.model.lifecycle import State

@@ -37,10 +37,6 @@ class AskingSession(ClientSession, Protocol):
     def asks(self) -> Asks:
         """Return the asks of the gateway."""
 
-    @property
-    def capabilities(self) -> dict[str, Any]:
-        """Return the client's capabilities, with those of a user who answers questions for an older client."""
-
     def subject_of(self, connection: Connection, request: Request, *, listed: bool) -> Subject | None:
         """Return the subject of the consent that the request requires, None if it needs none.
 

@@ -25,7 +25,8 @@ from trayapp.gateway.calls.consent import AskingSession
 from trayapp.gateway.calls.routed_call import RoutedCall
 from trayapp.gateway.client import ClientSession
 from trayapp.gateway.exposure.list_results import is_one_tool
-from trayapp.gateway.services import Services, first_of
+from trayapp.gateway.services import Services
+from trayapp.gateway.tasks import first_of
 from trayapp.wire.capabilities import ELICITATION, QUESTIONS, ROOTS, can_answer
 from trayapp.wire.frames import PendingCall
 from trayapp.wire.messages import (

@@ -27,7 +27,7 @@ from trayapp.gateway.extensions.routing import (
 )
 from trayapp.gateway.extensions.streams import StreamingCall, Streams, TaskListening, TaskSession
 from trayapp.gateway.extensions.task_bridge import NEEDS_TASKS, TaskBridge, as_task, needs_bridge
-from trayapp.gateway.services import Spawn
+from trayapp.gateway.tasks import Spawn
 from trayapp.inspection.finding import is_held
 from trayapp.inspection.inspect import find_concealed
 from trayapp.inspection.text import texts_of

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any
 from uuid import uuid4
 
+from trayapp.gateway.client import FramePeer
 from trayapp.gateway.http.asgi import JSON, Headers, HttpRequest, options_of, respond, whole
 from trayapp.gateway.http.sessions import ServeClient
 from trayapp.gateway.http.streams import EventStream
-from trayapp.gateway.sessions.frame_peer import FramePeer
 from trayapp.wire.framing import MAX_FRAME_BYTES
 from trayapp.wire.jsonio import JsonError, loads
 

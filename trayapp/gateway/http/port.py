@@ -22,7 +22,7 @@ from urllib.parse import urlencode
 import anyio
 import anyio.to_thread
 
-from trayapp.gateway.process.permissions import close_to_others
+from trayapp.gateway.permissions import close_to_others
 from trayapp.model.config import HttpSettings
 from trayapp.model.errors import MultiMcpError, Problem
 from trayapp.wire import control

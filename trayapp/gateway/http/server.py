@@ -26,7 +26,7 @@ from trayapp.gateway.http.manage import Manage
 from trayapp.gateway.http.sessions import IDLE_MOST, HttpSessions
 from trayapp.gateway.http.streamable import StatelessHttp, StreamableHttp
 from trayapp.gateway.http.streams import EventStore, event
-from trayapp.gateway.process.tasks import fenced
+from trayapp.gateway.tasks import fenced
 from trayapp.model.errors import MultiMcpError
 from trayapp.wire.endpoint import BACKLOG, PendingConnections
 from trayapp.wire.framing import SMALL_FRAME_BYTES

@@ -24,7 +24,7 @@ from trayapp.gateway.client import ClientPeer
 from trayapp.gateway.http.asgi import HttpRequest
 from trayapp.gateway.http.peer import HttpPeer
 from trayapp.gateway.http.streams import EventStore, EventStream
-from trayapp.gateway.process.tasks import fenced
+from trayapp.gateway.tasks import fenced
 
 log = logging.getLogger(__name__)
 

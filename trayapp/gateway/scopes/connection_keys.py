@@ -6,15 +6,15 @@ For the user all connections of a server are one server. The module `sharing` de
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 from trayapp.config.read.command import is_relative
 from trayapp.gateway.calls.client_capabilities import Purpose
-from trayapp.gateway.client import ClientInfo
+from trayapp.gateway.client import ClientSession
 from trayapp.model.config import ServerConfig
 from trayapp.wire.capabilities import NO_KIND, ClientKind, kind_of
 
@@ -23,25 +23,6 @@ from trayapp.wire.capabilities import NO_KIND, ClientKind, kind_of
 # ones, whose clients were asked and may never come back.
 CALLS_MOST = {False: 4, True: 32}
 PARKED_MOST = {False: 12, True: 64}
-
-
-class KeyedSession(Hashable, Protocol):
-    """A client session, as connections of servers see it."""
-
-    lasting: bool  # False: the session is a single request
-    apart: set[str]  # keys of servers to which the session has its own connection
-
-    @property
-    def client(self) -> ClientInfo:
-        """Return the known facts about the session's client."""
-
-    @property
-    def capabilities(self) -> dict[str, Any]:
-        """Return its client's capabilities, with those of a user who answers questions outside the client."""
-
-    @property
-    def cwd(self) -> Any:
-        """Return the folder in which its client runs, as the shim reported it."""
 
 
 @dataclass(slots=True)
@@ -55,17 +36,17 @@ class ConnectionKeys:
 
     def __init__(self) -> None:
         self._numbers = itertools.count(1)
-        self._own: WeakKeyDictionary[KeyedSession, _ConnectionKey] = WeakKeyDictionary()
-        self._used: WeakKeyDictionary[KeyedSession, dict[str, str]] = WeakKeyDictionary()
-        self._owners: dict[str, tuple[str, ref[KeyedSession]]] = {}
+        self._own: WeakKeyDictionary[ClientSession, _ConnectionKey] = WeakKeyDictionary()
+        self._used: WeakKeyDictionary[ClientSession, dict[str, str]] = WeakKeyDictionary()
+        self._owners: dict[str, tuple[str, ref[ClientSession]]] = {}
         self._eras: dict[str, tuple[str, bool]] = {}
         self._kinds: dict[str, tuple[str, ClientKind]] = {}
         self._requests: dict[str, str] = {}
-        self._calls: dict[str, tuple[str, ref[KeyedSession] | None]] = {}
+        self._calls: dict[str, tuple[str, ref[ClientSession] | None]] = {}
 
     # -- keys ----------------------------------------------------------------------------------------------------
 
-    def own(self, session: KeyedSession, server: str) -> str:
+    def own(self, session: ClientSession, server: str) -> str:
         """Return the key of the session's own connection of a server."""
         own = self._own.get(session)
         if own is None:
@@ -94,7 +75,7 @@ class ConnectionKeys:
         return key
 
     def of_call(
-        self, session: KeyedSession, server: str, state: Callable[[str], str], *, remote: bool = False
+        self, session: ClientSession, server: str, state: Callable[[str], str], *, remote: bool = False
     ) -> str | None:
         """Reserve a connection for that single request alone, and return its key; None while none is free.
 
@@ -126,18 +107,18 @@ class ConnectionKeys:
         keys = [key for key, (of, _) in self._calls.items() if of == server]
         return {key: "busy" if self._holder(key) is not None else state(key) for key in keys}
 
-    def _holder(self, key: str) -> KeyedSession | None:
+    def _holder(self, key: str) -> ClientSession | None:
         held = self._calls[key][1]
         return held() if held is not None else None
 
-    def use(self, session: KeyedSession, server: str, key: str) -> None:
+    def use(self, session: ClientSession, server: str, key: str) -> None:
         """Record which connection of a server the session uses from now on."""
         used = self._used.get(session)
         if used is None:
             self._used[session] = used = {}
         used[server] = key
 
-    def key(self, session: KeyedSession, server: str) -> str:
+    def key(self, session: ClientSession, server: str) -> str:
         """Return the key of the connection that the session uses for a server: the first, or the one last recorded."""
         used = self._used.get(session)
         return used.get(server, server) if used else server
@@ -173,7 +154,7 @@ class ConnectionKeys:
         """Return True if the key belongs to a further connection, not to a server's first one."""
         return any(key in keys for keys in (self._owners, self._calls, self._eras, self._kinds, self._requests))
 
-    def serves(self, key: str, session: KeyedSession) -> bool:
+    def serves(self, key: str, session: ClientSession) -> bool:
         """Return True if the connection with that key may serve the session, provided that it has the server."""
         purpose = self.purpose(key)
         if purpose.alone:
@@ -184,7 +165,7 @@ class ConnectionKeys:
 
     # -- sessions ------------------------------------------------------------------------------------------------
 
-    def drop(self, session: KeyedSession) -> bool:
+    def drop(self, session: ClientSession) -> bool:
         """Forget a session that has ended. Return True if it had connections of its own, which are to be closed.
 
         The connection that a single request had to itself becomes free for others.
@@ -198,7 +179,7 @@ class ConnectionKeys:
         self._used.pop(session, None)
         return own is not None
 
-    def servers(self, shared: dict[str, ServerConfig], sessions: Iterable[KeyedSession]) -> dict[str, ServerConfig]:
+    def servers(self, shared: dict[str, ServerConfig], sessions: Iterable[ClientSession]) -> dict[str, ServerConfig]:
         """Return the entries of all further connections by key, with the current configuration."""
         found: dict[str, ServerConfig] = {}
         for session in sessions:

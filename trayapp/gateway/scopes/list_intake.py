@@ -11,10 +11,10 @@ import anyio.to_thread
 
 from trayapp.backends.connection import Connection
 from trayapp.gateway.exposure.catalog import ONE_TOOL
-from trayapp.gateway.process.tasks import fenced
 from trayapp.gateway.scopes.servers import Servers
 from trayapp.gateway.scopes.sign_ins import SignIns
 from trayapp.gateway.services import Services
+from trayapp.gateway.tasks import fenced
 from trayapp.inspection.inspect import free_memory
 from trayapp.model.offer import Offer
 from trayapp.wire.capabilities import kind_of

@@ -13,11 +13,12 @@ from weakref import WeakValueDictionary
 
 from trayapp.backends.connection import Connection
 from trayapp.gateway.client import ClientSession
-from trayapp.gateway.scopes.connection_keys import ConnectionKeys, KeyedSession
+from trayapp.gateway.scopes.connection_keys import ConnectionKeys
 from trayapp.gateway.scopes.projects import Projects, ProjectSession
 from trayapp.gateway.scopes.sharing import PROVE_S, Sharing, Topic
 from trayapp.gateway.scopes.view import View
-from trayapp.gateway.services import Services, first_of
+from trayapp.gateway.services import Services
+from trayapp.gateway.tasks import first_of
 from trayapp.model.config import Config, ServerConfig, plan
 from trayapp.model.errors import ServerError
 from trayapp.model.lifecycle import State
@@ -25,7 +26,7 @@ from trayapp.model.lifecycle import State
 log = logging.getLogger(__name__)
 
 
-class ConnectedSession(KeyedSession, ProjectSession, ClientSession, Protocol):
+class ConnectedSession(ClientSession, Protocol):
     """A client session, as Servers sees it."""
 
     def follow(self, view: View) -> None:

@@ -55,7 +55,7 @@ from trayapp.backends.connection import Connection
 from trayapp.gateway.calls.client_capabilities import ClientCapabilities
 from trayapp.gateway.calls.routed_call import RoutedCall
 from trayapp.gateway.client import ClientSession
-from trayapp.gateway.scopes.connection_keys import ConnectionKeys, KeyedSession, era_key
+from trayapp.gateway.scopes.connection_keys import ConnectionKeys, era_key
 from trayapp.gateway.services import Services
 from trayapp.model.lifecycle import State
 from trayapp.wire.capabilities import QUESTIONS, kind_of, lacks_capabilities, questions_of
@@ -123,7 +123,7 @@ class Sharing:
     # -- which connection ----------------------------------------------------------------------------------------
 
     def key_for(
-        self, session: KeyedSession, first: Connection, topic: Topic | None = None, *, alone: bool = False
+        self, session: ClientSession, first: Connection, topic: Topic | None = None, *, alone: bool = False
     ) -> str | None:
         """Choose the connection for a session's requests, and return its key; None while none is free.
 
@@ -152,7 +152,7 @@ class Sharing:
             return self._alone(session, name) if session.lasting else self._of_requests(session, name)
         return key
 
-    def _lists_too_little(self, session: KeyedSession, connection: Connection) -> bool:
+    def _lists_too_little(self, session: ClientSession, connection: Connection) -> bool:
         """Return True if the server lists items to clients of the session's kind that it lacks on that connection."""
         listings, name = self._services.listings, self._keys.shared_key(connection.key)
         if connection.live is None or len(listings.variants(name)) < 2:
@@ -161,7 +161,7 @@ class Sharing:
         there = listings.variant(name, kind_of(connection.live.sent_capabilities, newer=False))
         return own is not None and there is not None and any(own.names[each] - there.names[each] for each in own.names)
 
-    def _of_requests(self, session: KeyedSession, name: str) -> str | None:
+    def _of_requests(self, session: ClientSession, name: str) -> str | None:
         key = self._keys.of_requests(name)
         known = self._services.pool.get(key)
         told = known.live.sent_capabilities if known is not None and known.live is not None else None
@@ -188,7 +188,7 @@ class Sharing:
         traits = self._services.listings.traits(self._keys.shared_key(connection.key))
         return traits.newer is True and (newer or traits.older is False)
 
-    def _needs_own(self, session: KeyedSession, live: Any, name: str, topic: Topic | None) -> bool:
+    def _needs_own(self, session: ClientSession, live: Any, name: str, topic: Topic | None) -> bool:
         """Return True if the server asks questions that the session can answer, that the connection announced, or that
         no capability announces. For a single request, its topic must also be one whose calls may have asked.
         """
@@ -201,12 +201,12 @@ class Sharing:
         beyond = asks - set(QUESTIONS.values())  # an unannounced method may be for any client
         return bool(beyond or asks & able or (live is not None and asks & questions_of(live.sent_capabilities)))
 
-    def _has_stream(self, session: KeyedSession, first: Connection) -> bool:
+    def _has_stream(self, session: ClientSession, first: Connection) -> bool:
         """Return True if a legacy SSE server gives the session a stream of its own, since its client can be asked."""
         is_sse = first.server.type == "sse" or first.key in self._sse
         return is_sse and session.lasting and bool(questions_of(session.capabilities))
 
-    def _alone(self, session: KeyedSession, name: str) -> str | None:
+    def _alone(self, session: ClientSession, name: str) -> str | None:
         if session.lasting:
             session.apart.add(name)
             return self._keys.own(session, name)
@@ -235,7 +235,7 @@ class Sharing:
 
     # -- who may join --------------------------------------------------------------------------------------------
 
-    def wait(self, session: KeyedSession, connection: Connection, topic: Topic | None) -> Wait | None:
+    def wait(self, session: ClientSession, connection: Connection, topic: Topic | None) -> Wait | None:
         """Return how long a request waits for calls in progress on that connection. None: it can be sent now, since it
         will stay certain to which session a question belongs.
         """
@@ -273,7 +273,7 @@ class Sharing:
         proves = own is None and not proven
         return Wait(left_s, most_s, proves) if left_s > 0 or proves else None
 
-    def quiet_topic(self, session: KeyedSession, connection: Connection, topic: Topic) -> QuietTopic | None:
+    def quiet_topic(self, session: ClientSession, connection: Connection, topic: Topic) -> QuietTopic | None:
         """Return the record of a topic's answers; None if there is none, if the session has its own connection, or if
         the connection is not live.
         """

@@ -31,7 +31,8 @@ import anyio
 
 from trayapp.backends.connection import Connection
 from trayapp.gateway.scopes.servers import Servers
-from trayapp.gateway.services import Services, first_of
+from trayapp.gateway.services import Services
+from trayapp.gateway.tasks import first_of
 from trayapp.model.errors import ServerError
 from trayapp.wire.capabilities import EVERYTHING, NO_KIND, ClientKind, kind_of
 

@@ -18,7 +18,8 @@ from trayapp.gateway.exposure.exposure import Exposure, Unseen
 from trayapp.gateway.exposure.list_results import ListResults
 from trayapp.gateway.exposure.options import SessionOptions, choose
 from trayapp.gateway.exposure.search import ToolSearch
-from trayapp.gateway.services import Services, first_of
+from trayapp.gateway.services import Services
+from trayapp.gateway.tasks import first_of
 from trayapp.model.config import Config, ServerConfig
 from trayapp.model.lifecycle import State
 from trayapp.model.offer import Item, Offer

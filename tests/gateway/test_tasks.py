@@ -6,7 +6,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from trayapp.gateway.process.tasks import AGAIN_AFTER_S, FencedTasks, fenced, kept_up
+from trayapp.gateway.tasks import AGAIN_AFTER_S, FencedTasks, fenced, kept_up
 
 pytestmark = pytest.mark.anyio
 

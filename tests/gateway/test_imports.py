@@ -9,10 +9,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tests.gateway.process.test_servers_file import Taken
+from tests.gateway.test_servers_file import Taken
 from trayapp.clients.files import Machine
 from trayapp.clients.servers import ClientLayers
-from trayapp.gateway.process.servers_file import ServersFile
+from trayapp.gateway.servers_file import ServersFile
 from trayapp.model.config import Imported, ToolSwitch
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("import-layers")]

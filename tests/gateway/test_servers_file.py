@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from trayapp.gateway.process.servers_file import Layers, Outcome, ServersFile
+from trayapp.gateway.servers_file import Layers, Outcome, ServersFile
 from trayapp.model.config import Config, Imported, ToolSwitch
 from trayapp.model.errors import MultiMcpError, Problem, StorageError
 

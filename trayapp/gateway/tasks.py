@@ -4,13 +4,32 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Protocol
 
+import anyio
 import anyio.abc
 
 log = logging.getLogger(__name__)
 
 AGAIN_AFTER_S = 1.0  # a task that always fails at once must not keep a core busy
+
+
+class Spawn(Protocol):
+    """A function that starts a task. The task ends by itself, and its failure is logged."""
+
+    def __call__(self, work: Callable[..., Awaitable[Any]], *args: Any) -> None: ...
+
+
+async def first_of(*waits: Callable[[], Awaitable[object]]) -> None:
+    """Wait until one of `waits` ends, and cancel the others."""
+
+    async def wait_for(one: Callable[[], Awaitable[object]]) -> None:
+        await one()
+        tasks.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as tasks:
+        for one in waits:
+            tasks.start_soon(wait_for, one)
 
 
 class FencedTasks:

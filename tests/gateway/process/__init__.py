@@ -1,1 +1,0 @@
-"""Tests of trayapp/gateway/process, in this process."""
