@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,19 +12,25 @@ from typing import Any
 import anyio
 import anyio.abc
 
+from tests.auth.places import FixedPlace, MemoryEntries
 from tests.fixtures.behaviour import tool
 from tests.fixtures.clock import FakeClock, settle
 from tests.fixtures.fake_transport import FakeNet, FakeServer
 from tests.fixtures.secrets import no_secrets
 from tests.patience import stretched
+from trayapp.auth.accounts import Accounts
+from trayapp.auth.chunks import ChunkedRecords
+from trayapp.auth.grant import AccountKey
+from trayapp.auth.vault import Vault
 from trayapp.backends.clock import Clock
+from trayapp.catalog.approval_store import FOLDER_NAME
 from trayapp.catalog.cache import CacheEntry, save
 from trayapp.gateway.client import FramePeer
 from trayapp.gateway.control.accounts import AccountRequests
 from trayapp.gateway.control.server import Control
 from trayapp.gateway.exposure.served_tools import ServedOffer, ServedTools
 from trayapp.gateway.gateway import Gateway, GatewayDependencies
-from trayapp.gateway.scopes.projects import Look, no_projects
+from trayapp.gateway.scopes.projects import NOTHING, Look
 from trayapp.gateway.services import BROADCAST_DELAY_S
 from trayapp.gateway.sessions.session import Session
 from trayapp.model.config import Config, ServerConfig, Settings, ToolSwitch, launch_hash
@@ -199,6 +205,13 @@ class BrokenClock:
         await self.whole.beat(period_s, within_s)
 
 
+class EmptyAccounts(Accounts):
+    """Accounts without a sign-in. No start waits for the thread that would find none."""
+
+    async def look(self, keys: Iterable[AccountKey]) -> None:
+        pass
+
+
 class House:
     """A gateway whose servers are fakes. `apply` is what a saved servers.yaml does."""
 
@@ -212,8 +225,9 @@ class House:
         self.written: list[Switches] = []
         self.write_failure: Exception | None = None
         self.reloads = 0
-        self.look: Look = no_projects
+        self.look: Look = lambda folder, user: NOTHING
         self.config = Config(Settings(expose="tools"))
+        vault = Vault(FixedPlace(ChunkedRecords(MemoryEntries())))
         self.dependencies = GatewayDependencies(
             clock=clock(self.clock),
             environ={"PATH": "/nowhere"},
@@ -221,8 +235,11 @@ class House:
             open=self.net.open,
             stderr=lambda server, *, further: lambda data: None,
             cache_dir=self.folder,
+            approved_dir=folder / FOLDER_NAME,
+            state_dir=folder / "state",
             write_switches=self._write,
             look=lambda folder, user: self.look(folder, user),
+            accounts=EmptyAccounts(vault, tasks, self.clock.time, self.clock.sleep),
         )
         self.gateway = Gateway(self.dependencies, tasks)
         self.gateway.services.given_names.load()

@@ -22,7 +22,6 @@ from trayapp.backends.launch import Keyring
 from trayapp.backends.pool import Pool
 from trayapp.backends.route import await_route
 from trayapp.backends.subscription import UPDATED
-from trayapp.catalog.approval_store import FOLDER_NAME
 from trayapp.catalog.given_names import GivenNames
 from trayapp.catalog.tool_class import classify
 from trayapp.config.paths import PACKAGES
@@ -41,7 +40,7 @@ from trayapp.gateway.mcp_tool.result_files import ResultFiles
 from trayapp.gateway.mcp_tool.tool_dependencies import ToolDependencies, WarmUp
 from trayapp.gateway.scopes.connection_keys import ConnectionKeys
 from trayapp.gateway.scopes.list_intake import ListIntake
-from trayapp.gateway.scopes.projects import Look, Projects, no_projects
+from trayapp.gateway.scopes.projects import Look, Projects
 from trayapp.gateway.scopes.servers import Servers
 from trayapp.gateway.scopes.session_view import SessionViews
 from trayapp.gateway.scopes.sharing import Sharing
@@ -88,11 +87,11 @@ class GatewayDependencies:
     open: Open
     stderr: Stderr
     cache_dir: Path
+    approved_dir: Path
+    state_dir: Path
     write_switches: WriteSwitches
-    look: Look = no_projects
-    accounts: Accounts | None = None
-    approved_dir: Path | None = None  # None: next to the cache
-    state_dir: Path | None = None  # None: next to the cache
+    look: Look
+    accounts: Accounts
     lock_file: Path | None = None  # None: packages are not locked
     calm: anyio.Event = field(default_factory=anyio.Event)  # set by the first list, or the first start of a server
 
@@ -144,8 +143,7 @@ class Gateway:
         services.approvals.pins.unsaved = services.writer.wake
         services.changes.listen(partial(tell_lists, self.sessions))
         services.changes.listen(self._note_names)
-        if dependencies.accounts is not None:
-            dependencies.accounts.signed_in = partial(self._spawn, self.sign_ins.reconnect)
+        dependencies.accounts.signed_in = partial(self._spawn, self.sign_ins.reconnect)
 
     def _make_services(self, own: ConnectionKeys) -> Services:
         """Build the services. Connections call the lambdas only after the gateway is complete."""
@@ -155,11 +153,11 @@ class Gateway:
         self._capabilities = capabilities = ClientCapabilities(
             self.sessions, listings, own.purpose, lambda: self.asks.someone_is_there
         )
-        place = dependencies.approved_dir or dependencies.cache_dir.with_name(FOLDER_NAME)
+        place = dependencies.approved_dir
         approvals = Approvals(place, lambda: self.config.settings, lambda server: self.intake.tools_elsewhere(server))
         changes = ChangeFeed(dependencies.clock)
         confinements = Confinements(changes.changed)
-        history = Recorder(self._state_dir(), lambda: self.config.settings.history, CallFacts(listings.get))
+        history = Recorder(dependencies.state_dir, lambda: self.config.settings.history, CallFacts(listings.get))
         history.changed = changes.changed
         context = BackendContext(
             clock=dependencies.clock,
@@ -210,11 +208,8 @@ class Gateway:
             from trayapp.packages.locks import Locks
 
             file = LockFile(self._dependencies.lock_file)
-            self._locks = Locks(file, self._state_dir() / PACKAGES, configured=lambda: self.config.servers)
+            self._locks = Locks(file, self._dependencies.state_dir / PACKAGES, configured=lambda: self.config.servers)
         return self._locks
-
-    def _state_dir(self) -> Path:
-        return self._dependencies.state_dir or self._dependencies.cache_dir.with_name("state")
 
     @cached_property
     def panel_access(self) -> PanelAccess:
@@ -288,7 +283,7 @@ class Gateway:
 
     def take_problem(self, problem: Problem) -> None:
         """Show the problem of an unusable file. The last good configuration stays in effect."""
-        self._file_problems = (*(p for p in self.config.problems), problem)
+        self._file_problems = (*self.config.problems, problem)
         self.services.changes.changed()
 
     @property

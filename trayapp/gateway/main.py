@@ -306,7 +306,7 @@ class GatewayHost:
         return AccountRequests(gateway.services, gateway.sign_ins, self._environ, self._secrets)
 
     def _make_control(self, link: Link) -> Control:
-        from trayapp.gateway.control.secret_commands import SecretCommandRequests
+        from trayapp.gateway.control.approvals import SecretCommandRequests
         from trayapp.gateway.control.server import Control  # loaded on first use: no AI tool needs it
         from trayapp.gateway.http.port import PanelRequests
 

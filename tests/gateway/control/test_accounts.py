@@ -26,11 +26,13 @@ from trayapp.auth.accounts import Accounts
 from trayapp.auth.chunks import ChunkedRecords
 from trayapp.auth.sealed import SealedFile
 from trayapp.auth.vault import Vault
+from trayapp.catalog.approval_store import FOLDER_NAME
 from trayapp.gateway.client import FramePeer
 from trayapp.gateway.control.accounts import AccountRequests
 from trayapp.gateway.control.server import Control
 from trayapp.gateway.control.snapshot import snapshot_of
 from trayapp.gateway.gateway import Gateway, GatewayDependencies
+from trayapp.gateway.scopes.projects import NOTHING
 from trayapp.model.config import Config, ServerConfig, Settings
 from trayapp.model.errors import ConnectFailedError, KeyringUnavailableError, SignInWantedError
 from trayapp.model.lifecycle import State
@@ -65,7 +67,10 @@ class Town:
             open=partial(open_untracked, accounts=self.accounts),
             stderr=lambda server, *, further: lambda data: None,
             cache_dir=self.folder,
+            approved_dir=self.folder.with_name(FOLDER_NAME),
+            state_dir=self.folder.with_name("state"),
             write_switches=lambda found: None,
+            look=lambda folder, user: NOTHING,
             accounts=self.accounts,
         )
         self.gateway = gateway = Gateway(dependencies, self.tasks)

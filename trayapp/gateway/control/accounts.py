@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
-from trayapp.auth.accounts import Accounts, SignIn, Target
+from trayapp.auth.accounts import SignIn, Target
 from trayapp.auth.grant import EXPIRES_S, AccountKey
 from trayapp.backends.connection import Connection
 from trayapp.backends.launch import HttpLaunch, Keyring, prepare_start
@@ -33,13 +33,7 @@ class AccountRequests:
         self._environ = environ
         self._keyring = keyring
         self._last: dict[AccountKey, SignIn] = {}  # account -> its last sign-in, for later requests about it
-
-    @property
-    def handlers(self) -> dict[str, Handler]:
-        """Return the handlers by the name of the control request; none without accounts."""
-        if self._sign_ins.accounts is None:
-            return {}
-        return {
+        self.handlers: dict[str, Handler] = {
             control.LOGIN: self._login,
             control.LOGIN_WAIT: self._login_wait,
             control.LOGIN_ANSWER: self._login_answer,
@@ -53,7 +47,7 @@ class AccountRequests:
     # -- sign-ins ------------------------------------------------------------------------------------------------
 
     async def _login(self, params: dict[str, Any]) -> Any:
-        accounts, connection = self._require_accounts(), self._connection(params)
+        accounts, connection = self._sign_ins.accounts, self._connection(params)
         locked = self._sign_ins.keyring_state == "locked"
         if locked:
             await self._unlock()
@@ -96,7 +90,7 @@ class AccountRequests:
     async def _logout(self, params: dict[str, Any]) -> Any:
         connection = self._connection(params)
         target = await self._target(connection)
-        signed_out = await self._require_accounts().sign_out(*target.key)
+        signed_out = await self._sign_ins.accounts.sign_out(*target.key)
         for one in self._sign_ins.at(target.key):
             one.begin_close()
         return {"signed_out": signed_out}
@@ -107,10 +101,6 @@ class AccountRequests:
             name = connection.name
             raise UsageError(f"No sign-in to {name} is in progress", f"Start one: multi-mcp auth {name}")
         return begun
-
-    def _require_accounts(self) -> Accounts:
-        assert self._sign_ins.accounts is not None  # there are no handlers without accounts
-        return self._sign_ins.accounts
 
     def _connection(self, params: dict[str, Any]) -> Connection:
         """Return the connection of the server named in `params`. Raises ServerNotFoundError, RpcError."""
@@ -142,12 +132,12 @@ class AccountRequests:
             await self._unlock()
         else:
             with suppress(KeyringUnavailableError):
-                await self._require_accounts().vault.look()
+                await self._sign_ins.accounts.vault.look()
         return {"keyring": self._sign_ins.keyring_state, "error": self._sign_ins.keyring_error}
 
     async def _unlock(self) -> None:
         with suppress(KeyringUnavailableError):
-            await self._require_accounts().vault.look(asked=True)
+            await self._sign_ins.accounts.vault.look(asked=True)
 
     # -- secrets -------------------------------------------------------------------------------------------------
 
@@ -156,18 +146,18 @@ class AccountRequests:
         value = params.get("value")
         if not isinstance(value, str):
             raise UsageError("A secret must be text", "Pass it on stdin")
-        kept = await self._require_accounts().vault.set_secret(name, value)
+        kept = await self._sign_ins.accounts.vault.set_secret(name, value)
         for connection in self._services.pool:  # the next call of a server that lacked the secret skips the backoff
             if connection.state is State.FAILED and name in keyring_names(connection.server):
                 connection.begin_close()
         return {"kept": kept, "keyring": self._sign_ins.keyring_state}
 
     async def _secret_list(self, params: dict[str, Any]) -> Any:
-        vault = self._require_accounts().vault
+        vault = self._sign_ins.accounts.vault
         names = await vault.secret_names()
         if vault.refused is not None and vault.refused.state == "locked" and not names:
             raise vault.refused.with_traceback(None)
         return {"names": names, "keyring": self._sign_ins.keyring_state}
 
     async def _secret_delete(self, params: dict[str, Any]) -> Any:
-        return {"deleted": await self._require_accounts().vault.delete_secret(text_of(params, "name", "the request"))}
+        return {"deleted": await self._sign_ins.accounts.vault.delete_secret(text_of(params, "name", "the request"))}

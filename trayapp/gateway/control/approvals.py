@@ -1,4 +1,4 @@
-"""Answer control requests about the user's decisions: on held-back tools, and on open asks.
+"""Answer control requests about the user's decisions: on held-back tools, open asks, and commands that print secrets.
 
 Tray, panel and command line use the same requests.
 """
@@ -9,8 +9,10 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import anyio.lowlevel
+import anyio.to_thread
 
 from trayapp.catalog.schema.arguments import as_typed
+from trayapp.config.layers.project import TrustStore
 from trayapp.gateway.asks.asks import Answer
 from trayapp.gateway.client import text_of
 from trayapp.gateway.exposure.approvals import PendingApproval
@@ -20,6 +22,7 @@ from trayapp.inspection.inspect import inspect_tool
 from trayapp.inspection.subjects import apart_of, findings_of, is_tool, skills_of
 from trayapp.model.errors import MultiMcpError, ServerNotFoundError
 from trayapp.model.offer import Offer
+from trayapp.model.text import escape_unprintable
 from trayapp.wire import control
 from trayapp.wire.messages import INVALID_PARAMS, RpcError
 
@@ -162,3 +165,41 @@ class AskRequests:
 def _who(asked: Asked) -> str:
     by = asked.get("by")
     return by[:BY_LONGEST] if isinstance(by, str) and by.isprintable() and by else "the user"
+
+
+class SecretCommandRequests:
+    """Requests about the secret commands of one gateway's servers. `trust`: the commands that the user approved."""
+
+    def __init__(self, gateway: Gateway, trust: TrustStore) -> None:
+        self._gateway = gateway
+        self._trust = trust
+        self.handlers: dict[str, Callable[[Asked], Awaitable[Any]]] = {
+            control.COMMANDS: self._list_waiting,
+            control.APPROVE_COMMANDS: self._approve,
+        }
+
+    async def _list_waiting(self, asked: Asked) -> Any:
+        waiting = await anyio.to_thread.run_sync(self._unapproved, asked.get("server"))
+        return {
+            "rows": [
+                {"server": name, "commands": commands, "shown": [escape_unprintable(one) for one in commands]}
+                for name, commands in waiting.items()
+            ]
+        }
+
+    async def _approve(self, asked: Asked) -> Any:
+        """Approve those of `commands` that still wait for approval. The user has seen each of them in full."""
+        server, commands = text_of(asked, "server", "the request"), asked.get("commands")
+        if not isinstance(commands, list) or not all(isinstance(one, str) for one in commands):
+            raise RpcError(INVALID_PARAMS, "approve_commands needs commands: a list of texts")
+        waiting = (await anyio.to_thread.run_sync(self._unapproved, server)).get(server, [])
+        approved = [one for one in commands if one in waiting]
+        await anyio.to_thread.run_sync(self._trust.approve_commands, approved)
+        return {"approved": approved, "missed": [one for one in commands if one not in waiting]}
+
+    def _unapproved(self, server: str | None) -> dict[str, list[str]]:
+        """Return the commands that wait for approval, by enabled server. `server`: only this server's. Blocks."""
+        servers = dict(self._gateway.servers.shared.servers)
+        return self._trust.unapproved(
+            one for name, one in servers.items() if not one.disabled and server in (None, name)
+        )

@@ -59,10 +59,6 @@ Asked = dict[str, Any]
 Note = Callable[[str], None]  # sends the user a line before the answer
 
 
-def no_note(line: str) -> None:
-    """Discard the line."""
-
-
 @dataclass(frozen=True, eq=False)
 class CatalogCaller:
     """A stand-in for a session of a project, for one request and until the project's servers have answered."""
@@ -73,7 +69,7 @@ class CatalogCaller:
 class CatalogRequests:
     """Catalog requests of one control connection. `note` sends its user a line."""
 
-    def __init__(self, gateway: Gateway, note: Note = no_note) -> None:
+    def __init__(self, gateway: Gateway, note: Note) -> None:
         self._gateway = gateway
         self._note = note
         self._counted: tuple[Exposure | None, dict[str, Any]] = None, {}  # the last costs: the panel asks often
@@ -286,7 +282,7 @@ class CatalogRequests:
                         return {"ask": yes.row(subject)}
                     else:
                         allowed = await yes.wait_for(subject)
-                result = await self._answered(connection, method, params, seen_by)
+                result = await _answered(seen_by, connection, method, params)
             except (MultiMcpError, RpcError) as error:
                 self._gateway.services.history.note(refused_call(began, caller, key[0], params, error, method))
                 raise
@@ -315,13 +311,8 @@ class CatalogRequests:
             args = prompt_arguments(seen_by.exposure.catalog.prompts[key].get("arguments"), positional, named)
             connection = await _connect(seen_by, key[0])
             params = {"name": key[1], "arguments": args}
-            result = await self._answered(connection, "prompts/get", params, seen_by)
+            result = await _answered(seen_by, connection, "prompts/get", params)
             return {"server": key[0], "prompt": key[1], "result": result}
-
-    async def _answered(
-        self, connection: Connection, method: str, params: dict[str, Any], seen_by: SessionView
-    ) -> dict[str, Any]:
-        return await _answered(connection, method, params, seen_by.timeout_s(connection))
 
     async def _find_key(self, seen_by: SessionView, asked: str, server: str | None) -> Key:
         """Return the key of a tool, or of a resource that is called like a tool. Raises MultiMcpError.
@@ -358,8 +349,10 @@ def _also_named(seen: Exposure, hit: Hit) -> dict[str, list[str]]:
     return {"also": [seen.name_of(key) for key in hit.also]} if hit.also else {}
 
 
-async def _answered(connection: Connection, method: str, params: dict[str, Any], timeout_s: float) -> dict[str, Any]:
-    live = connection.live
+async def _answered(
+    seen_by: SessionView, connection: Connection, method: str, params: dict[str, Any]
+) -> dict[str, Any]:
+    live, timeout_s = connection.live, seen_by.timeout_s(connection)
     try:
         with anyio.fail_after(timeout_s or None):
             return await completed_request(connection, method, params)

@@ -45,11 +45,6 @@ Look = Callable[[Path, Config], ProjectFinding]  # a session's folder, the user'
 NOTHING = ProjectFinding()
 
 
-def no_projects(folder: Path, user: Config) -> ProjectFinding:
-    """Return no project: the Look of gateways without projects."""
-    return NOTHING
-
-
 def look_with(trust: TrustStore, home: Path) -> Look:
     """Return a Look that reads a folder's project file. The bytes hashed for trust are the bytes that are parsed.
 

@@ -23,9 +23,9 @@ log = logging.getLogger(__name__)
 
 
 class SignIns:
-    """Sign-ins of one gateway's servers. Without accounts, as in some tests, nobody can sign in."""
+    """Sign-ins of one gateway's servers."""
 
-    def __init__(self, services: Services, accounts: Accounts | None, environ: dict[str, str]) -> None:
+    def __init__(self, services: Services, accounts: Accounts, environ: dict[str, str]) -> None:
         self._services = services
         self.accounts = accounts
         self._environ = environ
@@ -35,19 +35,17 @@ class SignIns:
     @property
     def keyring_state(self) -> Any:
         """Return the vault's state; None until something needs it."""
-        return self.accounts.vault.state if self.accounts else None
+        return self.accounts.vault.state
 
     @property
     def keyring_error(self) -> dict[str, str] | None:
         """Return why the vault cannot be used now, as `{"title", "hint"}`; None if it can."""
-        refused = self.accounts.vault.refused if self.accounts else None
+        refused = self.accounts.vault.refused
         return {"title": refused.title, "hint": refused.hint} if refused else None
 
     def status(self, server: ServerConfig) -> SignInStatus | None:
         """Return the sign-in status of a server; None if it is unknown, or if the server does not use OAuth."""
-        if self.accounts is None or server.url is None or auth_of(server) != "oauth":
-            return None
-        key = self.key_of(server)
+        key = self.key_of(server) if auth_of(server) == "oauth" else None
         return None if key is None else self.accounts.status(*key)
 
     def is_signed_in(self, server: ServerConfig) -> bool:
@@ -61,7 +59,7 @@ class SignIns:
 
         `signed`: its lists were read with a sign-in, so it needs one.
         """
-        if connection.state is not State.IDLE or not signed or self.accounts is None:
+        if connection.state is not State.IDLE or not signed:
             return connection.state, connection.error
         key = self.key_of(server)
         account = self.accounts.of(*key) if key else None
@@ -78,7 +76,7 @@ class SignIns:
 
         None if it is unknown or not valid.
         """
-        if server.url is None or self.accounts is None:
+        if server.url is None:
             return None
         known = expand(server.url, self._environ.get, lambda name: None)
         url = self.accounts.met.get(server.name) if known.missing else known.text
@@ -93,15 +91,12 @@ class SignIns:
 
     async def read(self, launch: HttpLaunch) -> None:
         """Read the user's sign-in at the server's address, unless that would open a dialog."""
-        if self.accounts is not None:
-            await self.accounts.look([account_key(launch.url, launch.client.account)])
+        await self.accounts.look([account_key(launch.url, launch.client.account)])
 
     async def look(self) -> None:
         """Read who is signed in at the configured addresses, without a dialog."""
-        servers = [c.server for c in self._services.pool if c.server.url is not None and not c.server.disabled]
-        wanted = [key for s in servers if auth_of(s) == "oauth" and (key := self.key_of(s)) is not None]
-        if self.accounts is not None and wanted:
-            await self.accounts.look(wanted)
+        servers = [c.server for c in self._services.pool if not c.server.disabled and auth_of(c.server) == "oauth"]
+        await self.accounts.look([key for server in servers if (key := self.key_of(server)) is not None])
 
     # -- reconnecting --------------------------------------------------------------------------------------------
 
