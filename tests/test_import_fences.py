@@ -102,7 +102,7 @@ LIBRARIES: dict[str, set[str]] = {
     "click": {"cli"},
     "rich": {"cli"},
     "jinja2": {"panel.pages"},
-    "markdown_it": {"panel.guide"},
+    "markdown_it": {"panel.pages"},
     "orjson": {"wire", "catalog", "gateway", "backends", "auth", "cli", "inspection.screening", "packages"},
     "anyio": {"wire", "backends", "catalog", "gateway", "auth", "service", "confinement", "panel", "packages"},
     "psutil": {"backends", "service", "cli"},
@@ -112,12 +112,10 @@ LIBRARIES: dict[str, set[str]] = {
 # Inside functions only, for start-up time: `multi-mcp start` becomes the gateway, `multi-mcp tray` the tray; every
 # other verb must load neither.
 # Without a gateway a secret is kept by the process that has it (service.secrets): no other verb pays for the vault.
-# The guide's reader of Markdown is for who opens that page of the panel.
 LAZY = {
     ("cli.run_gateway", "gateway.main"),
     ("cli.tray", "tray.start"),
     ("service.secrets", "auth.storage"),
-    ("panel.app", "panel.guide"),
 }
 
 # module -> all that it may import at module level. The way to the shim: each further import is felt at every start.

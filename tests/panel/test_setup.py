@@ -11,7 +11,7 @@ from playwright.async_api import Browser, Page, expect
 from tests.fixtures.odd import Odd
 from tests.panel.scene import EVIL, Scene, scene
 from tests.patience import stretched
-from trayapp.panel.guide import READER, anchor, readable, sections
+from trayapp.panel.pages import anchor, guide_html
 from trayapp.service.guide import page as text_of
 from trayapp.service.guide import topics
 
@@ -125,10 +125,9 @@ async def test_the_guide_is_read_in_the_panel(chromium: Browser, home: Path) -> 
 @pytest.mark.requirement("panel-help")
 @pytest.mark.parametrize("topic", list(topics()))
 def test_every_page_of_the_guide_becomes_html_with_its_sections(topic: str) -> None:
-    tokens = readable(READER.parse(text_of(topic)))
-    html = READER.renderer.render(tokens, READER.options, {})
+    html, sections = guide_html(text_of(topic))
     headings = [line.removeprefix("## ") for line in text_of(topic).splitlines() if line.startswith("## ")]
-    assert [where for where, _ in sections(tokens)] == [anchor(words) for words in headings]
+    assert [where for where, _ in sections] == [anchor(words) for words in headings]
     assert len({anchor(words) for words in headings}) == len(headings)
     assert html.count("<table>") == html.count('<div class="table"')
     assert "|---" not in html

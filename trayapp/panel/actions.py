@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,12 +13,14 @@ import anyio.to_thread
 
 from trayapp.model.errors import MultiMcpError, UsageError
 from trayapp.model.redact import redacted
+from trayapp.model.text import count
 from trayapp.panel.host import PanelHost
 from trayapp.service.verb_process import run_verb
 from trayapp.wire import control
 from trayapp.wire.jsonio import JsonError, loads
 
 VERB_S = 60.0
+ADD_S = 150.0  # the first start of a server may include its download
 BY = "the panel"
 
 
@@ -99,9 +101,13 @@ def parsed(typed: dict[str, str]) -> dict[str, Any]:
 Action = Callable[[PanelHost, Form], Awaitable[ActionResult]]
 
 
-async def verb(host: PanelHost, *argv: str) -> Any:
-    """Run a verb of the command line. Raises MultiMcpError."""
-    return await anyio.to_thread.run_sync(partial(run_verb, argv, host.environ, VERB_S))
+async def verb(host: PanelHost, *argv: str, form: dict[str, Any] | None = None, timeout_s: float = VERB_S) -> Any:
+    """Run a verb of the command line with `form` as JSON on its stdin. Return its JSON. Raises MultiMcpError.
+
+    Values that may be secrets belong into the form: other programs can see the arguments.
+    """
+    typed = b"" if form is None else json.dumps(form).encode()
+    return await anyio.to_thread.run_sync(partial(run_verb, argv, host.environ, timeout_s, typed))
 
 
 def as_argument(name: str) -> str:
@@ -152,7 +158,7 @@ async def switch(host: PanelHost, form: Form) -> ActionResult:
     target = f"{server}/{exact_pattern(tool)}" if tool else server
     done = await verb(host, "enable" if on else "disable", as_argument(target))
     word = "Enabled" if on else "Disabled"
-    names = ", ".join(done["changed"]) if isinstance(done, dict) else target
+    names = ", ".join(done["changed"])
     return ActionResult(
         f"{word}: {names}" if names else f"{tool or server} was already {'enabled' if on else 'disabled'}"
     )
@@ -266,18 +272,132 @@ async def connect(host: PanelHost, form: Form) -> ActionResult:
     on, name, dry = form.text("on") == "yes", form.text("client"), form.get("dry") == "yes"
     shown = [f"--profile={profile}"] if on and (profile := form.get("profile")) else []
     argv = ["connect" if on else "disconnect", *(["--dry-run"] if dry else []), *shown, as_argument(name)]
-    done = await verb(host, *argv)
-    rows = done.get("clients", []) if isinstance(done, dict) else []
-    if not rows:
-        raise MultiMcpError("Nothing changed", "See: multi-mcp connect")
-    row = rows[0]
-    diff = "\n".join(row.get("diff", []))
+    (row,) = (await verb(host, *argv))["clients"]
+    diff = "\n".join(row["diff"])
     if dry:
         return ActionResult(
-            f"This would change in {row.get('file', '')}" if diff else "Nothing would change", text=diff, changed=False
+            f"This would change in {row['file']}" if diff else "Nothing would change", text=diff, changed=False
         )
     word = "Connected" if on else "Disconnected"
-    return ActionResult(f"{word} {row.get('title', name)}", row.get("needs", ""), text=diff)
+    return ActionResult(f"{word} {row['title']}", row["needs"], text=diff)
+
+
+async def find_servers(host: PanelHost, what: str) -> ActionResult:
+    """Ask `add` which servers a text names. Return them with everything that would run. Raises MultiMcpError."""
+    done = await verb(host, "add", "--form", "--dry-run", form={"what": what}, timeout_s=ADD_S)
+    known = await _server_names(host)
+    has_secrets = any(each["secret"] for one in done["servers"] for each in one["wants"])
+    keyring = (
+        (await host.ask(control.KEYRING, {}))["error"] if has_secrets else None
+    )  # shown before the user types a secret
+    found = tuple(
+        {**one, "taken": one["name"] in known, "is_way": done["ways"], "keyring": keyring} for one in done["servers"]
+    )
+    if len(found) == 1:
+        return ActionResult("", proposals=found)
+    several = (
+        f"There are {len(found)} ways to run it: choose one" if done["ways"] else f"These are {len(found)} servers"
+    )
+    return ActionResult(several, proposals=found)
+
+
+async def look(host: PanelHost, form: Form) -> ActionResult:
+    """Show what would run if the pasted servers were added."""
+    return await find_servers(host, form.text("what"))
+
+
+async def add(host: PanelHost, form: Form) -> ActionResult:
+    """Add the server that the page showed, with the values from its form.
+
+    The result replaces the server's proposal on the page, or all proposals if they are ways to run the same server.
+    """
+    pick, name = int(form.text("pick")[:4]), form.get("name").strip()
+    if name in await _server_names(host):  # checked before the server's secrets are stored
+        raise UsageError(f"A server named {name} already exists", "Choose another name", field="name")
+    asked = {"what": form.text("what"), "pick": pick, "seen": form.text("seen"), "name": name}
+    done = await verb(host, "add", "--form", form=asked | {"values": form.below("arg.")}, timeout_s=ADD_S)
+    name, instead = str(done["name"]), "proposals" if form.get("is_way") else f"proposal-{pick}"
+    if waiting := (await host.ask(control.COMMANDS, {"server": name}))["rows"]:
+        them = "its command" if len(waiting[0]["commands"]) == 1 else "its commands"
+        title = f"Added {name}; it starts once you approve {them}"
+        return ActionResult(title, instead=instead, commands=waiting[0])
+    if done.get("error"):
+        return ActionResult(
+            f"Added {name}; it does not work yet", str(done["error"]), wrong=True, server=name, instead=instead
+        )
+    tools = await tools_of(host, name)
+    number = f": {count(done['tools'], 'tool')}" if done.get("tools") is not None else ""
+    clients = (await verb(host, "connect"))["clients"]
+    if any(one["state"] in ("connected", "drifted") for one in clients):
+        clients = []  # the user knows how to connect them
+    readable = tuple(one for one in clients if one["state"] != "unreadable")
+    return ActionResult(f"Added {name}{number}", server=name, clients=readable, tools=tools, instead=instead)
+
+
+async def _server_names(host: PanelHost) -> set[str]:
+    """Return the names of the known servers, which a new one cannot have."""
+    return {one["name"] for one in (await host.ask(control.SNAPSHOT, {}))["servers"]}
+
+
+async def take(host: PanelHost, form: Form) -> ActionResult:
+    """Import the chosen servers, and remove them from the AI tools' files. With `keep`, secrets go to the keyring."""
+    chosen = form.all("server")
+    done = await verb(host, "import", "--form", form={"servers": chosen, "keep": form.get("keep") == "yes"})
+    moved = [f"Removed from {file}" for file in done["moved"]]
+    left = len(chosen) - len(done["servers"])
+    return ActionResult(
+        f"Imported {count(len(done['servers']), 'server')}",
+        f"{count(left, 'server')} could not be written" if left else "",
+        wrong=left > 0,
+        text="\n".join(moved),
+    )
+
+
+async def connect_chosen(host: PanelHost, form: Form) -> ActionResult:
+    """Connect the chosen AI tools."""
+    chosen = form.all("client")
+    if not chosen:
+        raise UsageError("No AI tool is chosen", "Select the AI tools that should use multi-mcp")
+    return await _run_for_clients(host, "connect", chosen, "Connected")
+
+
+async def undo_setup(host: PanelHost, form: Form) -> ActionResult:
+    """Undo the setup: disconnect the AI tools, then give their servers back to them. With `dry`, only show changes."""
+    if form.get("dry") == "yes":
+        back = await verb(host, "import", "--undo", "--dry-run")
+        lines = [f"{name} is disconnected" for name in await _connected(host)]
+        lines += [f"The servers go back into {file}" for file in back["restored"]]
+        lines += [f"{name} is removed from multi-mcp" for name in back["removed"]]
+        return ActionResult(
+            "This would be undone" if lines else "There is nothing to undo", text="\n".join(lines), changed=False
+        )
+    said = await _run_for_clients(host, "disconnect", await _connected(host), "Disconnected")
+    if said.wrong:
+        return said
+    back = await verb(host, "import", "--undo")
+    removed = f"; removed {count(len(back['removed']), 'server')} from multi-mcp" if back["removed"] else ""
+    return ActionResult(f"Setup is undone{removed}", text=said.text)
+
+
+async def _connected(host: PanelHost) -> list[str]:
+    clients = (await verb(host, "connect"))["clients"]
+    return [one["name"] for one in clients if one["state"] in ("connected", "drifted")]
+
+
+async def _run_for_clients(host: PanelHost, name: str, clients: Sequence[str], word: str) -> ActionResult:
+    """Run a verb for each AI tool. A failure does not stop the others."""
+    done: list[str] = []
+    failed: list[str] = []
+    for client in clients:
+        try:
+            row = (await verb(host, name, as_argument(client)))["clients"][0]
+        except MultiMcpError as error:
+            failed.append(f"{client}: {error}")
+        else:
+            done.append(". ".join(filter(None, (f"{word} {row['title']}", row.get("needs", "")))))
+    title = f"{word} {count(len(done), 'AI tool')}"
+    more = f", {len(failed)} failed" if failed else ""
+    return ActionResult(title + more, wrong=bool(failed), text="\n".join(failed + done))
 
 
 ACTIONS: dict[str, Action] = {
@@ -291,4 +411,9 @@ ACTIONS: dict[str, Action] = {
     "do/answer": answer,
     "do/call": call,
     "do/connect": connect,
+    "do/look": look,
+    "do/add": add,
+    "do/take": take,
+    "do/connect-chosen": connect_chosen,
+    "do/undo-setup": undo_setup,
 }

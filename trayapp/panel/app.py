@@ -20,7 +20,6 @@ import anyio.to_thread
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.redact import redacted
 from trayapp.panel.actions import ACTIONS, ActionResult, Form
-from trayapp.panel.add import ADD_ACTIONS, add_page
 from trayapp.panel.host import PanelHost
 from trayapp.panel.pages import (
     FILES,
@@ -28,14 +27,12 @@ from trayapp.panel.pages import (
     PAGES,
     SCRIPT,
     STYLE,
-    Context,
     Page,
     PageNotFoundError,
     compile_templates,
     render,
     source_of,
 )
-from trayapp.panel.setup import SETUP_ACTIONS, setup_page
 from trayapp.wire.control import ASKS
 from trayapp.wire.messages import RpcError
 
@@ -145,7 +142,7 @@ class Panel:
         self, path: str, query: dict[str, str], cookie: str, is_news: bool, reply: PanelResponse
     ) -> None:
         name, _, rest = path.partition("/")
-        page = MORE_PAGES.get(name) or PAGES.get(name)
+        page = PAGES.get(name)
         if page is None:
             raise PageNotFoundError("This page does not exist")
         began, seen = time.perf_counter(), "-".join(map(str, self._host.seen()))
@@ -174,7 +171,7 @@ class Panel:
                 render("said.html", said=ActionResult("This request did not come from the panel", wrong=True)), 403
             )
             return
-        action = ACTIONS.get(path) or ADD_ACTIONS.get(path) or SETUP_ACTIONS.get(path)
+        action = ACTIONS.get(path)
         body = await body_of(receive)
         if action is None or body is None:
             said = ActionResult("This action does not exist" if action is None else "The form is too large", wrong=True)
@@ -284,16 +281,6 @@ class PanelResponse:
         """Send the events, each with its line of data, or a comment if there are none."""
         body = "".join(f"event: {name}\ndata: {data}\n\n" for name, data in events.items()) or ":\n\n"
         await self._send({"type": "http.response.body", "body": body.encode(), "more_body": True})
-
-
-async def help_page(page: Page) -> Context:
-    """Show a page of the guide. The first request loads the Markdown reader."""
-    from trayapp.panel.guide import guide_page
-
-    return await guide_page(page)
-
-
-MORE_PAGES = {"add": add_page, "setup": setup_page, "help": help_page}
 
 
 def error_result(error: MultiMcpError | RpcError) -> ActionResult:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import time
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Sequence
@@ -30,8 +31,10 @@ from trayapp.model.json_schema import choices
 from trayapp.model.logs import GATEWAY_LOG, SERVER_LOGS, log_name
 from trayapp.model.redact import REDACTED, redacted
 from trayapp.model.text import ago, clean, count, one_line, without_code
+from trayapp.panel.actions import ActionResult, find_servers, verb
 from trayapp.panel.host import PanelHost
-from trayapp.service.verb_process import run_verb
+from trayapp.service.guide import page as guide_text
+from trayapp.service.guide import topics
 from trayapp.wire import control
 from trayapp.wire.messages import RpcError
 
@@ -40,7 +43,8 @@ LOG_LINES = 120
 MINUTES = 60
 ROWS = 25  # rows of a table, unless the request is for all
 SCREEN = 12  # rows or cards of a new page, which requests the rest once it is painted: a browser lays out whole tables
-VERB_S = 20.0
+FOUND_MOST = 50  # servers of the registry
+QUESTION = "which MCP servers do you have?"
 SLOW = "found"  # after a page's name: its slow part, which the page requests by itself
 TEXT_MOST = 4_000
 LONG_WORD = 30  # characters; a longer word is cut
@@ -447,8 +451,7 @@ async def clients(page: Page) -> Context:
     if page.rest != SLOW:
         snapshot = await page.host.ask(control.SNAPSHOT, {})
         return {"template": "clients.html", "title": "AI tools", "sessions": snapshot["gateway"]["sessions"]}
-    done = await anyio.to_thread.run_sync(partial(run_verb, ["connect"], page.host.environ, VERB_S))
-    rows = done.get("clients", []) if isinstance(done, dict) else []
+    rows = (await verb(page.host, "connect"))["clients"]
     return {"template": "clients_found.html", "rows": rows, "profiles": page.host.profiles()}
 
 
@@ -467,9 +470,8 @@ async def tokens(page: Page) -> Context:
 async def health(page: Page) -> Context:
     """Show the findings of doctor, the gateway's log, and versions."""
     if page.rest == SLOW:
-        found = await anyio.to_thread.run_sync(partial(run_verb, ["doctor"], page.host.environ, VERB_S))
-        order = {"problem": 0, "note": 1, "ok": 2}
-        findings = sorted(found if isinstance(found, list) else [], key=lambda one: order.get(one["state"], 1))
+        order = ("problem", "note", "ok")
+        findings = sorted(await verb(page.host, "doctor"), key=lambda one: order.index(one["state"]))
         return {"template": "health_found.html", "findings": findings}
     snapshot = await page.host.ask(control.SNAPSHOT, {})
     log = await anyio.to_thread.run_sync(tail, page.host.paths.log_dir / GATEWAY_LOG)
@@ -477,6 +479,85 @@ async def health(page: Page) -> Context:
         "template": "health.html", "title": "Health", "log": log, "gateway": snapshot["gateway"],
         "problems": snapshot["problems"], "paths": page.host.paths,
     }  # fmt: skip
+
+
+async def add(page: Page) -> Context:
+    """Show the servers that a pasted text names, and those that a search of the registry finds."""
+    what, words = page.query.get("what", ""), page.query.get("find", "").strip().lstrip("-")
+    said: ActionResult | None = None
+    found: Context | None = None
+    try:
+        if what:
+            said = await find_servers(page.host, what)
+        if words:
+            found = await verb(page.host, "find", "--limit", str(FOUND_MOST), words)
+    except MultiMcpError as error:
+        said = ActionResult(error.title, error.hint, wrong=True)
+    return {"template": "add.html", "title": "Add a server", "what": what, "words": words, "said": said, "found": found}
+
+
+async def setup(page: Page) -> Context:
+    """Show the AI tools of this computer, the servers that they have, and a question to try."""
+    if page.rest != SLOW:
+        return {"template": "setup.html", "title": "Setup"}
+    answers: dict[str, Any] = {}
+
+    async def ask(*argv: str) -> None:
+        answers[argv[0]] = await verb(page.host, *argv)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(ask, "import", "--form", "--dry-run")
+        tasks.start_soon(ask, "connect")
+    found, clients = answers["import"], answers["connect"]["clients"]
+    return {
+        "template": "setup_found.html", "found": found, "question": QUESTION,
+        "new": [one for one in found["servers"] if not one["known"]],
+        "here": [one for one in found["servers"] if one["there"]],
+        "secrets": sum(len(one["secrets"]) for one in found["servers"] if not one["known"]),
+        "clients": [one for one in clients if one["state"] != "connected"],
+        "connected": [one for one in clients if one["state"] == "connected"],
+    }  # fmt: skip
+
+
+async def guide(page: Page) -> Context:
+    """Show one page of the guide, or the first one."""
+    known = await anyio.to_thread.run_sync(topics)
+    topic = page.rest or next(iter(known), "")
+    if topic not in known:
+        raise PageNotFoundError(f"The guide has no page {topic[:200]}", "See: multi-mcp help")
+    html, sections = guide_html(await anyio.to_thread.run_sync(guide_text, topic))
+    return {
+        "template": "help.html", "title": known[topic], "topics": known, "topic": topic, "sections": sections,
+        "html": html,
+    }  # fmt: skip
+
+
+def guide_html(text: str) -> tuple[str, list[tuple[str, str]]]:
+    """Return a page of the guide as HTML, and the anchor and heading of each section. A keyboard can scroll tables."""
+    from markdown_it import MarkdownIt  # loaded only for the guide
+    from markdown_it.token import Token
+
+    reader = MarkdownIt("commonmark").enable("table")  # HTML is allowed: the pages are the program's own
+    parsed = reader.parse(text)
+    tokens: list[Token] = []
+    sections: list[tuple[str, str]] = []
+    for at, token in enumerate(parsed):
+        if token.type == "heading_open":
+            heading = parsed[at + 1].content
+            token.attrSet("id", anchor(heading))
+            if token.tag == "h2":
+                sections.append((anchor(heading), heading.replace("`", "")))
+        if token.type == "table_open":
+            tokens.append(Token("div_open", "div", 1, attrs={"class": "table", "tabindex": "0"}))
+        tokens.append(token)
+        if token.type == "table_close":
+            tokens.append(Token("div_close", "div", -1))
+    return reader.renderer.render(tokens, reader.options, {}), sections
+
+
+def anchor(words: str) -> str:
+    """Return the anchor of a heading, to which links refer: `every-server` for `Every server`."""
+    return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
 
 
 PAGES: dict[str, Callable[[Page], Awaitable[Context]]] = {
@@ -489,4 +570,7 @@ PAGES: dict[str, Callable[[Page], Awaitable[Context]]] = {
     "clients": clients,
     "tokens": tokens,
     "health": health,
+    "add": add,
+    "setup": setup,
+    "help": guide,
 }
