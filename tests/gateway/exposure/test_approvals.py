@@ -643,14 +643,14 @@ def test_orders_are_told_of_after_a_tool_is_served_and_by_the_next_start_if_nobo
     approvals = alone(tmp_path)
     approvals.unread = lambda: news.append("unread")
     verdicts = approvals.judge("s", given)
-    assert (verdicts["order"].flagged, approvals.flagged("s"), approvals.names("s")) == (None, (), ("t",))
+    assert (verdicts["order"].flagged, approvals.flagged("s"), tuple(approvals.held("s"))) == (None, (), ("t",))
     assert (approvals.unread_servers(), news) == (["s"], ["unread"])
     approvals.pins.save()
     later = alone(tmp_path)
     later.judge("s", given)
     for one in (approvals, later):
         one.take_orders("s", one.orders("s", given))
-        assert (one.flagged("s"), one.names("s"), one.unread_servers()) == (("order",), ("t",), [])
+        assert (one.flagged("s"), tuple(one.held("s")), one.unread_servers()) == (("order",), ("t",), [])
     assert verdicts["order"].flagged is not None  # what sessions were given knows it, too
 
 
@@ -680,7 +680,7 @@ def test_a_definition_that_has_changed_lends_its_words_to_none_that_was_approved
     approvals = alone(tmp_path)
     approvals.judge("s", Offer((changed(HONEST, name="order"),)))
     approvals.judge("s", Offer((ORDERING,)))
-    assert approvals.names("s") == ("order",)
+    assert tuple(approvals.held("s")) == ("order",)
     assert approvals.orders("s", Offer((ORDERING,))) == {}
 
 
@@ -695,7 +695,7 @@ async def test_definitions_that_were_inspected_before_here_or_in_a_thread_are_ju
     next(steps)
     await anyio.to_thread.run_sync(list, steps)
     assert ahead.judge("s", many) == judged.judge("s", many)
-    assert ahead.names("s") == ("t",)
+    assert tuple(ahead.held("s")) == ("t",)
 
 
 def test_a_tool_that_changes_with_every_list_fills_no_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

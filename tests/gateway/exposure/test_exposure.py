@@ -157,7 +157,7 @@ def test_a_tool_that_no_client_could_take_is_withheld_alone_with_the_reason() ->
     assert names(seen) == ["a_good"]
     odd, good = tool_rows(seen.catalog)
     assert (odd["enabled"], "does not describe an object" in odd["withheld"], good["withheld"]) == (False, True, None)
-    assert seen.catalog.counts("a") == ToolCounts(total=2, enabled=1, withheld=1)
+    assert seen.catalog.counts["a"] == ToolCounts(total=2, enabled=1, withheld=1)
     with pytest.raises(ToolNotFoundError, match="withheld"):
         seen.find("a_odd")
 
@@ -171,9 +171,9 @@ def test_rows_of_one_server_hold_nothing_of_another() -> None:
 def test_counts_add_up() -> None:
     tools = {"x": ToolSwitch(), "y": OFF, "z": GONE}
     seen = exposure({"a": offer("x", "y", "w")}, server("a", tools=tools), server("b", tools={"q": GONE}), server("c"))
-    assert seen.catalog.counts("a") == ToolCounts(total=4, enabled=2, stale=1)
-    assert seen.catalog.counts("b") == ToolCounts(total=1, enabled=0, stale=1)
-    assert seen.catalog.counts("c") == seen.catalog.counts("nope") == ToolCounts()
+    assert seen.catalog.counts["a"] == ToolCounts(total=4, enabled=2, stale=1)
+    assert seen.catalog.counts["b"] == ToolCounts(total=1, enabled=0, stale=1)
+    assert seen.catalog.counts["c"] == ToolCounts()
 
 
 def test_a_clash_is_a_problem_of_the_servers_concerned_and_not_fatal() -> None:
@@ -248,7 +248,7 @@ def test_an_item_without_a_name_is_passed_over_and_its_siblings_stay(name: Any) 
     seen = exposure({"a": facts})
     assert listed(seen) == [{"name": "a_t", "inputSchema": {"type": "object", "properties": {}}}]
     assert [len(listed(seen, kind)) for kind in KINDS] == [1] * 4
-    assert seen.catalog.counts("a").total == 1
+    assert seen.catalog.counts["a"].total == 1
 
 
 def test_instructions_stand_under_their_server_and_are_bounded() -> None:

@@ -42,15 +42,14 @@ async def test_others_get_their_turn_while_a_large_index_is_made() -> None:
             turns += 1
 
     finder, seen = ToolSearch(), exposure(LARGE)
-    assert not finder.answers_at_once(seen)
+    assert not finder.is_current(seen)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(others)
         assert len(await found(finder, seen, "tool")) > 0
         assert turns >= 2 * 8 - 1  # one for each STEP tools
         tasks.cancel_scope.cancel()
-    assert finder.answers_at_once(seen)
-    assert not finder.answers_at_once(seen, regex=True)
-    assert not finder.answers_at_once(exposure(LARGE))
+    assert finder.is_current(seen)
+    assert not finder.is_current(exposure(LARGE))
 
 
 async def test_an_update_that_another_one_overtakes_leaves_nothing_behind() -> None:
@@ -60,7 +59,7 @@ async def test_an_update_that_another_one_overtakes_leaves_nothing_behind() -> N
         next(steps)
     assert [hit.name for hit in finder.search(new, "three", server=None, limit=5)] == ["three_tool"]
     assert list(steps) == []  # it ends, and spoils nothing
-    assert finder.answers_at_once(new)
+    assert finder.is_current(new)
     for words in ("one tool", "two tool 7", "three"):
         fresh = ToolSearch().search(new, words, server=None, limit=50)
         assert finder.search(new, words, server=None, limit=50) == fresh

@@ -143,9 +143,9 @@ class Control:
             self._gateway.services.listings.changes.pop(connection.key, None)
             await self._gateway.services.pool.refresh(connection)
             change = self._gateway.services.listings.changes.get(connection.key, ToolsChange())
-            name, names = self._gateway.servers.plain_name(connection.key), self._gateway.services.approvals.names
+            name, held = self._gateway.servers.plain_name(connection.key), self._gateway.services.approvals.held
             catalog = self._gateway.servers.view_with(connection.key).catalog
-            waiting = list(catalog.switched_on(name, names(connection.key)))
+            waiting = list(catalog.switched_on(name, held(connection.key)))
             told = {"added": list(change.added), "gone": list(change.gone), "back": list(change.back)}
             return {**told, "waiting": waiting}
 

@@ -51,8 +51,8 @@ def _server(gateway: Gateway, connections: list[Connection], now: float) -> Serv
     offer = gateway.services.listings.get(server.name)
     view: View = gateway.servers.view_with(server.name)
     name = view.name_of(server.name) or server.name
-    approvals = view.catalog.switched_on(name, gateway.services.approvals.names(server.name))
     held, live = gateway.services.approvals.held(server.name), connection.live
+    approvals = view.catalog.switched_on(name, held)
     auth = gateway.sign_ins.status(server)
     state, error = gateway.sign_ins.state_of(connection, server, signed=offer is not None and offer.signed)
     reason = None
@@ -72,7 +72,7 @@ def _server(gateway: Gateway, connections: list[Connection], now: float) -> Serv
         lifecycle=server.lifecycle,
         transport=live.transport.kind if live else server.transport,
         protocol=live.peer.protocol if live else (offer.protocol if offer else ""),
-        tools=view.catalog.counts(name),
+        tools=view.catalog.counts[name],
         pid=connection.pid,
         error=reason,
         failed_s_ago=_seconds_since(now, connection.failed_at),

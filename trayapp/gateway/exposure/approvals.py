@@ -77,8 +77,6 @@ class HeldDefinition(NamedTuple):
     new: Item
     hash: str
     findings: tuple[Finding, ...]
-    served: bool
-    as_now: bool
 
 
 class Inspection(NamedTuple):
@@ -114,29 +112,24 @@ class PinStore:
 
     def allow(self, server: str, tool: str, digest: str) -> None:
         """Allow calls of that definition from now on, without asking."""
-        self._note_allowed(server, tool, digest)
+        known = self.of(server)
+        known.allowed[tool], known.dirty = digest, True
+        self.unsaved()
         log.info("Always allowed: %s/%s", server, tool)
 
     def forbid(self, server: str, tool: str) -> bool:
         """Ask the user again before calls of that tool. Return False if they were not always allowed."""
-        known = tool in self.of(server).allowed
-        if known:
-            self._note_allowed(server, tool, None)
-            log.info("No longer always allowed: %s/%s", server, tool)
-        return known
+        known = self.of(server)
+        if known.allowed.pop(tool, None) is None:
+            return False
+        known.dirty = True
+        self.unsaved()
+        log.info("No longer always allowed: %s/%s", server, tool)
+        return True
 
     def allowed(self, server: str) -> list[str]:
         """Return the tools of a server whose calls the user always allows."""
         return list(self.of(server).allowed)
-
-    def _note_allowed(self, server: str, tool: str, digest: str | None) -> None:
-        known = self.of(server)
-        if digest is None:
-            del known.allowed[tool]
-        else:
-            known.allowed[tool] = digest
-        known.dirty = True
-        self.unsaved()
 
     def unsaved_of(self, servers: Set[str]) -> list[str]:
         """Return why approvals for these servers are not on disk: a sentence for each failed write."""
@@ -271,9 +264,7 @@ class Approvals:
         if pin.declined == digest:
             kept = in_approved_form(pin.definition, item) if takes else item
             return Verdict(kept, None if takes else DECLINED)
-        served = takes or mode == "notify"
-        findings = self._findings(known.server, name, item, digest)
-        held = HeldDefinition(pin.definition, item, digest, findings, served, as_now=mode == "notify")
+        held = HeldDefinition(pin.definition, item, digest, self._findings(known.server, name, item, digest))
         if mode == "notify":
             return Verdict(item, None, held)
         if takes:
@@ -294,9 +285,8 @@ class Approvals:
         findings = self._findings(known.server, name, item, digest, whole=whole)
         alike = shadowed(name, known.listed, others(), late=known.known) if looks and is_tool(name) else None
         findings = findings if alike is None else (alike, *findings)
-        kept = (
-            approval_store.pinned(item) if findings or not is_apart(name) else "{}"
-        )  # texts other than tools and skills are never compared with an earlier form
+        # Texts other than tools and skills are never compared with an earlier form.
+        kept = approval_store.pinned(item) if findings or not is_apart(name) else "{}"
         pin = Pin(digest, kept, not is_held(findings), findings, unread=looks and not whole, seen=looks)
         known.pin(name, pin)
         return _judge_pinned(known.server, name, item, pin, settings)
@@ -329,13 +319,12 @@ class Approvals:
 
     def orders(self, server: str, offer: Offer) -> dict[str, tuple[str, tuple[Finding, ...]]]:
         """Search the definitions not yet searched for orders. Return name -> (hash of its pin, findings). Blocks."""
-        tools = dict(self.pins.of(server).tools)
         items = subjects_of(offer)
-        unread = {name: (pin.hash, items[name]) for name, pin in tools.items() if pin.unread and name in items}
         return {
-            name: (digest, orders_in(name, item))
-            for name, (digest, item) in unread.items()
-            if definition_hash(item) == digest  # otherwise it has changed and waits for approval
+            name: (pin.hash, orders_in(name, items[name]))
+            for name, pin in dict(self.pins.of(server).tools).items()
+            if pin.unread and name in items
+            if definition_hash(items[name]) == pin.hash  # otherwise it has changed and waits for approval
         }
 
     def take_orders(self, server: str, found: Mapping[str, tuple[str, tuple[Finding, ...]]]) -> None:
@@ -365,29 +354,26 @@ class Approvals:
         for of, verdicts in self._verdicts.items():
             for name, verdict in verdicts.items() if server in (None, of) else ():
                 if (one := verdict.held) is not None:
-                    why, changed = _describe_findings(one.findings), one.old is not None
-                    if changed:
-                        why = "its definition changed" + (f"; {why}" if one.findings else "")
+                    changed, served = one.old is not None, verdict.withheld is None
+                    why = ["its definition changed"] if changed else []
+                    why += [_first_reason(one.findings)] if one.findings else []
+                    as_now = served and verdict.item is one.new
                     lines = tuple(difference(one.old, one.new) if one.old is not None else whole(one.new))
                     held.append(
                         PendingApproval(
-                            of, name, one.hash, why, changed, one.served, one.as_now, True, one.findings, lines
+                            of, name, one.hash, "; ".join(why), changed, served, as_now, True, one.findings, lines
                         )
                     )
                 if (pin := verdict.flagged) is not None:
-                    why, lines = _describe_findings(pin.findings), tuple(whole(verdict.item))
+                    reason, lines = _first_reason(pin.findings), tuple(whole(verdict.item))
                     flagged.append(
-                        PendingApproval(of, name, pin.hash, why, False, True, True, False, pin.findings, lines)
+                        PendingApproval(of, name, pin.hash, reason, False, True, True, False, pin.findings, lines)
                     )
         return held + flagged
 
     def flagged(self, server: str) -> tuple[str, ...]:
         """Return the tools of a server that are served in spite of findings and that the user should look at."""
         return tuple(name for name, verdict in self._verdicts.get(server, {}).items() if verdict.flagged is not None)
-
-    def names(self, server: str) -> tuple[str, ...]:
-        """Return the tools of a server that wait for approval."""
-        return tuple(name for name, verdict in self._verdicts.get(server, {}).items() if verdict.held is not None)
 
     def held(self, server: str) -> dict[str, tuple[Finding, ...]]:
         """Return the server's tools that wait for approval, each with its findings."""
@@ -429,14 +415,14 @@ def _judge_pinned(server: str, name: str, item: Item, pin: Pin, settings: Settin
     if not pin.findings or settings.suspicious == "off":
         return Verdict(item)
     if is_held(pin.findings) or settings.suspicious == "hold":
-        held = HeldDefinition(None, item, pin.hash, pin.findings, served=False, as_now=False)
-        return Verdict(item, f"{_describe_findings(pin.findings)}; {_approve_hint(server, name)}", held)
+        held = HeldDefinition(None, item, pin.hash, pin.findings)
+        return Verdict(item, f"{_first_reason(pin.findings)}; {_approve_hint(server, name)}", held)
     return Verdict(item, flagged=pin)
 
 
-def _describe_findings(findings: tuple[Finding, ...]) -> str:
+def _first_reason(findings: tuple[Finding, ...]) -> str:
     """Return the reason of the first finding, which contains none of the server's own text."""
-    return findings[0].reason or findings[0].code if findings else "it looks suspicious"
+    return findings[0].reason or findings[0].code
 
 
 def _approve_hint(server: str, tool: str) -> str:

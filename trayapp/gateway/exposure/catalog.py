@@ -15,6 +15,7 @@ from trayapp.catalog.filters import passes, why_hidden
 from trayapp.catalog.lookup import HiddenReason, switched_off
 from trayapp.catalog.names import NONE_GIVEN, Exposed, Key, SeenNames, expose_names
 from trayapp.catalog.resources import ResourceMap, ResourceTools, expose_prompts, resource_tools
+from trayapp.catalog.variants import ITEM_KEYS
 from trayapp.gateway.exposure.served_tools import ServedOffer, ServedTool
 from trayapp.model.config import Config, PrefixMode, ServerConfig
 from trayapp.model.errors import LEAVE_IT, Problem
@@ -152,28 +153,22 @@ class Catalog:
             if (key := (server, name)) in self.tools
         }
 
-    def older_items(self, kind: str, member: str) -> dict[Key, Item]:
-        """Return the older era's form of those items of a list that differ in that era.
-
-        `kind`: any list but tools. `member`: the member of an item that holds its name or URI.
-        """
+    def older_items(self, kind: str) -> dict[Key, Item]:
+        """Return the older era's form of those items of a list that differ in that era. `kind`: any list but tools."""
         found = {name: offer.older.listed(kind) for name, offer in self.offers.items() if offer.older is not None}
-        return {(server, str(item.get(member))): item for server, items in found.items() for item in items}
-
-    def counts(self, server: str) -> ToolCounts:
-        """Return how many tools a server has: all, exposed, gone, withheld."""
-        from trayapp.model.status import ToolCounts  # loaded with the first snapshot
-
-        return ToolCounts(*self._counts.get(server, ()))
+        return {(server, str(item.get(ITEM_KEYS[kind]))): item for server, items in found.items() for item in items}
 
     @cached_property
-    def _counts(self) -> dict[str, tuple[int, int, int, int]]:
+    def counts(self) -> dict[str, ToolCounts]:
+        """Return the counts of each server's tools."""
+        from trayapp.model.status import ToolCounts  # loaded with the first snapshot
+
         known = Counter(server for server, _ in self.tools)
         hidden = Counter(server for server, _ in self.hidden)
         withheld = Counter(server for (server, _), why in self.hidden.items() if why.model in (WAITS, UNTAKEABLE))
         gone = {name: len(self.gone_of(entry)) for name, entry in self.config.servers.items()}
         return {
-            name: (known[name] + gone[name], known[name] - hidden[name], gone[name], withheld[name])
+            name: ToolCounts(known[name] + gone[name], known[name] - hidden[name], gone[name], withheld[name])
             for name in self.config.servers
         }
 
@@ -216,12 +211,12 @@ class Catalog:
     @cached_property
     def skills(self) -> dict[Key, Item]:
         """Return the skills by (server, URI of their SKILL.md)."""
-        return self._by_text("skills", "uri")
+        return self._by_key("skills")
 
     @cached_property
     def events(self) -> dict[Key, Item]:
         """Return the event types by (server, name)."""
-        return self._by_text("events", "name")
+        return self._by_key("events")
 
     @cached_property
     def skill_files(self) -> dict[Key, str | None]:
@@ -261,12 +256,12 @@ class Catalog:
     @cached_property
     def prompts(self) -> dict[Key, Item]:
         """Return the prompts by (server, name)."""
-        return self._by_text("prompts", "name")
+        return self._by_key("prompts")
 
     @cached_property
     def resources(self) -> dict[Key, Item]:
         """Return the resources by (server, URI), without files of skills that are held back."""
-        found = self._by_text("resources", "uri")
+        found = self._by_key("resources")
         held = self.skill_files.keys() - self.served_skill_files
         return {key: item for key, item in found.items() if key not in held} if held else found
 
@@ -284,12 +279,12 @@ class Catalog:
     @cached_property
     def templates(self) -> dict[Key, Item]:
         """Return the templates by (server, URI template)."""
-        return self._by_text("templates", "uriTemplate")
+        return self._by_key("templates")
 
-    def _by_text(self, kind: str, member: str) -> dict[Key, Item]:
+    def _by_key(self, kind: str) -> dict[Key, Item]:
         found: dict[Key, Item] = {}
         for server, prepared in self.offers.items():
             for item in () if self.config.servers[server].disabled else prepared.listed(kind):
-                if isinstance(text := item.get(member), str):
-                    found.setdefault((server, text), item)
+                if isinstance(name := item.get(ITEM_KEYS[kind]), str):
+                    found.setdefault((server, name), item)
         return found

@@ -7,14 +7,14 @@ from collections import Counter
 from contextlib import suppress
 from functools import cached_property
 from itertools import islice
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from trayapp.catalog.filters import passes
 from trayapp.catalog.lookup import HiddenReason, Lookup, server_of
 from trayapp.catalog.names import Key, expose_names, server_prefix
 from trayapp.catalog.resources import SCHEME, has_ui
 from trayapp.catalog.suggest import nearest
-from trayapp.gateway.exposure.catalog import UNTAKEABLE, WAITS, Catalog
+from trayapp.gateway.exposure.catalog import WAITS, Catalog
 from trayapp.gateway.exposure.options import Choice
 from trayapp.gateway.exposure.served_tools import ServedTool
 from trayapp.model.errors import AmbiguousToolError, ServerDisabledError, ToolNotFoundError
@@ -35,13 +35,6 @@ _UNSEEN = "Its server does not list it for a client of this kind"
 UNSEEN = HiddenReason(_UNSEEN, _UNSEEN)
 _WITHHELD = HiddenReason("It is withheld", WAITS)
 Unseen = frozenset[tuple[str, str, str]]  # list, server and name of each item that a kind of client does not get
-
-
-class HiddenCounts(NamedTuple):
-    """Counts of a server's tools that the user disabled (`off`), and of those that wait for approval."""
-
-    off: int
-    waiting: int
 
 
 class Exposure:
@@ -104,7 +97,7 @@ class Exposure:
     @cached_property
     def waiting(self) -> tuple[Key, ...]:
         """Return the tools of enabled servers that wait for the user's approval."""
-        return tuple(key for key in self.catalog.waiting if self._passes(*key) and not self.servers[key[0]].disabled)
+        return tuple(key for key in self.catalog.waiting if self._passes(*key))
 
     @cached_property
     def switched_off(self) -> tuple[Key, ...]:
@@ -112,17 +105,10 @@ class Exposure:
         return tuple(key for key in self.catalog.switched_off if self._passes(*key))
 
     @cached_property
-    def kept_back(self) -> dict[str, HiddenCounts]:
-        """Return the counts of disabled and waiting tools by enabled server."""
-        off, waiting = Counter[str](), Counter(key[0] for key in self.waiting)
-        for key, why in self.catalog.hidden.items():
-            if self._passes(*key) and not self.servers[key[0]].disabled:
-                off[key[0]] += why.model not in (WAITS, UNTAKEABLE)
-        return {
-            server: HiddenCounts(off[server], waiting[server])
-            for server in {**off, **waiting}
-            if off[server] or waiting[server]
-        }
+    def kept_back(self) -> dict[str, tuple[int, int]]:
+        """Return how many of an enabled server's tools are disabled, and how many wait for approval, by server."""
+        off, waiting = (Counter(server for server, _ in keys) for keys in (self.switched_off, self.waiting))
+        return {server: (off[server], waiting[server]) for server in {**off, **waiting}}
 
     def find(self, asked: str, server: str | None = None) -> Key:
         """Return the (server, original name) of a tool. Raises ToolNotFoundError, AmbiguousToolError."""

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from trayapp.catalog.names import Key
 from trayapp.catalog.resources import linked_definition, linked_skill
 from trayapp.catalog.schema.tool import served_entry, served_resource
-from trayapp.catalog.variants import ITEM_KEYS
 from trayapp.gateway.exposure.catalog import ONE_TOOL
 from trayapp.gateway.exposure.exposure import INDEX, INDEX_URI, Exposure, first_line
 from trayapp.gateway.exposure.served_tools import ServedTool
@@ -190,7 +189,7 @@ class ListResults:
 
     def _items(self, kind: str, items: dict[Key, Item]) -> Iterator[tuple[Key, Item]]:
         unseen, has = self.seen.unseen, self.seen.choice.has
-        forms = self.seen.catalog.older_items(kind, ITEM_KEYS[kind]) if self.seen.older else {}
+        forms = self.seen.catalog.older_items(kind) if self.seen.older else {}
         return (
             (key, forms.get(key, item)) for key, item in items.items() if has(key[0]) and (kind, *key) not in unseen
         )

@@ -307,31 +307,24 @@ class Listings:
         offer = offer if known is None else in_known_order(known, with_known(known, offer))
         offer = with_eras(offer, known, before[0], variants, newer=kind.newer)
         offer = union_offer(offer, known, variants, probed=probed)
-        entry = CacheEntry(
-            server.name,
-            self._launch_hash(server),
-            self._time(),
-            offer,
-            traits=traits,
-            variants=variants,
-        )
+        launch = self._launch_hash(server)
+        entry = CacheEntry(server.name, launch, self._time(), offer, traits=traits, variants=variants)
         self._entries[server.name] = entry
         found = [str(item["name"]) for item in offer.tools if isinstance(item.get("name"), str)]
         if "tools" in offer.failed:  # a tool that could not be listed is not gone
             found += [name for name, switch in (server.tools or {}).items() if not switch.stale and name not in found]
-        switched_only = self._config.settings.write_tools == "switched"
         # A tool that was known before is not new, although servers.yaml may lack it: the file may list only switched
         # tools, or its latest write has not been read yet.
         names = [str(item["name"]) for item in known.tools if item.get("name")] if known else []
         self.changes[server.name] = tools_change({**dict.fromkeys(names, ToolSwitch()), **(server.tools or {})}, found)
         merged = merge_tools(server.tools, found, server.new_tools == "enabled")
-        merged = differing(merged, server) if switched_only else merged
+        if self._config.settings.write_tools == "switched":
+            merged = differing(merged, server)
         differs = merged != server.tools and bool(merged or server.tools)
-        if differs or self._asked_for.get(server.name, merged) != merged:
-            self._asked_for[server.name] = merged
-            self._writer.write([Job(entry, merged)])
-        else:
-            self._writer.write([Job(entry, None)])
+        switches = merged if differs or self._asked_for.get(server.name, merged) != merged else None
+        if switches is not None:
+            self._asked_for[server.name] = switches
+        self._writer.write([Job(entry, switches)])
         return before != (variants, offer)
 
     def sweep(self) -> None:

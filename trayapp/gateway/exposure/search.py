@@ -44,15 +44,17 @@ class ToolSearch:
 
         return SearchIndex()
 
-    def answers_at_once(self, exposure: Exposure, *, regex: bool = False) -> bool:
-        """Return True if `search` is quick: the index is up to date, and no pattern is tried on every tool."""
-        return exposure.catalog is self._catalog and not regex
+    def is_current(self, exposure: Exposure) -> bool:
+        """Return True if the index is up to date, so that `search` is quick."""
+        return exposure.catalog is self._catalog
 
     async def find(
         self, exposure: Callable[[], Exposure], words: str, *, server: str | None, limit: int, regex: bool = False
     ) -> list[Hit]:
-        """Search as `search` does, with pauses for other work. `exposure` is called again after each update, since the
-        catalog may have changed.
+        """Search as `search` does, with pauses for other work. `regex`: `words` is a pattern.
+
+        `exposure` is called again after each update, since the catalog may have changed. Raises EmptyQueryError,
+        InvalidPatternError.
         """
         async with self._updating:
             for _ in range(ROUNDS_MOST):
@@ -66,16 +68,14 @@ class ToolSearch:
         entries = self._index.listed(server, _allowed_keys(exposure()))
         return await anyio.to_thread.run_sync(matching, Pattern(words), entries, limit, abandon_on_cancel=True)
 
-    def search(
-        self, exposure: Exposure, words: str, *, server: str | None, limit: int, regex: bool = False
-    ) -> list[Hit]:
+    def search(self, exposure: Exposure, words: str, *, server: str | None, limit: int) -> list[Hit]:
         """Return the best matches among what the exposure shows, at once: the index is updated without pauses.
 
-        Raises EmptyQueryError, InvalidPatternError.
+        Raises EmptyQueryError.
         """
         for _ in self.update(exposure.catalog):
             pass
-        return self._index.search(words, server=server, limit=limit, regex=regex, allowed=_allowed_keys(exposure))
+        return self._index.search(words, server=server, limit=limit, allowed=_allowed_keys(exposure))
 
     def kept_back(
         self, exposure: Exposure, words: str, hits: Sequence[Hit], *, server: str | None, regex: bool = False
@@ -102,8 +102,8 @@ class ToolSearch:
             for key in (*catalog.waiting, *catalog.switched_off):
                 names.setdefault(key[0], []).append(key)
             for server, keys in names.items():
-                title = title_of(catalog, server)
-                index.update(server, [entry_of(catalog, key, catalog.names.by_key[key], title) for key in keys])
+                title = _title(catalog, server)
+                index.update(server, [_entry(catalog, key, catalog.names.by_key[key], title) for key in keys])
             self._kept = catalog, index
         return self._kept[1]
 
@@ -131,10 +131,10 @@ class ToolSearch:
             self._index.remove(server)
             self._made.pop(server, None)
         for server, named in names.items():
-            offer, made, title = catalog.offers[server], self._made.get(server), title_of(catalog, server)
+            offer, made, title = catalog.offers[server], self._made.get(server), _title(catalog, server)
             if made is None or made[0] is not offer or made[1:] != (named, title):
                 self._made.pop(server, None)  # an update that begins at a yield starts this server again
-                entries = [entry_of(catalog, key, name, title) for key, name in named.items()]
+                entries = [_entry(catalog, key, name, title) for key, name in named.items()]
                 for _ in self._index.updating(server, entries):
                     yield
                     if this != self._updates:
@@ -148,15 +148,14 @@ def _allowed_keys(exposure: Exposure) -> Container[Key] | None:
     return None if exposure.is_whole and not exposure.unseen else exposure.callable_keys
 
 
-def title_of(catalog: Catalog, server: str) -> str:
+def _title(catalog: Catalog, server: str) -> str:
     """Return a server's title from servers.yaml, or else the title or name that it announces; "" without any."""
     told = catalog.offers[server].offer.server_info or {}
     given = (catalog.config.servers[server].title, told.get("title"), told.get("name"))
     return next((text for text in given if isinstance(text, str) and text), "")
 
 
-def entry_of(catalog: Catalog, key: Key, name: str, title: str = "") -> Entry:
-    """Return the index entry of a tool, or of a resource as a tool."""
+def _entry(catalog: Catalog, key: Key, name: str, title: str) -> Entry:
     from trayapp.catalog.search.index import Entry
 
     tool = catalog.tools.get(key)

@@ -74,7 +74,7 @@ class ServedOffer:
     def __init__(
         self,
         offer: Offer,
-        judge: Callable[[Offer], Mapping[str, Verdict]] | None = None,
+        judge: Callable[[Offer], Mapping[str, Verdict]] = lambda _offer: {},
         sound: frozenset[int] = NONE_SOUND,
     ) -> None:
         self.offer = offer
@@ -126,7 +126,7 @@ class ServedOffer:
 
     @cached_property
     def _verdicts(self) -> Mapping[str, Verdict]:
-        return {} if self._judge is None else self._judge(self.offer)
+        return self._judge(self.offer)
 
     def listed(self, kind: str) -> Iterator[Item]:
         """Yield the server's items of one kind other than tools, without those held back."""
@@ -146,7 +146,7 @@ class ServedOffer:
 class ServedTools:
     """Prepared offers of servers, by server key. `judge`: decides what to hold back from an offer."""
 
-    def __init__(self, judge: Judge | None = None, sound: Sound = lambda _key, _offer: NONE_SOUND) -> None:
+    def __init__(self, judge: Judge = lambda _key, _offer: {}, sound: Sound = lambda _key, _offer: NONE_SOUND) -> None:
         self._judge = judge
         self._sound = sound
         self._offers: dict[str, ServedOffer] = {}
@@ -155,8 +155,7 @@ class ServedTools:
         """Return the prepared form of an offer. Prepare it again if the offer has changed."""
         known = self._offers.get(key)
         if known is None or known.offer is not offer:
-            judge = partial(self._judge, key) if self._judge is not None else None
-            known = self._offers[key] = ServedOffer(offer, judge, self._sound(key, offer))
+            known = self._offers[key] = ServedOffer(offer, partial(self._judge, key), self._sound(key, offer))
         return known
 
     def forget(self) -> None:
