@@ -18,14 +18,14 @@ from trayapp.gateway.mcp_tool.results import (
     KEPT_RESULTS,
     LINES_MOST,
     CutResults,
-    ListPage,
     ResultNotFoundError,
     cut_at,
-    page,
     paged,
 )
+from trayapp.gateway.mcp_tool.texts import page
 
 LIMIT = 51_200
+NO_FILES = ResultFiles(Path(os.devnull) / "results")  # no file can be written there
 
 
 def text(*texts: str) -> dict[str, Any]:
@@ -40,16 +40,16 @@ def shown(result: dict[str, Any]) -> list[str]:
 @pytest.mark.parametrize(
     ("case", "items", "offset", "limit", "expected"),
     [
-        ("page-02", "abc", 2, 2, ListPage(["c"], 3, None)),
-        ("page-03", "abc", -5, 0, ListPage(["a"], 3, 1)),
-        ("page-05", "", 0, 12, ListPage([], 0, None)),
-        ("page-06", "abc", 5, 1, ListPage([], 3, None)),
-        ("page-07", "abc", 1, 1, ListPage(["b"], 3, 2)),
-        ("-", "abc", 0, 3, ListPage(["a", "b", "c"], 3, None)),
-        ("-", "abc", 0, 10**30, ListPage(["a", "b", "c"], 3, None)),
+        ("page-02", "abc", 2, 2, ("c", None)),
+        ("page-03", "abc", -5, 0, ("a", 1)),
+        ("page-05", "", 0, 12, ("", None)),
+        ("page-06", "abc", 5, 1, ("", None)),
+        ("page-07", "abc", 1, 1, ("b", 2)),
+        ("-", "abc", 0, 3, ("abc", None)),
+        ("-", "abc", 0, 10**30, ("abc", None)),
     ],
 )
-def test_a_page_of_a_list(case: str, items: str, offset: int, limit: int, expected: ListPage) -> None:
+def test_a_page_of_a_list(case: str, items: str, offset: int, limit: int, expected: tuple[str, int | None]) -> None:
     assert page(items, offset, limit) == expected
 
 
@@ -73,7 +73,7 @@ def test_a_page_ends_with_a_line_where_that_costs_little() -> None:
 @pytest.mark.requirement("one-tool-result-paging")
 def test_a_long_text_is_cut_with_a_note_and_the_rest_can_be_had() -> None:
     """content-18."""
-    whole, store = "".join(f"{n:05d}\n" for n in range(10_000)), CutResults()
+    whole, store = "".join(f"{n:05d}\n" for n in range(10_000)), CutResults(NO_FILES)
     first = paged({**text(whole), "isError": True, "_meta": {"x": 1}}, LIMIT, store)
     assert (first["isError"], first["_meta"]) == (True, {"x": 1})
     said, note = shown(first)
@@ -139,7 +139,7 @@ def test_without_a_file_the_pages_are_all_there_is(tmp_path: Path, caplog: pytes
 
 def test_many_short_lines_are_cut_too() -> None:
     """content-19."""
-    result = paged(text("ab\n" * 2_500), LIMIT, CutResults())
+    result = paged(text("ab\n" * 2_500), LIMIT, CutResults(NO_FILES))
     assert shown(result)[0].count("\n") == LINES_MOST
 
 
@@ -147,7 +147,6 @@ def test_many_short_lines_are_cut_too() -> None:
     ("result", "limit"),
     [
         (text("x" * LIMIT), LIMIT),
-        (text("x" * 10**6), 0),
         (text("a", "b"), LIMIT),
         ({"content": [{"type": "image", "data": "A" * 4_000_000}]}, LIMIT),  # content-20
         ({"content": []}, LIMIT),
@@ -156,13 +155,13 @@ def test_many_short_lines_are_cut_too() -> None:
     ],
 )
 def test_what_is_short_or_no_text_is_the_very_same(result: dict[str, Any], limit: int) -> None:
-    assert paged(result, limit, CutResults()) is result
+    assert paged(result, limit, CutResults(NO_FILES)) is result
 
 
 def test_parts_that_are_no_text_stay_where_they_are_and_later_texts_follow_on_later_pages() -> None:
     image = {"type": "image", "data": "QQ=="}
     link = {"type": "resource_link", "uri": "u://1"}
-    store = CutResults()
+    store = CutResults(NO_FILES)
     parts = [*text("first " * 10)["content"], image, *text("second " * 100, "third")["content"], link]
     result = paged({"content": parts}, 300, store)
     kinds = [part["type"] for part in result["content"]]
@@ -173,7 +172,7 @@ def test_parts_that_are_no_text_stay_where_they_are_and_later_texts_follow_on_la
 
 def test_a_long_resource_is_cut_like_a_text() -> None:
     part = {"type": "resource", "resource": {"uri": "u://1", "mimeType": "text/plain", "text": "r" * 1_000}}
-    result = paged({"content": [part]}, 300, CutResults())
+    result = paged({"content": [part]}, 300, CutResults(NO_FILES))
     cut = result["content"][0]["resource"]
     assert (cut["uri"], cut["mimeType"]) == ("u://1", "text/plain")
     assert set(cut["text"]) == {"r"}
@@ -183,7 +182,7 @@ def test_a_long_resource_is_cut_like_a_text() -> None:
 @pytest.mark.parametrize("indent", [None, 2])
 def test_a_long_structure_that_the_text_says_already_is_not_sent_twice(indent: int | None) -> None:
     structure = {"rows": list(range(5_000))}
-    store = CutResults()
+    store = CutResults(NO_FILES)
     said = json.dumps(structure, indent=indent)
     result = paged({**text(said), "structuredContent": structure}, 1_000, store)
     assert "structuredContent" not in result
@@ -192,7 +191,7 @@ def test_a_long_structure_that_the_text_says_already_is_not_sent_twice(indent: i
 
 def test_a_long_structure_that_no_text_says_becomes_one() -> None:
     structure = {"rows": list(range(5_000))}
-    store = CutResults()
+    store = CutResults(NO_FILES)
     result = paged({**text("5000 rows"), "structuredContent": structure}, 1_000, store)
     assert "structuredContent" not in result
     assert shown(result)[0] == "5000 rows"
@@ -201,7 +200,7 @@ def test_a_long_structure_that_no_text_says_becomes_one() -> None:
 
 
 def test_the_store_of_a_session_is_bounded_by_number_and_by_size() -> None:
-    store = CutResults()
+    store = CutResults(NO_FILES)
     names = [store.keep(f"text {n}").name for n in range(KEPT_RESULTS + 2)]
     with pytest.raises(ResultNotFoundError, match=names[2]):
         store.get(names[1], 0, 0)
@@ -214,7 +213,7 @@ def test_the_store_of_a_session_is_bounded_by_number_and_by_size() -> None:
 
 @pytest.mark.parametrize("offset", [-5, 0])
 def test_an_offset_before_the_text_is_its_beginning_and_one_behind_it_the_end(offset: int) -> None:
-    store = CutResults()
+    store = CutResults(NO_FILES)
     name = store.keep("abc").name
     assert store.get(name, offset, LIMIT).startswith("abc\n\n[Characters 0-3 of 3: the end]")
     assert store.get(name, 99, LIMIT) == "\n\n[Characters 3-3 of 3: the end]"

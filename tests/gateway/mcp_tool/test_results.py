@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from trayapp.gateway.mcp_tool.result_files import ResultFiles
 from trayapp.gateway.mcp_tool.results import CutResults, ResultFitter, as_tool_result
 from trayapp.model.errors import MultiMcpError, ToolNotFoundError
 from trayapp.wire.jsonio import JsonError
@@ -14,6 +17,7 @@ from trayapp.wire.messages import Reply
 
 NEWEST, OLDEST = "2025-11-25", "2024-11-05"
 LIMIT = 100_000
+NO_FILES = ResultFiles(Path(os.devnull) / "results")  # no file can be written there
 
 
 def nothing_gone() -> MultiMcpError | None:
@@ -21,7 +25,7 @@ def nothing_gone() -> MultiMcpError | None:
 
 
 def finish(protocol: str = NEWEST, limit: int = LIMIT, *, reads: bool = False) -> ResultFitter:
-    return ResultFitter(protocol, limit, CutResults(), nothing_gone, reads=reads)
+    return ResultFitter(protocol, limit, CutResults(NO_FILES), nothing_gone, reads=reads)
 
 
 def large(result: dict[str, Any]) -> Reply:
@@ -64,14 +68,14 @@ def test_an_answer_that_must_be_read_and_is_no_json_says_so() -> None:
     "answer", [{"result": {"content": [], "isError": True}}, {"error": {"code": -32602, "message": "?"}}]
 )
 def test_a_refusal_of_a_tool_that_is_gone_says_that_it_is_gone(answer: dict[str, Any]) -> None:
-    made = ResultFitter(NEWEST, LIMIT, CutResults(), lambda: ToolNotFoundError("t"), reads=False)
+    made = ResultFitter(NEWEST, LIMIT, CutResults(NO_FILES), lambda: ToolNotFoundError("t"), reads=False)
     reply = made(Reply(b"", message={"jsonrpc": "2.0", "id": 1, **answer}))
     assert reply.message["result"]["_meta"] == {"multi-mcp/error": "tool_not_found"}
 
 
 @pytest.mark.parametrize("code", [-32000, -32603, 5])
 def test_other_errors_of_servers_pass(code: int) -> None:
-    made = ResultFitter(NEWEST, LIMIT, CutResults(), lambda: ToolNotFoundError("t"), reads=False)
+    made = ResultFitter(NEWEST, LIMIT, CutResults(NO_FILES), lambda: ToolNotFoundError("t"), reads=False)
     reply = Reply(b"", message={"jsonrpc": "2.0", "id": 1, "error": {"code": code, "message": "own words"}})
     assert made(reply) is reply
 

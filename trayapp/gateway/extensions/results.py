@@ -84,6 +84,17 @@ class TaskHandles:
         return {handle: known for handle, known in self._known.items() if is_of(handle, server)}
 
 
+def task_of(result: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the task in an answer to tools/call, or None.
+
+    In SEP-2663 it is the answer itself, in MCP 2025-11-25 a member of the answer.
+    """
+    for found in (result, result.get("task")):
+        if isinstance(found, dict) and isinstance(found.get("taskId"), str) and isinstance(found.get("status"), str):
+            return found if "content" not in found else None
+    return None
+
+
 def tag_of(task: dict[str, Any]) -> str:
     """Return the checksum for the handle of a task; "" if its server does not say when it was created."""
     created = task.get("createdAt")

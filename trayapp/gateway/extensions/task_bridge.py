@@ -14,7 +14,7 @@ from trayapp.backends.connection import Connection
 from trayapp.gateway.calls.consent import AskingSession
 from trayapp.gateway.calls.routed_call import Finishing, IgnoredCall, RoutedCall
 from trayapp.gateway.exposure.exposure import Exposure
-from trayapp.gateway.extensions.results import ENDED, tag_of
+from trayapp.gateway.extensions.results import ENDED, tag_of, task_of
 from trayapp.model.errors import MultiMcpError
 from trayapp.wire.capabilities import TASKS, announces, declares
 from trayapp.wire.frames import PendingCall
@@ -183,17 +183,6 @@ def demands_tasks(error: dict[str, Any]) -> bool:
     data = error.get("data")
     required = data.get("requiredCapabilities") if isinstance(data, dict) else None
     return error.get("code") == MISSING_CAPABILITY and isinstance(required, dict) and declares(required, TASKS)
-
-
-def task_of(result: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the task in an answer to tools/call, or None.
-
-    In SEP-2663 it is the answer itself, in MCP 2025-11-25 a member of the answer.
-    """
-    for found in (result, result.get("task")):
-        if isinstance(found, dict) and isinstance(found.get("taskId"), str) and isinstance(found.get("status"), str):
-            return found if "content" not in found else None
-    return None
 
 
 def _reply_result(reply: Reply) -> dict[str, Any]:

@@ -33,13 +33,8 @@ SWITCHES = ("regex", "includeSchemas")
 NUMBERS = ("limit", "offset")
 ALSO_ARGS = frozenset(("arguments", "params", "parameters", "input", "inputs", "arg"))  # models write these for args
 TRUTH = {"true": True, "false": False}
-NEUTRAL: tuple[Any, ...] = (
-    {},
-    "",
-    "{}",
-    False,
-    0,
-)  # placeholders that models put into unneeded fields: ignored in a mode without that field
+# Placeholders that models put into unneeded fields. A mode without that field ignores them.
+NEUTRAL: tuple[Any, ...] = ({}, "", "{}", False, 0)
 
 
 class WrongFieldsError(MultiMcpError):

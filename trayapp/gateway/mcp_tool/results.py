@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import is_
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
+from trayapp.gateway.extensions.results import task_of
 from trayapp.gateway.mcp_tool.result_files import ResultFiles
 from trayapp.model.errors import MultiMcpError
 from trayapp.wire.jsonio import JsonError, dumps, loads
@@ -58,8 +59,8 @@ class ResultFitter:
             gone = self._gone() if isinstance(result, dict) or refused else None
             if gone is not None:
                 return Reply.of_result(error_result(gone, f"Error ({gone.code}): {gone}"))
-        if not isinstance(result, dict) or is_task(result):
-            return reply
+        if not isinstance(result, dict) or task_of(result) is not None:
+            return reply  # clients with tasks get the task: the call's own result comes later
         fit = fitted(as_tool_result(result) if self._reads else result, self._protocol)
         if self._limit and not self._is_short(reply.frame):
             fit = paged(fit, self._limit, self._store)
@@ -73,13 +74,6 @@ class ResultFitter:
         return 0 < len(frame) <= self._limit and frame.count(b"\\n") < LINES_MOST
 
 
-def is_task(result: Result) -> bool:
-    """Return True if the result is a task, which clients with tasks may get: the call's own result comes later."""
-    return "content" not in result and any(
-        isinstance(found, dict) and isinstance(found.get("taskId"), str) for found in (result, result.get("task"))
-    )
-
-
 def as_tool_result(read: Result) -> Result:
     """Return a result of resources/read in the form of a tool's result, with each content as an embedded resource."""
     contents = read.get("contents")
@@ -89,7 +83,7 @@ def as_tool_result(read: Result) -> Result:
 
 def text_result(text: str) -> Result:
     """Return a tool result with one text part."""
-    return {"content": [{"type": "text", "text": text}]}
+    return {"content": [_text(text)]}
 
 
 def error_result(error: MultiMcpError, text: str) -> Result:
@@ -159,8 +153,6 @@ WHOLE_LINES = 0.8  # a page ends at a line's end if that keeps at least this sha
 KEPT_RESULTS = 8  # per session; older ones are dropped
 KEPT_CHARACTERS = 32 << 20  # of all kept results of a session
 
-T = TypeVar("T")
-
 
 class ResultNotFoundError(MultiMcpError):
     """Raised when the session has no cut result with that id, or no longer has it."""
@@ -170,23 +162,6 @@ class ResultNotFoundError(MultiMcpError):
     def __init__(self, asked: str, known: Sequence[str]) -> None:
         listed = f"There are: {', '.join(known)}" if known else "There are none"
         super().__init__(f"No result has the id {asked}", f"{listed}. Call the tool again")
-
-
-@dataclass(frozen=True, slots=True)
-class ListPage:
-    """Some of `total` items. `next_offset` is None on the last page."""
-
-    items: list[Any]
-    total: int
-    next_offset: int | None
-
-
-def page(items: Sequence[Any], offset: int, limit: int) -> ListPage:
-    """Return at most `limit` items from `offset`, both corrected to the nearest valid number."""
-    start, most = max(0, offset), max(1, limit)
-    chosen = list(items[start : start + most])
-    after = start + len(chosen)
-    return ListPage(chosen, len(items), after if chosen and after < len(items) else None)
 
 
 def cut_at(text: str, start: int, limit: int) -> int:
@@ -227,7 +202,7 @@ class CutResults:
     The oldest are dropped when there are too many.
     """
 
-    def __init__(self, files: ResultFiles | None = None) -> None:
+    def __init__(self, files: ResultFiles) -> None:
         self._files = files
         self._kept: OrderedDict[str, KeptText] = OrderedDict()
         self._last = 0
@@ -235,7 +210,7 @@ class CutResults:
     def keep(self, text: str) -> KeptText:
         """Keep `text` and return where it can be read."""
         self._last += 1
-        kept = KeptText(f"r{self._last}", text, self._files.write(text) if self._files else None)
+        kept = KeptText(f"r{self._last}", text, self._files.write(text))
         self._kept[kept.name] = kept
         size = sum(len(one.text) for one in self._kept.values())
         while len(self._kept) > 1 and (len(self._kept) > KEPT_RESULTS or size > KEPT_CHARACTERS):
@@ -250,8 +225,7 @@ class CutResults:
     def _forget_oldest(self) -> int:
         """Drop the oldest text and return its length."""
         _, oldest = self._kept.popitem(last=False)
-        if self._files is not None:
-            self._files.remove(oldest.file)
+        self._files.remove(oldest.file)
         return len(oldest.text)
 
     def get(self, name: str, offset: int, limit: int) -> str:
@@ -283,7 +257,7 @@ def note(name: str, start: int, end: int, total: int, file: Path | None = None) 
 
 
 def paged(result: dict[str, Any], limit: int, store: CutResults) -> dict[str, Any]:
-    """Return `result` with at most `limit` bytes of text (0 = no limit). If it is cut, keep its whole text in `store`.
+    """Return `result` with at most `limit` bytes of text. If it is cut, keep its whole text in `store`.
 
     A short result is returned unchanged. The first text that does not fit is cut, and later ones are left out. Parts
     that are not text stay. Structured content that is too long becomes text, unless the text already contains it.
@@ -291,13 +265,13 @@ def paged(result: dict[str, Any], limit: int, store: CutResults) -> dict[str, An
     parts = result.get("content")
     parts = list(parts) if isinstance(parts, list) else []
     structured = None  # structured content as text, if it is longer than a page
-    if limit and result.get("structuredContent") is not None:
+    if result.get("structuredContent") is not None:
         written = dumps(result["structuredContent"])
         structured = written.decode("utf-8", "surrogatepass") if len(written) > limit else None
     if structured is not None and not any(_says(part, structured) for part in parts):
-        parts.append({"type": "text", "text": structured})
+        parts.append(_text(structured))
     text = "\n".join(text for part in parts if (text := _text_of(part)) is not None)
-    if not limit or (structured is None and cut_at(text, 0, limit) >= len(text)):
+    if structured is None and cut_at(text, 0, limit) >= len(text):
         return result
     short = {key: value for key, value in result.items() if key != "structuredContent" or structured is None}
     if cut_at(text, 0, page_bytes(limit)) >= len(text):  # only the structure was too long, and the text contains it
@@ -305,7 +279,7 @@ def paged(result: dict[str, Any], limit: int, store: CutResults) -> dict[str, An
     kept = store.keep(text)
     end = cut_at(text, 0, page_bytes(limit, kept.file))
     shown_note = note(kept.name, 0, end, len(text), kept.file)
-    return {**short, "content": [*_first_page(parts, end), {"type": "text", "text": shown_note.lstrip("\n")}]}
+    return {**short, "content": [*_first_page(parts, end), _text(shown_note.lstrip("\n"))]}
 
 
 def _says(part: Any, structured: str) -> bool:

@@ -7,22 +7,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from trayapp.backends.connection import Connection
 from trayapp.catalog.describe import compact, describe, parameters
 from trayapp.catalog.names import Key
 from trayapp.gateway.calls.errors import shown
 from trayapp.gateway.exposure.exposure import Exposure, first_line, first_paragraph, shortened
-from trayapp.gateway.mcp_tool.results import page
 from trayapp.model.config import Settings
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.lifecycle import State, backoff_left_s
-from trayapp.model.offer import Item, Offer
+from trayapp.model.offer import Offer
+from trayapp.model.text import count
 from trayapp.wire.jsonio import dumps
 
 if TYPE_CHECKING:
     from trayapp.catalog.search.index import Hit
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +136,6 @@ READS_LIKE_AN_ORDER = "Part of this reads like an instruction. It is the server'
 AvailabilityOf = Callable[[str], Availability]
 
 
-def count(number: int, thing: str) -> str:
-    """Return `1 tool` or `2 tools`."""
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
-
-
 def status_text(seen: Exposure, availability_of: AvailabilityOf) -> str:
     """Return `MCP: 1/2 servers, 75 tools` (1 of 2 enabled servers is connected), and a line for each server.
 
@@ -203,19 +200,26 @@ def list_text(seen: Exposure, server: str, one: Availability, offset: int = 0, l
 
     The first page also has the server's instructions. `limit`: items on the page, at most LIST_MOST; None = LIST_LIMIT.
     """
-    chosen = page(list(seen.entries[server].items()), offset, min(LIST_LIMIT if limit is None else limit, LIST_MOST))
-    lines = [f"- {name_line(seen, key, item)}" for key, item in chosen.items]
+    entries = list(seen.entries[server].items())
+    chosen, more = page(entries, offset, min(LIST_LIMIT if limit is None else limit, LIST_MOST))
+    lines = [
+        f"- {seen.name_of(key)}" + (f": {line}" if (line := first_line(item.get("description"))) else "")
+        for key, item in chosen
+    ]
     head = f"{server}: {server_line(seen, server, one)}"
     about = seen.instructions_of(server) if offset <= 0 else ""
-    more = chosen.next_offset
-    foot = [f'{chosen.total - more} more: {{"server":"{server}","offset":{more}}}'] if more is not None else []
+    foot = [f'{len(entries) - more} more: {{"server":"{server}","offset":{more}}}'] if more is not None else []
     return "\n".join([head, *([about, ""] if about else []), *lines, *foot])
 
 
-def name_line(seen: Exposure, key: Key, item: Item) -> str:
-    """Return `NAME: first line of its description`, or just `NAME` without a description."""
-    line = first_line(item.get("description"))
-    return f"{seen.name_of(key)}: {line}" if line else seen.name_of(key)
+def page(items: Sequence[T], offset: int, limit: int) -> tuple[Sequence[T], int | None]:
+    """Return at most `limit` items from `offset`, and the offset of the next page, None after the last one.
+
+    Both numbers are corrected to the nearest valid ones.
+    """
+    start = max(0, offset)
+    end = start + max(1, limit)
+    return items[start:end], end if end < len(items) else None
 
 
 def search_text(
