@@ -28,7 +28,9 @@ class Script:
         self.lines = lines
         self.heard: list[str] = []
 
-    async def send_raw_request(self, method: str, params: Params, opts: Any = None) -> dict[str, Any]:
+    async def send_raw_request(
+        self, method: str, params: Params, *, timeout_s: float | None = None, cancel_on_abandon: bool = True
+    ) -> dict[str, Any]:
         self.heard.append(method)
         line = self.lines[method.rpartition("/")[2]].pop(0)
         if isinstance(line, RpcError):
@@ -36,7 +38,7 @@ class Script:
         result: dict[str, Any] = line
         return result
 
-    async def notify(self, method: str, params: Params) -> None:
+    def send_notification(self, method: str, params: Params) -> None:
         self.heard.append(method)
 
     def relay(self, method: str, params: Params, call: Call) -> int:

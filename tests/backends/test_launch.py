@@ -21,12 +21,11 @@ from trayapp.backends.launch import (
     HttpLaunch,
     StdioLaunch,
     child_environment,
-    clean_environment,
-    own_environment,
-    prepare,
+    is_remote,
     prepare_start,
     secrets_in,
 )
+from trayapp.config.programs import clean_environment, own_environment
 from trayapp.model.config import ServerConfig
 from trayapp.model.errors import ConnectFailedError, KeyringLockedError, KeyringUnavailableError, MissingVariableError
 from trayapp.model.redact import REDACTED, redacted
@@ -63,7 +62,7 @@ def test_servers_get_nothing_of_what_a_packaged_program_needs(
 
 
 @pytest.mark.requirement("life-folder")
-def test_a_server_without_a_folder_runs_in_the_home_folder_and_never_in_the_gateways(
+async def test_a_server_without_a_folder_runs_in_the_home_folder_and_never_in_the_gateways(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (home := tmp_path / "home").mkdir()
@@ -72,10 +71,11 @@ def test_a_server_without_a_folder_runs_in_the_home_folder_and_never_in_the_gate
     environ = {"HOME": str(home), "PATH": "/usr/bin:/bin"}
     folders = {None: home, "srv": home / "srv", "./srv": home / "srv", "~/srv": home / "srv", str(tmp_path): tmp_path}
     for cwd, folder in folders.items():
-        launch = prepare(ServerConfig("x", command=sys.executable, cwd=cwd), environ)
+        launch = await prepare_start(ServerConfig("x", command=sys.executable, cwd=cwd), environ, no_secrets, 0.0)
         assert isinstance(launch, StdioLaunch)
         assert Path(launch.cwd or "/") == folder
-    launch = prepare(ServerConfig("x", command=sys.executable), environ | {"HOME": str(tmp_path / "none")})
+    homeless = environ | {"HOME": str(tmp_path / "none")}
+    launch = await prepare_start(ServerConfig("x", command=sys.executable), homeless, no_secrets, 0.0)
     assert isinstance(launch, StdioLaunch)
     assert Path(launch.cwd or "/") == Path(tempfile.gettempdir())
 
@@ -176,22 +176,42 @@ class TestNpx:
     async def test_without_npx_and_without_a_copy_the_program_is_missed(self, environ: dict[str, str]) -> None:
         Path(environ["HOME"], "bin", "npx").unlink()
         server = ServerConfig("x", command="npx", args=("other",))
-        with pytest.raises(ConnectFailedError, match="no program npx"):
-            await prepare_start(server, environ, no_secrets, 0.0)
         with pytest.raises(ConnectFailedError, match="no program npx on the PATH"):
-            prepare(server, environ)
+            await prepare_start(server, environ, no_secrets, 0.0)
         with pytest.raises(ConnectFailedError, match=r"no program bin/npx \(ENOENT\)"):
-            prepare(ServerConfig("x", command="bin/npx"), environ)
+            await prepare_start(ServerConfig("x", command="bin/npx"), environ, no_secrets, 0.0)
 
-    def test_a_command_line_beside_args_is_said_to_be_one(self, environ: dict[str, str]) -> None:
+    async def test_a_command_line_beside_args_is_said_to_be_one(self, environ: dict[str, str]) -> None:
         for command, hint in (
             ("npx -y", "command: [npx, ...]"),
             ("nothing -y", "Install it"),
             ("nothing", "Install it"),
         ):
             with pytest.raises(ConnectFailedError) as caught:
-                prepare(ServerConfig("x", command=command, args=("other",)), environ)
+                await prepare_start(ServerConfig("x", command=command, args=("other",)), environ, no_secrets, 0.0)
             assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("url", "remote"),
+    [
+        ("https://mcp.example.test/mcp", True),
+        ("https://${HOST}/mcp", True),
+        ("http://[::bad", True),
+        ("http://192.168.1.5:80/mcp", True),
+        ("http://localhost:8000/mcp", False),
+        ("http://LOCALHOST/mcp", False),
+        ("http://tool.localhost/mcp", False),
+        ("http://127.0.0.1:8000/mcp", False),
+        ("http://[::1]:8000/mcp", False),
+    ],
+)
+def test_only_servers_on_other_machines_need_a_route(url: str, remote: bool) -> None:
+    assert is_remote(ServerConfig("x", url=url)) is remote
+
+
+def test_a_process_needs_no_route() -> None:
+    assert not is_remote(ServerConfig("x", command="python3"))
 
 
 # -- secrets ---------------------------------------------------------------------------------------------------------
@@ -300,10 +320,14 @@ def test_the_path_of_a_file_with_secrets_is_none(value: str, secret: bool) -> No
     assert list(secrets_in(server, {})) == ([value, value] if secret else [])
 
 
-def test_a_secret_of_the_keyring_and_of_the_environment_is_taken_out_of_every_text() -> None:
+async def test_a_secret_of_the_keyring_and_of_the_environment_is_taken_out_of_every_text() -> None:
     entry = {"STAGE": "${keyring:stage}", "LEVEL": "${MY_TOKEN}", "PLACE": "${WHERE}"}
     server = ServerConfig("one", command="/bin/sh", env=entry, inherit_env=False)
     environ = {"MY_TOKEN": "green-8-elephants", "WHERE": "in-the-garden", "OTHER_TOKEN": "of-somebody-else-1"}
-    prepare(server, environ, Secrets({"stage": "curtain-up-now"}))
+
+    async def keyring(names: Sequence[str]) -> Secrets:
+        return Secrets({"stage": "curtain-up-now"})
+
+    await prepare_start(server, environ, keyring, 0.0)
     assert redacted("curtain-up-now and green-8-elephants") == f"{REDACTED} and {REDACTED}"
     assert redacted("in-the-garden") == "in-the-garden"

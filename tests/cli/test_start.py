@@ -20,7 +20,7 @@ from trayapp.model.status import ToolCounts
 from trayapp.service.command_line import own_command
 from trayapp.service.gateway_launch import await_ready, is_alive
 from trayapp.service.pause import Pause, StartClaim
-from trayapp.wire.endpoint import GatewayLock
+from trayapp.wire.lock import GatewayLock
 from trayapp.wire.rundir import run_dir
 
 

@@ -498,7 +498,7 @@ async def test_a_message_that_the_server_does_not_take_holds_up_no_request() -> 
         await case.call()
         server.refusal = lambda seen: Never() if seen.method == "notifications/cancelled" else None
         assert case.connection.live is not None
-        await case.connection.live.channel.notify("notifications/cancelled", {"requestId": 77})
+        case.connection.live.channel.send_notification("notifications/cancelled", {"requestId": 77})
         await wait_for(lambda: "notifications/cancelled" in [seen.method for seen in server.seen])
         assert await case.call()
 
@@ -515,7 +515,7 @@ async def test_a_server_that_sends_us_on_within_its_host_gets_every_message() ->
     async with server.running(), connecting(server.url(), "2025-11-25") as case:
         assert await case.call()
         assert case.connection.live is not None
-        await case.connection.live.channel.notify("notifications/roots/list_changed", None)
+        case.connection.live.channel.send_notification("notifications/roots/list_changed", None)
         await server.heard_of("notifications/roots/list_changed")
         assert server.methods()[:3] == ["initialize", "notifications/initialized", "tools/call"]
 
@@ -544,7 +544,7 @@ async def test_notifications_arrive_in_their_order() -> None:
         assert case.connection.live is not None
         for step in range(20):
             told = {"progressToken": "t", "progress": step}
-            await case.connection.live.channel.notify("notifications/progress", told)
+            case.connection.live.channel.send_notification("notifications/progress", told)
         await server.heard_of("notifications/progress", 20)
         steps = [params["progress"] for method, params in server.heard if method == "notifications/progress"]
         assert steps == list(range(20))

@@ -114,7 +114,7 @@ async def test_a_request_that_runs_out_of_time_says_so_and_the_next_works(way: s
     async with opened(way, tmp_path) as server:
         with pytest.raises(RpcError) as caught:
             await server.transport.channel.send_raw_request(
-                "tools/call", {"name": "hold", "arguments": {"key": "k"}}, {"timeout": 0.05}
+                "tools/call", {"name": "hold", "arguments": {"key": "k"}}, timeout_s=0.05
             )
         assert caught.value.code == REQUEST_TIMEOUT
         assert await server.call("echo")
@@ -238,6 +238,6 @@ async def test_after_the_end_every_request_is_answered_at_once(way: str, tmp_pat
     with pytest.raises(RpcError) as caught:
         await channel.send_raw_request("ping", None)
     assert caught.value.code == CONNECTION_CLOSED
-    await channel.notify("notifications/initialized", None)
+    channel.send_notification("notifications/initialized", None)
     channel.cancel(1, "too late")
     assert (waiting.answers, late.answers) == (1, 1)

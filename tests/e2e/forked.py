@@ -27,7 +27,7 @@ from trayapp.model.late import _LatePattern
 
 LATER = (  # what a gateway loads for its first call, its HTTP port, a server over HTTP: as much as for its start
     "anyio._backends._asyncio", "httpcore2", "keyring.backends.SecretService", "re2", "truststore",
-    "trayapp.backends.http.sse", "trayapp.backends.http.streamable", "trayapp.backends.wake.linux",
+    "trayapp.backends.http.streamable", "trayapp.backends.wake.linux",
     "trayapp.config.edits", "trayapp.inspection.encoded", "trayapp.inspection.screening",
     "trayapp.service.login_session", "uvicorn.protocols.http.httptools_impl",
 )  # fmt: skip

@@ -24,8 +24,8 @@ from trayapp.model.errors import StorageError
 from trayapp.service.gateway_process import logged_end_reason
 from trayapp.wire import control
 from trayapp.wire.control import ControlClient, connect
-from trayapp.wire.endpoint import GatewayLock
 from trayapp.wire.greeting import Hello
+from trayapp.wire.lock import GatewayLock
 from trayapp.wire.rundir import STOPPING, run_dir
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(os.name == "nt", reason="needs Unix sockets")]

@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.running import environment
 from trayapp.service.gateway_launch import RUNS_ALREADY
-from trayapp.wire.endpoint import GatewayLock
+from trayapp.wire.lock import GatewayLock
 from trayapp.wire.rundir import run_dir
 
 # Loaded when they are needed (model/late, or imports inside functions), with all that they alone bring.

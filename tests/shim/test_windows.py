@@ -14,9 +14,10 @@ import anyio.abc
 import pytest
 
 from trayapp.shim.ledger import NOT_REPEATED, UNRESPONSIVE
-from trayapp.wire.endpoint import Link, Listener, listen, private_folder
+from trayapp.wire.endpoint import Link, Listener, listen
 from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.greeting import Hello
+from trayapp.wire.lock import private_folder
 from trayapp.wire.messages import Params, Reply, Request
 from trayapp.wire.rundir import STOPPING
 

@@ -202,15 +202,15 @@ async def test_a_reader_that_is_behind_leaves_no_room_until_it_reads(home: Path)
         await stream.send(greeting(Hello("control")) + PING)
         assert await stream.receive() == PONG % b"control"
         (link,) = house.links
-        assert link.has_room
-        await link.room()
+        assert link.room.is_set()
+        await link.room.wait()
         link.write(b"x" * (32 << 20))
-        assert not link.has_room
+        assert not link.room.is_set()
         received = 0
         while received < 32 << 20:
             received += len(await stream.receive())
-        await link.room()
-        assert link.has_room
+        await link.room.wait()
+        assert link.room.is_set()
 
 
 # -- TCP with a token, as on Windows -----------------------------------------------------------------------------

@@ -49,7 +49,7 @@ async def test_requests_under_way_at_once_get_each_its_own_answer() -> None:
             for number in reversed(range(20)):
                 tasks.start_soon(ask, number)
         assert results == {number: {"n": number} for number in range(20)}
-        assert left.dispatcher.open_calls == 0
+        assert not any(left.dispatcher.call_of(number + 1) for number in range(20))
 
 
 async def test_a_handler_may_ask_back_while_it_works() -> None:
@@ -105,7 +105,7 @@ async def test_a_result_that_is_no_object_is_an_error_for_who_awaits_it(result: 
 async def test_notifications_arrive_in_order() -> None:
     async with joined() as (left, right):
         for number in range(5):
-            await left.dispatcher.notify("note", {"n": number})
+            left.dispatcher.send_notification("note", {"n": number})
         left.dispatcher.send_notification("bare", None)
         await turns()
         assert right.notified == [*(("note", {"n": number}) for number in range(5)), ("bare", None)]

@@ -103,10 +103,10 @@ async def test_a_request_that_takes_too_long_is_cancelled_at_the_peer_and_an_err
     async with joined() as (left, right):
         right.handlers["stuck"] = stuck = Stuck()
         with pytest.raises(RpcError) as caught:
-            await left.dispatcher.send_raw_request("stuck", {}, {"timeout": 0.01})
+            await left.dispatcher.send_raw_request("stuck", {}, timeout_s=0.01)
         assert caught.value.code == REQUEST_TIMEOUT
         await stuck.ended.wait()
-        assert left.dispatcher.open_calls == 0
+        assert left.dispatcher.call_of(1) is None
 
 
 async def test_a_caller_that_is_cancelled_cancels_its_request_at_the_peer() -> None:
@@ -117,17 +117,17 @@ async def test_a_caller_that_is_cancelled_cancels_its_request_at_the_peer() -> N
             await stuck.begun.wait()
             tasks.cancel_scope.cancel()
         await stuck.ended.wait()
-        assert left.dispatcher.open_calls == 0
+        assert left.dispatcher.call_of(1) is None
 
 
 async def test_a_request_that_must_not_be_cancelled_is_given_up_in_silence() -> None:
     async with joined() as (left, right):
         right.handlers["stuck"] = stuck = Stuck()
         with pytest.raises(RpcError):
-            await left.dispatcher.send_raw_request("stuck", {}, {"timeout": 0.01, "cancel_on_abandon": False})
+            await left.dispatcher.send_raw_request("stuck", {}, timeout_s=0.01, cancel_on_abandon=False)
         await turns()
         assert not stuck.ended.is_set()
-        assert left.dispatcher.open_calls == 0
+        assert left.dispatcher.call_of(1) is None
 
 
 # -- beginning and end -------------------------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ async def test_after_the_end_requests_are_answered_at_once_and_nothing_is_writte
         with pytest.raises(RpcError) as caught:
             await peer.dispatcher.send_raw_request("x", None)
         assert caught.value.code == CONNECTION_CLOSED
-        await peer.dispatcher.notify("x", None)
+        peer.dispatcher.send_notification("x", None)
         peer.dispatcher.respond(1, Reply.of_result({}))
         assert peer.writes == []
 

@@ -13,13 +13,13 @@ import pytest
 
 from tests.wire.processes import end, line_of, start
 from trayapp.model.errors import AlreadyRunningError, StorageError
-from trayapp.wire.endpoint import GatewayLock, private_folder
+from trayapp.wire.lock import GatewayLock, private_folder
 
 # Says "ready", tries when told to, says what came of it, and holds on until its stdin ends.
 TRY = """
 import sys
 from trayapp.model.errors import AlreadyRunningError
-from trayapp.wire.endpoint import GatewayLock
+from trayapp.wire.lock import GatewayLock
 lock = GatewayLock(sys.argv[1])
 print("ready", flush=True)
 sys.stdin.readline()

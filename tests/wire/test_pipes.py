@@ -144,10 +144,10 @@ async def test_a_reader_that_is_behind_leaves_no_room_until_it_reads(home: Path)
             parts = [bytes([byte]) * (1 << 20) for byte in b"abcd"]
             for part in parts:
                 link.write_pieces((part[:100], memoryview(part)[100:]))
-            assert not link.has_room
+            assert not link.room.is_set()
             assert await in_thread(shim.receive, 4 << 20) == b"".join(parts)
-            await link.room()
-            assert link.has_room
+            await link.room.wait()
+            assert link.room.is_set()
 
 
 async def test_a_request_larger_than_a_pipe_arrives(home: Path) -> None:

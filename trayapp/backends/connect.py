@@ -10,6 +10,7 @@ import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from importlib import import_module
 
 import anyio
 import anyio.to_thread
@@ -26,7 +27,7 @@ from trayapp.model.errors import ConnectFailedError, ServerError
 from trayapp.wire.messages import CONNECTION_CLOSED, RpcError
 from trayapp.wire.revisions import HANDSHAKE_VERSIONS
 
-OpenHttp = Callable[[HttpLaunch, Inbound, Accounts | None], AbstractAsyncContextManager[Transport]]
+_HTTP = "trayapp.backends.http.streamable"  # imported when the first server over HTTP is connected
 
 
 @asynccontextmanager
@@ -42,20 +43,15 @@ async def open_transport(
     if isinstance(launch, StdioLaunch):
         opened: AbstractAsyncContextManager[Transport] = open_stdio(launch, inbound, stderr, tracker)
     else:
-        open_http = await anyio.to_thread.run_sync(_load_http)
+        await anyio.to_thread.run_sync(import_module, _HTTP)  # in a thread: other servers' calls continue
+        from trayapp.backends.http.streamable import open_http
+
         opened = open_http(launch, inbound, accounts)
     try:
         async with opened as transport:
             yield transport
     except BaseExceptionGroup as group:
         raise first_cause(group) from None
-
-
-def _load_http() -> OpenHttp:
-    """Import the HTTP transports and return `open_http`. Only a server that needs it waits for the import."""
-    from trayapp.backends.http.streamable import open_http
-
-    return open_http
 
 
 @asynccontextmanager

@@ -17,8 +17,8 @@ import anyio.abc
 from trayapp.backends.connect import connect
 from trayapp.backends.context import BackendContext, Live
 from trayapp.backends.http.refusal import LONGEST_WAIT_S, NOT_EXECUTED, refused
+from trayapp.backends.launch import is_remote
 from trayapp.backends.maintenance import LIST_CHANGED, OF_OURS, Maintenance, is_of_tasks
-from trayapp.backends.route import is_remote
 from trayapp.backends.subscription import UPDATED, Listening
 from trayapp.model.config import ServerConfig
 from trayapp.model.errors import (
@@ -123,12 +123,10 @@ class Connection:
 
     @property
     def name(self) -> str:
-        """Return the server's name in servers.yaml."""
         return self.server.name
 
     @property
     def pid(self) -> int | None:
-        """Return the process id, or None if no process runs."""
         return self.live.transport.pid if self.live else None
 
     @property
@@ -166,7 +164,6 @@ class Connection:
             self.used.set()
 
     def end(self, call: Call | None = None) -> None:
-        """Record the end of a call, successful or not."""
         if call is not None:
             self.open_calls.pop(call, None)
         self.in_flight -= 1
@@ -386,7 +383,6 @@ class Connection:
         self._tell(self._observer.state_changed)
 
     def tell_offer(self, offer: Offer) -> None:
-        """Pass the lists that were read to the observer."""
         self._has_answered = True
         if self._was_lost and not offer.failed:
             self._was_lost, self._doubted_at = False, self._context.clock.now()
@@ -526,5 +522,4 @@ class Connection:
             self._maintenance.on_notification(method, params)
 
     def input_schema(self, tool: str) -> Any:
-        """Return a tool's input schema, or None if unknown. Implements context.Inbound."""
         return self._context.input_schema(self.key, tool)

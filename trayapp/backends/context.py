@@ -49,7 +49,6 @@ class Transport:
     gone: anyio.Event
     end_reason: Callable[[], Awaitable[str]]
     pid: int | None = None
-    exit_code: Callable[[], int | None] = lambda: None
     refusal: HttpRefusal = field(default_factory=HttpRefusal)
     has_printed: Callable[[], bool] = lambda: False  # True if it printed anything but frames
 
@@ -71,8 +70,8 @@ def first_cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
     return ours[0] if ours else leaves[0]
 
 
-async def _skip(*facts: object) -> None:
-    """Do nothing (default)."""
+async def skip(*facts: object) -> None:
+    """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +92,11 @@ class BackendContext:
     capabilities: Callable[[str], Mapping[str, Any]] = lambda key: {}  # key -> its clients' capabilities
     subscribed: Callable[[str], Set[str]] = lambda key: frozenset()  # key -> URIs of subscribed resources
     input_schema: Callable[[str, str], Any] = lambda key, tool: None  # key, tool -> input schema as sent by the server
-    route: Callable[[], Awaitable[None]] = _skip  # returns once there is a network route, or after a timeout
-    sign_in: Callable[[HttpLaunch], Awaitable[None]] = _skip  # returns once the user's sign-in was read
+    route: Callable[[], Awaitable[None]] = skip  # returns once there is a network route, or after a timeout
+    sign_in: Callable[[HttpLaunch], Awaitable[None]] = skip  # returns once the user's sign-in was read
     confinements: Confinements = field(default_factory=Confinements)
     locks: Callable[[], Locks | None] = no_locks  # built when the first server is started
-    inspect_offer: Callable[[str, Offer], Awaitable[None]] = _skip  # key, offer; called before observers get it
+    inspect_offer: Callable[[str, Offer], Awaitable[None]] = skip  # key, offer; called before observers get it
 
 
 class Live(NamedTuple):
@@ -109,5 +108,4 @@ class Live(NamedTuple):
 
     @property
     def channel(self) -> Channel:
-        """Return the channel that carries requests."""
         return self.transport.channel

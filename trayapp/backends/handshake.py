@@ -123,7 +123,7 @@ async def _discover(channel: Channel, capabilities: Mapping[str, Any]) -> Peer |
         channel.adopt(protocol)
         try:
             result = await channel.send_raw_request(
-                "server/discover", enveloped(None, protocol, CLIENT_INFO, capabilities), {"cancel_on_abandon": False}
+                "server/discover", enveloped(None, protocol, CLIENT_INFO, capabilities), cancel_on_abandon=False
             )
         except RpcError as error:
             offered = _offered_modern(error)
@@ -148,7 +148,7 @@ async def _initialize(channel: Channel, capabilities: Mapping[str, Any]) -> Peer
         "clientInfo": CLIENT_INFO,
     }
     channel.adopt("")
-    result = await channel.send_raw_request("initialize", params, {"cancel_on_abandon": False})
+    result = await channel.send_raw_request("initialize", params, cancel_on_abandon=False)
     protocol = result.get("protocolVersion")
     if protocol in MODERN_VERSIONS:
         raise _NewerEraError(UNSUPPORTED_PROTOCOL_VERSION, f"The server answered initialize with {protocol}")
@@ -157,7 +157,7 @@ async def _initialize(channel: Channel, capabilities: Mapping[str, Any]) -> Peer
             INTERNAL_ERROR, f"The server speaks protocol revision {protocol!r}, which multi-mcp does not support"[:200]
         )
     channel.adopt(protocol)
-    await channel.notify("notifications/initialized", None)
+    channel.send_notification("notifications/initialized", None)
     info = result.get("serverInfo")
     return Peer(
         protocol,

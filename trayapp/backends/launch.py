@@ -28,9 +28,7 @@ from trayapp.auth.vault import Secrets
 from trayapp.backends.stdio.shellenv import Environment
 from trayapp.config.interpolate import resolve, variable_names
 from trayapp.config.paths import HOME_VARIABLE, find_paths
-from trayapp.config.programs import clean_environment as clean_environment
 from trayapp.config.programs import found_elsewhere, is_runner, own_folder
-from trayapp.config.programs import own_environment as own_environment
 from trayapp.model.config import Auth, ServerConfig, auth_of
 from trayapp.model.errors import KEYRING, ConfigError, ConnectFailedError, KeyringLockedError, MissingVariableError
 from trayapp.model.redact import KNOWN, REDACTED, redacted
@@ -98,11 +96,11 @@ async def prepare_start(
     record: RefusalRecord | None = None,
     locks: Callable[[], Locks | None] = no_locks,
 ) -> Launch:
-    """Prepare a launch as `prepare` does, with the login shell's PATH, and without npm if its cache has the server.
+    """Return the program or the address of `server`, with the login shell's PATH, and without npm if its cache has it.
 
     `now` is in Unix seconds. `record` belongs to the server's confinement, None if it is not confined. With `locks`, a
-    package is started in its locked version. Raises as `prepare` does, KeyringLockedError for a secret in a locked
-    keyring, and ConnectFailedError for a package that cannot be fetched.
+    package is started in its locked version. Raises before anything is started or sent: ConfigError (a variable without
+    a value), KeyringLockedError, ConnectFailedError (the program, the folder or the package is missing).
     """
     if isinstance(environ, Environment):
         await environ.settled()
@@ -142,18 +140,8 @@ def _confine_launch(
     return replace(launch, env=confined_environment(confinement, launch.env), confinement=confinement)
 
 
-def prepare(server: ServerConfig, environ: Mapping[str, str], secrets: Secrets = NO_SECRETS) -> Launch:
-    """Return the program or the address of `server`, after every check that needs no start.
-
-    Raises ConnectFailedError (program or folder missing) or ConfigError (a variable without a value), before anything
-    is started or sent.
-    """
-    launch = _resolve_launch(server, environ, secrets)
-    return _locate_program(launch) if isinstance(launch, StdioLaunch) else launch
-
-
 def _resolve_launch(server: ServerConfig, environ: Mapping[str, str], secrets: Secrets) -> Launch:
-    """Return the launch as `prepare` does, but with the program's name as written, before searching for it."""
+    """Return the launch with the program as written, before it is searched for or locked."""
     home = environ.get("HOME") or str(Path.home())
     ready = resolve(server, environ, secrets.values.get, home)
     headers = dict(ready.headers)
@@ -173,8 +161,18 @@ def _resolve_launch(server: ServerConfig, environ: Mapping[str, str], secrets: S
     return StdioLaunch(server.name, (ready.command, *ready.args), child_environment(ready, environ), cwd)
 
 
+def is_remote(server: ServerConfig) -> bool:
+    """Return True if a server is reached over the network: the host in its url is not, or may not be, this machine."""
+    if server.url is None:
+        return False
+    try:
+        host = urlsplit(server.url).hostname or ""
+    except ValueError:
+        return True  # the url may contain a variable
+    return not (host in ("localhost", "::1") or host.startswith("127.") or host.endswith(".localhost"))
+
+
 def _locate_program(launch: StdioLaunch) -> StdioLaunch:
-    """Return the launch with its program's absolute path. Raises ConnectFailedError."""
     command, *args = launch.argv
     program = find_program(command, launch.env, launch.cwd)
     if program is None:
@@ -308,7 +306,6 @@ def _argument_secrets(words: tuple[str, ...]) -> Iterator[str]:
 
 
 def _url_secrets(text: str) -> Iterator[str]:
-    """Yield the passwords and keys in a URL."""
     if "://" not in text:
         return
     for found in _USERINFO.finditer(text):

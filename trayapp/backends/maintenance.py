@@ -223,7 +223,7 @@ class Maintenance:
         method = "server/discover" if self._live.peer.modern else "ping"
         try:
             params = self._live.peer.stamped(None, {})
-            await self._live.channel.send_raw_request(method, params, {"timeout": HEALTH_TIMEOUT_S})
+            await self._live.channel.send_raw_request(method, params, timeout_s=HEALTH_TIMEOUT_S)
         except RpcError as error:
             answered = error.code == METHOD_NOT_FOUND or self._live.transport.refusal.asks_to_wait
             return None if answered else error.message  # such an answer shows that it lives

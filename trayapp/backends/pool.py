@@ -53,7 +53,6 @@ class Pool:
         return iter(self._connections.values())
 
     def get(self, name: str) -> Connection | None:
-        """Return the server's connection, or None."""
         return self._connections.get(name)
 
     def find(self, name: str) -> Connection:

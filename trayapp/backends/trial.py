@@ -12,7 +12,7 @@ from typing import Any
 
 from trayapp.backends.confinements import Confinements
 from trayapp.backends.connect import connect
-from trayapp.backends.context import BackendContext
+from trayapp.backends.context import BackendContext, skip
 from trayapp.backends.listing import fetch_offer
 from trayapp.backends.stdio.shellenv import Environment
 from trayapp.model.config import Confine, ServerConfig
@@ -34,7 +34,7 @@ class _TrialInbound:
         raise RpcError(METHOD_NOT_FOUND, "No user can answer: this is a trial")
 
     def on_notification(self, method: str, params: Params, about: Call | None = None) -> None:
-        """Ignore the notification."""
+        """Do nothing."""
 
     def input_schema(self, tool: str) -> Any:
         """Return None: a trial calls no tools."""
@@ -42,12 +42,8 @@ class _TrialInbound:
 
 async def run_once(server: ServerConfig, context: BackendContext) -> Offer:
     """Start a server, return what it offers, and end it. Raises MultiMcpError."""
-
-    async def ignore_partial(offer: Offer) -> None:
-        pass
-
     async with connect(server.name, server, context, _TrialInbound()) as live:
-        return await fetch_offer(live.channel, live.peer, {}, ignore_partial)
+        return await fetch_offer(live.channel, live.peer, {}, skip)
 
 
 @dataclass(frozen=True, slots=True)

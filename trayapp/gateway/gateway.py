@@ -20,8 +20,8 @@ from trayapp.backends.connection import Connection
 from trayapp.backends.context import BackendContext, Open
 from trayapp.backends.launch import Keyring
 from trayapp.backends.pool import Pool
-from trayapp.backends.route import await_route
 from trayapp.backends.subscription import UPDATED
+from trayapp.backends.wake.watch import await_route
 from trayapp.catalog.given_names import GivenNames
 from trayapp.catalog.tool_class import classify
 from trayapp.config.paths import PACKAGES

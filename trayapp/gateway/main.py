@@ -25,13 +25,13 @@ from trayapp.auth.vault import Secrets, Vault
 from trayapp.backends.clock import SystemClock, next_beat
 from trayapp.backends.connect import open_transport
 from trayapp.backends.context import Open, first_cause
-from trayapp.backends.launch import own_environment
 from trayapp.backends.stdio.orphans import make_tracker, reap_leftovers
 from trayapp.backends.stdio.shellenv import Environment
 from trayapp.backends.wake.watch import watch_wake
 from trayapp.catalog.approval_store import FOLDER_NAME as APPROVED
 from trayapp.config.layers.project import TRUST_NAME, TrustStore
 from trayapp.config.paths import Paths, find_paths
+from trayapp.config.programs import own_environment
 from trayapp.gateway.client import FramePeer
 from trayapp.gateway.gateway import Gateway, GatewayDependencies
 from trayapp.gateway.http.port import ClientTokens, HttpPort
@@ -43,9 +43,10 @@ from trayapp.model.config import Config
 from trayapp.model.errors import AlreadyRunningError, MultiMcpError, StorageError
 from trayapp.model.logs import SERVER_LOGS
 from trayapp.service.logging import StderrFiles, level_of, start_logging
-from trayapp.wire.endpoint import GatewayLock, Link, Listener, listen, raise_descriptor_limit
+from trayapp.wire.endpoint import Link, Listener, listen, raise_descriptor_limit
 from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.greeting import Hello
+from trayapp.wire.lock import GatewayLock
 from trayapp.wire.rundir import STOPPING, run_dir
 
 if TYPE_CHECKING:
@@ -355,7 +356,8 @@ class GatewayHost:
                 continue
             try:
                 if self._lock is not None:
-                    self._lock.reacquire()
+                    self._lock.release()  # its file may have been removed
+                    self._lock.acquire()
                 self._listener.close()
                 self._listener = await listen(self._run, self._accept, __version__, self._listener.endpoint.token)
                 if self._gateway.http_url is not None:

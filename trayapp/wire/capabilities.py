@@ -1,4 +1,4 @@
-"""Capabilities: the union over several clients, which requests a client can answer, and announced extensions."""
+"""Capabilities of clients and servers: their union, the requests that a client can answer, announced extensions."""
 
 from __future__ import annotations
 
@@ -51,23 +51,16 @@ EVERYTHING: Capabilities = {
 def unite_members(all_of_them: Iterable[Capabilities]) -> dict[str, Any]:
     """Return the deep union of objects, such as capabilities. Of a key's other values, the first non-empty counts."""
     union: dict[str, Any] = {}
-    for capabilities in all_of_them:
-        union = _merged(union, capabilities)
-    return union
-
-
-def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(one)
-    for key, value in other.items():
-        old = merged.get(key)
+    for key, value in (member for capabilities in all_of_them for member in capabilities.items()):
+        old = union.get(key)
         if isinstance(old, dict) and isinstance(value, dict):
             # An empty elicitation object means forms (MCP 2025-11-25, elicitation). The union keeps that meaning.
             if key == "elicitation":
                 old, value = spelled_out(old), spelled_out(value)
-            merged[key] = _merged(old, value)
+            union[key] = unite_members((old, value))
         elif not old:
-            merged[key] = value
-    return merged
+            union[key] = value
+    return union
 
 
 def spelled_out(elicitation: dict[str, Any]) -> dict[str, Any]:
@@ -188,11 +181,10 @@ _MEMBERS = {TASKS: "tasks", EVENTS: "events"}
 def announces(capabilities: Mapping[str, Any] | None, extension: str) -> bool:
     """Return True if a server with these capabilities announces that extension."""
     known = capabilities or {}
-    extensions = known.get("extensions")
-    return (isinstance(extensions, dict) and extension in extensions) or _MEMBERS.get(extension) in known
+    return declares(known, extension) or _MEMBERS.get(extension) in known
 
 
 def declares(capabilities: Mapping[str, Any], extension: str) -> bool:
     """Return True if a client with these capabilities declares that extension."""
-    extensions = capabilities.get("extensions")
+    extensions = capabilities.get(EXTENSIONS)
     return isinstance(extensions, dict) and extension in extensions

@@ -227,7 +227,6 @@ class SnapshotStream:
         return newest
 
     def close(self) -> None:
-        """Close the connection."""
         self._socket.close()
 
     def _take(self, frame: bytes) -> dict[str, Any] | None:

@@ -22,8 +22,7 @@ from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.framing import Pieces
 from trayapp.wire.greeting import GREETING, USES_TCP, Endpoint, Hello, endpoint_file, read_endpoint
 from trayapp.wire.jsonio import JsonError, dumps, loads
-from trayapp.wire.lock import GatewayLock as GatewayLock  # part of the endpoint; its code is shared with the tray
-from trayapp.wire.lock import private_folder as private_folder
+from trayapp.wire.lock import private_folder
 from trayapp.wire.pipes import PipeTransport, pass_pipes
 from trayapp.wire.rundir import socket_folder, socket_path
 
@@ -73,9 +72,9 @@ class Link(asyncio.Protocol):
         self._descriptor = -1  # for writing several buffers in one call (writev)
         self._dispatcher: FrameDispatcher | None = None
         self._head = b""
-        self._room = asyncio.Event()
-        self._room.set()
-        self.has_room = True  # False while the reader is behind: optional messages should then be dropped or delayed
+        self.room = asyncio.Event()  # set unless the reader is behind; optional messages should then wait
+        self.room.set()
+        self._has_room = True  # the same, faster to read
         self.lost = asyncio.Event()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -93,7 +92,7 @@ class Link(asyncio.Protocol):
         self._pending.add(self, transport.abort)
 
     def data_received(self, data: bytes) -> None:
-        """Read the first line of the connection (asyncio.Protocol); everything else goes to the dispatcher."""
+        """Read the first line of the connection. Everything else goes to the dispatcher."""
         self._head += data
         line, newline, rest = self._head.partition(b"\n")
         if not newline and len(line) < GREETING_LIMIT:
@@ -113,18 +112,12 @@ class Link(asyncio.Protocol):
             self._dispatcher.feed(rest)
 
     def pause_writing(self) -> None:
-        """Note that the reader is behind (asyncio.Protocol)."""
-        self.has_room = False
-        self._room.clear()
+        self._has_room = False
+        self.room.clear()
 
     def resume_writing(self) -> None:
-        """Note that the reader has caught up (asyncio.Protocol)."""
-        self.has_room = True
-        self._room.set()
-
-    async def room(self) -> None:
-        """Wait until the reader has caught up."""
-        await self._room.wait()
+        self._has_room = True
+        self.room.set()
 
     def _pass_pipes(self) -> None:
         """Pass the shim two pipes and send over them, unless data is still buffered for the socket or passing fails."""
@@ -138,7 +131,7 @@ class Link(asyncio.Protocol):
             self._descriptor = pipes.writer
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Read from the pipes if the shim closed the socket for them. Otherwise end (asyncio.Protocol)."""
+        """Read from the pipes if the shim closed the socket for them. Otherwise end."""
         if self._socket is not None and self._pipes is not None and self._dispatcher is not None:
             self._socket.close()
             self._socket = None
@@ -165,7 +158,7 @@ class Link(asyncio.Protocol):
                 # that descriptor.
                 asyncio.get_running_loop().remove_writer(self._descriptor)
             return
-        if not self.has_room and transport.get_write_buffer_size() > WRITE_LIMIT:
+        if not self._has_room and transport.get_write_buffer_size() > WRITE_LIMIT:
             log.warning("Closed a connection that does not read its answers")
             transport.abort()
 
@@ -374,7 +367,6 @@ UNKNOWN = 8_192  # Windows: handles have no limit that matters in practice
 
 
 def descriptor_limit() -> int:
-    """Return the soft limit on open descriptors."""
     if sys.platform == "win32":
         return UNKNOWN
     soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, TypedDict
+from typing import Any
 
 import anyio
 import anyio.abc
@@ -58,13 +58,6 @@ log = logging.getLogger(__name__)
 INTERNAL = RpcError(INTERNAL_ERROR, "Internal error of the gateway; see its log")
 
 
-class CallOptions(TypedDict, total=False):
-    """Options of one request. `timeout`: seconds; `cancel_on_abandon`: notify the peer once no caller waits."""
-
-    timeout: float
-    cancel_on_abandon: bool
-
-
 OnRequest = Callable[[str, Params], Awaitable[dict[str, Any]]]
 OnNotification = Callable[[str, Params], object]
 RequestIntercept = Callable[[Request], bool | None]
@@ -83,7 +76,6 @@ class MessageHandler:
         self._inbound: dict[RequestId, anyio.CancelScope] = {}
 
     def request(self, request_id: RequestId, method: str, params: Params) -> None:
-        """Handle a request that was not intercepted."""
         scope = self._inbound[request_id] = anyio.CancelScope()
         self._tasks.start_soon(self._handle, scope, request_id, method, params)
 
@@ -132,7 +124,7 @@ class PendingCall:
             self.future.set_result(reply)
 
     def progress(self, params: dict[str, Any]) -> None:
-        """Ignore progress: this call sent no progress token."""
+        """Do nothing: this call sent no progress token."""
 
 
 class FrameDispatcher:
@@ -174,18 +166,12 @@ class FrameDispatcher:
 
     # -- outbound ------------------------------------------------------------------------------------------------
 
-    @property
-    def open_calls(self) -> int:
-        """Return the number of outbound requests that wait for an answer."""
-        return len(self._pending)
-
     def call_of(self, request_id: int) -> Call | None:
         """Return the call that waits for the answer to an outbound request, or None if that request is not open."""
         pending = self._pending.get(request_id)
         return pending[0] if pending is not None else None
 
     def relay(self, method: str, params: Params, call: Call) -> int:
-        """Send a request whose answer goes to `call` (wire.messages.Channel)."""
         self._last_id += 1
         request_id = self._last_id
         if self._closed is not None:
@@ -203,36 +189,27 @@ class FrameDispatcher:
         return request_id
 
     def cancel(self, request_id: int, reason: str) -> None:
-        """Cancel a relayed request (wire.messages.Channel)."""
         if self._pending.pop(request_id, None) is not None:
             self.send_notification(CANCELLED, {"requestId": request_id, "reason": reason})
 
-    async def send_raw_request(self, method: str, params: Params, opts: CallOptions | None = None) -> dict[str, Any]:
-        """Send a request and return its result.
-
-        Raises RpcError: the peer's error, REQUEST_TIMEOUT after `opts["timeout"]` seconds, or CONNECTION_CLOSED.
-        """
-        opts = opts or {}
+    async def send_raw_request(
+        self, method: str, params: Params, *, timeout_s: float | None = None, cancel_on_abandon: bool = True
+    ) -> dict[str, Any]:
         waiting = PendingCall()
         request_id = self.relay(method, params, waiting)
         try:
-            async with asyncio.timeout(opts.get("timeout")):
+            async with asyncio.timeout(timeout_s):
                 reply = await waiting.future
         except (TimeoutError, asyncio.CancelledError) as error:
-            if opts.get("cancel_on_abandon", True):
+            if cancel_on_abandon:
                 self.cancel(request_id, "timed out" if isinstance(error, TimeoutError) else "caller cancelled")
             self._pending.pop(request_id, None)
             if isinstance(error, TimeoutError):
-                raise RpcError(REQUEST_TIMEOUT, f"No answer to {method} within {opts.get('timeout')} s") from None
+                raise RpcError(REQUEST_TIMEOUT, f"No answer to {method} within {timeout_s} s") from None
             raise
         return reply.result()
 
-    async def notify(self, method: str, params: Params) -> None:
-        """Send a notification, or drop it if the dispatcher is closed."""
-        self.send_notification(method, params)
-
     def send_notification(self, method: str, params: Params) -> None:
-        """Send a notification without a coroutine, or drop it if the dispatcher is closed."""
         message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
         if params is not None:
             message["params"] = params

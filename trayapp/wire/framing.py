@@ -203,7 +203,6 @@ class Outbox:
         self._parts.append(frame)
 
     def write_to(self, sink: Callable[[bytes], None]) -> None:
-        """Send to `sink` from now on."""
         self._sink = sink
 
     def write_pieces(self, pieces: Pieces) -> None:
@@ -214,7 +213,6 @@ class Outbox:
             self._pour(pieces)
 
     def flush(self) -> None:
-        """Send the frames that were held back."""
         parts, self._parts = self._parts, []
         if len(parts) > 1:
             try:

@@ -47,7 +47,6 @@ class Hello:
 
 
 def endpoint_file(run: str) -> Path:
-    """Return the path of the endpoint file."""
     return Path(run) / "endpoint.json"
 
 

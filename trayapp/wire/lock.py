@@ -110,14 +110,6 @@ class GatewayLock(FileLock):
         if holder is not None:
             raise AlreadyRunningError(holder)
 
-    def reacquire(self) -> None:
-        """Release the lock and take it again, since its file may have been removed.
-
-        Raises the errors of `acquire`. After an error, no lock is held.
-        """
-        self.release()
-        self.acquire()
-
 
 def hold(path: Path) -> int | None:
     """Lock an existing file, whose content stays, and return its descriptor. Closing the descriptor frees the file.

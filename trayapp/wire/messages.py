@@ -35,7 +35,6 @@ class Request(NamedTuple):
     params: Any
 
     def with_params(self, params: Any) -> Request:
-        """Return the same request with other params."""
         return Request(self.id, self.method, params)
 
 
@@ -85,7 +84,6 @@ class RpcError(Exception):
         return cls(code, str(error.get("message", "")), error.get("data"), error)
 
     def body(self) -> dict[str, Any]:
-        """Return the `error` member to send."""
         if self.raw is not None:
             return self.raw
         error: dict[str, Any] = {"code": self.code, "message": self.message}
@@ -197,20 +195,16 @@ class _OwnReply(Reply):
 
     @property
     def frame(self) -> bytes:  # type: ignore[override]
-        """Return the frame of the answer, with 0 as its id."""
         return b'%b0,"result":%b}' % (_HEAD, self._result)
 
     @property
     def size(self) -> int:
-        """Return the size of the result in bytes."""
         return len(self._result)
 
     def pieces(self, id_json: bytes) -> tuple[bytes | memoryview, ...]:
-        """Return the whole frame in pieces, newline included, with that id."""
         return _HEAD, id_json, b',"result":', self._result, b"}\n"
 
     def with_id(self, id_json: bytes) -> bytes:
-        """Return the whole frame, newline included, with that id."""
         return b"".join(self.pieces(id_json))
 
 
@@ -257,11 +251,16 @@ class Call(Protocol):
 class Channel(Protocol):
     """A connection to a backend over any transport: sends requests, and relays answers unparsed."""
 
-    async def send_raw_request(self, method: str, params: Params, opts: Any = None) -> dict[str, Any]:
-        """Send a request and return its result. `opts`: CallOptions (timeout). Raises RpcError."""
+    async def send_raw_request(
+        self, method: str, params: Params, *, timeout_s: float | None = None, cancel_on_abandon: bool = True
+    ) -> dict[str, Any]:
+        """Send a request and return its result. `cancel_on_abandon`: notify the peer once nobody waits for the result.
 
-    async def notify(self, method: str, params: Params) -> None:
-        """Send a notification. It is silently dropped if the channel is closed."""
+        Raises RpcError: the peer's error, REQUEST_TIMEOUT after `timeout_s` seconds, or CONNECTION_CLOSED.
+        """
+
+    def send_notification(self, method: str, params: Params) -> None:
+        """Send a notification, or drop it if the channel is closed."""
 
     def relay(self, method: str, params: Params, call: Call) -> int:
         """Send a request whose answer goes to `call` as received, and return an id for `cancel`.

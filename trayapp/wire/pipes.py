@@ -103,11 +103,9 @@ class PipeTransport(asyncio.Transport):
                 self._end()
 
     def get_write_buffer_size(self) -> int:
-        """Return the number of unsent bytes (asyncio.WriteTransport)."""
         return len(self._unsent)
 
     def is_closing(self) -> bool:
-        """Return True once the pipes are closing or closed (asyncio.BaseTransport)."""
         return self._is_closing
 
     def close(self) -> None:

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 from trayapp.wire.jsonio import dumps
 from trayapp.wire.messages import (
     INVALID_PARAMS,
-    INVALID_REQUEST,
     UNSUPPORTED_PROTOCOL_VERSION,
     Params,
     Reply,
@@ -118,11 +117,6 @@ def unsupported_version_error(protocol: Any) -> RpcError:
     return RpcError(UNSUPPORTED_PROTOCOL_VERSION, "Unsupported protocol version", data)
 
 
-def mixed_eras_error() -> RpcError:
-    """Return the error for a request with an envelope in an initialized session."""
-    return RpcError(INVALID_REQUEST, "This session was initialized; requests of 2026-07-28 need their own session")
-
-
 def with_cache_members(
     listing: bytes, server_info: Mapping[str, Any], ttl_ms: int = LIST_TTL_MS, meta: Mapping[str, Any] | None = None
 ) -> bytes:
@@ -144,12 +138,6 @@ def with_members(result: bytes, more: Mapping[str, Any]) -> bytes:
     return b"%b,%b" % (result[:-1], dumps(more)[1:])
 
 
-def completed(result: Mapping[str, Any], method: str) -> dict[str, Any]:
-    """Return an older server's result with the members that 2026-07-28 requires."""
-    hints = {"ttlMs": READ_TTL_MS, "cacheScope": "private"} if method == "resources/read" else {}
-    return {"resultType": "complete", **hints, **result}
-
-
 def as_modern(reply: Reply, method: str) -> Reply:
     """Return an older server's answer for a client of 2026-07-28. A large answer stays unparsed if possible."""
     frame = reply.frame
@@ -160,15 +148,20 @@ def as_modern(reply: Reply, method: str) -> Reply:
     result = reply.message.get("result")
     if not isinstance(result, dict) or "resultType" in result:
         return error_as_modern(reply) if method == "resources/read" else reply
-    return Reply.of_result(completed(result, method))
+    hints = {"ttlMs": READ_TTL_MS, "cacheScope": "private"} if method == "resources/read" else {}
+    return Reply.of_result({"resultType": "complete", **hints, **result})
 
 
 def error_as_modern(reply: Reply) -> Reply:
     """Return an error answer with the code of 2026-07-28, which has no separate code for an unknown resource."""
+    return _recoded(reply, RESOURCE_NOT_FOUND, INVALID_PARAMS)
+
+
+def _recoded(reply: Reply, code: int, other: int) -> Reply:
     error = reply.message.get("error")
-    if not isinstance(error, dict) or error.get("code") != RESOURCE_NOT_FOUND:
+    if not isinstance(error, dict) or error.get("code") != code:
         return reply
-    return Reply(b"", message={**reply.message, "error": {**error, "code": INVALID_PARAMS}})
+    return Reply(b"", message={**reply.message, "error": {**error, "code": other}})
 
 
 def with_result_type(reply: Reply, method: str) -> Reply:
@@ -214,12 +207,7 @@ def error_as_older(reply: Reply) -> Reply:
     INVALID_PARAMS becomes RESOURCE_NOT_FOUND, as the resource is the request's only parameter. A large answer passes
     unchanged.
     """
-    if reply.is_large:
-        return reply
-    error = reply.message.get("error")
-    if not isinstance(error, dict) or error.get("code") != INVALID_PARAMS:
-        return reply
-    return Reply(b"", message={**reply.message, "error": {**error, "code": RESOURCE_NOT_FOUND}})
+    return reply if reply.is_large else _recoded(reply, INVALID_PARAMS, RESOURCE_NOT_FOUND)
 
 
 def asks_for_input(reply: Reply) -> bool:

@@ -9,12 +9,17 @@ import anyio
 import pytest
 
 from tests.fixtures.clock import FakeClock, settle
-from trayapp.backends.wake import OnWake, Witness
 from trayapp.backends.wake.watch import (
     GAP_S,
+    ROUTE_LOOK_S,
+    ROUTE_WAIT_S,
     TELL_DELAY_S,
     TICK_S,
     ClockReading,
+    OnWake,
+    Witness,
+    await_route,
+    has_route,
     missed_seconds,
     suspended_s,
     watch_wake,
@@ -133,3 +138,32 @@ async def test_a_witness_that_fails_or_is_absent_silences_no_other(caplog: pytes
         await machine.pass_(TICK_S + TELL_DELAY_S)
         assert machine.told == ["the network changed", "3600 s were slept"]
     assert "broken on purpose" in caplog.text
+
+
+def test_asking_for_a_route_sends_nothing_and_does_not_fail() -> None:
+    assert has_route() in (True, False)
+
+
+@pytest.mark.anyio
+async def test_with_a_route_nobody_waits() -> None:
+    clock = FakeClock()
+    await await_route(clock, lambda: True)
+    assert clock.slept == []
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("comes_after", "waited"), [(3.0, 3.0), (1000.0, ROUTE_WAIT_S)])
+async def test_a_route_is_awaited_for_ten_seconds_at_most(comes_after: float, waited: float) -> None:
+    clock = FakeClock()
+    start = clock.now()
+    ended: list[float] = []
+
+    async def wait() -> None:
+        await await_route(clock, lambda: clock.now() - start >= comes_after)
+        ended.append(clock.now() - start)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(wait)
+        await settle()
+        await clock.pass_(60)
+    assert ended == [pytest.approx(waited, abs=ROUTE_LOOK_S)]

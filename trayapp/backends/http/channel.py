@@ -1,7 +1,7 @@
 """Channel over HTTP: each outgoing message is a POST; messages in responses and event streams come in as frames.
 
 This module decides the order of sending, handles refusals, and limits time and size. The differences between the
-transports are in `streamable` and `sse`. An error ends its own request. The connection ends if its session is lost, the
+transports are in `streamable`. An error ends its own request. The connection ends if its session is lost, the
 server cannot be reached, or authorization is refused.
 """
 
@@ -132,7 +132,6 @@ class HttpChannel(FrameDispatcher, ABC):
         return RpcError(CONNECTION_CLOSED, f"{self.server} ended the connection before its answer")
 
     def adopt(self, protocol: str) -> None:
-        """Use this protocol revision in the headers of later requests."""
         self._protocol = protocol
 
     async def exchange(
@@ -350,7 +349,7 @@ class HttpChannel(FrameDispatcher, ABC):
         if body is not None and is_json_rpc(body):
             found = find_answer(body, request_id, f"The answer of {self.server}") if request_id is not None else None
             message = found or loads(body)
-            if isinstance(message, dict) and "error" in message:
+            if isinstance(message, dict) and message.get("error") is not None:
                 return RpcError.received(message["error"])
         if status == 404:
             return RpcError(METHOD_NOT_FOUND, f"{self.server} answered HTTP {status}")

@@ -16,7 +16,7 @@ from typing import Any
 import httpx2
 
 from trayapp.wire.jsonio import JsonError, loads
-from trayapp.wire.messages import INTERNAL_ERROR, RequestId, is_answer, is_request_id, mended, own_id
+from trayapp.wire.messages import INTERNAL_ERROR, RequestId, is_answer, mended, own_id
 
 UNAVAILABLE = frozenset({429, 502, 503, 504})
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
@@ -92,18 +92,14 @@ def find_answer(body: bytes, request_id: RequestId, words: str) -> dict[str, Any
     for part in parts:
         given = part.get("id")
         is_ours = given is None or given == request_id or (number is not None and own_id(given) == number)
-        if "method" not in part and is_ours:
-            plain = part is said and given is not None and ("result" in part or "error" in part)
-            return None if plain and is_answer(part) else {**_readable(part, words), "id": request_id}
+        if "method" in part or not is_ours:
+            continue
+        if "result" not in part and "error" not in part:
+            return _error(request_id, f"{words} has neither a result nor an error")
+        if not is_answer(part):
+            return {**mended(part, words), "id": request_id}
+        return None if part is said and given is not None else {**part, "id": request_id}
     return _error(request_id, f"{words} does not answer the request")
-
-
-def _readable(part: dict[str, Any], words: str) -> dict[str, Any]:
-    if "method" in part or not is_request_id(part.get("id", 0)):
-        return part
-    if "result" in part or "error" in part:
-        return part if is_answer(part) else mended(part, words)
-    return _error(part.get("id"), f"{words} has neither a result nor an error")
 
 
 def _error(request_id: Any, text: str) -> dict[str, Any]:
@@ -131,7 +127,6 @@ class EventLines(httpx2.AsyncByteStream):
                 yield part.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in part else part
 
     async def aclose(self) -> None:
-        """Close the stream."""
         await self._stream.aclose()
 
 
@@ -156,7 +151,6 @@ def session_is_lost(status: int, body: bytes | None) -> bool:
 
 
 def is_json(response: httpx2.Response) -> bool:
-    """Return True if the content type is JSON."""
     return bool(response.headers.get("content-type", "").lower().startswith("application/json"))
 
 

@@ -1,10 +1,11 @@
-"""Client side of Streamable HTTP (MCP 2025-03-26 to 2026-07-28, transports), and `open_http` for all HTTP transports.
+"""The transports over HTTP, as a client: Streamable HTTP (MCP 2025-03-26 to 2026-07-28) and legacy SSE (2024-11-05).
 
 Only this package imports httpx2 to reach servers, and httpx2's exceptions end here.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -17,15 +18,14 @@ import httpx2
 from trayapp.auth.accounts import Accounts
 from trayapp.backends.context import Inbound, Transport, first_cause
 from trayapp.backends.http.auth import signer_for
-from trayapp.backends.http.channel import SENT_FOR, SESSION, SESSION_LOST, HttpChannel, http_client
+from trayapp.backends.http.channel import SENT_FOR, SESSION, SESSION_LOST, HttpChannel, http_client, origin
 from trayapp.backends.http.refusal import HttpRefusal, refused
 from trayapp.backends.http.responses import ResponseKind, kind_of, retry_after_s, words
-from trayapp.backends.http.sse import SseChannel
 from trayapp.backends.launch import HttpLaunch
 from trayapp.model.errors import ConnectFailedError
 from trayapp.model.reasons import reason_of
 from trayapp.wire.framing import MAX_FRAME_BYTES
-from trayapp.wire.messages import INTERNAL_ERROR, Reply, RpcError
+from trayapp.wire.messages import CONNECTION_CLOSED, INTERNAL_ERROR, Reply, RpcError
 from trayapp.wire.mirror_headers import (
     METHOD_HEADER,
     NAME_HEADER,
@@ -35,6 +35,8 @@ from trayapp.wire.mirror_headers import (
     encoded,
 )
 from trayapp.wire.revisions import MODERN_VERSIONS
+
+log = logging.getLogger(__name__)
 
 END_SESSION_S = 1.0  # closing waits no longer than this: the request is only a courtesy to the server
 RETRY_S = 1.0  # before an ended stream is opened again, unless the server names another time
@@ -155,6 +157,57 @@ class StreamableChannel(HttpChannel):
     def _session_headers(self, protocol: str) -> dict[str, str]:
         headers = {VERSION_HEADER: protocol, SESSION: self.session}
         return {name: value for name, value in headers.items() if value}
+
+
+class SseChannel(HttpChannel):
+    """A channel over legacy HTTP+SSE: messages are posted, and all answers are events of one stream.
+
+    It ends with its event stream. A message that cannot be posted fails alone.
+    """
+
+    _endpoint: httpx2.URL  # where to post
+
+    async def open(self) -> None:
+        """Open the event stream and learn where to post. Raises httpx2.HTTPError, ValueError, RpcError."""
+        self._endpoint = await self._tasks.start(self._read)
+
+    async def _read(self, *, task_status: anyio.abc.TaskStatus[httpx2.URL]) -> None:
+        known = False
+        try:
+            async with self.stream({}) as response:
+                response.raise_for_status()
+                async for event in httpx2.EventSource(response, max_event_size=MAX_FRAME_BYTES):
+                    if event.event == "endpoint" and not known:
+                        known = True
+                        task_status.started(_endpoint(response, event.data))
+                    elif event.event == "message" and event.data:
+                        self.take_text(event.data.encode("utf-8", "surrogatepass"))
+        except httpx2.HTTPError as error:
+            if not known:
+                raise
+            log.info("An event stream was interrupted: %s", error)
+        finally:
+            self.close(self.unanswered_error)
+        if not known:
+            raise httpx2.RemoteProtocolError("The server sent no address for messages")
+
+    async def _ask(self, request_id: int, frame: bytes, message: dict[str, Any], protocol: str) -> None:
+        try:
+            await self._tell(frame, message, protocol)
+        except RpcError as error:  # whatever the error, the server did not take the message
+            raise RpcError(CONNECTION_CLOSED, error.message, error.data) from None
+
+    async def _tell(self, frame: bytes, message: dict[str, Any], protocol: str) -> None:
+        async with self.post(frame, {}, self._endpoint) as (response, body):
+            if body is None:
+                await response.aread()
+
+
+def _endpoint(response: httpx2.Response, text: str) -> httpx2.URL:
+    url = response.request.url.join(text)
+    if origin(url) != origin(response.request.url):
+        raise ValueError("The server wants messages posted to another host")
+    return url
 
 
 @asynccontextmanager

@@ -37,7 +37,6 @@ class Version:
 
     @property
     def numbers(self) -> tuple[int, int, int]:
-        """Return the three numbers, without the prerelease."""
         return self.major, self.minor, self.patch
 
     @property

@@ -82,7 +82,6 @@ class PosixTracker:
         return _tagged(guardian.tag_of(environment[MARK])) if sys.platform == "linux" else nullcontext()
 
     def adopt(self, pid: int, environment: dict[str, str]) -> None:
-        """Add the process to the registry."""
         kin = self._kin[pid] = ((pid, start_time(pid)), environment.get(MARK, ""))
         self._note(guardian.line_of(kin))
 
@@ -194,7 +193,6 @@ def reap_leftovers(run: str) -> int:
 
 
 def make_tracker(run: str) -> ProcessTracker:
-    """Return the ProcessTracker for this system."""
     if sys.platform == "win32":
         from trayapp.backends.stdio.windows_jobs import JobTracker
 

@@ -11,10 +11,11 @@ import os
 import signal
 import subprocess
 import sys
+import types
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.to_thread
@@ -50,7 +51,6 @@ class StderrTail:
         self._decoder = StderrDecoder()
 
     def feed(self, data: bytes) -> None:
-        """Add bytes as they arrived."""
         self._sink(data)
         *whole, self._open = (self._open + self._decoder.decode(data)).split("\n")
         self._open = self._open[:TAIL_LINE_KEPT]  # drop the rest of an overlong line
@@ -131,11 +131,6 @@ class ServerProcess(asyncio.SubprocessProtocol):
         words = self.stderr.last()
         return f"{ended}: {words}" if words else ended
 
-    @property
-    def exit_code(self) -> int | None:
-        """Return the exit code, or None while it runs."""
-        return self._transport.get_returncode() if self._transport else None
-
     async def stop(self) -> None:
         """Close stdin, wait up to 2 s, send SIGTERM to the group, wait up to 2 s, send SIGKILL to the group.
 
@@ -188,7 +183,7 @@ async def run_process(
     # Shielded: a cancellation between fork and the `try` below would leave a process that nobody stops.
     with anyio.CancelScope(shield=True):
         marks = tracker.environment()
-        await _BegunCoroutine(_spawn(launch, process, {**launch.env, **marks}, start), tracker.spawning(marks))
+        await _begin_inside(tracker.spawning(marks), _spawn(launch, process, {**launch.env, **marks}, start))
         tracker.adopt(process.pid, marks)
     try:
         yield process
@@ -198,34 +193,18 @@ async def run_process(
             await anyio.to_thread.run_sync(tracker.finish, process.pid)
 
 
-class _BegunCoroutine:
-    """A coroutine that has run up to its first wait inside `context`. Awaiting this continues from there."""
-
-    def __init__(self, work: Coroutine[Any, Any, None], context: AbstractContextManager[None]) -> None:
-        self._work = work
-        with context:
-            self._waits_for = [work.send(None)]
-
-    def __await__(self) -> Self:
-        return self
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> Any:
-        return self.send(None)
-
-    def send(self, value: Any) -> Any:
-        """Continue the coroutine (generator protocol)."""
-        return self._waits_for.pop() if self._waits_for else self._work.send(value)
-
-    def throw(self, *error: Any) -> Any:
-        """Throw an exception into the coroutine (generator protocol)."""
-        return self._work.throw(*error)
-
-    def close(self) -> None:
-        """Close the coroutine (generator protocol)."""
-        self._work.close()
+@types.coroutine
+def _begin_inside(context: AbstractContextManager[None], work: Coroutine[Any, Any, None]) -> Generator[Any, Any, None]:
+    """Run `work`, up to its first wait inside `context`, which this coroutine leaves before it waits."""
+    with context:
+        waits_for = work.send(None)
+    try:
+        yield waits_for
+    except BaseException as error:
+        yield work.throw(error)  # a cancelled `work` may have to wait once more
+        yield from work
+        raise
+    yield from work
 
 
 async def _spawn(launch: StdioLaunch, process: ServerProcess, env: dict[str, str], start: ConfinedStart | None) -> None:
@@ -317,7 +296,6 @@ async def open_stdio(
                 process.gone,
                 process.end_reason,
                 process.pid,
-                lambda: process.exit_code,
                 has_printed=lambda: has_printed,
             )
         finally:

@@ -91,14 +91,12 @@ class JobTracker:
             self._kernel32.CloseHandle(job)
 
     def finish(self, pid: int) -> None:
-        """End all processes in the job and close it."""
         job = self._jobs.pop(pid, None)
         if job is not None:
             self._kernel32.TerminateJobObject(job, KILLED)
             self._kernel32.CloseHandle(job)
 
     def close(self) -> None:
-        """Finish all jobs."""
         for pid in list(self._jobs):
             self.finish(pid)
 

@@ -13,15 +13,13 @@ import logging
 import os
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
 import anyio.to_thread
-
-from trayapp.backends.wake import OnWake
 
 if TYPE_CHECKING:
     from jeepney import Message
@@ -100,7 +98,7 @@ def _aligned(length: int) -> int:
     return (length + 3) & ~3
 
 
-async def network_changes(note: OnWake) -> None:
+async def network_changes(note: Callable[[str], None]) -> None:
     """Report addresses and default routes that come or go (a Witness). Return if there is no rtnetlink."""
     try:
         kernel = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK, 0)
@@ -144,7 +142,7 @@ NETWORK_MANAGER = "org.freedesktop.NetworkManager"
 CONNECTED_SITE = 60  # NM_STATE_CONNECTED_SITE: a network beyond this link; 70 is the whole internet
 
 
-async def bus_signals(note: OnWake, wait_s: float = BUS_WAIT_S) -> None:
+async def bus_signals(note: Callable[[str], None], wait_s: float = BUS_WAIT_S) -> None:
     """Report that the machine woke up or a network is up (a Witness). Return if there is no system bus or it ended."""
     address = os.environ.get("DBUS_SYSTEM_BUS_ADDRESS") or None
     if address is None and not any(path.exists() for path in BUS_SOCKETS):
@@ -157,7 +155,7 @@ async def bus_signals(note: OnWake, wait_s: float = BUS_WAIT_S) -> None:
         log.debug("No system bus: %s", error)
 
 
-async def _listen(note: OnWake, address: str) -> None:
+async def _listen(note: Callable[[str], None], address: str) -> None:
     from jeepney import MatchRule, message_bus
     from jeepney.io.asyncio import open_dbus_connection
     from jeepney.io.common import RouterClosed

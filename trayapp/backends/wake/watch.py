@@ -1,26 +1,36 @@
-"""Detection of sleep and network changes: several witnesses whose reports are merged into one.
+"""Detection of sleep and network changes, and the wait for a network route.
 
-Each witness may be absent; the ticker works everywhere. `Pool.probe` acts on the reports.
+Several witnesses each report the signs that they can see. Their reports are merged into one, and `Pool.probe` acts on
+it. Each witness may be absent; the ticker works everywhere.
 """
 
 from __future__ import annotations
 
 import logging
+import socket
 import sys
 import time
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 import anyio
 
 from trayapp.backends.clock import Clock
-from trayapp.backends.wake import OnWake, Witness
 
 log = logging.getLogger(__name__)
+
+OnWake = Callable[[str], None]  # gets the reason
+Witness = Callable[[OnWake], Coroutine[Any, Any, None]]  # reports the reason for each sign; returns if it cannot watch
 
 TICK_S = 5.0  # a sleep is noticed at most this long after its end
 GAP_S = 3.0  # a shorter gap is a busy machine or a clock adjustment
 TELL_DELAY_S = 1.5  # a network that comes up causes several reports
+ROUTE_WAIT_S = 10.0  # after waking, wireless networks take 2 to 10 s; a longer outage counts as a failure
+ROUTE_LOOK_S = 0.5
+# Documentation addresses (RFC 5737, RFC 3849): connecting a datagram socket only looks up the route.
+_FAR = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"))
+_DISCARD = 9  # a port; no packet is ever sent to it
 
 
 class ClockReading(NamedTuple):
@@ -118,3 +128,19 @@ async def _tick(note: OnWake, clock: Clock, suspended: Callable[[], float]) -> N
         if missed := missed_seconds(before, after):
             note(f"{missed:.0f} s were slept")
         before = after
+
+
+def has_route() -> bool:
+    """Return True if the system has a route to an outside address."""
+    for family, address in _FAR:
+        with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((address, _DISCARD))
+            return True
+    return False
+
+
+async def await_route(clock: Clock, routed: Callable[[], bool] = has_route) -> None:
+    """Wait for a network route, at most ROUTE_WAIT_S. Nothing is sent."""
+    latest = clock.now() + ROUTE_WAIT_S
+    while not routed() and clock.now() < latest:
+        await clock.sleep(ROUTE_LOOK_S)

@@ -88,12 +88,8 @@ class Notifications:
             live = connection.live
             if live is None or not session.has_server(connection.key) or (live.peer.modern and method in OLDER_ONLY):
                 continue
-            if params is not None and has_envelope(params):
-                self._services.spawn(
-                    live.channel.notify, method, live.peer.stamped(params, session.client.capabilities)
-                )
-            else:
-                self._services.spawn(live.channel.notify, method, params)
+            told = live.peer.stamped(params, session.client.capabilities) if has_envelope(params) else params
+            live.channel.send_notification(method, told)
 
     # -- log levels ----------------------------------------------------------------------------------------------
 

@@ -125,7 +125,7 @@ class Control:
             with self._gateway.asks.watched() if asks else nullcontext():
                 while True:
                     news = anyio.Event()
-                    await self._link.room()  # a stopped `status --watch` would let them pile up
+                    await self._link.room.wait()  # a stopped `status --watch` would let them pile up
                     self.dispatcher.send_notification(control.SNAPSHOT, snapshot_of(self._gateway).to_json())
                     await news.wait()
         finally:
@@ -135,7 +135,7 @@ class Control:
         """Send heartbeats, by which a watcher tells a hung gateway from an idle one."""
         while True:
             await self._gateway.services.clock.beat(beat_s)
-            await self._link.room()
+            await self._link.room.wait()
             self.dispatcher.send_notification(control.BEAT, {})
 
     async def _refresh(self, params: dict[str, Any]) -> Any:

@@ -12,11 +12,10 @@ from trayapp.gateway.exposure.exposure import Exposure
 from trayapp.gateway.exposure.instructions import instructions
 from trayapp.gateway.extensions.routing import announced_capabilities
 from trayapp.wire.capabilities import unite_members
-from trayapp.wire.messages import INVALID_PARAMS, RpcError
+from trayapp.wire.messages import INVALID_PARAMS, INVALID_REQUEST, RpcError
 from trayapp.wire.revisions import (
     HANDSHAKE_VERSIONS,
     MODERN_VERSIONS,
-    mixed_eras_error,
     read_envelope,
     unsupported_version_error,
 )
@@ -83,7 +82,7 @@ def take_envelope(client: ClientInfo, method: str, params: Any, *, lasting: bool
             return False  # the method does not exist in 2026-07-28, whatever envelope it carries
         raise unsupported_version_error(params.get("protocolVersion") if isinstance(params, dict) else None)
     if client.protocol and not client.modern:
-        raise mixed_eras_error()
+        raise RpcError(INVALID_REQUEST, "This session was initialized; requests of 2026-07-28 need their own session")
     envelope = read_envelope(params)
     client.capabilities = envelope.capabilities
     if client.modern:
