@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tests.inspection.examples import FOUND
 from trayapp.inspection.rules import RULES
 
 SIZE = 10_000  # bytes
@@ -20,7 +21,7 @@ DEPTH = 450  # of a nested schema
 
 _chance = random.Random(11)
 _LITERAL = re.compile(r"[a-z][a-z' -]{2,}")
-_EXAMPLES = [text for rule in RULES for text in rule.found]
+_EXAMPLES = [text for rule in RULES for text in FOUND[rule.code]]
 _WORDS = [word for rule in RULES for word in (*rule.hints, *rule.beside)] + [
     word for text in _EXAMPLES for word in text.lower().split()
 ]
@@ -82,7 +83,7 @@ def _texts() -> Iterator[tuple[str, str]]:
     yield "list", _filled(lambda: "- " + " ".join(_chance.choices(_WORDS, k=12)) + "\n")
     yield "quoted", _filled(lambda: f"says '{_chance.choice(_EXAMPLES).rstrip('.')}', ")
     for rule in RULES:
-        found = [text.lower().rstrip(".").split() for text in rule.found]
+        found = [text.lower().rstrip(".").split() for text in FOUND[rule.code]]
         own = [*rule.hints, *rule.beside, *(word for words in found for word in words)]
         yield f"words of {rule.code}", _filled(lambda own=own: _chance.choice(own) + " ")  # type: ignore[misc]
         yield f"beginnings of {rule.code}", _filled(lambda found=found: _begun(_chance.choice(found)) + " ")  # type: ignore[misc]

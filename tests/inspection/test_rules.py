@@ -8,12 +8,15 @@ import re
 import pytest
 
 from tests.inspection import labeled_more
+from tests.inspection.examples import FOUND
+from tests.inspection.examples import HONEST as HONEST_SENTENCES
 from tests.inspection.labeled import HONEST, POISONED
 from trayapp.inspection import hints, screening
 from trayapp.inspection.inspect import free_memory, inspect_text
 from trayapp.inspection.rules import RULES, Rule
 
 NAMES = [rule.code for rule in RULES]
+EXAMPLES = [text for texts in (*FOUND.values(), *HONEST_SENTENCES.values()) for text in texts]
 
 
 def hopeful(low: str) -> list[Rule]:
@@ -31,8 +34,11 @@ def test_there_are_a_few_dozen_rules_and_each_has_its_own_code() -> None:
 def test_a_rule_says_why_and_finds_its_examples_alone(rule: Rule) -> None:
     assert rule.reason
     assert rule.source
-    assert [text for text in rule.found if rule.code not in [one.code for one in inspect_text(text, "x")]] == []
-    assert [text for text in rule.honest if inspect_text(text, "x")] == []
+    found, honest = FOUND[rule.code], HONEST_SENTENCES[rule.code]
+    assert found
+    assert honest
+    assert [text for text in found if rule.code not in [one.code for one in inspect_text(text, "x")]] == []
+    assert [text for text in honest if inspect_text(text, "x")] == []
 
 
 def test_common_words_alone_are_no_hint_of_a_role_mark() -> None:
@@ -59,7 +65,7 @@ def test_every_match_of_a_rule_holds_one_of_its_hints() -> None:
     items = [item for items in POISONED.values() for item in items] + HONEST
     items += labeled_more.POISONED + labeled_more.HONEST
     texts = [str(value).lower() for item in items for value in item.values()]
-    texts += [text.lower() for rule in RULES for text in (*rule.found, *rule.honest)]
+    texts += [text.lower() for text in EXAMPLES]
     wrong = [
         (rule.code, match[0])
         for rule in RULES
@@ -74,7 +80,8 @@ def test_every_match_of_a_rule_holds_one_of_its_hints() -> None:
 def test_a_rule_is_tried_exactly_where_its_hints_stand() -> None:
     """The fast search agrees with the plain one, also where hints overlap or one begins another, or a text is short."""
     overlapping = ["consentold", "no-one needs to know", "toto the ai", "tool tools of", "xpassphrasekeyx", "users", ""]
-    texts = [f" {text.lower()}" for rule in RULES for text in (*rule.found, *rule.honest, *rule.hints, *rule.beside)]
+    texts = [f" {text.lower()}" for text in EXAMPLES]
+    texts += [f" {hint}" for rule in RULES for hint in (*rule.hints, *rule.beside)]
     for text in (*overlapping, *texts):
         assert hopeful(text) == [
             rule
@@ -86,7 +93,7 @@ def test_a_rule_is_tried_exactly_where_its_hints_stand() -> None:
 
 
 def test_lines_have_the_rules_that_each_has_alone() -> None:
-    lines = [f" {text.lower()}" for rule in RULES for text in (*rule.found, *rule.hints, *rule.beside)]
+    lines = [f" {text.lower()}" for rule in RULES for text in (*FOUND[rule.code], *rule.hints, *rule.beside)]
     wanted = hints.EVERY & ~1
     for at in range(len(lines) - 5):
         alone = [(number, hints.hopeful_bits(line, wanted)) for number, line in enumerate(lines[at : at + 5])]
