@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import re
 
 import pytest
 
@@ -11,9 +10,9 @@ from tests.inspection import labeled_more
 from tests.inspection.examples import FOUND
 from tests.inspection.examples import HONEST as HONEST_SENTENCES
 from tests.inspection.labeled import HONEST, POISONED
-from trayapp.inspection import hints, screening
+from trayapp.inspection import screening
 from trayapp.inspection.inspect import free_memory, inspect_text
-from trayapp.inspection.rules import RULES, Rule
+from trayapp.inspection.rules import RULES, Rule, hopeful_bits, release, rules_of
 
 NAMES = [rule.code for rule in RULES]
 EXAMPLES = [text for texts in (*FOUND.values(), *HONEST_SENTENCES.values()) for text in texts]
@@ -21,7 +20,7 @@ EXAMPLES = [text for texts in (*FOUND.values(), *HONEST_SENTENCES.values()) for 
 
 def hopeful(low: str) -> list[Rule]:
     """Return the rules that are tried on a lower-case text."""
-    return [rule for _, rule in hints.rules_of(hints.hopeful_bits(low))]
+    return [rule for _, rule in rules_of(hopeful_bits(low))]
 
 
 def test_there_are_a_few_dozen_rules_and_each_has_its_own_code() -> None:
@@ -44,20 +43,6 @@ def test_a_rule_says_why_and_finds_its_examples_alone(rule: Rule) -> None:
 def test_common_words_alone_are_no_hint_of_a_role_mark() -> None:
     assert "orders.mark.role" not in [rule.code for rule in hopeful("a user may start it: x < 3")]
     assert "orders.mark.role" in [rule.code for rule in hopeful("<|im_start|>system")]
-
-
-@pytest.mark.parametrize("rule", RULES, ids=NAMES)
-def test_a_rule_knows_the_length_of_its_shortest_match(rule: Rule) -> None:
-    """Shorter texts are not searched for it."""
-    shortest, _ = re._parser.parse(rule.pattern.pattern).getwidth()  # type: ignore[attr-defined]  # only it knows
-    assert rule.least == shortest
-
-
-def test_a_short_text_is_searched_only_for_what_fits_into_it() -> None:
-    assert "orders.conceal.user" in [rule.code for rule in hopeful("never tell a person")]
-    assert "orders.conceal.user" not in [rule.code for rule in hopeful("hide user")]
-    both = hints.hopeful_lines("never tell a person\nhide user", hints.EVERY)
-    assert [line for line, _ in both] == [0]
 
 
 def test_every_match_of_a_rule_holds_one_of_its_hints() -> None:
@@ -86,24 +71,14 @@ def test_a_rule_is_tried_exactly_where_its_hints_stand() -> None:
         assert hopeful(text) == [
             rule
             for rule in RULES
-            if len(text) >= rule.least
-            and any(hint in text for hint in rule.hints)
+            if any(hint in text for hint in rule.hints)
             and (not rule.beside or any(hint in text for hint in rule.beside))
         ], text
 
 
-def test_lines_have_the_rules_that_each_has_alone() -> None:
-    lines = [f" {text.lower()}" for rule in RULES for text in (*FOUND[rule.code], *rule.hints, *rule.beside)]
-    wanted = hints.EVERY & ~1
-    for at in range(len(lines) - 5):
-        alone = [(number, hints.hopeful_bits(line, wanted)) for number, line in enumerate(lines[at : at + 5])]
-        together = hints.hopeful_lines("\n".join(lines[at : at + 5]), wanted)
-        assert together == [(number, rules) for number, rules in alone if rules]
-
-
 def test_the_search_for_hints_is_built_again_after_its_memory_was_freed() -> None:
     before = hopeful("<|im_start|>system")
-    hints.release()
+    release()
     assert hopeful("<|im_start|>system") == before
 
 

@@ -10,23 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from copy import copy
-from functools import cached_property
-from itertools import tee
+from functools import cache
 from typing import TYPE_CHECKING
 
 from trayapp.inspection import hidden
 from trayapp.inspection.finding import Finding, finding
-from trayapp.inspection.text import (
-    REACH,
-    READ_MOST,
-    Sentence,
-    lowered,
-    passages,
-    sentences,
-    texts_of,
-    together,
-)
+from trayapp.inspection.text import READ_MOST, Sentence, lowered, passages, sentences, texts_of, together
 from trayapp.model.late import late
 from trayapp.model.offer import Item
 
@@ -40,7 +29,6 @@ LOOKED_EACH = 1  # added to the limit for each character of a definition
 UNREAD = "size.orders"
 UNREAD_ORDERS = "It has more text that reads like instructions than can be checked"
 LOOKED_CONCEALED = 3_000  # limit of the search in decoded and transformed texts
-LOOKED_PLAIN = 6_000  # limit of the check for orders that the text already contains in its original form
 LOOKED_BESIDE = 40  # cost of one search besides the sentence's length
 QUOTED_MOST = 8  # quoted or forbidden matches of one rule that are ignored in a sentence; the next match counts
 QUOTE_NEAR = 50  # characters before a quotation within which an honest text announces it
@@ -84,9 +72,9 @@ def find_orders(texts: list[tuple[str, str]]) -> tuple[Finding, ...]:
 
 def free_memory() -> None:
     """Free the memory that searches keep between definitions. The next search builds it again."""
-    from trayapp.inspection import hints, screening
+    from trayapp.inspection import rules, screening
 
-    hints.release()
+    rules.release()
     screening.release()
 
 
@@ -132,15 +120,15 @@ class _Search:
 
         A known or repeated sentence is skipped. If the limit is reached, the last finding is UNREAD.
         """
-        from trayapp.inspection import hints  # loads the rules, which no cached list needs
+        from trayapp.inspection import rules  # no cached list needs them
 
-        self.wanted, seen = hints.EVERY, set[str]()
+        self.wanted, seen = rules.EVERY, set[str]()
         for place, sentence, bits in _hopeful_sentences(texts, lambda: self.wanted):
-            rules = bits & self.wanted
-            if not rules or sentence.low in seen or sentence.low in known:
+            left = bits & self.wanted
+            if not left or sentence.low in seen or sentence.low in known:
                 continue
             seen.add(sentence.low)
-            for bit, rule in hints.rules_of(rules):
+            for bit, rule in rules.rules_of(left):
                 self.left -= len(sentence.low) + LOOKED_BESIDE
                 if self.left < 0:
                     yield finding(UNREAD, "medium", place, UNREAD_ORDERS)
@@ -154,51 +142,15 @@ def _hopeful_sentences(
     texts: Iterable[tuple[str, str]], wanted: Callable[[], int]
 ) -> Iterator[tuple[str, Sentence, int]]:
     """Yield (place, sentence, bits of the rules that may match it), for the rules in `wanted()` at that moment."""
-    from trayapp.inspection import hints
+    from trayapp.inspection.rules import hopeful_bits
 
-    parts = ((place, passage) for place, text in texts for passage in passages(text))
-    for some in together(parts, REACH):  # short passages are tried together
-        for at, hopeful in hints.hopeful_lines(lowered("\n".join([f" {passage}" for _, passage in some])), wanted()):
-            place, passage = some[at]
-            found = sentences(passage)
-            for sentence in found:
-                rules = hopeful if len(found) == 1 else hints.hopeful_bits(f" {sentence.low}", hopeful)
-                if rules:
-                    yield place, sentence, rules
-
-
-class _Said:
-    """The set of a text's sentences. The text is split only when a looked-up sentence occurs somewhere in it."""
-
-    def __init__(self, text: str) -> None:
-        from trayapp.inspection import hints
-
-        self._text = text
-        self._line = lowered(" ".join(text.split()))
-        (self._hopeful,) = tee(_hopeful_sentences([("", text)], lambda: hints.EVERY), 1)
-
-    @cached_property
-    def _sentences(self) -> set[str]:
-        return {sentence.low for passage in passages(self._text) for sentence in sentences(passage)}
-
-    def __contains__(self, low: object) -> bool:
-        return isinstance(low, str) and low in self._line and low in self._sentences
-
-    def orders(self, code: str) -> bool:
-        """Return True if the rule with this code finds an order in the part of the text that LOOKED_PLAIN covers."""
-        from trayapp.inspection import hints
-
-        left, bit, seen = LOOKED_PLAIN, hints.bit_of(code), set[str]()
-        ((_, rule),) = hints.rules_of(bit)
-        for _, (_, low), bits in copy(self._hopeful):  # reads again what an earlier search has read
-            if bits & bit and low not in seen:
-                seen.add(low)
-                left -= len(low) + LOOKED_BESIDE
-                if left < 0:
-                    break
-                if _found(rule.pattern, f" {low}") is not None:
-                    return True
-        return False
+    for place, passage in ((place, passage) for place, text in texts for passage in passages(text)):
+        hopeful = hopeful_bits(lowered(f" {passage}"), wanted())
+        found = sentences(passage) if hopeful else []
+        for sentence in found:
+            rules = hopeful if len(found) == 1 else hopeful_bits(f" {sentence.low}", hopeful)
+            if rules:
+                yield place, sentence, rules
 
 
 def _order(rule: Rule, place: str, sentence: Sentence, match: re.Match[str]) -> Finding:
@@ -245,7 +197,7 @@ def _turned_round(texts: list[tuple[str, str]], search: _Search) -> Iterator[Fin
     from trayapp.inspection import encoded
 
     for place, text in _suspected(texts, encoded.may_be_turned, encoded.TURNED_SHORTEST):
-        if (order := next(_turned(text, search), None)) is not None:
+        if (order := _turned(text, search)) is not None:
             yield finding("encoded.turned", "high", place, f"Reversed or decoded, it says: {order.evidence}", text)
             break
 
@@ -268,19 +220,17 @@ def _as_bytes(text: str) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-def _turned(text: str, search: _Search) -> Iterator[Finding]:
-    """Yield the orders that a text contains only in a transformed form."""
+def _turned(text: str, search: _Search) -> Finding | None:
+    """Return the first order that a text contains only in a transformed form."""
     from trayapp.inspection import encoded
 
     bare = hidden.bared(text)
     if not (ways := list(encoded.turned(bare))):
-        return
-    said, plain = _Said(bare), dict[str, bool]()  # by code: True if the original text contains such an order, too
-    for order in (one for words in ways for one in _orders_in(words, search, said)):
-        if order.code not in plain:
-            plain[order.code] = said.orders(order.code)
-        if not plain[order.code]:
-            yield order
+        return None
+    said = {sentence.low for passage in passages(bare) for sentence in sentences(passage)}
+    plain = cache(lambda: {order.code for order in _Search(LOOKED_LEAST).orders([("", bare)])})
+    orders = (order for words in ways for order in _orders_in(words, search, said))
+    return next((order for order in orders if order.code not in plain()), None)
 
 
 def _orders_in(text: str, search: _Search, known: Container[str] = ()) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 # Parts of patterns. A gap stays within a sentence; its limit bounds the search time.
@@ -102,13 +103,11 @@ _ADDRESS = r"(?:https?://|\b(?:s3|s?ftp)://|\w@[\w-]+\.\w)"
 class Rule:
     """One kind of order.
 
-    `code` is stable. `least` is the length of the shortest match. `reason` completes the sentence "It ...". `hints`
-    are lower-case parts of sentences: every sentence with a match holds a hint, and one of `beside` if there are any.
-    `patterns` are alternatives.
+    `code` is stable. `reason` completes the sentence "It ...". `hints` are lower-case parts of sentences: every
+    sentence with a match holds a hint, and one of `beside` if there are any. `patterns` are alternatives.
     """
 
     code: str
-    least: int
     reason: str
     source: str
     hints: tuple[str, ...]
@@ -132,12 +131,11 @@ _MCPTOX = "MCPTox, a benchmark of poisoned tool descriptions (2025)"
 _MCP = "MCP specification, security principles: consent and tool safety"
 
 
-def _rule(code: str, least: int, reason: str, source: str, hints: str, patterns: tuple[str, ...]) -> Rule:
+def _rule(code: str, reason: str, source: str, hints: str, patterns: tuple[str, ...]) -> Rule:
     """Return a rule. `hints` has the form `a|b&c|d`: the hints, then those for `beside`."""
     parts, _, beside = hints.partition("&")
     return Rule(
         f"orders.{code}",
-        least,
         reason,
         source,
         tuple(_BETWEEN_HINTS.split(parts)),
@@ -167,7 +165,6 @@ def _at_words(pattern: str) -> str:
 _CONCEALMENT = (
     _rule(
         "conceal.user",
-        12,
         "asks the model to keep something from you",
         _INVARIANT,
         "user|human|operator|owner|person|people|customer|developer|anyone|anybody|attendee|employee|visitor|parent|"
@@ -196,7 +193,6 @@ _CONCEALMENT = (
     ),
     _rule(
         "conceal.unaware",
-        13,
         "says that you need not, or must not, know of something",
         _MCPTOX,
         "n't|not|never|nobody|no one|no need|no reason|no mention|no notice|no word|no hint|no-one|no point|"
@@ -219,7 +215,6 @@ _CONCEALMENT = (
     ),
     _rule(
         "conceal.unsaid",
-        9,
         "asks the model not to speak of what it does",
         _INVARIANT,
         "mention|reveal|disclose|acknowledge|refer|talk|discuss|surface|comment|narrat|let on|bring|call attention|"
@@ -246,7 +241,6 @@ _CONCEALMENT = (
     ),
     _rule(
         "conceal.answer",
-        15,
         "asks the model to leave something out of what it shows you",
         _MCPTOX,
         "confirmation|answer|reply|repl|summar|response|preview|report|draft|transcript|explanation|show|display|"
@@ -282,7 +276,6 @@ _CONCEALMENT = (
     ),
     _rule(
         "conceal.secretly",
-        12,
         "asks the model to act in secret",
         _INVARIANT,
         "silently|secretly|covertly|quietly|discreetly|surreptitiously|stealthily|unobtrusively|behind the scenes",
@@ -301,7 +294,6 @@ _CONCEALMENT = (
     ),
     _rule(
         "conceal.note",
-        11,
         "calls its own words secret",
         _MCPTOX,
         "secret|hidden|confidential|invisible|between us|displayed|visible|for the language model|for the llm|"
@@ -320,7 +312,6 @@ _CONCEALMENT = (
     ),
     _rule(
         "conceal.insert",
-        17,
         "asks the model to add its text to everything it writes",
         _MCPTOX,
         "response|answer|reply|replies|commit message|you create|you write|you edit|you publish|you send|"
@@ -337,7 +328,6 @@ _CONCEALMENT = (
     ),
     _rule(
         "conceal.languages",
-        4,
         "asks the model, in another language, to keep something from you",
         _MCPTOX,
         "nutzer|anwender|utilisateur|usuario|usuário|utent|用户|用戶|使用者|ユーザ|사용자|пользовател|никому|kullanıcı|kullanici|"
@@ -372,7 +362,6 @@ _CONCEALMENT = (
 _DECEPTION = (
     _rule(
         "deceive.consent",
-        13,
         "claims that you have already agreed, or that nobody need ask you",
         _MCP,
         "dialog|bother|consent|agreed|approv|authori|permission|confirm|already knows|wants this|asking|asked|"
@@ -403,7 +392,6 @@ _DECEPTION = (
     ),
     _rule(
         "deceive.confirmation",
-        20,
         "asks the model to get around your confirmation",
         _MCP,
         "confirm|approval|consent|permission|dialog",
@@ -421,7 +409,6 @@ _DECEPTION = (
     ),
     _rule(
         "deceive.result",
-        7,
         "asks the model to tell you something untrue",
         _MCPTOX,
         "your own|tell|say|state|report|claim|assure|pretend|inform|answer|make it|lie|act as|deny|insist|"
@@ -456,7 +443,6 @@ _DECEPTION = (
 _OVERRIDES = (
     _rule(
         "override.previous",
-        15,
         "tells the model to ignore its instructions",
         _OWASP_INJECTION,
         "ignor|disregard|forget|overr|bypass|discard|supersed|set aside|pay no|void|longer|suspended|lifted|revoked|"
@@ -487,7 +473,6 @@ _OVERRIDES = (
     ),
     _rule(
         "override.languages",
-        3,
         "tells the model, in another language, to ignore its instructions",
         _OWASP_INJECTION,
         "ignor|anweisungen|vergiss|oubli|olvid|dimentica|esque|忽略|无视|無視|忽視|忘记|忘記|忘れ|игнорир|забудь|무시|잊|تجاهل|"
@@ -507,7 +492,6 @@ _OVERRIDES = (
     ),
     _rule(
         "override.role",
-        11,
         "gives the model another role, or lifts its limits",
         _OWASP_INJECTION,
         "you are now|from now on|from here on|forget your|developer mode|debug mode|god mode|dan mode|jailbreak|"
@@ -528,7 +512,6 @@ _OVERRIDES = (
     ),
     _rule(
         "override.rank",
-        13,
         "puts its own words above yours",
         _OWASP_INJECTION,
         "user|rules replace|precedence|priority|override|overrule|outrank|supersede|above|authority|hierarchy|"
@@ -554,7 +537,6 @@ _OVERRIDES = (
     ),
     _rule(
         "override.safety",
-        13,
         "asks the model to drop its safeguards",
         _OWASP_INJECTION,
         "safety|ethic|guard|stop following|moderation|security polic|security rule|content polic|content filter|"
@@ -570,7 +552,6 @@ _OVERRIDES = (
     ),
     _rule(
         "override.result",
-        15,
         "asks the model to obey whatever a result says",
         _OWASP_INJECTION,
         "carry|obey|follow|execute|perform|act on|treat|comply|do as|do what|as if|whatever|decode|decrypt|"
@@ -608,7 +589,6 @@ _NAMED = r"[`'\")]*(?:,? ?(?:,|/|and|or) [^.!?\n]{0,20}[<\[]| (?:marks?|markers?
 _MARKS = (
     _rule(
         "mark.role",
-        6,
         "contains the markers that separate the roles of a conversation",
         _OWASP_INJECTION,
         "<|im_|[inst]|[/inst]|<<sys>>|<</sys>>|</|<|system|<|start|<|user|<|assistant|```system|end of tool|human:|"
@@ -624,7 +604,6 @@ _MARKS = (
     ),
     _rule(
         "mark.tag",
-        6,
         "sets a part of itself off for the model",
         _INVARIANT,
         "<system|<secret|<hidden|<admin|<override|<directive|"
@@ -645,7 +624,6 @@ _MARKS = (
     ),
     _rule(
         "mark.address",
-        7,
         "addresses the model instead of describing the tool",
         _MCPTOX,
         "to the ai|to ai|to the assistant|to the model|to the llm|to the agent|to any ai|to all ai|to llms|"
@@ -664,7 +642,6 @@ _MARKS = (
 _SECRETS = (
     _rule(
         "secrets.file",
-        9,
         "wants a file that contains secrets",
         _INVARIANT,
         f"{_SECRET_FILE_HINTS}|.kdbx|.pem|.ovpn|.p12|.pfx|.ppk|whose name|with name|whose file|with file",
@@ -690,7 +667,6 @@ _SECRETS = (
     ),
     _rule(
         "secrets.languages",
-        6,
         "wants, in another language, the contents of a file with secrets",
         _INVARIANT,
         f"{_SECRET_FILE_HINTS}&{_CONTENTS_ABROAD}",
@@ -702,7 +678,6 @@ _SECRETS = (
     ),
     _rule(
         "secrets.contents",
-        17,
         "wants a file of yours, what you have open, or your clipboard, handed over",
         _INVARIANT,
         "and pass|and include|and send|and put|and submit|and attach|and upload|and giv|and includ|then pass|"
@@ -723,7 +698,6 @@ _SECRETS = (
     ),
     _rule(
         "secrets.give",
-        12,
         "wants passwords, keys or other private things handed over",
         _OWASP_LEAK,
         f"{_SECRET_HINTS}|login|address book|contacts|belong&collect|gather|export|grab|all |any |every |each |'s |"
@@ -770,7 +744,6 @@ _SECRETS = (
     ),
     _rule(
         "secrets.ask",
-        16,
         "wants the model to ask you for a password or the like",
         _OWASP_LEAK,
         "bank pin|card pin|account pin|login|password|passphrase|phrase|mnemonic|card|cvv|social|code|private key|"
@@ -797,7 +770,6 @@ _SECRETS = (
     ),
     _rule(
         "secrets.environment",
-        12,
         "wants the environment in which it runs",
         _MCPTOX,
         "environ|env`|printenv|process.env|run env|run `export",
@@ -818,7 +790,6 @@ _SECRETS = (
     ),
     _rule(
         "secrets.talk",
-        13,
         "wants your conversation, or the model's own instructions",
         _OWASP_LEAK,
         f"{_TALK_HINTS}&history|so far|entire|full|whole|complete|previous|prior|current|all |all of|what|everything|"
@@ -853,7 +824,6 @@ _SECRETS = (
     ),
     _rule(
         "secrets.tools",
-        17,
         "wants to know what other tools the model has, or what they returned",
         _MCPTOX,
         "tool|servers|select *|private&you|from other|hand|pass|put|attach|include|send|give|public",
@@ -873,7 +843,6 @@ _SECRETS = (
 _EXFILTRATION = (
     _rule(
         "exfiltrate.address",
-        10,
         "wants a copy of your data sent to an address of its own",
         _MCPTOX,
         "@|://|external|third-party|attacker",
@@ -898,7 +867,6 @@ _EXFILTRATION = (
     ),
     _rule(
         "exfiltrate.link",
-        12,
         "wants your data put into a link or picture",
         _OWASP_LEAK,
         "query string|url|image|link|pixel|markdown|![&append|encode|embed|put|insert|base64|![",
@@ -915,7 +883,6 @@ _EXFILTRATION = (
 _OTHER_TOOLS = (
     _rule(
         "tools.alter",
-        13,
         "changes how the model uses other tools",
         _INVARIANT,
         "tool of|tool from|tool on|gets |recipient|beneficiary|payee|destination|bcc|reply-to|wallet|iban|"
@@ -950,7 +917,6 @@ _OTHER_TOOLS = (
     ),
     _rule(
         "tools.discredit",
-        14,
         "speaks against other tools so that the model uses this one",
         _MCPTOX,
         "tool of|tool from|tool on|tools of|tools from|tools on|its calls|their calls|compromised|insecure|unsafe|"
@@ -980,7 +946,6 @@ _OTHER_TOOLS = (
     ),
     _rule(
         "tools.every",
-        19,
         "wants a say in every call of other tools or servers",
         _INVARIANT,
         "any server|every server|each server|all server|another server|other server|connected server|mcp server|"
@@ -998,7 +963,6 @@ _OTHER_TOOLS = (
     ),
     _rule(
         "tools.first",
-        23,
         "wants to be called before everything else, whatever you asked for",
         _MCPTOX,
         "before|first|prior to|ahead of|whenever|after each|after every|when &other server|even if|regardless|"
@@ -1020,7 +984,6 @@ _OTHER_TOOLS = (
 _ACTIONS = (
     _rule(
         "run.download",
-        5,
         "wants code from the network run",
         _OWASP_AGENCY,
         "curl|wget|powershell|urlopen|npx|/dev/tcp|invoke-expression|iex|base64 -d|piping it|pip install|"
@@ -1037,7 +1000,6 @@ _ACTIONS = (
     ),
     _rule(
         "run.damage",
-        8,
         "wants something deleted, opened up or switched off",
         _OWASP_AGENCY,
         "rm -rf|chmod|--no-verify|dangerously|push --force|grant all|cluster-admin|--privileged|branch protection|"
@@ -1059,7 +1021,6 @@ _ACTIONS = (
     ),
     _rule(
         "run.persist",
-        10,
         "wants to change what starts, or what other tools are told",
         _OWASP_AGENCY,
         "bashrc|zshrc|.profile|crontab|authorized_keys|.cursor|claude.md|agents.md|cursorrules|mcp.json|mcpservers|"
@@ -1077,7 +1038,6 @@ _ACTIONS = (
     ),
     _rule(
         "run.later",
-        22,
         "wants to bind the model beyond this conversation",
         _OWASP_INJECTION,
         "future|later |subsequent|other conversation|other session|other chat|other task|other message|other response",
@@ -1089,7 +1049,6 @@ _ACTIONS = (
     ),
     _rule(
         "run.money",
-        11,
         "wants money sent, or amounts changed",
         _OWASP_AGENCY,
         "wallet|iban|0x|bc1|acct_|amount|fee|tip|account&transfer|send|move|pay|paid|wire|donate|add|multiply|"
@@ -1115,3 +1074,59 @@ RULES: tuple[Rule, ...] = (
     *_OTHER_TOOLS,
     *_ACTIONS,
 )
+
+# --- fast selection of the rules that may apply to a text, by their hints: few sentences contain a hint
+
+MEMORY_MOST = 1 << 23  # bytes for the search's states; with half of it, texts full of hints take three times as long
+
+# Each rule is one bit of a number, so that many rules are combined in one step. The upper half of the bits stands for
+# the words of `Rule.beside`.
+_HALF = len(RULES)
+EVERY = (1 << _HALF) - 1
+_BITS: dict[str, int] = {}  # hint -> the bits of the rules that have it
+for _at, _one in enumerate(RULES):
+    for _hint in _one.hints:
+        _BITS[_hint] = _BITS.get(_hint, 0) | 1 << _at
+    for _hint in _one.beside:
+        _BITS[_hint] = _BITS.get(_hint, 0) | 1 << _at + _HALF
+_ALONE = sum(1 << at for at, one in enumerate(RULES) if not one.beside)
+_BITS_BY_NUMBER = list(_BITS.values())  # by the hint's number in the search
+
+
+def hopeful_bits(low: str, wanted: int = EVERY) -> int:
+    """Return the bits of the `wanted` rules that may match a lower-case text because it contains their hints."""
+    found = 0
+    for number in _search()(low.encode("utf-8", "replace")) or ():
+        found |= _BITS_BY_NUMBER[number]
+    return found & (found >> _HALF | _ALONE) & wanted
+
+
+def rules_of(bits: int) -> Iterator[tuple[int, Rule]]:
+    """Yield (bit, rule) for each rule whose bit is set."""
+    while bits:
+        bit = bits & -bits
+        yield bit, RULES[bit.bit_length() - 1]
+        bits ^= bit
+
+
+def release() -> None:
+    """Free the memory of the search for hints. The next search builds it again, in 2 ms."""
+    _search.cache_clear()
+
+
+@functools.cache
+def _search() -> Callable[[bytes], list[int] | None]:
+    """Return the search for all hints: a function from a UTF-8 text to the numbers of the hints that it contains.
+
+    RE2 searches for all of them at once, and reads each character once.
+    """
+    import re2  # takes 3 MB and 3 ms; not needed for cached lists
+
+    options = re2.Options()
+    options.literal, options.max_mem = True, MEMORY_MOST
+    hints = re2.Set.SearchSet(options)
+    for hint in _BITS:
+        hints.Add(hint.encode())
+    hints.Compile()
+    search: Callable[[bytes], list[int] | None] = hints.Match
+    return search

@@ -73,16 +73,16 @@ def low_case(text: str) -> str:
     return data.lower().decode("utf-8", "surrogatepass") if others.lower() == others else text.lower()
 
 
-def together(parts: Iterable[tuple[str, str]], most: int = TOGETHER) -> Iterator[list[tuple[str, str]]]:
-    """Yield (place, text) pairs in groups of at most 2 * `most` characters. A longer text is alone in its group."""
+def together(parts: Iterable[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
+    """Yield (place, text) pairs in groups of at most 2 * TOGETHER characters. A longer text is alone in its group."""
     some, size = list[tuple[str, str]](), 0
     for part in parts:
-        if some and size + len(part[1]) > 2 * most:
+        if some and size + len(part[1]) > 2 * TOGETHER:
             yield some
             some, size = [], 0
         some.append(part)
         size += len(part[1])
-        if size > most:
+        if size > TOGETHER:
             yield some
             some, size = [], 0
     if some:
