@@ -44,7 +44,7 @@ class Confinements:
     async def begin(
         self, server: ServerConfig, settings: Settings, environ: Mapping[str, str], stderr: Callable[[bytes], None]
     ) -> RefusalRecord | None:
-        """Begin and return a new record for a start of the server; None, and no record, if it is not to be confined.
+        """Begin and return a new record for a start of the server. Return None if it is not to be confined.
 
         `stderr` gets a line for each refusal. Earlier refusals are kept while the server's `confine` is unchanged:
         another connection may have caused them, or a refusal may have ended the server.

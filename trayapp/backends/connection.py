@@ -131,7 +131,7 @@ class Connection:
 
     @property
     def lists_may_differ(self) -> bool:
-        """True if the server has ended by itself since its lists were read, so that it may be another version now.
+        """True if the server has ended by itself since its lists were read, so that it may now be another version.
 
         False for DOUBT_AGAIN_S seconds after they were last read for this reason.
         """
@@ -305,18 +305,12 @@ class Connection:
         return self.last_used + NOTICE_S - self._context.clock.now()
 
     async def catch_up(self) -> None:
-        """Wait until the changes that the server has announced so far, or is about to announce, have been read.
-
-        Wait no longer than Maintenance.catch_up does.
-        """
+        """Wait until list changes that the server has announced, or soon announces, are read, or take too long."""
         if self._maintenance is not None:
             await self._maintenance.catch_up(self.notice_left_s)
 
     async def probe(self) -> None:
-        """Check that the live connection still responds, after the machine slept or its network changed.
-
-        A silent connection is dropped without a backoff: the next call starts it again.
-        """
+        """Check that a live connection still responds. A silent one is dropped without a backoff."""
         if self.live is not None and self._maintenance is not None:
             await self._maintenance.probe()
 

@@ -47,12 +47,10 @@ _NAMES = ("name", "uri", "uriTemplate")
 async def fetch_offer(
     channel: Channel, peer: Peer, able: Mapping[str, Any], tell: Callable[[Offer], Awaitable[None]]
 ) -> Offer:
-    """Read and return all lists. `failed` has the reason for each list that could not be read to its end.
+    """Read and return all lists. A list that cannot be read to its end has the pages that arrived, and is in `failed`.
 
-    Such a list holds the pages that arrived.
-
-    `able`: the client capabilities for which the lists are read.
-    `tell` gets what was read so far while another list takes longer than its head start.
+    `able`: the client capabilities for which the lists are read. `tell` gets what was read so far while another list
+    takes longer than its head start.
     """
     known = peer.capabilities
     readings = [_ListRead(name) for name, (by, _, _) in _LISTS.items() if by in known or announces(known, by)]

@@ -174,7 +174,7 @@ RELATED_TASK = "io.modelcontextprotocol/related-task"  # MCP 2025-11-25, tasks, 
 # Task methods. A client repeats their `taskId` in the header Mcp-Name (SEP-2663, routing headers).
 TASK_METHODS = frozenset({"tasks/get", "tasks/update", "tasks/cancel"})
 
-# extension -> the capability that announces it, too (MCP 2025-11-25, tasks; the Events sketch)
+# extension -> the capability that also announces it (MCP 2025-11-25, tasks; the Events sketch)
 _MEMBERS = {TASKS: "tasks", EVENTS: "events"}
 
 

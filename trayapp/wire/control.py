@@ -67,13 +67,14 @@ KEYRING = "keyring"  # {unlock?: true} -> {"keyring", "error": {"title", "hint"}
 SECRET_SET = "secret_set"  # {name, value} -> {"kept", "keyring"}; the content of a request is never logged
 SECRET_LIST = "secret_list"  # -> {"names", "keyring"}
 SECRET_DELETE = "secret_delete"  # {name} -> {"deleted"}
-# {server} -> {"way", "tools"?, "error"?, "read", "written", "refused", "confine", "line"}: runs it confined, and again
-# with more access while refusals make it fail
+# {server} -> {"way", "tools"?, "error"?, "read", "written", "refused", "refused_in_calls", "confine", "line"}: runs it
+# confined, and again with more access while refusals make it fail
 CONFINE = "confine"
 # -> {"rows": [{server, kind, package, version, newest, pinned, before, error}], "unlocked": [{server, why, hint}]}
 OUTDATED = "outdated"
 # {server, to?} -> {server, package, "from", "to" (None if nothing is newer), "added", "removed": [tool],
-# "changed": {tool: [line]}, "error"}: starts the server once with the new version, and compares its tools
+# "changed": {tool: [line]}, "error", "kept"?: true}: starts the server once with the new version, and compares its
+# tools. `kept`: that version ran before, so the server is not started
 UPDATE_TRY = "update_try"
 UPDATE_TAKE = "update_take"  # {server, to} -> {"state", "error"}: locks what was tried, and reconnects the server
 STOP = "stop"  # -> {}; the gateway ends after answering

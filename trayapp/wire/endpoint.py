@@ -374,10 +374,7 @@ def descriptor_limit() -> int:
 
 
 def raise_descriptor_limit() -> None:
-    """Raise the soft limit on open descriptors to the hard limit, at most to ENOUGH. Desktops commonly set it to 1,024.
-
-    A failure is ignored.
-    """
+    """Raise the soft limit on open descriptors (often 1,024) to the hard limit, at most to ENOUGH. Ignore a failure."""
     if sys.platform == "win32":
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

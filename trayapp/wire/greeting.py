@@ -28,7 +28,7 @@ class Endpoint(NamedTuple):
     http_url: str | None = None
 
     def is_sound(self) -> bool:
-        """Return True if every field has its type: any program may have written the file."""
+        """Return True if every field has the right type: any program may have written the file."""
         texts = (self.version, self.socket, self.token, self.http_url or "")
         numbers = (self.pid, self.port)
         return (

@@ -1,7 +1,4 @@
-"""Locks that the system releases however their holder ends. Held for a process's whole life, one shows that it runs.
-
-The tray imports this: no asyncio.
-"""
+"""Locks that the system releases however their holder ends. The tray imports this: no asyncio."""
 
 from __future__ import annotations
 
@@ -102,10 +99,7 @@ class GatewayLock(FileLock):
         super().__init__(run, "gateway.lock")
 
     def acquire(self) -> None:
-        """Take the lock.
-
-        Raises AlreadyRunningError if another process holds it, StorageError if its file cannot be created or opened.
-        """
+        """Take the lock. Raises AlreadyRunningError if another process holds it, and StorageError."""
         holder = self.take()
         if holder is not None:
             raise AlreadyRunningError(holder)

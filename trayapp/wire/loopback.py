@@ -39,8 +39,8 @@ class SocketFacts(NamedTuple):
 def facts_of(here: Address, there: Address) -> SocketFacts | None:
     """Return the owner and inode of the IPv4 TCP socket at `here` whose peer is `there`.
 
-    Return None if there is no such socket, or the system reports none. An IPv6 socket that carries IPv4 is found, too.
-    For a listening socket, pass ("0.0.0.0", 0) as `there`.
+    Return None if there is no such socket, or the system does not report sockets. Also find an IPv6 socket that
+    carries IPv4. For a listening socket, pass ("0.0.0.0", 0) as `there`.
     """
     if sys.platform != "linux":
         return None
@@ -53,7 +53,6 @@ def facts_of(here: Address, there: Address) -> SocketFacts | None:
 
 
 def question(here: Address, there: Address) -> bytes:
-    """Return the netlink message that asks the kernel about one socket."""
     addresses = b"".join(socket.inet_aton(host).ljust(16, b"\0") for host, _ in (here, there))
     body = (
         QUESTION.pack(socket.AF_INET, socket.IPPROTO_TCP, 0, 0, ANY_STATE)
@@ -65,7 +64,7 @@ def question(here: Address, there: Address) -> bytes:
 
 
 def answer_in(message: bytes) -> SocketFacts | None:
-    """Read the kernel's answer. Return None for an error, which means that there is no such socket."""
+    """Read the kernel's answer. Return None for an error: there is no such socket."""
     if len(message) < FACTS_AT + FACTS.size or HEADER.unpack_from(message)[1] != BY_FAMILY:
         return None
     _, _, _, uid, inode = FACTS.unpack_from(message, FACTS_AT)

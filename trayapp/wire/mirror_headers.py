@@ -40,8 +40,8 @@ _SINGLE = frozenset({
 def why_no_headers(schema: Any) -> str | None:
     """Return why a client must not use a tool with this input schema; None if its annotations, if any, are valid.
 
-    Each annotation must be on a parameter of type string, integer or boolean; nested parameters of objects count, too.
-    It must name a header that no other parameter names.
+    Each annotation must be on a parameter of type string, integer or boolean, which may be nested in objects. It must
+    name a header that no other parameter names.
     """
     taken: set[str] = set()
     for place, part in _parts(schema):
@@ -61,10 +61,7 @@ def why_no_headers(schema: Any) -> str | None:
 
 
 def header_params(schema: Any) -> Iterator[tuple[tuple[str, ...], str, Any]]:
-    """Yield each parameter that a header repeats: its path, the header's name, its type.
-
-    The schema must be one for which `why_no_headers` returns None.
-    """
+    """Yield path, header name and type of each parameter that a header repeats. `why_no_headers` must return None."""
     for place, part in _parts(schema):
         if place and ANNOTATION in part:
             yield place, part[ANNOTATION], part["type"]

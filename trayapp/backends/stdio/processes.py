@@ -132,9 +132,9 @@ class ServerProcess(asyncio.SubprocessProtocol):
         return f"{ended}: {words}" if words else ended
 
     async def stop(self) -> None:
-        """Close stdin, wait up to 2 s, send SIGTERM to the group, wait up to 2 s, send SIGKILL to the group.
+        """Close stdin. If the process still runs after 2 s, send SIGTERM to its group and wait up to 2 s more.
 
-        A process that exits in the first 2 s gets no SIGTERM. Return when the process has exited, or 2 s after SIGKILL.
+        Then always send SIGKILL to the group. Return when the process has exited, or 2 s after SIGKILL.
         """
         assert self._transport is not None
         if self._stdin is not None:

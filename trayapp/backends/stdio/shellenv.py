@@ -37,7 +37,7 @@ SHELL_LIMIT_S = 10.0  # slow rc files take 2 s; an rc file that hangs must not b
 GROUP_CHECK_S = 0.02
 HANG_UP_S = 1.0  # from SIGHUP to SIGKILL
 EXIT_GRACE_S = 0.5  # for a logout file, once the environment was read
-OUTPUT_LARGEST = 4 << 20  # bytes; an environment has at most about 100 kB, and rc files that print more are broken
+OUTPUT_LARGEST = 4 << 20  # bytes; an environment has about 100 kB, and only broken rc files print so much more
 RESOLVING = "MULTI_MCP_RESOLVING_ENVIRONMENT"
 
 # Taken besides PATH, and only if unset: folders of toolchains, and what downloads need in a company network.
@@ -116,7 +116,7 @@ async def login_environment(
 
 
 def should_ask(environ: Mapping[str, str], has_terminal: bool) -> bool:
-    """Return True if the login shell may have more variables than we do; see the module's docstring."""
+    """Return True if the login shell may have more variables than we do, by the module's rule."""
     if sys.platform == "win32" or has_terminal or environ.get(RESOLVING) or environ.get("TERM_PROGRAM"):
         return False
     return not (environ.get("SHLVL", "0") not in ("", "0") and environ.get("TERM", "") not in _POOR_TERMS)
