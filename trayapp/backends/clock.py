@@ -50,12 +50,6 @@ class SystemClock:
     """The machine's clock."""
 
     now = staticmethod(time.monotonic)
-
-    def time(self) -> float:
-        return time.time()
-
-    async def sleep(self, seconds: float) -> None:
-        await anyio.sleep(seconds)
-
-    async def beat(self, period_s: float, within_s: float = 0.0) -> None:
-        await next_beat(period_s, within_s)
+    time = staticmethod(time.time)
+    sleep = staticmethod(anyio.sleep)
+    beat = staticmethod(next_beat)

@@ -62,14 +62,16 @@ class Observer(Protocol):
 
 
 class _Attempt:
-    """One attempt to connect, awaited by everyone who needs the server."""
+    """One attempt to connect, awaited by everyone who needs the server, and the connection that it leads to."""
 
-    __slots__ = ("background", "done", "error")
+    __slots__ = ("background", "done", "ended", "error", "scope")
 
     def __init__(self, background: bool) -> None:
-        self.done = anyio.Event()
-        self.error: ServerError | None = None
         self.background = background
+        self.done = anyio.Event()  # set once connected, or failed with `error`
+        self.error: ServerError | None = None
+        self.scope = anyio.CancelScope()  # of the task that connects and serves; cancelled to close
+        self.ended = anyio.Event()  # set when that task ends
 
 
 class Connection:
@@ -104,8 +106,6 @@ class Connection:
         self._observer = observer
         self._tasks = tasks
         self._attempt: _Attempt | None = None
-        self._closing = anyio.Event()
-        self._finished: anyio.Event | None = None  # set when the running task ends
         self._maintenance: Maintenance | None = None  # of the live connection
         self.retired = ""  # why it was closed permanently; if set, it cannot be started again
         self.used = anyio.Event()  # set by the first call
@@ -222,9 +222,8 @@ class Connection:
         """
         while self.live is None:
             attempt = self._attempt
-            ended = self.state is State.STOPPING or (attempt is not None and attempt.done.is_set())
-            if ended and self._finished is not None:
-                await self._finished.wait()  # its process may take a while to stop
+            if attempt is not None and (self.state is State.STOPPING or attempt.done.is_set()):
+                await attempt.ended.wait()  # its process may take a while to stop
                 continue
             attempt = attempt or self._begin_attempt(explicit, background)
             await attempt.done.wait()
@@ -244,10 +243,9 @@ class Connection:
             if max(backoff_left_s(ago, self._context.settings()), self.wait_asked_s - ago) > 0:
                 raise ServerBackoffError(self.name, ago, self.error.title if self.error else "unknown")
         self._attempt = attempt = _Attempt(background)
-        self._closing, self._finished = anyio.Event(), anyio.Event()
         self.error = None
         self._apply(Event.CONNECT)
-        self._tasks.start_soon(self._run, attempt, self._finished)
+        self._tasks.start_soon(self._run, attempt)
         return attempt
 
     async def fetch(self, *, explicit: bool = False, soon: bool = False) -> Offer:
@@ -263,22 +261,19 @@ class Connection:
             assert self._maintenance is not None
             with anyio.fail_after(limit_s if soon else None):
                 offer = await self._maintenance.fetch(soon=soon)
+            if "tools" not in offer.failed:
+                return offer
+            failure = offer.failure
         except TimeoutError:
             hint = f"Call again later. If it is slow, raise connect_timeout of {self.name} in servers.yaml"
             raise ServerError(self.name, f"{self.name} did not list its tools within {limit_s:g} s", hint) from None
         except RpcError as error:
-            if live.transport.refusal.unauthorized:
-                raise refused(self.name, live.transport.refusal) from None
-            raise ServerError(
-                self.name, f"{self.name} did not list its tools, prompts or resources: {error.message}"
-            ) from None
+            failure = f"did not list its tools, prompts or resources: {error.message}"
         finally:
             self.in_flight -= 1
-        if "tools" in offer.failed:
-            if live.transport.refusal.unauthorized:
-                raise refused(self.name, live.transport.refusal)
-            raise ServerError(self.name, f"{self.name} {offer.failure}")
-        return offer
+        if live.transport.refusal.unauthorized:
+            raise refused(self.name, live.transport.refusal)
+        raise ServerError(self.name, f"{self.name} {failure}")
 
     async def lists_settled(self, at_most_s: float) -> None:
         """Wait up to `at_most_s` until a new connection's lists have been read, if reading was needed."""
@@ -323,18 +318,19 @@ class Connection:
 
     async def close(self) -> None:
         """Close the connection, including its process, and wait until it is gone."""
+        attempt = self._attempt
         self.begin_close()
-        if self._finished is not None:
-            await self._finished.wait()
+        if attempt is not None:
+            await attempt.ended.wait()
 
     def begin_close(self) -> None:
         """Close without waiting. From now on no call gets the old connection: the next call waits for a new one.
 
         A server that failed or waits for a sign-in or the keyring becomes idle, without its error and backoff.
         """
-        if self.state in (State.CONNECTING, State.CONNECTED):
+        if self.state in (State.CONNECTING, State.CONNECTED) and self._attempt is not None:
             self.live = None
-            self._closing.set()
+            self._attempt.scope.cancel()
             self._apply(Event.CLOSE)
         elif self.state in (State.FAILED, State.NEEDS_AUTH, State.KEYRING_LOCKED):
             self.error, self.failed_at = None, None
@@ -391,11 +387,13 @@ class Connection:
 
     # -- the task of one connection ------------------------------------------------------------------------------
 
-    async def _run(self, attempt: _Attempt, finished: anyio.Event) -> None:
+    async def _run(self, attempt: _Attempt) -> None:
         """Run one connection from start to end. This is the boundary at which one server's failure stops."""
         error: ServerError | None = None
         try:
-            await self._serve_until_closed(attempt)
+            with attempt.scope:
+                async with connect(self.key, self.server, self._context, self) as live:
+                    await self._serve(live, attempt)
         except ServerError as failure:
             error = failure
         except MultiMcpError as failure:
@@ -408,7 +406,7 @@ class Connection:
             )
         finally:
             self._settle(attempt, error)
-            finished.set()
+            attempt.ended.set()
 
     def _settle(self, attempt: _Attempt, error: ServerError | None) -> None:
         """Set the state after the connection has ended, then release all waiting callers."""
@@ -419,7 +417,7 @@ class Connection:
         if not attempt.done.is_set():
             why = f": {self.retired}" if self.retired else ""
             stopped = ConnectionLostError(self.name, f"{self.name} was stopped while it was starting{why}")
-            attempt.error = stopped if error is None or self._closing.is_set() else error
+            attempt.error = stopped if error is None or attempt.scope.cancel_called else error
             attempt.done.set()
         if self.state is State.STOPPING:
             self._apply(Event.CLOSED)
@@ -443,24 +441,6 @@ class Connection:
             self.wait_asked_s = min(asked or 0.0, LONGEST_WAIT_S)
             self._apply(Event.FAIL)
 
-    async def _serve_until_closed(self, attempt: _Attempt) -> None:
-        failure: MultiMcpError | None = None
-        async with anyio.create_task_group() as tasks:
-
-            async def watch() -> None:
-                await self._closing.wait()
-                tasks.cancel_scope.cancel()
-
-            tasks.start_soon(watch)
-            try:
-                async with connect(self.key, self.server, self._context, self) as live:
-                    await self._serve(live, attempt)
-            except MultiMcpError as error:
-                failure = error
-            tasks.cancel_scope.cancel()
-        if failure is not None:
-            raise failure
-
     async def _serve(self, live: Live, attempt: _Attempt) -> None:
         self._maintenance = maintenance = Maintenance(self, live, self._context)
         self.live, self.failed_at, self.error = live, None, None
@@ -474,7 +454,7 @@ class Connection:
             await live.transport.gone.wait()
             self.live = None  # at once: the next call waits for a new connection
         self.silent = maintenance.silent
-        if not self._closing.is_set():
+        if not attempt.scope.cancel_called:
             raise await maintenance.ending()
 
     # -- messages that the server starts (context.Inbound) ----------------------------------------------------

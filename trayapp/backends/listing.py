@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
 from typing import Any
 
 import anyio
@@ -17,7 +16,7 @@ from trayapp.model.offer import UNREAD, Item, Offer
 from trayapp.model.redact import KNOWN, redacted
 from trayapp.wire.capabilities import EVENTS, SKILLS, announces
 from trayapp.wire.jsonio import dumps, salvaged, well_formed
-from trayapp.wire.messages import METHOD_NOT_FOUND, Channel, Params, RpcError
+from trayapp.wire.messages import METHOD_NOT_FOUND, Channel, RpcError
 from trayapp.wire.revisions import SERVER_INFO
 
 log = logging.getLogger(__name__)
@@ -119,9 +118,7 @@ class _ListRead:
         _, method, member = _LISTS[self.name]
         try:
             with anyio.fail_after(LIST_TIMEOUT_S):
-                await self._pages(
-                    partial(channel.send_raw_request, method), member, partial(peer.stamped, capabilities=able)
-                )
+                await self._pages(channel, peer, able, method, member)
             self.failure = ""
         except TimeoutError:
             self.failure = f"no complete answer to {method} within {LIST_TIMEOUT_S:.0f} s"
@@ -132,14 +129,13 @@ class _ListRead:
         finally:
             self.done.set()
 
-    async def _pages(
-        self, ask: Callable[..., Awaitable[dict[str, Any]]], member: str, stamped: Callable[[Params], Params]
-    ) -> None:
+    async def _pages(self, channel: Channel, peer: Peer, able: Mapping[str, Any], method: str, member: str) -> None:
         cursor: Any = None
         seen: set[str] = set()
         for _ in range(MAX_PAGES):
             try:
-                result = await ask(stamped({"cursor": cursor} if cursor is not None else None))
+                params = {"cursor": cursor} if cursor is not None else None
+                result = await channel.send_raw_request(method, peer.stamped(params, able))
             except RpcError as error:
                 message = salvaged(error.unread) if error.unread else None
                 if message is None or not isinstance(message.get("result"), dict):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterator
-from types import TracebackType
 from typing import Any, Self
 
 from trayapp.model.errors import MultiMcpError, NoGatewayError
@@ -109,14 +108,11 @@ class ControlClient:
         self._splitter = FrameSplitter()
         self._frames: list[bytes | OversizedFrame] = []
         self._last_id = 0
-        self._wait: Callable[[int], None] = lambda source: None
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         self._socket.close()
 
     def call(
@@ -159,12 +155,11 @@ class ControlClient:
         """
         self.call(WATCH, {} if asks else {"asks": False})
         self._socket.settimeout(None)  # there is nothing to read while nothing changes
-        self._wait = wait
-        for message in self._messages():
+        for message in self._messages(wait):
             if message.get("method") == SNAPSHOT:
                 yield message["params"]
 
-    def _messages(self) -> Iterator[dict[str, Any]]:
+    def _messages(self, wait: Callable[[int], None] = lambda source: None) -> Iterator[dict[str, Any]]:
         while True:
             while self._frames:
                 frame = self._frames.pop(0)
@@ -175,7 +170,7 @@ class ControlClient:
                 if not isinstance(message, dict):
                     raise NoGatewayError("The program that listens there is not a gateway")
                 yield message
-            self._wait(self._socket.fileno())
+            wait(self._socket.fileno())
             try:
                 data = self._socket.recv(RECEIVE_BYTES)
             except TimeoutError:

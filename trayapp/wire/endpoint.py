@@ -266,18 +266,24 @@ async def listen(run: str, accept: Accept, version: str, token: str = "", tcp: b
     if not tcp:
         private_folder(Path(socket_folder(run)))
         path = socket_path(run)
+    pending, loop = PendingConnections(), asyncio.get_running_loop()
+    sock = socket.socket(socket.AF_INET if tcp else socket.AF_UNIX)
     try:
         if tcp:
-            server = await _serve(socket.socket(socket.AF_INET), ("127.0.0.1", 0), accept, token)
+            sock.bind(("127.0.0.1", 0))
         else:
             Path(path).unlink(missing_ok=True)  # left by a gateway that was killed: we hold the lock
-            server = await _serve(socket.socket(socket.AF_UNIX), path, accept, "")
+            sock.bind(path)
             Path(path).chmod(0o600)
+        create = loop.create_server if tcp else loop.create_unix_server
+        server = await create(lambda: Link(accept, token if tcp else "", pending), sock=sock, backlog=pending.burst)
     except OSError as error:
+        sock.close()
         raise StorageError(
             f"Cannot listen on {path or '127.0.0.1'}: {error.strerror}", "Check the folder's permissions"
         ) from None
-    port = server.sockets[0].getsockname()[1] if tcp else 0
+    sock.listen(BACKLOG)  # asyncio set it to `backlog`, the number accepted in one turn
+    port = sock.getsockname()[1] if tcp else 0
     endpoint = Endpoint(os.getpid(), version, path, port, token, time.time())
     listener = Listener(run, endpoint, server)
     try:
@@ -294,20 +300,6 @@ def _place_of(path: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return facts.st_dev, facts.st_ino
-
-
-async def _serve(sock: socket.socket, address: tuple[str, int] | str, accept: Accept, token: str) -> asyncio.Server:
-    """Bind `sock` to `address` and serve it. Raises OSError."""
-    pending, loop = PendingConnections(), asyncio.get_running_loop()
-    try:
-        sock.bind(address)
-        create = loop.create_unix_server if isinstance(address, str) else loop.create_server
-        server = await create(lambda: Link(accept, token, pending), sock=sock, backlog=pending.burst)
-    except OSError:
-        sock.close()
-        raise
-    sock.listen(BACKLOG)  # asyncio set it to `backlog`, the number accepted in one turn
-    return server
 
 
 if sys.platform != "win32":

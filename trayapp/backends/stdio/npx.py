@@ -369,12 +369,6 @@ class CachedPackage:
     modified_ns: int
 
 
-def settings_in(env: Mapping[str, str]) -> dict[str, str]:
-    """Return npm's settings from environment variables: `npm_config_NAME`, in any case, `-` as `_`."""
-    prefix = "npm_config_"
-    return {k.lower().removeprefix(prefix).replace("-", "_"): v for k, v in env.items() if k.lower().startswith(prefix)}
-
-
 def npmrc(path: Path) -> dict[str, str]:
     """Return the plain `name=value` lines of an npmrc, or {} if it is missing or cannot be read."""
     text = (read_small(path, NPMRC_LARGEST) or b"").decode(errors="replace")
@@ -383,8 +377,9 @@ def npmrc(path: Path) -> dict[str, str]:
 
 
 def user_settings(env: Mapping[str, str], home: Path) -> dict[str, str]:
-    """Return npm's settings for a process with that environment: the user's npmrc, overridden by its variables."""
-    variables = settings_in(env)
+    """Return npm's settings for a process: the user's npmrc, overridden by `npm_config_NAME` variables (any case)."""
+    own = {k.lower().replace("-", "_"): v for k, v in env.items() if k.lower().startswith("npm_config_")}
+    variables = {name.removeprefix("npm_config_"): value for name, value in own.items()}
     user_file = variables.get("userconfig")
     return {**npmrc(Path(user_file) if user_file else home / ".npmrc"), **variables}
 

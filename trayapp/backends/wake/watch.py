@@ -6,6 +6,7 @@ it. Each witness may be absent; the ticker works everywhere.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 import sys
@@ -72,15 +73,17 @@ async def watch_wake(
     suspended: Callable[[], float] = suspended_s,
 ) -> None:
     """Call `on_wake` with the reasons, once for all signs within TELL_DELAY_S. Never returns."""
-    signs = _Signs()
+    signs: asyncio.Queue[str] = asyncio.Queue()
     async with anyio.create_task_group() as tasks:
         for witness in system_witnesses() if witnesses is None else witnesses:
-            tasks.start_soon(_run_witness, witness, signs.note)
-        tasks.start_soon(_tick, signs.note, clock, suspended)
+            tasks.start_soon(_run_witness, witness, signs.put_nowait)
+        tasks.start_soon(_tick, signs.put_nowait, clock, suspended)
         while True:
-            await signs.some.wait()
+            reasons = [await signs.get()]
             await clock.sleep(TELL_DELAY_S)
-            on_wake(signs.take())
+            while not signs.empty():
+                reasons.append(signs.get_nowait())
+            on_wake(", ".join(dict.fromkeys(reasons)))
 
 
 async def _run_witness(witness: Witness, note: OnWake) -> None:
@@ -98,23 +101,6 @@ def system_witnesses() -> list[Witness]:
     from trayapp.backends.wake.linux import bus_signals, network_changes
 
     return [network_changes, bus_signals]
-
-
-class _Signs:
-    """The reasons reported since they were last taken."""
-
-    def __init__(self) -> None:
-        self.some = anyio.Event()
-        self._reasons: dict[str, None] = {}
-
-    def note(self, reason: str) -> None:
-        self._reasons[reason] = None
-        self.some.set()
-
-    def take(self) -> str:
-        reasons, self._reasons = self._reasons, {}
-        self.some = anyio.Event()
-        return ", ".join(reasons)
 
 
 async def _tick(note: OnWake, clock: Clock, suspended: Callable[[], float]) -> None:
