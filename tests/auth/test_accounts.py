@@ -16,8 +16,7 @@ from tests.auth.issuer import Guarded, Issuer, SelfIssuing, browse, guarded
 from tests.auth.world import Person, person
 from tests.fixtures.clock import settle
 from tests.tools import NO_CERTIFICATES
-from trayapp.auth.accounts import ClientSettings
-from trayapp.auth.grant import EXPIRES_S, SignInError, record_key
+from trayapp.auth.grant import EXPIRES_S, ClientSettings, SignInError, record_key
 
 pytestmark = pytest.mark.anyio
 

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tools import NO_CERTIFICATES
-from trayapp.auth.callback import HEAD_MAX, Callback, Expected, listening
-from trayapp.auth.grant import AuthorizationResponse, SignInError
+from trayapp.auth.callback import HEAD_MAX, AuthorizationResponse, Callback, Expected, listening
+from trayapp.auth.grant import SignInError
 
 pytestmark = pytest.mark.anyio
 

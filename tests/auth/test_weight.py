@@ -27,8 +27,9 @@ def test_servers_over_http_need_nothing_of_the_sdk() -> None:
 
 SIGN_IN = """
 import anyio, sys
-from trayapp.auth.accounts import sdk_login
-login = anyio.run(sdk_login)
+from trayapp.auth.accounts import load_login
+anyio.run(load_login)
+from trayapp.auth import login
 import mcp
 from mcp.client import Client
 assert mcp.Client is Client and hasattr(login, "authorize")

@@ -12,8 +12,9 @@ import anyio.abc
 from tests.auth.issuer import browse
 from tests.auth.places import FixedPlace, MemoryEntries
 from tests.fixtures.clock import FakeClock
-from trayapp.auth.accounts import Accounts, SignIn, Target
+from trayapp.auth.accounts import Accounts, SignIn
 from trayapp.auth.chunks import ChunkedRecords
+from trayapp.auth.grant import Target
 from trayapp.auth.vault import Vault
 
 

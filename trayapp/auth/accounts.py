@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from dataclasses import replace
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.abc
@@ -20,12 +21,11 @@ import anyio.to_thread
 from trayapp.auth.grant import (
     EXPIRES_S,
     AccountKey,
-    AuthorizationResponse,
+    ClientSettings,
     Grant,
     GrantLostError,
     SignInError,
-    SignInRequest,
-    UserAgent,
+    Target,
     account_key,
     covers,
     from_text,
@@ -46,18 +46,6 @@ FRESH_S = 10.0  # a refused token younger than this is not renewed: another woul
 STORE_WAIT_S = 5.0  # for the keyring to store a renewed token; after that, the token is used, and stored later
 LAST_MOMENT_S = 5.0  # for a renewal in flight when the gateway ends, so that its new token is not lost
 RENEW_LIMIT_S = 40.0  # for one renewal, no matter what the sign-in service does
-
-
-class ClientSettings(NamedTuple):
-    """Sign-in settings of a server from servers.yaml, with variables resolved."""
-
-    id: str | None = None
-    secret: str | None = None
-    scopes: tuple[str, ...] = ()
-    account: str = ""  # selects one of several sign-ins at one address
-
-    def __repr__(self) -> str:
-        return f"ClientSettings({self.id!r})"
 
 
 class _Renewal:
@@ -311,46 +299,9 @@ def _host(url: str) -> str:
 EXPIRED = "There was no answer for five minutes"
 
 
-class Login(Protocol):
-    """The OAuth flows, as implemented by trayapp.auth.login."""
-
-    async def authorize(self, request: SignInRequest, ask: UserAgent, now: Callable[[], float]) -> Grant:
-        """Sign in, and return the grant. Raises SignInError."""
-
-    async def renew(self, grant: Grant, now: Callable[[], float]) -> Grant:
-        """Renew the grant, and return it with new tokens. Raises GrantLostError, SignInError."""
-
-    async def revoke(self, grant: Grant) -> bool:
-        """Revoke the grant's tokens. Return True if the service accepted."""
-
-
-async def sdk_login() -> Login:
-    """Return the login module. It and the SDK are imported at the first use, in a thread: no list waits for them."""
-
-    def load() -> Login:
-        from trayapp.auth import login
-
-        return login
-
-    return await anyio.to_thread.run_sync(load)
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """An address to sign in to. `server` is the server's name, for messages; `callback_port` 0 is a random port."""
-
-    server: str
-    url: str
-    kind: str | None = None
-    headers: dict[str, str] = field(default_factory=dict, repr=False)
-    client: ClientSettings = field(default_factory=ClientSettings, repr=False)
-    callback_port: int = 0
-    document_url: str | None = None
-
-    @property
-    def key(self) -> AccountKey:
-        """Return the key of the account that will hold the grant."""
-        return account_key(self.url, self.client.account)
+async def load_login() -> None:
+    """Import the login module and the SDK, unless already imported. Use a thread: no list waits for them."""
+    await anyio.to_thread.run_sync(import_module, "trayapp.auth.login")
 
 
 class SignIn:
@@ -384,25 +335,14 @@ class SignIn:
             raise SignInError("No sign-in is waiting for an answer", f"Start one: multi-mcp auth {self.target.server}")
         self._callback.paste(address)
 
-    # -- UserAgent -----------------------------------------------------------------------------------------------------
-
-    async def show(self, url: str, state: str, issuer: str | None, iss_required: bool) -> None:
-        """Set the address to open, and expect its answer (UserAgent)."""
-        from trayapp.auth.callback import Expected
-
-        assert self._callback is not None
-        self._callback.expect(Expected(state, issuer, iss_required))
-        self.url = url
-        self.ready.set()
-
-    async def answer(self) -> AuthorizationResponse:
-        """Wait for the answer (UserAgent). Raises SignInError."""
-        assert self._callback is not None
-        return await self._callback.answer()
-
     def open(self, callback: Callback) -> None:
         """Set the listener that receives the answer."""
         self._callback, self.redirect_uri = callback, callback.redirect_uri
+
+    def show(self, url: str) -> None:
+        """Set the address to open."""
+        self.url = url
+        self.ready.set()
 
     def end(self, error: SignInError | None) -> None:
         """Finish the sign-in, with the error if it failed."""
@@ -478,11 +418,17 @@ class Accounts:
         await account.forget()
         if grant is None:
             return False
-        await (await sdk_login()).revoke(account.proving(grant))
+        await load_login()
+        from trayapp.auth import login
+
+        await login.revoke(account.proving(grant))
         return True
 
     async def _renew(self, grant: Grant) -> Grant:
-        return await (await sdk_login()).renew(grant, self._now)
+        await load_login()
+        from trayapp.auth import login
+
+        return await login.renew(grant, self._now)
 
     async def _run(self, key: AccountKey, sign_in: SignIn) -> None:
         """Run one sign-in from start to end. This is the boundary at which its failure stops."""
@@ -530,20 +476,11 @@ class Accounts:
         target = sign_in.target
         account = self.of(*target.key)
         try:
-            login = await sdk_login()
-            request = SignInRequest(
-                url=target.url,
-                redirect_uri=callback.redirect_uri,
-                headers=target.headers,
-                kind=target.kind,
-                client_id=target.client.id,
-                client_secret=target.client.secret,
-                scopes=target.client.scopes,
-                document_url=target.document_url,
-                before=await account.last(),
-                wanted=account.wanted,
-            )
-            grant = await login.authorize(request, sign_in, self._now)
+            await load_login()
+            from trayapp.auth import login
+
+            before = await account.last()
+            grant = await login.authorize(target, callback, sign_in.show, self._now, before, account.wanted)
             account.settings = target.client
             await account.take(grant)
             self.signed_in(target.key)

@@ -13,7 +13,7 @@ import secrets
 import shlex
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from typing import Literal
 from urllib.parse import parse_qs
@@ -21,7 +21,7 @@ from urllib.parse import parse_qs
 import anyio
 import anyio.abc
 
-from trayapp.auth.grant import AuthorizationResponse, SignInError
+from trayapp.auth.grant import SignInError
 
 Outcome = Literal["success", "denied", "error", "unknown"]
 DETAIL_MAX = 240  # characters of an error that the page shows
@@ -84,6 +84,15 @@ class Expected:
     state: str
     issuer: str | None
     iss_required: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorizationResponse:
+    """The parameters that the browser returned with. State and issuer are already checked."""
+
+    code: str = field(repr=False)
+    state: str = field(repr=False)
+    iss: str | None = None
 
 
 class Callback:

@@ -1,4 +1,4 @@
-"""The values of a sign-in: request, answer, and grant with its text for the vault; addresses in canonical form.
+"""The values of a sign-in: its target, and its grant with the text for the vault. Addresses in canonical form.
 
 Pure: times are passed in. The flow itself is in login, the listener in callback.
 """
@@ -9,7 +9,7 @@ import hashlib
 import json
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from trayapp.model.errors import ExitCode, MultiMcpError
@@ -91,41 +91,31 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True)
-class SignInRequest:
-    """A request to sign in. `before` is the account's last grant, `wanted` the scopes that a refused request needed."""
+class ClientSettings:
+    """Sign-in settings of a server from servers.yaml, with variables resolved."""
 
-    url: str
-    redirect_uri: str
-    headers: dict[str, str] = field(default_factory=dict, repr=False)
-    kind: str | None = None  # "sse": the address is an event stream
-    client_id: str | None = None
-    client_secret: str | None = field(default=None, repr=False)
+    id: str | None = None
+    secret: str | None = field(default=None, repr=False)
     scopes: tuple[str, ...] = ()
-    document_url: str | None = None  # URL of the client ID metadata document
-    before: Grant | None = None
-    wanted: str | None = None
+    account: str = ""  # selects one of several sign-ins at one address
 
 
 @dataclass(frozen=True, slots=True)
-class AuthorizationResponse:
-    """The parameters that the browser returned with. State and issuer are already checked."""
+class Target:
+    """An address to sign in to. `server` is the server's name, for messages; `callback_port` 0 is a random port."""
 
-    code: str = field(repr=False)
-    state: str = field(repr=False)
-    iss: str | None = None
+    server: str
+    url: str
+    kind: str | None = None  # "sse": the address is an event stream
+    headers: dict[str, str] = field(default_factory=dict, repr=False)
+    client: ClientSettings = ClientSettings()
+    callback_port: int = 0
+    document_url: str | None = None  # URL of the client ID metadata document
 
-
-class UserAgent(Protocol):
-    """The user's side of a sign-in: a browser that shows an address and brings back the answer."""
-
-    async def show(self, url: str, state: str, issuer: str | None, iss_required: bool) -> None:
-        """Show the address to open. The answer must carry `state`.
-
-        It must carry `issuer` if it names an issuer, or if `iss_required` is True.
-        """
-
-    async def answer(self) -> AuthorizationResponse:
-        """Wait for the answer. Raises SignInError."""
+    @property
+    def key(self) -> AccountKey:
+        """Return the key of the account that will hold the grant."""
+        return account_key(self.url, self.client.account)
 
 
 class SignInError(MultiMcpError):

@@ -28,14 +28,14 @@ from mcp.shared.auth import (
     ProtectedResourceMetadata,
 )
 
+from trayapp.auth.callback import Callback, Expected
 from trayapp.auth.grant import (
     ClientKind,
     Grant,
     GrantLostError,
     OAuthClient,
     SignInError,
-    SignInRequest,
-    UserAgent,
+    Target,
     canonical,
     lifetime,
 )
@@ -60,13 +60,24 @@ ACCEPT = {"accept": "application/json, text/event-stream"}
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}  # harmless; shows which service signs people in
 
 
-async def authorize(request: SignInRequest, ask: UserAgent, now: Callable[[], float]) -> Grant:
-    """Run the whole sign-in, from discovery to tokens. Raises SignInError."""
-    provider = _Provider(request, ask)
+async def authorize(
+    target: Target,
+    callback: Callback,
+    show: Callable[[str], None],
+    now: Callable[[], float],
+    before: Grant | None,
+    wanted: str | None,
+) -> Grant:
+    """Run the whole sign-in, from discovery to tokens. Raises SignInError.
+
+    `show` gets the address to open, and `callback` its answer. `before` is the account's last grant, `wanted` the
+    scopes that a refused request needed.
+    """
+    provider = _Provider(target, callback, show, before)
     last: list[httpx2.Response] = []
     try:
         async with _client() as client:
-            probe, challenge = await _challenged(client, request)
+            probe, challenge = await _challenged(client, target, before, wanted)
             flow = provider.async_auth_flow(probe)
             try:
                 await anext(flow)
@@ -84,7 +95,7 @@ async def authorize(request: SignInRequest, ask: UserAgent, now: Callable[[], fl
     except SignInError:
         raise
     except (OAuthFlowError, ValueError, httpx2.HTTPError, httpx2.InvalidURL) as error:
-        raise explained(error, last, request.url) from None
+        raise explained(error, last, target.url) from None
     return provider.grant(now())
 
 
@@ -152,26 +163,34 @@ class _KnownClientStorage:
 class _Provider(OAuthClientProvider):
     """The SDK's flow, with our checks before each irreversible step."""
 
-    def __init__(self, request: SignInRequest, ask: UserAgent | None = None) -> None:
-        self._sign_in_request = request
-        self._ask = ask
-        by_document = request.document_url
+    def __init__(
+        self,
+        target: Target,
+        callback: Callback | None = None,
+        show: Callable[[str], None] = lambda url: None,
+        before: Grant | None = None,
+    ) -> None:
+        self._target = target
+        self._callback = callback
+        self._show_address = show
+        self._before = before
+        named, by_document = target.client, target.document_url
         given = None
-        if request.client_id is not None and request.client_id != by_document:
+        if named.id is not None and named.id != by_document:
             given = OAuthClientInformationFull(
-                client_id=request.client_id,
-                client_secret=request.client_secret,
-                token_endpoint_auth_method=None if request.client_secret else "none",
+                client_id=named.id,
+                client_secret=named.secret,
+                token_endpoint_auth_method=None if named.secret else "none",
             )
-        about = {"client_name": CLIENT_NAME, "redirect_uris": [request.redirect_uri]}
-        metadata = OAuthClientMetadata.model_validate(about)
-        super().__init__(request.url, metadata, _KnownClientStorage(given), self._show, self._answered, by_document)
+        redirect = callback.redirect_uri if callback else "http://127.0.0.1/callback"
+        metadata = OAuthClientMetadata.model_validate({"client_name": CLIENT_NAME, "redirect_uris": [redirect]})
+        super().__init__(target.url, metadata, _KnownClientStorage(given), self._show, self._answered, by_document)
         self._kind: ClientKind = "given" if given else "registered"
 
     @classmethod
     def of(cls, grant: Grant) -> _Provider:
         """Return a provider that can renew and revoke that grant, with the metadata of its sign-in."""
-        provider = cls(SignInRequest(grant.url, "http://127.0.0.1/callback"))
+        provider = cls(Target("", grant.url))
         context, client = provider.context, grant.client
         context.client_info = OAuthClientInformationFull(
             client_id=client.id, client_secret=client.secret, token_endpoint_auth_method=client.method
@@ -198,7 +217,7 @@ class _Provider(OAuthClientProvider):
     async def refresh_request(self) -> httpx2.Request:
         """Return the request for new tokens. Raises OAuthFlowError, SignInError."""
         require_safe(self.token_endpoint)
-        require_outside(self.token_endpoint, self._sign_in_request.url)
+        require_outside(self.token_endpoint, self._target.url)
         self._choose_method()
         return await self._refresh_token()
 
@@ -222,7 +241,7 @@ class _Provider(OAuthClientProvider):
         Such a request was caused by a remote server and goes to this machine or its network, or is a POST over plain
         http to another machine, or a POST to an endpoint that the SDK guesses: the named service has no metadata.
         """
-        require_outside(str(outgoing.url), self._sign_in_request.url)
+        require_outside(str(outgoing.url), self._target.url)
         if outgoing.method != "POST":
             return  # metadata is public; its content is checked below and by the SDK
         require_safe(str(outgoing.url))
@@ -245,7 +264,7 @@ class _Provider(OAuthClientProvider):
         if self.context.auth_server_url is not None or not is_metadata:
             return response
         metadata = json_object(response)
-        own, issuer = urlsplit(self._sign_in_request.url), urlsplit(str(metadata.get("issuer")))
+        own, issuer = urlsplit(self._target.url), urlsplit(str(metadata.get("issuer")))
         if (own.scheme, own.netloc) != (issuer.scheme, issuer.netloc):
             return response
         self._own_issuer = issuer.geturl()
@@ -265,10 +284,10 @@ class _Provider(OAuthClientProvider):
         token, client = context.current_tokens, context.client_info
         if token is None or client is None or not token.access_token:
             raise SignInError("The sign-in returned no token", "Try again")
-        kind: ClientKind = "document" if client.client_id == self._sign_in_request.document_url else self._kind
+        kind: ClientKind = "document" if client.client_id == self._target.document_url else self._kind
         secret = None if kind == "given" else client.client_secret  # stored in servers.yaml, or in the keyring by name
         return Grant(
-            url=canonical(self._sign_in_request.url),
+            url=canonical(self._target.url),
             access_token=token.access_token,
             client=OAuthClient(client.client_id, secret, client.token_endpoint_auth_method, kind),
             issued_at=now,
@@ -299,7 +318,7 @@ class _Provider(OAuthClientProvider):
 
         Such a client belongs to one service: its secret must not be sent to another (mix-up).
         """
-        before = self._sign_in_request.before
+        before = self._before
         known = before.issuer_name if before is not None and before.client.kind == "given" else None
         if self._kind != "given" or known is None:
             return
@@ -325,15 +344,16 @@ class _Provider(OAuthClientProvider):
         client.token_endpoint_auth_method = known[0] if known else "client_secret_basic"
 
     async def _show(self, url: str) -> None:
-        assert self._ask is not None
+        assert self._callback is not None
         metadata = self.context.oauth_metadata
         state = parse_qs(urlsplit(url).query)["state"][0]
         required = bool(metadata and metadata.authorization_response_iss_parameter_supported)
-        await self._ask.show(url, state, str(metadata.issuer) if metadata else None, required)
+        self._callback.expect(Expected(state, str(metadata.issuer) if metadata else None, required))
+        self._show_address(url)
 
     async def _answered(self) -> AuthorizationCodeResult:
-        assert self._ask is not None
-        answer = await self._ask.answer()
+        assert self._callback is not None
+        answer = await self._callback.answer()
         return AuthorizationCodeResult(code=answer.code, state=answer.state, iss=answer.iss)
 
 
@@ -342,26 +362,28 @@ async def _sent(client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.R
     return await bounded(await client.send(request, stream=True))
 
 
-async def _challenged(client: httpx2.AsyncClient, request: SignInRequest) -> tuple[httpx2.Request, httpx2.Response]:
+async def _challenged(
+    client: httpx2.AsyncClient, target: Target, before: Grant | None, wanted: str | None
+) -> tuple[httpx2.Request, httpx2.Response]:
     """Send a probe. Return it, and a 401 for the SDK with the server's metadata URL and the scopes to request.
 
     If the server does not refuse the probe, the 401 has no metadata URL, and the SDK tries the well-known ones. Raises
     HTTPError.
     """
-    headers = {**request.headers, **ACCEPT}
+    headers = {**target.headers, **ACCEPT}
     headers = {name: value for name, value in headers.items() if name.lower() != "authorization"}
-    if request.kind == "sse":
-        probe = client.build_request("GET", request.url, headers=headers)
+    if target.kind == "sse":
+        probe = client.build_request("GET", target.url, headers=headers)
     else:
-        probe = client.build_request("POST", request.url, json=PING, headers=headers)
+        probe = client.build_request("POST", target.url, json=PING, headers=headers)
     answer = await client.send(probe, stream=True)
     await answer.aclose()
     refusal = answer if answer.status_code in (401, 403) else httpx2.Response(401, request=probe)
     fields = {"resource_metadata": extract_field_from_www_auth(refusal, "resource_metadata")}
-    fields["scope"] = " ".join(request.scopes) or extract_field_from_www_auth(refusal, "scope")
-    if request.wanted:  # step-up: a refused request's scopes are added to those already granted
-        granted = request.before.scope if request.before is not None else None
-        fields["scope"] = union_scopes(union_scopes(granted, fields["scope"]), request.wanted)
+    fields["scope"] = " ".join(target.client.scopes) or extract_field_from_www_auth(refusal, "scope")
+    if wanted:  # step-up: a refused request's scopes are added to those already granted
+        granted = before.scope if before is not None else None
+        fields["scope"] = union_scopes(union_scopes(granted, fields["scope"]), wanted)
     challenge = ", ".join(f'{name}="{value}"' for name, value in fields.items() if value and '"' not in value)
     headers = {"www-authenticate": f"Bearer {challenge}"} if challenge else {}
     return probe, httpx2.Response(401, headers=headers, request=probe)

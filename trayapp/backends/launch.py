@@ -22,7 +22,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import anyio
 import anyio.to_thread
 
-from trayapp.auth.accounts import ClientSettings
+from trayapp.auth.grant import ClientSettings
 from trayapp.auth.sealed import PASSPHRASE
 from trayapp.auth.vault import Secrets
 from trayapp.backends.stdio.shellenv import Environment

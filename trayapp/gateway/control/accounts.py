@@ -7,8 +7,8 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
-from trayapp.auth.accounts import SignIn, Target
-from trayapp.auth.grant import EXPIRES_S, AccountKey
+from trayapp.auth.accounts import SignIn
+from trayapp.auth.grant import EXPIRES_S, AccountKey, Target
 from trayapp.backends.connection import Connection
 from trayapp.backends.launch import HttpLaunch, Keyring, prepare_start
 from trayapp.config.interpolate import keyring_names
