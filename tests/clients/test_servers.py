@@ -18,7 +18,6 @@ from trayapp.clients.servers import ClientLayers, FoundServers, found_servers, r
 from trayapp.clients.table import BY_NAME, CLIENTS, Client
 from trayapp.config.layers.overlay import lay_over, overlay, user_pairs
 from trayapp.config.layers.project import ProjectFile, TrustStore
-from trayapp.config.read.entry import EntryContext
 from trayapp.config.read.parse import parse
 from trayapp.model.config import Config, ServerConfig
 
@@ -790,9 +789,9 @@ def claude(home: Path, **servers: Any) -> Path:
 
 
 def laid(home: Path, text: str) -> Config:
-    config = parse(text, "servers.yaml", exists=lambda path: False)
+    config = parse(text, "servers.yaml")
     layers = ClientLayers(machine_in(home)).read(config.settings.imports, "servers.yaml")
-    return lay_over(config, layers, exists=lambda path: False)
+    return lay_over(config, layers)
 
 
 def started(config: Config) -> dict[str, str]:
@@ -903,10 +902,10 @@ def test_a_projects_file_lies_over_servers_yaml_over_an_import(tmp_path: Path) -
     store.approve(file)
     trusted = store.check(file)
     assert trusted is not None
-    servers = overlay(config, trusted, exists=lambda path: False).config.servers
+    servers = overlay(config, trusted).config.servers
     assert (servers["x"].command, servers["x"].args, servers["x"].env) == ("one", ("1",), {"A": "1"})
     assert (servers["y"].command, servers["y"].args) == ("two", ("3",))
-    assert list(user_pairs(config, EntryContext(lambda path: False, windows=False))) == ["x", "y"]
+    assert list(user_pairs(config)) == ["x", "y"]
 
 
 def test_the_signature_changes_with_every_save_of_a_named_file(tmp_path: Path) -> None:

@@ -15,11 +15,11 @@ from typing import BinaryIO
 import pytest
 
 from trayapp.config import edits
-from trayapp.config.files import LOCK_WAIT_S, QUIET_LOOKS, QUIET_S, _take_place, locked, storage_error
+from trayapp.config.files import LOCK_WAIT_S, QUIET_LOOKS, QUIET_S, _take_place, locked, signature, storage_error
 from trayapp.config.problems import UnparsableError
 from trayapp.config.read.parse import parse
 from trayapp.config.read.text import MAX_BYTES
-from trayapp.config.store import EDIT_S, ConfigStore, LoadedFile, sample_text, signature, with_sample
+from trayapp.config.store import EDIT_S, ConfigStore, LoadedFile, sample_text, with_sample
 from trayapp.config.yaml.splices import EditRefusedError
 from trayapp.model.config import Settings, ToolSwitch
 from trayapp.model.errors import FileChangedError, StorageError
@@ -412,7 +412,7 @@ def test_the_examples_in_the_comments_are_servers_too() -> None:
     head, examples = text.split("    command: multi-mcp sample-server\n")
     live = "\n".join(line.replace("  # ", "  ", 1) for line in examples.splitlines() if not line.startswith("  # A"))
     live = "\n".join(line for line in live.splitlines() if not line.startswith("  Tools are"))
-    config = parse(f"{head}    command: multi-mcp sample-server\n{live}\n", "f", exists=lambda path: False)
+    config = parse(f"{head}    command: multi-mcp sample-server\n{live}\n", "f")
     assert config.problems == ()
     assert list(config.servers) == ["sample", "files", "docs", "github"]
     assert len(text.splitlines()) <= 45

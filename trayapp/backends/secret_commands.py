@@ -19,7 +19,7 @@ from anyio.abc import ByteReceiveStream, Process
 
 from trayapp.auth.vault import Secrets
 from trayapp.backends.launch import NO_SECRETS, OURS, Keyring, find_program
-from trayapp.config.read.command import path_exists, split_command
+from trayapp.config.read.command import split_command
 from trayapp.model.errors import COMMAND, CommandNotApprovedError, ConfigError
 from trayapp.model.redact import redacted
 from trayapp.model.text import one_line
@@ -51,7 +51,7 @@ class SecretSources:
             raise CommandNotApprovedError(shown(command))
         env = {name: value for name, value in self._environ.items() if name not in OURS}
         try:
-            words = split_command(command, exists=path_exists, windows=sys.platform == "win32")
+            words = split_command(command)
         except ValueError as error:
             raise ConfigError(f"Cannot read the command of a secret: {error}", f"Correct {shown(command)}") from None
         program = find_program(words[0], env, None) if words else None

@@ -343,7 +343,7 @@ def _words_of_line(command: Any, windows: bool) -> list[str]:
     if not isinstance(command, str) or len(command.split()) < 2 or path_exists(command):
         return []
     try:
-        words = split_command(command, exists=path_exists, windows=windows)
+        words = split_command(command, windows=windows)
     except ValueError:
         return []
     if not words or _OPENED.match(words[0]):

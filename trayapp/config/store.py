@@ -17,8 +17,6 @@ from trayapp.config.read.text import MAX_BYTES, decode
 from trayapp.model.config import Config, ToolSwitch
 from trayapp.model.errors import FileChangedError, MultiMcpError, StorageError
 
-__all__ = ["ConfigStore", "LoadedFile", "signature"]
-
 EDIT_S = 20.0  # for an edit, including waits for other programs: the tray waits 30 s for a whole command
 AWAY_LOOKS = 5  # checks, QUIET_S apart, for a file that an editor may have moved away
 MISSING = ""  # the fingerprint of a missing file

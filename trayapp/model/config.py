@@ -255,11 +255,6 @@ class Plan(NamedTuple):
     adjusted: tuple[str, ...] = ()  # only other settings differ: the process and its calls continue
     settings_changed: bool = False
 
-    @property
-    def empty(self) -> bool:
-        """True if the plan contains no changes."""
-        return not (self.added or self.removed or self.relaunched or self.adjusted or self.settings_changed)
-
 
 def plan(old: Config, new: Config) -> Plan:
     """Return the plan to change from `old` to `new`. Line numbers and problems do not count as changes."""

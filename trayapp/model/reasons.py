@@ -29,17 +29,6 @@ _BY_NUMBER = {
     errno.EPERM: FORBIDDEN,
     errno.EMFILE: "too many open files",
 }
-_WORDS = {
-    "Name or service not known": NO_HOST,
-    "No address associated with hostname": NO_HOST,
-    "nodename nor servname provided, or not known": NO_HOST,
-    "getaddrinfo failed": NO_HOST,
-    "Temporary failure in name resolution": NO_LOOKUP,
-    "All connection attempts failed": "nothing answers there",
-    "Connection refused": REFUSED,
-    "Network is unreachable": NO_NETWORK,
-    "No route to host": NO_ROUTE,
-}
 _KINDS = {"Timeout": LATE, "TimeoutError": LATE, "ReadError": CUT, "WriteError": CUT}
 
 
@@ -60,7 +49,7 @@ def reason_of(error: BaseException, host: str = "") -> str:
     texts = [_NUMBER.sub("", str(cause)).strip(" .") for cause in causes]
     kinds = [type(cause).__name__ for cause in causes]
     by_kind = [words for kind in kinds for end, words in _KINDS.items() if kind.endswith(end)]
-    candidates = [*map(_known, causes), *(_WORDS.get(text, text) for text in texts), *by_kind, type(error).__name__]
+    candidates = [*map(_known, causes), *texts, *by_kind, type(error).__name__]
     found = next(filter(None, candidates))
     return f"{found}: {host}" if found == NO_HOST and host else found
 

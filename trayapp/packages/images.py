@@ -10,7 +10,7 @@ from pathlib import Path
 
 import orjson
 
-from trayapp.config.command_options import OptionTable, UncertainError, options
+from trayapp.config.read.command import OptionTable, UncertainError, options
 from trayapp.packages.lock_file import LockedPackage, PackageError, with_options
 from trayapp.packages.tools import ToolError, Tools
 

@@ -14,9 +14,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from trayapp.config.command_options import UncertainError
 from trayapp.config.files import locked as lock_of
 from trayapp.config.programs import is_runner, runner_name
+from trayapp.config.read.command import UncertainError
 from trayapp.model.errors import ConnectFailedError
 from trayapp.packages.images import read_docker
 from trayapp.packages.lock_file import LockedPackage, LockFile, PackageError, PackageRequest

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from trayapp.config.command_options import OptionTable, UncertainError, options
+from trayapp.config.read.command import OptionTable, UncertainError, options
 from trayapp.packages.lock_file import LockedPackage, PackageError, WithdrawnReleaseError, with_options
 from trayapp.packages.tools import UNLOCK, ToolError, Tools
 

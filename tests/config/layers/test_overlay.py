@@ -28,7 +28,7 @@ def laid(tmp_path: Path, text: str, user: str = USER, name: str = ".multi-mcp.ya
     store.approve(file)
     trusted = store.check(file)
     assert trusted is not None
-    return overlay(parse(user, "servers.yaml", exists=lambda path: False), trusted, exists=lambda path: False)
+    return overlay(parse(user, "servers.yaml"), trusted)
 
 
 def test_what_only_the_project_has_is_its_own(tmp_path: Path) -> None:

@@ -29,8 +29,8 @@ from typing import Any
 import orjson
 
 from trayapp.backends.stdio.npm_versions import Version, is_range, read_version, satisfies
-from trayapp.config.command_options import OptionTable, UncertainError, options
 from trayapp.config.files import write_atomic
+from trayapp.config.read.command import OptionTable, UncertainError, options
 from trayapp.model.errors import StorageError
 from trayapp.model.late import late
 

@@ -15,8 +15,8 @@ from typing import Any
 from trayapp.config.layers.project import ProjectFile, TrustedFile
 from trayapp.config.problems import InvalidValueError, Report, UnparsableError
 from trayapp.config.read import fields
-from trayapp.config.read.command import Exists, path_exists, split_command
-from trayapp.config.read.entry import HTTP_ONLY, EntryContext, read_entry
+from trayapp.config.read.command import split_command
+from trayapp.config.read.entry import HTTP_ONLY, read_entry
 from trayapp.config.read.fields import field_of, is_servers_key, snake
 from trayapp.config.read.parse import read_top, server_pairs
 from trayapp.config.urls import has_variable
@@ -31,28 +31,23 @@ STDIO_FIELDS = frozenset(("command", "args", "env", "cwd", "inherit_env", "type"
 HTTP_FIELDS = frozenset(("url", "type", *HTTP_ONLY))
 
 
-def lay_over(
-    config: Config, imported: tuple[Imported, ...], file: str = OWN, *, exists: Exists = path_exists
-) -> Config:
+def lay_over(config: Config, imported: tuple[Imported, ...], file: str = OWN) -> Config:
     """Merge `config`, as parsed from `file`, over the layers, per field.
 
     If several layers define the same server, the first one counts. An unusable server of a layer is reported for its
     own file and otherwise ignored: it disables no server of `file`.
     """
-    surroundings = EntryContext(exists)
     top = _top(config)
-    below, problems = _usable(_with_lines(imported, top, file), surroundings)
+    below, problems = _usable(_with_lines(imported, top, file))
     own = server_pairs(top, OWN)
     report = Report(file)
-    servers: dict[str, ServerConfig | None] = {}
-    for name, pair in own.items():
-        over = name in below
-        merged = merged_pair(below[name], pair, surroundings) if over else None
-        servers[name] = read_entry(merged, report, surroundings) if merged is not None else None
-        servers[name] = servers[name] if over else config.servers.get(name)
+    servers = {
+        name: read_entry(merged_pair(below[name], pair), report) if name in below else config.servers.get(name)
+        for name, pair in own.items()
+    }
     foreign = {name: pair for name, pair in below.items() if name not in own}
     quiet = Report(file)  # discarded: these problems are already reported, with the right file
-    servers |= {name: read_entry(pair, quiet, surroundings) for name, pair in foreign.items()}
+    servers |= {name: read_entry(pair, quiet) for name, pair in foreign.items()}
     laid = {name for name in own if name in below}
     kept = tuple(problem for problem in config.problems if problem.server not in laid)
     return replace(
@@ -64,14 +59,14 @@ def lay_over(
     )
 
 
-def user_pairs(user: Config, surroundings: EntryContext) -> dict[str, Pair]:
+def user_pairs(user: Config) -> dict[str, Pair]:
     """Return the layer below a project's file: the entries of servers.yaml merged over the imports."""
     own, below = server_pairs(_top(user), OWN), _pairs(user.imported)
-    merged = {n: merged_pair(below[n], pair, surroundings) if n in below else pair for n, pair in own.items()}
+    merged = {n: merged_pair(below[n], pair) if n in below else pair for n, pair in own.items()}
     return {**below, **merged}
 
 
-def merged_pair(lower: Pair, upper: Pair, surroundings: EntryContext) -> Pair:
+def merged_pair(lower: Pair, upper: Pair) -> Pair:
     """Merge the upper entry over the lower one. An empty upper entry changes nothing.
 
     If either cannot be read as a mapping, return the upper entry: the parser reports the error.
@@ -81,7 +76,7 @@ def merged_pair(lower: Pair, upper: Pair, surroundings: EntryContext) -> Pair:
         above = {} if is_null(upper.value) else {pair.name: pair for pair in fields.mapping_pairs(upper.value)}
     except InvalidValueError:
         return upper
-    below = _with_args_apart(below, above, surroundings)
+    below = _with_args_apart(below, above)
     kept = merge_entry(_plain(below), _plain(above))
     chosen = [above[name] if name in above else below[name] for name in kept]
     at = upper.key
@@ -110,7 +105,7 @@ def _get(entry: Entry, field: str) -> Any:
     return next((value for key, value in entry.items() if field_of(key) == field), None)
 
 
-def _with_args_apart(below: dict[str, Pair], above: dict[str, Pair], around: EntryContext) -> dict[str, Pair]:
+def _with_args_apart(below: dict[str, Pair], above: dict[str, Pair]) -> dict[str, Pair]:
     """Return the lower entry without the arguments that the upper one replaces (config-30, 31).
 
     Either entry may have the arguments in its command. A whole command line above removes `args` below. `args` above
@@ -118,16 +113,16 @@ def _with_args_apart(below: dict[str, Pair], above: dict[str, Pair], around: Ent
     """
     said = {field_of(name) for name, pair in above.items() if not is_null(pair.value)}
     known = {field_of(name): name for name in below}
-    if "command" in said and "args" not in said and len(_command_line(above, around)) > 1:
+    if "command" in said and "args" not in said and len(_command_line(above)) > 1:
         return {name: pair for name, pair in below.items() if name != known.get("args")}
-    line = _command_line(below, around) if "args" in said and "command" not in said else []
+    line = _command_line(below) if "args" in said and "command" not in said else []
     if len(line) > 1:
         name = known["command"]
         return {**below, name: below[name]._replace(value=line[0])}
     return below
 
 
-def _command_line(pairs: dict[str, Pair], around: EntryContext) -> list[Node]:
+def _command_line(pairs: dict[str, Pair]) -> list[Node]:
     """Return the words of `command`: a list, or a whole command line without separate `args`.
 
     Return [] if there is neither, or if the line cannot be split.
@@ -139,7 +134,7 @@ def _command_line(pairs: dict[str, Pair], around: EntryContext) -> list[Node]:
     if not isinstance(command, Scalar) or is_null(command) or not is_null(by_field.get("args", _NOTHING)):
         return []
     try:
-        words = split_command(command.text, exists=around.exists, windows=around.windows)
+        words = split_command(command.text)
     except ValueError:
         return []
     return [text_node(word, command.line) for word in words]
@@ -179,13 +174,13 @@ def _with_lines(imported: tuple[Imported, ...], top: list[Pair], file: str) -> t
     return tuple(replace(layer, problems=tuple(placed(layer, one) for one in layer.problems)) for layer in imported)
 
 
-def _usable(imported: tuple[Imported, ...], surroundings: EntryContext) -> tuple[dict[str, Pair], list[Problem]]:
+def _usable(imported: tuple[Imported, ...]) -> tuple[dict[str, Pair], list[Problem]]:
     """Return the layers' usable servers and all problems of the layers."""
     problems = [problem for layer in imported for problem in layer.problems]
     usable: dict[str, Pair] = {}
     for name, pair in _pairs(imported).items():
         report = Report(_file_of(name, imported))
-        if read_entry(pair, report, surroundings) is not None:
+        if read_entry(pair, report) is not None:
             usable[name] = pair
         problems += [replace(problem, fatal=False) for problem in report.sorted()]
     return usable, problems
@@ -224,12 +219,12 @@ class Overlay:
     own: frozenset[str] = frozenset()
 
 
-def overlay(user: Config, trusted: TrustedFile, *, exists: Exists = path_exists) -> Overlay:
+def overlay(user: Config, trusted: TrustedFile) -> Overlay:
     """Merge the project's servers over `user`. If its file cannot be parsed, return `user` with that problem alone."""
-    return preview(user, trusted.file, exists=exists)
+    return preview(user, trusted.file)
 
 
-def preview(user: Config, file: ProjectFile, *, exists: Exists = path_exists) -> Overlay:
+def preview(user: Config, file: ProjectFile) -> Overlay:
     """Return what `overlay` would return for a trusted file, only to be shown to the user, never to be run."""
     name = str(file.path)
     report = Report(name)
@@ -241,16 +236,15 @@ def preview(user: Config, file: ProjectFile, *, exists: Exists = path_exists) ->
     for pair in top:
         if not is_servers_key(pair.name):
             report.add(pair.key, "A project's file may define only servers", "Move this key to servers.yaml")
-    surroundings = EntryContext(exists, in_project=True)
-    below = user_pairs(user, surroundings)
+    below = user_pairs(user)
     servers = dict(user.servers)
     for key, pair in above.items():
         lower = below.get(key)
-        merged = merged_pair(lower, pair, surroundings) if lower else pair
-        entry = read_entry(merged, Report(name), surroundings)
+        merged = merged_pair(lower, pair) if lower else pair
+        entry = read_entry(merged, Report(name), in_project=True)
         if lower and _starts_another(user.servers.get(key), entry):
-            merged = merged_pair(_without_private(lower), pair, surroundings)
-        entry = read_entry(merged, report, surroundings)
+            merged = merged_pair(_without_private(lower), pair)
+        entry = read_entry(merged, report, in_project=True)
         if entry is None:
             servers.pop(key, None)  # unusable; under this name the project does not mean the user's server
         else:

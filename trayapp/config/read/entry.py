@@ -5,16 +5,15 @@ READERS is the table of its keys.
 
 from __future__ import annotations
 
-import os
 import unicodedata
 from collections.abc import Callable
 from collections.abc import Mapping as Plain
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 from trayapp.config.problems import InvalidValueError, Report, nearest, shown
 from trayapp.config.read import fields
-from trayapp.config.read.command import Exists, is_relative, path_exists, relative_paths, split_command
-from trayapp.config.read.fields import SERVER_KEYS, TOOL_KEYS, TOOL_NOTES, is_extension, read_confine, read_keys, timed
+from trayapp.config.read.command import is_relative, relative_paths, split_command
+from trayapp.config.read.fields import TOOL_KEYS, TOOL_NOTES, is_extension, read_confine, read_keys
 from trayapp.config.urls import has_variable, url_fault
 from trayapp.config.yaml.nodes import Mapping, Node, Pair, Scalar, Sequence, is_null, kind, node_of, text_node
 from trayapp.model.config import LIFECYCLES, Auth, Scope, ServerConfig, ToolSwitch
@@ -25,17 +24,6 @@ MEANT = frozenset({"Did you mean command?", "Did you mean url?"})
 STDIO_ONLY = ("args", "env", "cwd", "inherit_env", "confine", "lock")
 HTTP_ONLY = ("headers", "auth", "bearer_token_env", "client_id", "client_secret", "scopes", "account", "callback_port")
 OAUTH_ONLY = ("client_id", "client_secret", "scopes", "account", "callback_port")
-
-
-class EntryContext(NamedTuple):
-    """Facts about the machine and the file that affect how an entry is read.
-
-    `in_project`: the file's servers run in the project's folder, which gives relative paths a meaning.
-    """
-
-    exists: Exists = path_exists
-    windows: bool = os.name == "nt"
-    in_project: bool = False
 
 
 def name_fault(name: str) -> str | None:
@@ -49,13 +37,16 @@ def name_fault(name: str) -> str | None:
     return None
 
 
-def read_entry(pair: Pair, report: Report, surroundings: EntryContext) -> ServerConfig | None:
-    """Return the server of one pair of `servers`, or None, with a fatal problem for each error, if it is unusable."""
+def read_entry(pair: Pair, report: Report, *, in_project: bool = False) -> ServerConfig | None:
+    """Return the server of one pair of `servers`, or None, with a fatal problem for each error, if it is unusable.
+
+    `in_project`: the file's servers run in the project's folder, which gives relative paths a meaning.
+    """
     fault = name_fault(pair.name)
     if fault:
         report.add(pair.key, fault, server=shown(pair.name), fatal=True)
         return None
-    return _Entry(pair, report, surroundings).read()
+    return _Entry(pair, report, in_project=in_project).read()
 
 
 def read_one(
@@ -65,7 +56,7 @@ def read_one(
     report = Report("")
     try:
         pair = Pair(text_node(name), name, node_of(entry))
-        return read_entry(pair, report, EntryContext(in_project=in_project)), report.sorted()
+        return read_entry(pair, report, in_project=in_project), report.sorted()
     except RecursionError:
         report.add(text_node(name), f"{shown(name)} is nested too deeply", server=name, fatal=True)
         return None, report.sorted()
@@ -74,10 +65,10 @@ def read_one(
 class _Entry:
     """One entry while it is read. `_values`: canonical key -> (source pair, value)."""
 
-    def __init__(self, pair: Pair, report: Report, surroundings: EntryContext) -> None:
+    def __init__(self, pair: Pair, report: Report, *, in_project: bool) -> None:
         self._pair = pair
         self._report = report
-        self._surroundings = surroundings
+        self._in_project = in_project
         self._values: dict[str, tuple[Pair, Any]] = {}
         self._usable = True
         self._meant: tuple[Pair, str] | None = None  # a misspelled `command` or `url`, and the hint
@@ -91,8 +82,7 @@ class _Entry:
             return None
         self._values = read_keys(
             pairs,
-            SERVER_KEYS,
-            reader_of,
+            READERS,
             lambda pair, wrong: self._fail(wrong.place, f"{shown(pair.name)} {wrong.message}", wrong.hint),
             self._unknown,
         )
@@ -105,7 +95,7 @@ class _Entry:
         self._join("lifecycle", "always_on", lambda on: "keep-alive" if on else "lazy")
         self._check_sign_in()
         server = self._build() if self._usable else None
-        if server is not None and not self._surroundings.in_project:
+        if server is not None and not self._in_project:
             self._check_folder(server)
         return server
 
@@ -196,12 +186,10 @@ class _Entry:
         command, args = values.pop("command", None), values.pop("args", None)
         if isinstance(command, str):
             try:
-                exists, windows = self._surroundings.exists, self._surroundings.windows
-                split = split_command(command, exists=exists, windows=windows) if args is None else [command.strip()]
+                command = split_command(command) if args is None else [command.strip()]
             except ValueError as error:
                 self._fail(self._place("command"), f"command: {error}")
                 return None
-            command = split
         command = (command or []) + (args or []) if command is not None else []
         kind_of_url = values.pop("type", None)
         return ServerConfig(
@@ -319,8 +307,3 @@ READERS: Plain[str, fields.Reader] = {
     "new_tools": fields.choice(("enabled", "disabled")),
     "ask": fields.ask_mode,
 }
-
-
-def reader_of(name: str, unit: str | None) -> fields.Reader:
-    """Return the reader of a server's key. With a `unit` in the key, it converts to the unit of the plain key."""
-    return timed(name, unit) if unit else READERS[name]

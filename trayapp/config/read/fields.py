@@ -131,16 +131,17 @@ _DURATION = re.compile(rf"(?:{_PART})+", re.IGNORECASE)
 
 def read_keys(
     pairs: list[Pair],
-    known: frozenset[str],
-    reader_of: Callable[[str, str | None], Reader],
+    readers: Plain[str, Reader],
     wrong: Callable[[Pair, InvalidValueError], None],
     unknown: Callable[[Pair, str], None],
 ) -> dict[str, tuple[Pair, Any]]:
     """Return canonical name -> (source pair, value). A key without a value counts as absent, except `tools`.
 
+    `readers`: those of the known keys. A key with a unit in its name is read as a time, in the unit of the plain key.
     A key that is written in the mapping itself wins over a merged one. `wrong` is called for each invalid value and for
     a second spelling of a key; `unknown` for each unknown key, with a hint or "".
     """
+    known = frozenset(readers)
     found: dict[str, tuple[Pair, Any]] = {}
     for pair in sorted(pairs, key=lambda pair: pair.merged):
         spelling = spelled(pair.name, known)
@@ -153,7 +154,7 @@ def read_keys(
         if is_null(pair.value) and name != "tools":
             continue
         try:
-            value = reader_of(name, spelling.unit)(pair.value)
+            value = (_timed(name, spelling.unit) if spelling.unit else readers[name])(pair.value)
         except InvalidValueError as error:
             wrong(pair, error)
             continue
@@ -260,7 +261,7 @@ def duration(unit: str, *, least: float = 0.0, zero: bool = True) -> Reader:
     return read
 
 
-def timed(name: str, unit: str) -> Reader:
+def _timed(name: str, unit: str) -> Reader:
     """Return the reader of a time whose key names its unit (`requestTimeoutMs`); it converts to the unit in TIMES."""
     read = duration(unit, zero=name not in ("connect_timeout", "ask_timeout"))
     factor = SECONDS[unit] / SECONDS[TIMES[name]]

@@ -1,18 +1,16 @@
 """Parsing of servers.yaml to a Config. Each problem has its line; one invalid entry affects no other (PRODUCT 4, 15).
 
-Reads and writes no files. Only `exists` looks at the machine.
+Reads and writes no files. A command line that is an existing path is one word, so the machine is asked for that.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from typing import Any, get_args, get_type_hints
 
 from trayapp.config.problems import InvalidValueError, Report, UnparsableError, nearest, problem_at, shown
 from trayapp.config.read import fields
-from trayapp.config.read.command import Exists, path_exists
-from trayapp.config.read.entry import EntryContext, read_entry
+from trayapp.config.read.entry import read_entry
 from trayapp.config.read.fields import (
     SETTING_KEYS,
     is_extension,
@@ -21,7 +19,6 @@ from trayapp.config.read.fields import (
     read_keys,
     snake,
     spelled,
-    timed,
 )
 from trayapp.config.read.text import BOM, MAX_BYTES
 from trayapp.config.urls import unsafe_url, url_fault
@@ -50,12 +47,10 @@ from trayapp.model.config import (
     Settings,
 )
 
-__all__ = ["UnparsableError", "parse", "top_level"]
-
 EXAMPLE = "Write it as {servers: {name: {command: ...}}}"
 
 
-def parse(text: str, file: str, *, exists: Exists = path_exists, windows: bool = os.name == "nt") -> Config:
+def parse(text: str, file: str) -> Config:
     """Return the configuration in `text`, which may be empty. `file` names it in problems.
 
     Raises UnparsableError if the whole file is unusable: not YAML, too large, not a mapping, or a duplicate key of the
@@ -65,7 +60,7 @@ def parse(text: str, file: str, *, exists: Exists = path_exists, windows: bool =
     report = Report(file)
     top = read_top(text, file)
     entries = server_pairs(top, file).values()
-    servers = [read_entry(entry, report, EntryContext(exists, windows)) for entry in entries]
+    servers = [read_entry(entry, report) for entry in entries]
     said = [pair for pair in top if snake(pair.name) == "settings"]
     for pair in said[1:]:
         message = f"{shown(pair.name)} is a second spelling of {shown(said[0].name)} (line {said[0].key.line})"
@@ -275,13 +270,10 @@ class _SettingReader:
             )
             return {}
 
-        def reader_of(name: str, unit: str | None) -> fields.Reader:
-            return timed(name, unit) if unit else readers[name]
-
         def unknown(pair: Pair, hint: str) -> None:
             self._report.add(pair.key, f"Unknown setting {shown(pair.name)}", hint)
 
-        found = read_keys(said, frozenset(readers), reader_of, self._wrong, unknown)
+        found = read_keys(said, readers, self._wrong, unknown)
         return {name: value for name, (_, value) in found.items()}
 
     def group(

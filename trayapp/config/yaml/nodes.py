@@ -251,12 +251,12 @@ class _Composer:
                 self._anchors[event.anchor] = None
             if isinstance(event, yaml.MappingStartEvent):
                 node = mapping = Mapping(*self._place(event), 1, [], bool(event.flow_style))
-                while not isinstance(inner := self._next(), yaml.MappingEndEvent):
+                while not isinstance(inner := next(self._events), yaml.MappingEndEvent):
                     key = self._grow(mapping, inner, depth + 1)
                     mapping.pairs.append((key, self._grow(mapping, next(self._events), depth + 1)))
             else:
                 node = sequence = Sequence(*self._place(event), 1, [], bool(event.flow_style))
-                while not isinstance(inner := self._next(), yaml.SequenceEndEvent):
+                while not isinstance(inner := next(self._events), yaml.SequenceEndEvent):
                     sequence.items.append(self._grow(sequence, inner, depth + 1))
             node.end = int(inner.end_mark.index) + self._shift
         if event.anchor is not None and not isinstance(node, Alias):
@@ -269,12 +269,6 @@ class _Composer:
         if parent.size > MAX_NODES:
             raise self._refused(event, f"More than {MAX_NODES} values, aliases counted in full")
         return node
-
-    def _next(self) -> Any:
-        return next(self._events)
-
-    def _end(self, event: Any) -> int:
-        return int(event.end_mark.index) + self._shift
 
     def _place(self, event: Any) -> tuple[int, int, int, int, str | None]:
         start, end = event.start_mark, event.end_mark
