@@ -115,7 +115,7 @@ LIBRARIES: dict[str, set[str]] = {
 LAZY = {
     ("cli.run_gateway", "gateway.main"),
     ("cli.tray", "tray.start"),
-    ("service.secrets", "auth.storage"),
+    ("service.secrets", "auth.vault"),
 }
 
 # module -> all that it may import at module level. The way to the shim: each further import is felt at every start.

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.tools import require
-from trayapp.auth.chunks import Records
-from trayapp.auth.os_keyring import WINDOWS_LIMIT
+from trayapp.auth.os_keyring import WINDOWS_LIMIT, Records
 from trayapp.model.errors import KeyringUnavailableError
 
 READY_S = 10.0

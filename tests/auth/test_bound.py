@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from tests.auth.places import FixedPlace, MemoryEntries
 from trayapp.auth.accounts import Accounts
-from trayapp.auth.chunks import ChunkedRecords
 from trayapp.auth.grant import DEFAULT_PORTS, Grant, OAuthClient, canonical, covers, record_key
+from trayapp.auth.os_keyring import ChunkedRecords
 from trayapp.auth.vault import Vault
 from trayapp.backends.http.auth import RequestSigner, challenge_of
 from trayapp.backends.http.refusal import HttpRefusal

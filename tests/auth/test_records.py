@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.auth.places import Desk, DyingEntries, MemoryEntries, WindowsEntries, desk, environment
-from trayapp.auth.chunks import ChunkedRecords, Records, length, split
-from trayapp.auth.os_keyring import WINDOWS_LIMIT, KeyringEntries
+from trayapp.auth.os_keyring import WINDOWS_LIMIT, ChunkedRecords, KeyringEntries, Records, length, split
 from trayapp.auth.sealed import KEY_ENTRY, SealedFile
 from trayapp.model.errors import KeyringUnavailableError
 

@@ -16,7 +16,7 @@ import pytest
 
 from tests.auth.places import FixedPlace, MemoryEntries
 from tests.fixtures.clock import settle
-from trayapp.auth.chunks import ChunkedRecords
+from trayapp.auth.os_keyring import ChunkedRecords
 from trayapp.auth.vault import CHECK_AGAIN_S, KEEP_AGAIN_S, SAME_WISH_S, Vault, check_secret
 from trayapp.model.errors import KeyringUnavailableError, UsageError
 

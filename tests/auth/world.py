@@ -13,8 +13,8 @@ from tests.auth.issuer import browse
 from tests.auth.places import FixedPlace, MemoryEntries
 from tests.fixtures.clock import FakeClock
 from trayapp.auth.accounts import Accounts, SignIn
-from trayapp.auth.chunks import ChunkedRecords
 from trayapp.auth.grant import Target
+from trayapp.auth.os_keyring import ChunkedRecords
 from trayapp.auth.vault import Vault
 
 

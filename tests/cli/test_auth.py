@@ -13,7 +13,7 @@ import pytest
 from tests.cli.running import FakeGateway, environment, run_cli
 from tests.cli.samples import server, snapshot
 from trayapp.auth.grant import SignInError
-from trayapp.auth.vault import UNLOCK
+from trayapp.auth.os_keyring import UNLOCK
 from trayapp.cli.auth import NOT_UNLOCKED
 from trayapp.model.errors import ServerError, UsageError
 from trayapp.model.lifecycle import State

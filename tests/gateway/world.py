@@ -19,8 +19,8 @@ from tests.fixtures.fake_transport import FakeNet, FakeServer
 from tests.fixtures.secrets import no_secrets
 from tests.patience import stretched
 from trayapp.auth.accounts import Accounts
-from trayapp.auth.chunks import ChunkedRecords
 from trayapp.auth.grant import AccountKey
+from trayapp.auth.os_keyring import ChunkedRecords
 from trayapp.auth.vault import Vault
 from trayapp.backends.clock import Clock
 from trayapp.catalog.approval_store import FOLDER_NAME

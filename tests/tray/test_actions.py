@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from trayapp.auth.vault import UNLOCK
+from trayapp.auth.os_keyring import UNLOCK
 from trayapp.config.paths import Paths
 from trayapp.model.errors import MultiMcpError, NoGatewayError
 from trayapp.service.autostart import Autostart, StartCommand, XdgEntry

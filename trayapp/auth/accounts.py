@@ -336,11 +336,9 @@ class SignIn:
         self._callback.paste(address)
 
     def open(self, callback: Callback) -> None:
-        """Set the listener that receives the answer."""
         self._callback, self.redirect_uri = callback, callback.redirect_uri
 
     def show(self, url: str) -> None:
-        """Set the address to open."""
         self.url = url
         self.ready.set()
 

@@ -112,7 +112,6 @@ class Callback:
         self._browser_waits = False
 
     def expect(self, expected: Expected) -> None:
-        """Set the parameters of a valid answer."""
         self._expected = expected
 
     async def answer(self) -> AuthorizationResponse:

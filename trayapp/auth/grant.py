@@ -70,12 +70,10 @@ class Grant:
 
     @property
     def issuer_name(self) -> str | None:
-        """Return the `issuer` of the metadata, or None."""
         name = (self.issuer or {}).get("issuer")
         return str(name) if name else None
 
     def expired(self, now: float) -> bool:
-        """Return True if the access token has expired."""
         return self.expires_at is not None and now >= self.expires_at
 
     def due(self, now: float) -> bool:
@@ -114,7 +112,6 @@ class Target:
 
     @property
     def key(self) -> AccountKey:
-        """Return the key of the account that will hold the grant."""
         return account_key(self.url, self.client.account)
 
 

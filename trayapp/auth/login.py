@@ -211,7 +211,6 @@ class _Provider(OAuthClientProvider):
 
     @property
     def token_endpoint(self) -> str:
-        """Return the URL of the token endpoint."""
         return self._get_token_endpoint()
 
     async def refresh_request(self) -> httpx2.Request:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from trayapp.auth.chunks import Entries
+from trayapp.auth.os_keyring import Entries
 from trayapp.config.files import FOLDER_MODE, locked, replace_file
 from trayapp.model.errors import KeyringUnavailableError, StorageError
 
@@ -39,15 +39,12 @@ class SealedFile:
         self._keys: dict[bytes, bytes] = {}  # salt -> AES key
 
     def read(self, key: str) -> str | None:
-        """Return the text, or None."""
         return self._load().get(key)
 
     def write(self, key: str, text: str) -> None:
-        """Store the text."""
         self._change(lambda texts: {**texts, key: text})
 
     def delete(self, key: str) -> None:
-        """Delete the text."""
         self._change(lambda texts: {name: text for name, text in texts.items() if name != key})
 
     def _change(self, change: Callable[[dict[str, str]], dict[str, str]]) -> None:

@@ -265,7 +265,6 @@ def _listed(editor: Editor, server: Slot) -> dict[str, ToolSwitch]:
 
 
 def _fits(name: str) -> bool:
-    """Return True if the name can be a key of the file."""
     return len(scalar(name)) <= LONGEST_KEY
 
 

@@ -104,13 +104,11 @@ class FolderWatch:
         self.descriptor = descriptor
 
     def drain(self) -> None:
-        """Discard all pending events."""
         with suppress(OSError):  # none left
             for _ in range(DRAIN_MOST):
                 os.read(self.descriptor, READ_BYTES)
 
     def close(self) -> None:
-        """End the watch."""
         os.close(self.descriptor)
 
 
@@ -305,13 +303,11 @@ class _HeldFile:
         return not self._has_writer and self.has_writer() is True
 
     def end_lease(self) -> None:
-        """End the lease, so that a waiting writer continues."""
         if self._is_leased:
             end_lease(self._descriptor)
             self._is_leased = False
 
     def is_at(self, path: Path) -> bool:
-        """Return True if this is the file at `path`."""
         return os.path.samestat(self._seen, path.lstat())
 
     def is_quiet(self) -> bool:
@@ -322,7 +318,6 @@ class _HeldFile:
         return not has_writer
 
     def content(self) -> bytes:
-        """Return the whole content."""
         os.lseek(self._descriptor, 0, os.SEEK_SET)
         with open(self._descriptor, "rb", closefd=False) as file:
             return file.read()

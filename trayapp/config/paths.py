@@ -26,12 +26,10 @@ class Paths(NamedTuple):
 
     @property
     def lock_file(self) -> Path:
-        """Return the path of servers.lock."""
         return self.config_file.with_name("servers.lock")
 
     @property
     def packages_dir(self) -> Path:
-        """Return the folder of locked packages."""
         return self.state_dir / PACKAGES
 
 

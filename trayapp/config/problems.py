@@ -60,7 +60,6 @@ class Report:
         self._problems.append(Problem(self.file, place.line, message, hint, column, server, fatal))
 
     def sorted(self) -> tuple[Problem, ...]:
-        """Return all problems, by line and column."""
         return tuple(sorted(self._problems, key=lambda problem: (problem.line, problem.column)))
 
 

@@ -30,7 +30,6 @@ class LoadedFile(NamedTuple):
 
     @property
     def exists(self) -> bool:
-        """Return True if there was a file."""
         return self.fingerprint != MISSING
 
 
@@ -163,19 +162,16 @@ class ConfigStore:
         return self.edit(lambda text: edits.add_server(text, name, entry, self.path.name))
 
     def remove_server(self, name: str) -> bool:
-        """Remove a server (edits.remove_server)."""
         from trayapp.config import edits
 
         return self.edit(lambda text: edits.remove_server(text, name, self.path.name))
 
     def set_confine(self, server: str, value: Any) -> bool:
-        """Set `confine` of a server (edits.set_confine)."""
         from trayapp.config import edits
 
         return self.edit(lambda text: edits.set_confine(text, server, value, self.path.name))
 
     def set_setting(self, key: str, value: Any) -> bool:
-        """Set one setting (edits.set_setting)."""
         from trayapp.config import edits
 
         return self.edit(lambda text: edits.set_setting(text, key, value, self.path.name))

@@ -20,8 +20,7 @@ import anyio.lowlevel
 from trayapp import __version__
 from trayapp.auth.accounts import Accounts
 from trayapp.auth.os_keyring import secret_service_signals
-from trayapp.auth.storage import SEALED_NAME, place_for
-from trayapp.auth.vault import Secrets, Vault
+from trayapp.auth.vault import SEALED_NAME, Secrets, Vault, place_for
 from trayapp.backends.clock import SystemClock, next_beat
 from trayapp.backends.connect import open_transport
 from trayapp.backends.context import Open, first_cause

@@ -45,7 +45,6 @@ class Offer:
 
     @property
     def has_items(self) -> bool:
-        """True if the server listed anything."""
         return any(getattr(self, name) for name in LISTS)
 
     @property

@@ -58,10 +58,6 @@ class KnownSecrets:
         every = {form for forms in (*self._lasting.values(), *self._renewed.values()) for form in forms}
         self._longest_first = tuple(sorted(every, key=lambda form: (-len(form), form)))
 
-    def forget(self) -> None:
-        """Forget all values."""
-        self._lasting, self._renewed, self._longest_first = {}, {}, ()
-
     def without(self, text: str) -> str:
         """Return `text` with REDACTED in place of each secret."""
         for form in self._longest_first:
@@ -233,11 +229,9 @@ class _Lines:
         self._block_indent: int | None = None
 
     def take(self, line: str) -> str:
-        """Return one line, redacted, without its line end."""
         return self.take_seen(_seen(line))
 
     def take_seen(self, line: str) -> str:
-        """Return one visible line, redacted."""
         if self._in_key:
             return KNOWN.without(self._key_line(line))
         if self._block_indent is not None and (not line.strip() or _indent(line) > self._block_indent):

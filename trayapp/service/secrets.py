@@ -29,7 +29,7 @@ def store_secret(name: str, value: str, environ: Mapping[str, str] = os.environ)
     try:
         return bool(_ask(environ, SECRET_SET, {"name": name, "value": value})["kept"])
     except NoGatewayError:
-        from trayapp.auth.storage import set_secret
+        from trayapp.auth.vault import set_secret
 
         return set_secret(*_here(environ), name, value)
 
@@ -39,7 +39,7 @@ def can_keep(environ: Mapping[str, str] = os.environ) -> bool:
     try:
         return bool(_ask(environ, SECRET_LIST, {})["keyring"] == "available")
     except NoGatewayError:
-        from trayapp.auth.storage import secret_names
+        from trayapp.auth.vault import secret_names
 
         try:
             secret_names(*_here(environ))
@@ -56,7 +56,7 @@ def secret_names(environ: Mapping[str, str] = os.environ) -> list[str]:
     try:
         return [str(name) for name in _ask(environ, SECRET_LIST, {})["names"]]
     except NoGatewayError:
-        from trayapp.auth.storage import secret_names
+        from trayapp.auth.vault import secret_names
 
         return secret_names(*_here(environ))
 
@@ -66,7 +66,7 @@ def delete_secret(name: str, environ: Mapping[str, str] = os.environ) -> bool:
     try:
         return bool(_ask(environ, SECRET_DELETE, {"name": name})["deleted"])
     except NoGatewayError:
-        from trayapp.auth.storage import delete_secret
+        from trayapp.auth.vault import delete_secret
 
         return delete_secret(*_here(environ), name)
 
@@ -77,7 +77,7 @@ def _ask(environ: Mapping[str, str], method: str, params: dict[str, Any]) -> Any
 
 
 def _here(environ: Mapping[str, str]) -> tuple[Any, Any, Mapping[str, str]]:
-    """Return the token store setting, the path of servers.yaml and the environment, for auth.storage."""
+    """Return the token store setting, the path of servers.yaml and the environment, for auth.vault."""
     file = find_paths(environ).config_file
     try:
         settings = parse(ConfigStore(file).read().text, str(file)).settings

@@ -23,7 +23,7 @@ from tests.gateway.world import Client, Wire, as_link
 from tests.patience import stretched
 from tests.tools import NO_CERTIFICATES
 from trayapp.auth.accounts import Accounts
-from trayapp.auth.chunks import ChunkedRecords
+from trayapp.auth.os_keyring import ChunkedRecords
 from trayapp.auth.sealed import SealedFile
 from trayapp.auth.vault import Vault
 from trayapp.catalog.approval_store import FOLDER_NAME

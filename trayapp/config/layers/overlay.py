@@ -175,7 +175,6 @@ def _with_lines(imported: tuple[Imported, ...], top: list[Pair], file: str) -> t
 
 
 def _usable(imported: tuple[Imported, ...]) -> tuple[dict[str, Pair], list[Problem]]:
-    """Return the layers' usable servers and all problems of the layers."""
     problems = [problem for layer in imported for problem in layer.problems]
     usable: dict[str, Pair] = {}
     for name, pair in _pairs(imported).items():
@@ -279,7 +278,6 @@ def _without_private(lower: Pair) -> Pair:
 
 
 def _says(entry: Pair, wanted: frozenset[str]) -> bool:
-    """Return True if an entry has any of these fields."""
     return isinstance(entry.value, Mapping) and any(field_of(pair.name) in wanted for pair in pairs(entry.value))
 
 

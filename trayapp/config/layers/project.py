@@ -73,7 +73,6 @@ class ProjectFile(NamedTuple):
 
     @property
     def folder(self) -> Path:
-        """Return the project's folder."""
         return self.path.parent
 
     @property

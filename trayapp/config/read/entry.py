@@ -249,7 +249,6 @@ def unknown_tool_keys(node: Node) -> list[Pair]:
 
 
 def read_direct_tools(node: Node) -> bool | tuple[str, ...]:
-    """Read true, false or names."""
     return fields.switch(node) if isinstance(node, Scalar) and kind(node) == "bool" else fields.words(node)
 
 

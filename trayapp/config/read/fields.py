@@ -366,7 +366,6 @@ def variable(node: Node) -> str:
 
 
 def word_lists(node: Node) -> dict[str, tuple[str, ...]]:
-    """Read a mapping of names to lists of texts."""
     return {pair.name: _named(shown(pair.name), pair.value, words, pair.key) for pair in mapping_pairs(node)}
 
 

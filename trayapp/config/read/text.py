@@ -57,7 +57,6 @@ def check(text: str, file: str) -> None:
 
 
 def too_large(file: str) -> UnparsableError:
-    """Return the error for a file over MAX_BYTES."""
     limit = f"{MAX_BYTES // 1_000_000} MB"
     return UnparsableError(Problem(file, 0, f"The file is larger than {limit}", "Is it the right file?"))
 

@@ -63,7 +63,6 @@ class Layout:
         return found.start() if found else len(self.text)
 
     def line_start(self, at: int) -> int:
-        """Return the start of the line that contains `at`."""
         return self._starts[bisect_right(self._starts, at) - 1]
 
     def next_line(self, end: int) -> int | None:
@@ -221,7 +220,6 @@ class Editor:
         self._expected: Any = outline(self.root)
 
     def refuse(self, line: int, why: str) -> NoReturn:
-        """Refuse the edit. Nothing is written."""
         raise EditRefusedError(f"{self.file}, line {line}: {why}", self.by_hand)
 
     # --- reading
@@ -242,7 +240,6 @@ class Editor:
             self.refuse(wrong.place.line, f"{_last(path)}: {wrong.message}")
 
     def top(self) -> list[Slot]:
-        """Return the top-level pairs of the file."""
         return [] if self.root is None else self.slots(self.root, ())
 
     # --- changing
