@@ -25,7 +25,7 @@ from trayapp.gateway.extensions.routing import (
     task_place,
     unmet_server,
 )
-from trayapp.gateway.extensions.streams import StreamingCall, Streams, TaskListening, TaskSession
+from trayapp.gateway.extensions.streams import ExtensionSession, StreamingCall, Streams, TaskListening
 from trayapp.gateway.extensions.task_bridge import NEEDS_TASKS, TaskBridge, as_task, needs_bridge
 from trayapp.gateway.tasks import Spawn
 from trayapp.inspection.finding import is_held
@@ -45,19 +45,6 @@ HIDES = "The skill is held back: it contains text that people cannot see. Tell t
 
 Work = Callable[[], Awaitable[None]]
 Listen = Callable[[dict[str, Any]], Awaitable[None]]  # gets the honored subscriptions that belong to extensions
-
-
-class ExtensionSession(TaskSession, Protocol):
-    """A client session, as its extension requests see it."""
-
-    def present(self, server: str) -> Connection:
-        """Return the connection that a call would use, without starting one. Raises ServerNotFoundError."""
-
-    async def connected(self, request_id: RequestId, server: str) -> Connection:
-        """Connect to a server, and return the connection for a request. Raises ServerError."""
-
-    def send_cacheable(self, request_id: RequestId, result: bytes) -> None:
-        """Send a nonempty result that a client of 2026-07-28 may cache."""
 
 
 class ExtensionSender(Protocol):
@@ -132,7 +119,7 @@ class ExtensionRequests:
             # The answer has to be the inspected skill: any other one waits for approval.
             await self._refresh(to.server)
             to = destination(self._session.seen, request, modern=self._session.client.modern)
-            finish = chained(SkillEntry(self._session.seen.view.config.settings), to.finish)
+            finish = chained(partial(inspected_skill, self._session.seen.view.config.settings), to.finish)
         self._sending.send_on(request.with_params(to.params), connection, finish)
 
     async def _send_of_task(self, request: Request, to: Destination) -> None:
@@ -183,7 +170,7 @@ class ExtensionRequests:
         if (server, uri) not in files:
             return None
         changed = partial(self._spawn, self._fetch, connection)
-        return SkillFile(uri, files[server, uri], seen.view.config.settings, changed)
+        return partial(inspected_file, uri, files[server, uri], seen.view.config.settings, changed)
 
     async def listen(self, request_id: RequestId, handles: list[str], listen: Listen) -> None:
         """Serve a subscriptions/listen that names tasks. `listen` serves its other subscriptions. Raises RpcError."""
@@ -218,7 +205,7 @@ class ExtensionRequests:
             return False
         listening = TaskListening(session, request_id, result.noting(session.task_handles, connection))
         params = live.peer.stamped({"notifications": {"taskIds": tasks}}, session.client.capabilities)
-        number = live.transport.channel.relay("subscriptions/listen", params, listening)
+        number = live.channel.relay("subscriptions/listen", params, listening)
         self._streams.add(live, number, listening)
         stack.callback(self._streams.drop, live, number)
         with anyio.move_on_after(REFRESH_S):
@@ -304,58 +291,40 @@ class ExtensionRequests:
         return found
 
 
-class SkillFile:
-    """A finish for reads of a skill's file: unapproved content and hidden text are held back.
+def inspected_file(
+    uri: str, digest: str | None, settings: Settings, changed: Callable[[], None], reply: Reply
+) -> Reply:
+    """Return a server's answer to the read of a skill's file, or an error if the file is held back.
 
     A skill's entry is inspected like a tool's definition (exposure/approvals). Its files are not read ahead of need
     (SEP-2640, lazy retrieval), so each is inspected when a client reads it. `digest`: the digest that the entry lists
     for the file, or None. `changed` is called when the file differs, so that the entry is requested again.
     """
-
-    def __init__(self, uri: str, digest: str | None, settings: Settings, changed: Callable[[], None]) -> None:
-        self._uri = uri
-        self._digest = digest
-        self._settings = settings
-        self._changed = changed
-
-    def __call__(self, reply: Reply) -> Reply:
-        """Return the answer, or an error if the file is held back."""
-        result = reply.message.get("result")
-        contents = result.get("contents") if isinstance(result, dict) else None
-        for content in contents if isinstance(contents, list) else ():
-            if isinstance(content, dict) and content.get("uri") == self._uri:
-                why = self._why_held(content)
-                if why:
-                    return Reply.of_error(RpcError(INVALID_PARAMS, why, {"uri": self._uri}))
-        return reply
-
-    def _why_held(self, content: dict[str, Any]) -> str:
+    result = reply.message.get("result")
+    contents = result.get("contents") if isinstance(result, dict) else None
+    for content in contents if isinstance(contents, list) else ():
+        if not isinstance(content, dict) or content.get("uri") != uri:
+            continue
         text, data = content.get("text"), b""
         if isinstance(text, str):
             data = text.encode("utf-8", "surrogatepass")
         else:
             with suppress(binascii.Error, ValueError):
                 data = base64.b64decode(str(content.get("blob", "")), validate=True)
-        judged = self._digest is not None and self._settings.approve_changes == "ask"
-        if judged and f"sha256:{hashlib.sha256(data).hexdigest()}" != self._digest:
-            self._changed()
-            return CHANGED
-        if self._settings.suspicious == "off" or not isinstance(text, str):
-            return ""
-        return HIDES if is_held(find_concealed([(self._uri, text)])) else ""
+        judged = digest is not None and settings.approve_changes == "ask"
+        if judged and f"sha256:{hashlib.sha256(data).hexdigest()}" != digest:
+            changed()
+            return Reply.of_error(RpcError(INVALID_PARAMS, CHANGED, {"uri": uri}))
+        if settings.suspicious != "off" and isinstance(text, str) and is_held(find_concealed([(uri, text)])):
+            return Reply.of_error(RpcError(INVALID_PARAMS, HIDES, {"uri": uri}))
+    return reply
 
 
-class SkillEntry:
-    """A finish for skills/get: inspects the skill, which its server need not have listed."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-
-    def __call__(self, reply: Reply) -> Reply:
-        """Return the answer, or an error if the skill is held back."""
-        result = reply.message.get("result")
-        skill = result.get("skill") if isinstance(result, dict) else None
-        if self._settings.suspicious == "off" or not isinstance(skill, dict):
-            return reply
-        held = is_held(find_concealed(texts_of({"annotations": skill.get("frontmatter")})))
-        return Reply.of_error(RpcError(INVALID_PARAMS, HIDES)) if held else reply
+def inspected_skill(settings: Settings, reply: Reply) -> Reply:
+    """Return a server's answer to skills/get, or an error if the skill is held back: it need not have been listed."""
+    result = reply.message.get("result")
+    skill = result.get("skill") if isinstance(result, dict) else None
+    if settings.suspicious == "off" or not isinstance(skill, dict):
+        return reply
+    held = is_held(find_concealed(texts_of({"annotations": skill.get("frontmatter")})))
+    return Reply.of_error(RpcError(INVALID_PARAMS, HIDES)) if held else reply

@@ -6,7 +6,8 @@ Such a request belongs to an extension, or has an unknown method.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from trayapp.catalog.resources import split_prefixed
@@ -23,6 +24,7 @@ from trayapp.wire.revisions import RESOURCE_NOT_FOUND
 
 ROUTED = frozenset({TASKS, SKILLS, EVENTS, APPS})  # extensions that any number of servers can have
 OURS = frozenset({"tools", "prompts", "resources", "completions", "logging"})  # capabilities of the gateway itself
+CORE = OURS | {"extensions", "experimental"}  # the members of the core protocol
 OLDER_TASKS = "tasks"  # the capability of MCP 2025-11-25; later revisions have the extension
 ROUTED_MEMBERS = frozenset({OLDER_TASKS, "events"})
 NONE: frozenset[str] = frozenset()
@@ -42,7 +44,7 @@ def announced_capabilities(seen: Exposure, *, modern: bool) -> dict[str, Any]:
     for member, routed in (("extensions", ROUTED), ("experimental", NONE)):
         if union := _routable([known[member] for known in every if _has(known, member)], routed):
             found[member] = union
-    apart = {*OURS, "extensions", "experimental", *((OLDER_TASKS,) if modern else ())}
+    apart = {*CORE, *((OLDER_TASKS,) if modern else ())}
     others = [{key: value for key, value in known.items() if key not in apart} for known in every]
     found |= _routable(others, ROUTED_MEMBERS)
     for member in sorted(OURS):
@@ -153,20 +155,16 @@ def _of_event(seen: SessionView, method: str, params: dict[str, Any]) -> Destina
         key = able[0], asked
     server, own = key
     exposed = names.exposed(server, own)
-    finish = event_finish(own, exposed) if exposed != own else None
+    finish = partial(_with_event_names, own, exposed) if exposed != own else None
     return Destination(server, {**params, "name": own}, finish)
 
 
-def event_finish(own: str, exposed: str) -> Callable[[Reply], Reply]:
-    """Return the finish that puts the name that clients know into an answer to events/poll."""
-
-    def finish(reply: Reply) -> Reply:
-        result = reply.message.get("result")
-        if not isinstance(result, dict) or not isinstance(events := result.get("events"), list):
-            return reply
-        return Reply.of_result({**result, "events": [named_event(event, own, exposed) for event in events]})
-
-    return finish
+def _with_event_names(own: str, exposed: str, reply: Reply) -> Reply:
+    """Return the answer to events/poll with the name that clients know."""
+    result = reply.message.get("result")
+    if not isinstance(result, dict) or not isinstance(events := result.get("events"), list):
+        return reply
+    return Reply.of_result({**result, "events": [named_event(event, own, exposed) for event in events]})
 
 
 def named_event(event: Any, own: str, exposed: str) -> Any:
@@ -201,14 +199,11 @@ def _is_announced(capabilities: Any, prefix: str) -> bool:
 
     `acme/run` may be a method of the extension `acme` or `com.example/acme`, or of the capability `x-acme`.
     """
-    beyond = [key for key in capabilities if key not in _CORE]
+    beyond = [key for key in capabilities if key not in CORE]
     for member in ("extensions", "experimental"):
         part = capabilities.get(member)
         beyond += list(part) if isinstance(part, dict) else []
     return any(prefix in (key, key.rpartition("/")[2], key.removeprefix("x-")) for key in beyond)
-
-
-_CORE = frozenset({"tools", "prompts", "resources", "completions", "logging", "extensions", "experimental"})
 
 
 def _named(seen: SessionView, params: dict[str, Any]) -> str | None:

@@ -23,16 +23,20 @@ EVENTS_TOLD = "notifications/events/"
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 
 
-class TaskSession(AskingSession, Protocol):
-    """A client session that may have tasks."""
+class ExtensionSession(AskingSession, Protocol):
+    """A client session, as extensions see it."""
 
-    @property
-    def seen(self) -> SessionView:
-        """Return the session's view."""
+    seen: SessionView
+    task_handles: TaskHandles
 
-    @property
-    def task_handles(self) -> TaskHandles:
-        """Return the tasks of its client."""
+    def present(self, server: str) -> Connection:
+        """Return the connection that a call would use, without starting one. Raises ServerNotFoundError."""
+
+    async def connected(self, request_id: RequestId, server: str) -> Connection:
+        """Connect to a server, and return the connection for a request. Raises ServerError."""
+
+    def send_cacheable(self, request_id: RequestId, result: bytes) -> None:
+        """Send a nonempty result that a client of 2026-07-28 may cache."""
 
 
 class TaskListening:
@@ -78,7 +82,7 @@ class StreamingCall(RoutedCall):
 class Streams:
     """Streams of all sessions of one gateway."""
 
-    def __init__(self, sessions: Collection[TaskSession]) -> None:
+    def __init__(self, sessions: Collection[ExtensionSession]) -> None:
         self._sessions = sessions
         self._listening: dict[tuple[Channel, int], TaskListening] = {}
 

@@ -7,22 +7,19 @@ call cancels the task.
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from typing import Any
 
 from trayapp.backends.connection import Connection
+from trayapp.backends.context import Live
 from trayapp.gateway.calls.consent import AskingSession
 from trayapp.gateway.calls.routed_call import Finishing, IgnoredCall, RoutedCall
 from trayapp.gateway.exposure.exposure import Exposure
 from trayapp.gateway.extensions.results import ENDED, tag_of, task_of
-from trayapp.model.errors import MultiMcpError
-from trayapp.wire.capabilities import TASKS, announces, declares
+from trayapp.wire.capabilities import TASKS, announces, declares, unite_members
 from trayapp.wire.frames import PendingCall
 from trayapp.wire.messages import INTERNAL_ERROR, METHOD_NOT_FOUND, MISSING_CAPABILITY, Reply, Request, RpcError
 
 POLL_MS, POLL_LEAST_MS, POLL_MOST_MS = 1_000, 20, 60_000  # between polls; a server may propose an interval
-AWAY = "The task's client is gone"
-
 
 WITH_TASKS: dict[str, Any] = {"extensions": {TASKS: {}}}
 NEEDS_TASKS: dict[str, Any] = {"requiredCapabilities": WITH_TASKS}
@@ -120,16 +117,11 @@ class TaskBridge:
                 if isinstance(questions := task.get("inputRequests"), dict):
                     await self._answer_questions(name, questions)
                 await asyncio.sleep(pause_s(task) if task.get("status") not in ENDED else 0)
-                task = _reply_result(await self._ask("tasks/get", {"taskId": name}))
+                task = (await self._ask("tasks/get", {"taskId": name})).result()
                 if tag_of(task) != tag:  # the server was started again, and has another task under that id
                     raise RpcError(INTERNAL_ERROR, f"{self._connection.name} has lost the task of the call")
         except asyncio.CancelledError:
-            live = self._connection.live
-            if live is not None:
-                able = {**self._session.client.capabilities, "extensions": {TASKS: {}}}
-                with suppress(MultiMcpError):
-                    cancel = live.peer.stamped({"taskId": name}, able)
-                    live.transport.channel.relay("tasks/cancel", cancel, IgnoredCall())
+            _cancel_task(self._connection.live, name)
             raise
         finally:
             self._connection.in_flight -= 1
@@ -143,7 +135,7 @@ class TaskBridge:
                 raise RpcError(MISSING_CAPABILITY, "The tool asks for input, which needs tasks here", NEEDS_TASKS)
             question, key = {"inputRequests": left}, self._connection.key
             again = await session.questioner.answers(session, self._request.id, question, key)
-            _reply_result(await self._ask("tasks/update", {"taskId": name, **again}))
+            (await self._ask("tasks/update", {"taskId": name, **again})).result()
 
     def _answer(self, task: dict[str, Any]) -> None:
         """Answer the call as it would have been answered without a task. Raises RpcError."""
@@ -154,16 +146,13 @@ class TaskBridge:
 
     async def _ask(self, method: str, params: dict[str, Any]) -> Reply:
         """Send the server a request as a client with tasks would, and return the answer."""
-        live = await self._connection.ensure()
-        able = self._session.client.capabilities
-        extensions = able.get("extensions") if isinstance(able.get("extensions"), dict) else {}
-        capabilities = {**able, "extensions": {**(extensions or {}), TASKS: {}}}
-        call = PendingCall()
-        number = live.transport.channel.relay(method, live.peer.stamped(params, capabilities), call)
+        live, call = await self._connection.ensure(), PendingCall()
+        capabilities = unite_members((self._session.client.capabilities, WITH_TASKS))
+        number = live.channel.relay(method, live.peer.stamped(params, capabilities), call)
         try:
             return await call.future
         except asyncio.CancelledError:
-            live.transport.channel.cancel(number, AWAY)
+            live.channel.cancel(number, "The task's client is gone")
             raise
 
 
@@ -173,9 +162,12 @@ class _TaskResultCall(RoutedCall):
     def cancel(self, reason: str) -> None:
         """Cancel the task as well."""
         super().cancel(reason)
-        live = self.connection.live
-        if live is not None:
-            live.transport.channel.relay("tasks/cancel", live.peer.stamped(self.request.params, {}), IgnoredCall())
+        _cancel_task(self.connection.live, self.request.params["taskId"])
+
+
+def _cancel_task(live: Live | None, task_id: str) -> None:
+    if live is not None:
+        live.channel.relay("tasks/cancel", live.peer.stamped({"taskId": task_id}, WITH_TASKS), IgnoredCall())
 
 
 def demands_tasks(error: dict[str, Any]) -> bool:
@@ -183,14 +175,6 @@ def demands_tasks(error: dict[str, Any]) -> bool:
     data = error.get("data")
     required = data.get("requiredCapabilities") if isinstance(data, dict) else None
     return error.get("code") == MISSING_CAPABILITY and isinstance(required, dict) and declares(required, TASKS)
-
-
-def _reply_result(reply: Reply) -> dict[str, Any]:
-    """Return the result in a reply. Raises RpcError if the reply is an error."""
-    result = reply.message.get("result")
-    if isinstance(result, dict):
-        return result
-    raise RpcError.received(reply.message.get("error"))
 
 
 def pause_s(task: dict[str, Any]) -> float:
@@ -232,7 +216,7 @@ async def completed_request(connection: Connection, method: str, params: dict[st
                 return _task_result(connection, task)
     except asyncio.CancelledError:
         if name is not None:
-            live.transport.channel.relay("tasks/cancel", live.peer.stamped({"taskId": name}, WITH_TASKS), IgnoredCall())
+            _cancel_task(live, name)
         raise
     finally:
         connection.in_flight -= 1
