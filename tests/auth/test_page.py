@@ -17,7 +17,7 @@ from PIL import Image
 from tests.auth.issuer import Issuer, guarded
 from tests.auth.world import person
 from tests.tools import chromium
-from trayapp.auth.callback import DETAIL_MAX, CallbackPage, Outcome, html
+from trayapp.auth.callback import DETAIL_MAX, Outcome, html
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 TITLES = {
@@ -33,7 +33,7 @@ BROWSER_S = 50.0
 
 @pytest.mark.parametrize("outcome", OUTCOMES)
 def test_the_page_loads_nothing_and_runs_nothing(outcome: Outcome) -> None:
-    text = html(CallbackPage(outcome, "web", "why")).decode()
+    text = html(outcome, "web", "why").decode()
     assert re.findall(r"(?:src|href)\s*=\s*\"([^\"]*)", text) == ["data:,"]
     assert not re.search(r"<script|@import|url\(|\son\w+=|<form|<iframe", text)
     assert TITLES[outcome] in text
@@ -42,13 +42,13 @@ def test_the_page_loads_nothing_and_runs_nothing(outcome: Outcome) -> None:
 @pytest.mark.parametrize("outcome", OUTCOMES)
 def test_whatever_stands_in_names_and_reasons_is_text(outcome: Outcome) -> None:
     evil = "<script>alert('x')</script>\"&"
-    text = html(CallbackPage(outcome, evil, evil)).decode()
+    text = html(outcome, evil, evil).decode()
     assert "<script" not in text
     assert "alert('x')" not in text
 
 
 def test_a_reason_without_end_is_cut() -> None:
-    text = html(CallbackPage("error", "web", "y" * 10_000)).decode()
+    text = html("error", "web", "y" * 10_000).decode()
     assert re.findall(r"y{5,}", text) == ["y" * DETAIL_MAX]
 
 

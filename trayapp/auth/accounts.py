@@ -430,8 +430,8 @@ class Accounts:
 
     async def _run(self, key: AccountKey, sign_in: SignIn) -> None:
         """Run one sign-in from start to end. This is the boundary at which its failure stops."""
-        name, error = sign_in.target.server, SignInError("The gateway is ending", "Try again")
-        outcome: SignInError | None = error
+        name = sign_in.target.server
+        outcome: SignInError | None = SignInError("The gateway is ending", "Try again")
         try:
             from trayapp.auth.callback import listening  # loaded with its page at the first sign-in
 

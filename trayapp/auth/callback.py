@@ -107,7 +107,7 @@ class Callback:
         self._come = anyio.Event()
         self._answer: AuthorizationResponse | SignInError | None = None
         self._decided = anyio.Event()
-        self._page: CallbackPage | None = None
+        self._page = b""  # once decided
         self._shown = anyio.Event()
         self._browser_waits = False
 
@@ -140,9 +140,8 @@ class Callback:
 
     def decide(self, error: SignInError | None) -> None:
         """End the sign-in and show its outcome in the waiting browser."""
-        if self._page is None:
-            outcome: Outcome = "success" if error is None else "error"
-            self._page = CallbackPage(outcome, self._server, error.title if error else "")
+        if not self._page:
+            self._page = html("error", self._server, error.title) if error else html("success", self._server)
         self._decided.set()
 
     async def shown(self) -> None:
@@ -167,9 +166,7 @@ class Callback:
         self._answer = self._read(parameters, expected)
         if isinstance(self._answer, SignInError):
             denied = parameters.get("error") == DENIED
-            self._page = CallbackPage(
-                "denied" if denied else "error", self._server, "" if denied else self._answer.title
-            )
+            self._page = html("denied" if denied else "error", self._server, self._answer.title)
         self._come.set()
         return isinstance(self._answer, AuthorizationResponse)
 
@@ -217,13 +214,12 @@ class Callback:
         elif path != PATH:
             await _send(stream, 404, b"")
         elif self._judge(query) is None:
-            await _send(stream, 410, html(CallbackPage("unknown", self._server)))
+            await _send(stream, 410, html("unknown", self._server))
         else:
             self._browser_waits = True
             try:
                 await self._decided.wait()
-                assert self._page is not None
-                await _send(stream, 200, html(self._page))
+                await _send(stream, 200, self._page)
             finally:
                 self._shown.set()
 
@@ -273,49 +269,35 @@ async def _send(stream: anyio.abc.SocketStream, status: int, body: bytes) -> Non
     await stream.send("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
 
 
-@dataclass(frozen=True, slots=True)
-class CallbackPage:
-    """The content of the page. `server` is the name in servers.yaml. `detail` is the error, not yet escaped."""
-
-    outcome: Outcome
-    server: str
-    detail: str = ""
-
-
-def html(page: CallbackPage) -> bytes:
-    """Return the page as UTF-8 HTML. All texts from outside are escaped."""
+def html(outcome: Outcome, server: str, error: str = "") -> bytes:
+    """Return the page as UTF-8 HTML. `server` is the name in servers.yaml. All texts from outside are escaped."""
     texts: dict[Outcome, tuple[str, str]] = {
         "success": (
-            f"Signed in to {page.server}",
+            f"Signed in to {server}",
             "Your AI tools can use the server now. multi-mcp renews the sign-in automatically if the service allows.",
         ),
-        "denied": (f"Not signed in to {page.server}", "The request was declined. Nothing was changed."),
-        "error": (f"The sign-in to {page.server} failed", ""),
+        "denied": (f"Not signed in to {server}", "The request was declined. Nothing was changed."),
+        "error": (f"The sign-in to {server} failed", ""),
         "unknown": (
             "This sign-in is over",
             "The address belongs to no sign-in in progress. It has expired or was used before.",
         ),
     }
-    title, words = texts[page.outcome]
-    detail = " ".join(page.detail.split())[:DETAIL_MAX] if page.outcome == "error" else ""
+    title, words = texts[outcome]
+    detail = " ".join(error.split())[:DETAIL_MAX] if outcome == "error" else ""
     paragraph = f"<p>{words}</p>" if words else ""
     box = f'<p class="detail">{escape(detail)}</p>' if detail else ""
-    command = "" if page.outcome == "success" else f"multi-mcp auth {_server(page)}"
-    again = f'<p class="again">{_AGAIN}<br><code>{escape(command)}</code></p>' if command else ""
+    command = "multi-mcp auth " + ("SERVER" if outcome == "unknown" else shlex.quote(server))
+    again = f'<p class="again">{_AGAIN}<br><code>{escape(command)}</code></p>' if outcome != "success" else ""
     return f"""<!doctype html>
-<html lang="en" class="{page.outcome}">
+<html lang="en" class="{outcome}">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="robots" content="noindex"><link rel="icon" href="data:,">
 <title>{escape(title)} - multi-mcp</title><style>{_STYLE}</style></head>
 <body><main>
-<svg viewBox="0 0 64 64" aria-hidden="true"><circle cx="32" cy="32" r="32"/>{_MARKS[page.outcome]}</svg>
+<svg viewBox="0 0 64 64" aria-hidden="true"><circle cx="32" cy="32" r="32"/>{_MARKS[outcome]}</svg>
 <h1>{escape(title)}</h1>
 {paragraph}{box}{again}
 <footer><b>multi-mcp</b> &middot; You can close this tab.</footer>
 </main></body></html>
 """.encode()
-
-
-def _server(page: CallbackPage) -> str:
-    """Return the server's name quoted for a shell, or SERVER if the answer belongs to no sign-in."""
-    return "SERVER" if page.outcome == "unknown" else shlex.quote(page.server)

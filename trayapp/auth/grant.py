@@ -68,11 +68,6 @@ class Grant:
         """Return the Authorization value, or None if there is no token."""
         return f"Bearer {self.access_token}" if self.access_token else None
 
-    @property
-    def issuer_name(self) -> str | None:
-        name = (self.issuer or {}).get("issuer")
-        return str(name) if name else None
-
     def expired(self, now: float) -> bool:
         return self.expires_at is not None and now >= self.expires_at
 
@@ -158,16 +153,18 @@ def lifetime(value: Any) -> float | None:
     if isinstance(value, str) and len(value) <= LONGEST_NUMBER:
         with suppress(ValueError):
             value = float(value)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if 0 <= value <= LONGEST_LIFE_S else None  # excludes NaN
+    return _number(value, LONGEST_LIFE_S)
 
 
 def moment(value: Any) -> float | None:
     """Return a time in Unix seconds, or None if it is invalid or after the year 9999."""
+    return _number(value, LAST_MOMENT)
+
+
+def _number(value: Any, most: float) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if 0 <= value <= LAST_MOMENT else None
+    return float(value) if 0 <= value <= most else None  # excludes NaN
 
 
 def canonical(url: str) -> str:

@@ -318,8 +318,8 @@ class _Provider(OAuthClientProvider):
         Such a client belongs to one service: its secret must not be sent to another (mix-up).
         """
         before = self._before
-        known = before.issuer_name if before is not None and before.client.kind == "given" else None
-        if self._kind != "given" or known is None:
+        known = (before.issuer or {}).get("issuer") if before is not None and before.client.kind == "given" else None
+        if self._kind != "given" or not known:
             return
         metadata = self.context.oauth_metadata
         current = str(metadata.issuer) if metadata else None

@@ -79,6 +79,7 @@ class ServerStatus:
     failed_s_ago: float | None = None
     last_used_s_ago: float | None = None
     calls: int = 0
+    # RARE: the fields below are in the JSON only if they have a value.
     project: str | None = None  # folder of the project, if only one project has it
     signed_in: bool | None = None  # OAuth; None = no sign-in known
     auth: SignInStatus | None = None  # None: no sign-in applies, or its state was not read yet
@@ -230,23 +231,9 @@ class NewerSnapshotError(ShapeError):
 
 
 RARE_OF_GATEWAY = frozenset({"keyring", "keyring_error", "today"})
-RARE = frozenset(
-    {
-        "project",
-        "signed_in",
-        "auth",
-        "approvals",
-        "findings",
-        "needs_approval",
-        "suspicious",
-        "unlisted",
-        "confinement",
-        "connections",
-        "not_locked",
-    }
-)
 _COUNTS = tuple(one.name for one in dataclasses.fields(ToolCounts))
 _FIELDS = tuple(one.name for one in dataclasses.fields(ServerStatus))
+RARE = frozenset(_FIELDS[_FIELDS.index("project") :])
 
 
 # --- from JSON, driven by the fields' types

@@ -252,7 +252,11 @@ def preview(user: Config, file: ProjectFile) -> Overlay:
             servers[key] = _asking_as(user.servers.get(key), entry)
     named = tuple(key for key in above if key in servers)
     own = frozenset(key for key in named if _is_own(user.servers.get(key), servers[key]))
-    moved = [key for key in own if _says(above[key], _LAUNCH) or key not in user.servers]
+    moved = [
+        key
+        for key in own
+        if key not in user.servers or any(field_of(pair.name) in _LAUNCH for pair in _members(above[key].value))
+    ]
     servers.update({key: _at_home(servers[key], file.folder) for key in moved})
     return Overlay(file.folder, Config(user.settings, servers, report.sorted()), named, own)
 
@@ -277,19 +281,14 @@ def _without_private(lower: Pair) -> Pair:
     return lower._replace(value=replace(lower.value, pairs=kept))
 
 
-def _says(entry: Pair, wanted: frozenset[str]) -> bool:
-    return isinstance(entry.value, Mapping) and any(field_of(pair.name) in wanted for pair in pairs(entry.value))
+def _members(node: Node | None) -> list[Pair]:
+    return pairs(node) if isinstance(node, Mapping) else []
 
 
 def _has_ask(entry: Pair) -> bool:
-    if not isinstance(entry.value, Mapping):
-        return False
-    said = {field_of(pair.name): pair.value for pair in pairs(entry.value)}
-    tools = said.get("tools")
-    inside = [tool.value for tool in pairs(tools)] if isinstance(tools, Mapping) else []
-    return "ask" in said or any(
-        inner.name == "ask" for tool in inside if isinstance(tool, Mapping) for inner in pairs(tool)
-    )
+    said = {field_of(pair.name): pair.value for pair in _members(entry.value)}
+    tools = _members(said.get("tools"))
+    return "ask" in said or any(inner.name == "ask" for tool in tools for inner in _members(tool.value))
 
 
 def _asking_as(user: ServerConfig | None, server: ServerConfig) -> ServerConfig:

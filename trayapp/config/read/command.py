@@ -13,11 +13,31 @@ from dataclasses import dataclass
 from itertools import chain, pairwise
 from pathlib import Path, PurePath
 
+from trayapp.model.late import late
+
 Exists = Callable[[str], bool]
 
 # A Windows path at the start: `C:\x`, `\\server\x`, `%NAME%\x`, `bin\x`. In a shell, nobody escapes a letter.
 _WINDOWS_PATH = re.compile(r'"?[A-Za-z]:\\|\\\\|"?[^\s"\'\\]+\\\w')
-_VARIABLE = re.compile(r"\$?\{[^{}\n]*(?:\{[^{}\n]*\}[^{}\n]*)?\}")  # blanks in ${NAME:-a b} do not split
+_VARIABLE = r"\$?\{[^{}\n]*(?:\{[^{}\n]*\}[^{}\n]*)?\}"  # blanks in ${NAME:-a b} do not split
+# Pieces of a command line, in a POSIX shell and on Windows. A word is a run of pieces without a blank.
+_PIECE = late(
+    rf"""(?xs) (?P<variable> {_VARIABLE} )
+    | " (?P<escaping> (?: \\["\\] | [^"] )*+ ) "
+    | ' (?P<quoted> [^']* ) '
+    | \\ (?P<escaped> .? )
+    | (?P<blank> \s+ )
+    | (?P<unclosed> ["'] )
+    | (?P<letters> [^\s"'\\${{]+ | . )"""
+)
+_WINDOWS_PIECE = late(
+    rf"""(?xs) (?P<variable> {_VARIABLE} )
+    | " (?P<quoted> [^"]* ) "
+    | (?P<blank> \s+ )
+    | (?P<unclosed> " )
+    | (?P<letters> [^\s"${{]+ | . )"""
+)
+_ESCAPED = re.compile(r'\\(["\\])')  # all that a backslash escapes in double quotes
 _DOTTED = re.compile(r"\.{1,2}(?:[/\\:].*)?", re.DOTALL)  # ., .., ./x, ..\x, .:/data
 _FOLDER = re.compile(r"[^\s:@$%{}~/\\-][^\s:@$%{}]*/")  # src/
 _FILE = re.compile(  # server.py, dist/index.js; not *.py, ${DIR}/x.py, https://x.test/y.json, @scope/pkg
@@ -57,58 +77,17 @@ def split_command(line: str, *, exists: Exists = path_exists, windows: bool = os
     line = line.strip()
     if not re.search(r"[\s\"'\\]", line) or (re.search(r"\s", line) and exists(line)):
         return [line] if line else []
-    windows = windows or _WINDOWS_PATH.match(line) is not None
-    return _Splitter(line, quotes='"' if windows else "\"'", escapes=not windows).words()
-
-
-class _Splitter:
-    """Splits a command line in one pass. A quoted word may be empty."""
-
-    def __init__(self, line: str, quotes: str, escapes: bool) -> None:
-        self._line = line
-        self._quotes = quotes
-        self._escapes = escapes
-        self._words: list[str] = []
-        self._word: str | None = None
-
-    def words(self) -> list[str]:
-        at = 0
-        while at < len(self._line):
-            letter = self._line[at]
-            variable = _VARIABLE.match(self._line, at) if letter in "${" else None
-            if variable:
-                at = self._take(variable.group(), variable.end())
-            elif letter in self._quotes:
-                at = self._quoted(at)
-            elif letter.isspace():
-                self._end_word()
-                at += 1
-            elif letter == "\\" and self._escapes:
-                at = self._take(self._line[at + 1 : at + 2], at + 2)
-            else:
-                at = self._take(letter, at + 1)
-        self._end_word()
-        return self._words
-
-    def _quoted(self, at: int) -> int:
-        quote, at = self._line[at], at + 1
-        self._take("", at)
-        while at < len(self._line) and self._line[at] != quote:
-            escaped = self._escapes and quote == '"' and self._line[at : at + 2] in ('\\"', "\\\\")
-            at += escaped
-            at = self._take(self._line[at], at + 1)
-        if at >= len(self._line):
-            raise ValueError(f"a quote ({quote}) is not closed")
-        return at + 1
-
-    def _take(self, letters: str, after: int) -> int:
-        self._word = (self._word or "") + letters
-        return after
-
-    def _end_word(self) -> None:
-        if self._word is not None:
-            self._words.append(self._word)
-        self._word = None
+    words: list[str] = []
+    word: str | None = None
+    for piece in (_WINDOWS_PIECE if windows or _WINDOWS_PATH.match(line) else _PIECE).finditer(line):
+        kind, text = piece.lastgroup, piece[piece.lastgroup or 0]
+        if kind == "unclosed":
+            raise ValueError(f"a quote ({text}) is not closed")
+        if kind != "blank":
+            word = (word or "") + (_ESCAPED.sub(r"\1", text) if kind == "escaping" else text)
+        elif word is not None:
+            words, word = [*words, word], None
+    return words if word is None else [*words, word]
 
 
 def relative_paths(command: str, args: Sequence[str]) -> list[str]:

@@ -77,7 +77,7 @@ def parse(text: str, file: str) -> Config:
 
 
 def read_top(text: str, file: str) -> list[Pair]:
-    """Return the top-level pairs of the file. Raises UnparsableError.
+    """Return the top-level pairs of the file. Raises UnparsableError if it is no YAML mapping or has a duplicate key.
 
     JSON is read as YAML, which is nearly a superset and gives line numbers. If that fails for a `.json` file, as with
     text that only JSON allows (`"\\ud83d\\ude00"`, a very long key), the file is read as JSON.
@@ -88,7 +88,7 @@ def read_top(text: str, file: str) -> list[Pair]:
         root = _of_json(text) if file.endswith(".json") else None
         if root is None:
             raise
-    return top_level(root, file)
+    return [] if root is None or is_null(root) else _pairs(root, "The file", file)
 
 
 def _of_json(text: str) -> Node | None:
@@ -143,13 +143,6 @@ def server_pairs(top: list[Pair], file: str) -> dict[str, Pair]:
                 raise UnparsableError(problem_at(file, entry.key, f"{shown(entry.name)} is written twice"))
             found[entry.name] = entry
     return found
-
-
-def top_level(root: Node | None, file: str) -> list[Pair]:
-    """Return the top-level pairs of the file. Raises UnparsableError if it is not a mapping or has a duplicate key."""
-    if root is None or is_null(root):
-        return []
-    return _pairs(root, "The file", file)
 
 
 def _pairs(node: Node, what: str, file: str) -> list[Pair]:
