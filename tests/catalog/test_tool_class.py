@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from trayapp.catalog.tool_class import ToolClassification, class_of_name, classify
-from trayapp.gateway.asks.subject import asks_first
+from trayapp.gateway.asks import asks_first
 
 DATA = Path(__file__).parent / "data"
 GUIDE = " ".join((Path(__file__).parents[2] / "packaging/guide/safety.md").read_text(encoding="utf-8").split())

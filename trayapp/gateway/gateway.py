@@ -25,7 +25,7 @@ from trayapp.backends.wake.watch import await_route
 from trayapp.catalog.given_names import GivenNames
 from trayapp.catalog.tool_class import classify
 from trayapp.config.paths import PACKAGES
-from trayapp.gateway.asks.asks import Asks, UserQuestions
+from trayapp.gateway.asks import Asks
 from trayapp.gateway.calls.client_capabilities import ClientCapabilities
 from trayapp.gateway.calls.notifications import Notifications
 from trayapp.gateway.calls.server_requests import ServerRequests
@@ -130,7 +130,7 @@ class Gateway:
             services,
             self.servers,
             SessionViews(),
-            ServerRequests(services, own.purpose, UserQuestions(self.asks)),
+            ServerRequests(services, own.purpose, self.asks),
             Notifications(services),
             Subscriptions(services),
             Streams(self.sessions),

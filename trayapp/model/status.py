@@ -143,7 +143,7 @@ class GatewayStatus:
 
 @dataclass(frozen=True, slots=True)
 class ShownArgument:
-    """One argument of a pending call, fit to be shown to people (gateway/asks/asks)."""
+    """One argument of a pending call, fit to be shown to people (gateway/asks)."""
 
     name: str
     value: str

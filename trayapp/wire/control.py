@@ -38,7 +38,7 @@ RELOAD = "reload"  # -> {"problems": [...]}
 # a call that the user must allow first is answered with {"ask": row}; once allowed, it is repeated with `allowed`, the
 # "hash" of that row. Without `asks` the call waits among the open asks
 CALL = "call"
-ASKS = "asks"  # -> {"asks": [row of gateway/asks/asks], "always": [{server, tool}]}, oldest first
+ASKS = "asks"  # -> {"asks": [row of gateway/asks], "always": [{server, tool}]}, oldest first
 # {id, answer?: once | session | always, content?: {field: value} of a question, by?} -> {"ask": row}
 ALLOW = "allow"
 DENY = "deny"  # {id, by?} -> {"ask": row}; {server, tool} -> {}: the tool is no longer always allowed

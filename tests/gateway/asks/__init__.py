@@ -1,1 +1,1 @@
-"""Tests of trayapp/gateway/asks, and of the gate that every call passes."""
+"""Tests of trayapp/gateway/asks.py, and of the gate that every call passes."""

@@ -16,7 +16,7 @@ from tests.gateway.calls.test_server_requests import asking, enveloped, tool_cal
 from tests.gateway.catalogue import mcp, refused, text_of
 from tests.gateway.world import Client, House, Message, Wire, house, serve, server
 from trayapp.catalog import approval_store
-from trayapp.gateway.asks.asks import OpenAsk
+from trayapp.gateway.asks import OpenAsk
 from trayapp.model.config import AskMode, Settings, ToolSwitch
 from trayapp.wire import control
 from trayapp.wire.messages import METHOD_NOT_FOUND

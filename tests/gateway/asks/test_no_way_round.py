@@ -20,7 +20,7 @@ from tests.gateway.world import Client, House, Wire, house, serve, server
 from tests.patience import stretched
 from trayapp.backends.http.refusal import NOT_EXECUTED
 from trayapp.catalog.approval_store import definition_hash
-from trayapp.gateway.asks.asks import AskOverError, Asks, OpenAsk
+from trayapp.gateway.asks import AskOverError, Asks, OpenAsk
 from trayapp.model.config import ServerConfig, Settings
 from trayapp.wire import control
 from trayapp.wire.messages import CONNECTION_CLOSED, RpcError

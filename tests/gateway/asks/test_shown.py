@@ -9,7 +9,7 @@ import pytest
 
 from tests.tray.states import CALL_ASK, asking, items
 from trayapp.cli.call import call_lines
-from trayapp.gateway.asks.asks import shown_arguments
+from trayapp.gateway.asks import shown_arguments
 from trayapp.model.status import AskStatus, ShownArgument
 from trayapp.panel.pages import line, shown
 from trayapp.tray.state.notices import NoticeMemory, due_notices

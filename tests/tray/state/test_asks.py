@@ -9,7 +9,7 @@ import pytest
 
 from tests.tray.state.test_view import clicks
 from tests.tray.states import CALL_ASK, asking, items, running, server
-from trayapp.gateway.asks.asks import shown_arguments
+from trayapp.gateway.asks import shown_arguments
 from trayapp.model.status import AskStatus, ShownArgument
 from trayapp.model.text import drawn, width
 from trayapp.tray.state.notices import ASKS_SHOWN, NoticeMemory, due_notices

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from trayapp.backends.connection import Connection
-from trayapp.gateway.asks.asks import (
+from trayapp.gateway.asks import (
     BEAT_S,
     Asker,
     Asks,
@@ -15,12 +15,12 @@ from trayapp.gateway.asks.asks import (
     NotAllowedError,
     OpenAsk,
     Shown,
+    Subject,
     denied_error,
     shown_arguments,
     tool_removed_error,
     unanswered_error,
 )
-from trayapp.gateway.asks.subject import Subject
 from trayapp.gateway.client import ClientSession
 from trayapp.wire.messages import Request, RequestId, progress_token
 

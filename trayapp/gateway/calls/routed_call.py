@@ -16,8 +16,7 @@ from typing import Any
 from trayapp.backends.connection import Connection
 from trayapp.backends.context import Live
 from trayapp.backends.http.refusal import NOT_EXECUTED
-from trayapp.gateway.asks.asks import NotAllowedError, tool_removed_error
-from trayapp.gateway.asks.subject import Subject
+from trayapp.gateway.asks import NotAllowedError, Subject, tool_removed_error
 from trayapp.gateway.calls.consent import GATED, AskingSession, CallConsent
 from trayapp.gateway.calls.errors import to_client, tool_error
 from trayapp.history.ended_call import HEAD_BYTES, RECORDED, EndedCall, Outcome, ends_of

@@ -19,7 +19,7 @@ import anyio
 
 from trayapp.backends.connection import Connection
 from trayapp.backends.context import Live
-from trayapp.gateway.asks.asks import Asker, UserQuestions
+from trayapp.gateway.asks import Asker, Asks
 from trayapp.gateway.calls.client_capabilities import Purpose
 from trayapp.gateway.calls.consent import AskingSession
 from trayapp.gateway.calls.routed_call import RoutedCall
@@ -68,12 +68,10 @@ class ServerRequests:
     or a later request of a client (2026-07-28), and each can withdraw.
     """
 
-    def __init__(
-        self, services: Services, purpose: Callable[[str], Purpose], user: UserQuestions | None = None
-    ) -> None:
+    def __init__(self, services: Services, purpose: Callable[[str], Purpose], asks: Asks) -> None:
         self._services = services
         self._purpose = purpose
-        self._user = user  # asked instead of a client that cannot answer
+        self._asks = asks  # ask the user instead of a client that cannot answer
         self._parked: dict[str, RoutedCall] = {}  # request state -> call whose client has yet to return answers
         self._questions: dict[RoutedCall, Questions] = {}  # calls of 2026-07-28 clients
         self._given_up: list[_CancelPing] = []  # oldest first
@@ -129,14 +127,14 @@ class ServerRequests:
         """Ask the user outside the client, which cannot answer. Raises RpcError if the user cannot be asked, or
         does not answer.
         """
-        if self._user is None or not self._user.can_answer(method):
+        if not self._asks.can_answer(method):
             raise RpcError(METHOD_NOT_FOUND, f"The client of this call cannot answer {method}"[:200])
         asker = Asker(session.client.name, session.project, session)
 
         def is_wanted() -> bool:
             return not calls or any(call.is_under_way for call in calls)
 
-        return await self._user.ask(asker, self._plain_name(connection.key), params, is_wanted)
+        return await self._asks.ask_question(asker, self._plain_name(connection.key), params, is_wanted)
 
     def _plain_name(self, key: str) -> str:
         """Return a server's name for people; a project's own server runs under NAME@DIGEST."""
@@ -309,7 +307,7 @@ class ServerRequests:
 
     def _only_user_can(self, session: ClientSession, question: dict[str, Any]) -> bool:
         method = question.get("method")
-        if self._user is None or not isinstance(method, str) or not self._user.can_answer(method):
+        if not isinstance(method, str) or not self._asks.can_answer(method):
             return False
         return not can_answer(session.client.capabilities, method, question.get("params"))
 
@@ -319,9 +317,10 @@ class ServerRequests:
         method = question.get("method") if isinstance(question, dict) else None
         params = question.get("params") if isinstance(question, dict) else None
         if method not in QUESTIONS or not can_answer(session.client.capabilities, method, params):
-            if self._user is not None and isinstance(question, dict) and self._only_user_can(session, question):
+            if isinstance(question, dict) and self._only_user_can(session, question):
                 asker = Asker(session.client.name, session.project, session)
-                return await self._user.ask(asker, self._plain_name(key), params, lambda: True)  # until cancelled
+                server = self._plain_name(key)
+                return await self._asks.ask_question(asker, server, params, lambda: True)  # until cancelled
             raise RpcError(INVALID_PARAMS, f"The client cannot answer {method}"[:200])
         if method == ELICITATION and isinstance(params, dict) and params.get("mode") == "url":
             params = {"elicitationId": secrets.token_hex(8), **params}  # required by older revisions

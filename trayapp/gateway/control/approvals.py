@@ -13,7 +13,7 @@ import anyio.to_thread
 
 from trayapp.catalog.schema.arguments import as_typed
 from trayapp.config.layers.project import TrustStore
-from trayapp.gateway.asks.asks import Answer
+from trayapp.gateway.asks import Answer
 from trayapp.gateway.client import text_of
 from trayapp.gateway.exposure.approvals import PendingApproval
 from trayapp.gateway.gateway import Gateway

@@ -25,7 +25,7 @@ from trayapp.catalog.schema.arguments import as_typed
 from trayapp.catalog.suggest import nearest
 from trayapp.catalog.tokens import tokens
 from trayapp.catalog.tool_class import classify
-from trayapp.gateway.asks.subject import Subject, ask_mode, asks_first
+from trayapp.gateway.asks import Subject, ask_mode, asks_first
 from trayapp.gateway.calls.consent import CommandConsent
 from trayapp.gateway.calls.errors import shown
 from trayapp.gateway.calls.routed_call import lost_during_call, timed_out

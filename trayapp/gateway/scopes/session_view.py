@@ -16,7 +16,7 @@ from trayapp.catalog.lookup import server_of
 from trayapp.catalog.names import Key
 from trayapp.catalog.resources import SCHEME
 from trayapp.catalog.suggest import nearest
-from trayapp.gateway.asks.subject import READS, Subject, ask_mode, asks_first, strictest
+from trayapp.gateway.asks import READS, Subject, ask_mode, asks_first, strictest
 from trayapp.gateway.calls.routed_call import Finishing
 from trayapp.gateway.client import text_of
 from trayapp.gateway.exposure.exposure import Exposure

@@ -13,8 +13,7 @@ import anyio
 import anyio.abc
 
 from trayapp.backends.connection import Connection
-from trayapp.gateway.asks.asks import Asks
-from trayapp.gateway.asks.subject import Subject
+from trayapp.gateway.asks import Asks, Subject
 from trayapp.gateway.calls.errors import to_client
 from trayapp.gateway.calls.notifications import Notifications, at_least
 from trayapp.gateway.calls.routed_call import RoutedCall

@@ -1,11 +1,11 @@
-"""Keep the open asks of one gateway, show them, and take the user's answers: only the first answer to an ask counts.
+"""Ask the user outside the AI tool: for consent to a call, or to answer a server's question (PRODUCT 16).
 
-An ask is open until it is answered, withdrawn with its call, or timed out. It ends with the gateway: a later gateway
-refuses an answer to it. A server's question becomes an ask if the client of its call cannot answer it (MCP elicitation,
-form and URL). No question is answered automatically: without an answer the server gets an error.
+An ask is open until it is answered, withdrawn with its call, or timed out. Only the first answer counts. An ask ends
+with the gateway: a later gateway refuses an answer to it. A server's question becomes an ask if the client of its call
+cannot answer it (MCP elicitation, form and URL). No question is answered automatically: without an answer the server
+gets an error.
 
-Arguments are shown without secrets and in bounded size: a long value is cut in the middle and shows its length. An
-invisible character is shown by its code, such as `<U+202E>`.
+Never here: the routing of calls, connections, how an ask is drawn (tray, command line, panel).
 """
 
 from __future__ import annotations
@@ -23,10 +23,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
+from trayapp.catalog.tool_class import STRICTNESS, Basis, ToolClass, ToolClassification, classify
 from trayapp.config.urls import url_fault
-from trayapp.gateway.asks.subject import Subject
 from trayapp.gateway.services import Services
+from trayapp.model.config import AskMode, ServerConfig, Settings
 from trayapp.model.errors import MultiMcpError
+from trayapp.model.offer import Item
 from trayapp.model.redact import REDACTED, redacted
 from trayapp.model.text import visible
 from trayapp.wire.capabilities import ELICITATION
@@ -34,6 +36,66 @@ from trayapp.wire.messages import INVALID_PARAMS, INVALID_REQUEST, Params, RpcEr
 
 if TYPE_CHECKING:
     from trayapp.model.status import AskStatus
+
+log = logging.getLogger(__name__)
+
+READS = ToolClassification("read", "name")  # the class of reading a resource
+
+
+class Subject(NamedTuple):
+    """The tool or resource of a call that needs the user's consent.
+
+    `key`: the key of the shared server. `hash`: the hash of the definition that the answer is for. `mode`: the setting
+    that requires the ask. `callable`: False if the session may no longer call the tool.
+    """
+
+    key: str
+    server: str
+    tool: str
+    tool_class: ToolClass
+    basis: Basis
+    hash: str
+    mode: AskMode
+    callable: bool
+
+
+def ask_mode(settings: Settings, server: ServerConfig | None, tool: str) -> AskMode:
+    """Return the setting that applies to a tool: its own, its server's, or the general one."""
+    if server is None:
+        return settings.ask
+    switch = (server.tools or {}).get(tool)
+    if switch is not None and switch.ask is not None:
+        return switch.ask
+    return settings.ask if server.ask is None else server.ask
+
+
+def asks_first(mode: AskMode, tool_class: ToolClass, *, listed: bool) -> bool:
+    """Return True if the user is asked before a call. `listed`: the client called the tool by its own name, so the
+    client itself can ask the user; `auto` then leaves the asking to the client.
+    """
+    match mode:
+        case "off":
+            return False
+        case "all":
+            return True
+        case "writes":
+            return tool_class != "read"
+        case "destructive":
+            return tool_class == "destructive"
+        case _:
+            return tool_class == "destructive" and not listed
+
+
+def strictest(items: list[Item]) -> ToolClassification:
+    """Return the strictest class among a tool's definitions: those served to each era and the one now listed.
+    Without definitions, the class is `write`.
+    """
+    return max(
+        map(classify, items), key=lambda one: STRICTNESS[one.tool_class], default=ToolClassification("write", "name")
+    )
+
+
+# -- arguments as the user sees them ---------------------------------------------------------------------------------
 
 VALUE_LONGEST = 400  # characters of one value
 NAME_LONGEST = 80
@@ -83,7 +145,7 @@ def shown_arguments(arguments: Any) -> list[Shown]:
     return found
 
 
-def shown_text(text: str, longest: int = VALUE_LONGEST) -> str:
+def shown_text(text: str, longest: int) -> str:
     """Return untrusted text on one line, safe to show: secrets removed, invisible characters marked, cut if long."""
     return _safe("", text, longest)
 
@@ -95,15 +157,12 @@ def marked(text: str) -> str:
     return "".join(letter if _is_drawn(letter) else f"<U+{ord(letter):04X}>" for letter in text)
 
 
-def cut(text: str, longest: int, length: int | None = None) -> str:
-    """Return `text`, cut to `longest` characters if it is longer: its beginning, a note of its length, and its end.
-
-    `length`: the length to note, if `marked` has made the text longer.
-    """
+def _cut(text: str, longest: int, length: int) -> str:
+    """Return `text` in `longest` characters if it is longer: its beginning, a note of its original length, its end."""
     if len(text) <= longest:
         return text
     head = int(longest * HEAD_SHARE)
-    return f"{text[:head]} ...({length or len(text):,} characters)... {text[len(text) - (longest - head) :]}"
+    return f"{text[:head]} ...({length:,} characters)... {text[len(text) - (longest - head) :]}"
 
 
 def _shown_value(name: str, value: Any, longest: int) -> tuple[str, int]:
@@ -120,26 +179,29 @@ def _safe(label: str, text: str, longest: int) -> str:
     if clean != visible(told):  # contains a secret, possibly with hidden characters inside
         hidden = len(told) - len(visible(told))
         shown = clean[len(visible(label)) :] if clean.startswith(visible(label)) else REDACTED
-        return cut(shown or REDACTED, longest, len(text)) + (f" <{hidden} hidden characters>" if hidden else "")
+        return _cut(shown or REDACTED, longest, len(text)) + (f" <{hidden} hidden characters>" if hidden else "")
     if len(text) > READ_LONGEST:
         head, last = int(longest * HEAD_SHARE), text[-READ_LONGEST:]
         end = marked(last[head - longest :]) if redacted(last) == visible(last) else REDACTED
         return f"{marked(text[:head])} ...({len(text):,} characters)... {end}"
-    return cut(marked(text), longest, len(text))
+    return _cut(marked(text), longest, len(text))
 
 
 def _is_drawn(letter: str) -> bool:
     return letter == " " or (letter not in _BLANK and unicodedata.category(letter) not in _UNDRAWN)
 
 
-log = logging.getLogger(__name__)
+# -- asks ------------------------------------------------------------------------------------------------------------
 
 Answer = Literal["once", "session", "always", "deny"]
 Ending = Literal["allowed", "denied", "expired"]
+Ended = Callable[[Ending, dict[str, Any] | None], None]  # gets how the ask ended, and the answer to a question
 ID_BYTES = 3
 OVER_MOST = 200  # closed asks that are remembered, to tell them from unknown ones
 OPEN_MOST = 100  # asks: a client that calls in a loop must not bury the user
 ROUND_S = 600.0  # time for the client of an allowed call to return its answers to the server's questions
+MESSAGE_LONGEST = 1_000  # characters of a server's question
+STILL_WANTED_S = 1.0  # between checks that a question's call is still waiting
 BEAT_S = 5.0  # between progress notifications: clients give up after 30 or 60 s of silence
 OUTCOMES = {"once": "it was allowed", "session": "it was allowed", "always": "it was allowed", "deny": "it was denied"}
 
@@ -166,9 +228,7 @@ class Question(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class OpenAsk:
-    """An open ask. `ended` is called once, unless the ask is withdrawn. Its arguments: how the ask ended and, for a
-    question, the content of the answer.
-    """
+    """An open ask. `ended` is called once, unless the ask is withdrawn."""
 
     id: str
     asker: Asker
@@ -176,7 +236,7 @@ class OpenAsk:
     answers: tuple[str, ...]
     since: float  # Unix time, like `until`
     until: float
-    ended: Callable[[Ending, dict[str, Any] | None], None]
+    ended: Ended
     subject: Subject | None = None
     arguments: list[Shown] = field(default_factory=list)
     question: Question | None = None
@@ -249,8 +309,7 @@ class Asks:
         return iter(list(self._open.values()))
 
     @property
-    def is_full(self) -> bool:
-        """Return True if no more asks are accepted."""
+    def _is_full(self) -> bool:
         return len(self._open) >= OPEN_MOST
 
     def allows(self, session: Any, subject: Subject) -> bool:
@@ -282,40 +341,52 @@ class Asks:
         digest, until = self._rounds.pop(call, ("", 0.0))
         return digest == subject.hash and self._services.clock.now() < until
 
-    def open_call(
-        self,
-        asker: Asker,
-        subject: Subject,
-        arguments: list[Shown],
-        ended: Callable[[Ending, dict[str, Any] | None], None],
-    ) -> OpenAsk:
+    def open_call(self, asker: Asker, subject: Subject, arguments: list[Shown], ended: Ended) -> OpenAsk:
         """Ask the user before a call. Raises NotAllowedError if nobody can be asked, or too many asks are open."""
         if not self.someone_is_there:
-            raise no_user_error(subject.server, subject.tool)
-        if self.is_full:
-            raise too_many_asks_error(subject.server, subject.tool)
+            why = "the user wants to be asked first, and no user is available"
+            hint = "Ask the user to start multi-mcp's tray or panel, or to run `multi-mcp asks --watch` in a terminal; "
+            raise NotAllowedError(subject.server, subject.tool, why, f"{hint}then call it again", "ask_nobody")
+        if self._is_full:
+            why = "too many calls wait for the user's answer"
+            hint = "Wait until the user has answered; do not repeat the call"
+            raise NotAllowedError(subject.server, subject.tool, why, hint, "ask_too_many")
         lasting = ("session",) if asker.session is not None else ()
         answers = ("once", *lasting, "always", "deny")
         return self._add(asker, subject.server, answers, ended, subject=subject, arguments=arguments)
 
-    def open_question(
-        self,
-        asker: Asker,
-        server: str,
-        question: Question,
-        ended: Callable[[Ending, dict[str, Any] | None], None],
-    ) -> OpenAsk:
-        """Put a server's question to the user. The caller has checked that the user can be asked (`can_answer`)."""
-        return self._add(asker, server, ("once", "deny"), ended, question=question)
+    def can_answer(self, method: str) -> bool:
+        """Return True if the user can be asked a server's question of that method now."""
+        return method == ELICITATION and self.someone_is_there and not self._is_full
 
-    def _add(
-        self,
-        asker: Asker,
-        server: str,
-        answers: tuple[str, ...],
-        ended: Callable[[Ending, dict[str, Any] | None], None],
-        **what: Any,
-    ) -> OpenAsk:
+    async def ask_question(
+        self, asker: Asker, server: str, params: Params, is_wanted: Callable[[], bool]
+    ) -> dict[str, Any]:
+        """Ask the user a server's question, and return the result of the elicitation.
+
+        The caller has checked that the user can be asked (`can_answer`). `is_wanted`: returns False once the question's
+        call has ended. Raises RpcError if the params are not valid, the call ends, or the user does not answer in time.
+        """
+        ended: asyncio.Future[tuple[Ending, dict[str, Any] | None]] = asyncio.get_running_loop().create_future()
+        question = read_question(params)
+        ask = self._add(asker, server, ("once", "deny"), lambda *end: ended.set_result(end), question=question)
+        try:
+            while not ended.done():
+                await asyncio.wait([ended], timeout=STILL_WANTED_S)
+                if not ended.done() and not is_wanted():
+                    raise RpcError(INVALID_REQUEST, "The call of this question has ended")
+        finally:
+            self.withdraw(ask, "its call has ended")
+        ending, content = ended.result()
+        match ending:
+            case "allowed":
+                return {"action": "accept"} if question.url else {"action": "accept", "content": content or {}}
+            case "denied":
+                return {"action": "decline"}
+            case _:
+                raise RpcError(INVALID_REQUEST, f"The user did not answer within {ask.until - ask.since:g} s")
+
+    def _add(self, asker: Asker, server: str, answers: tuple[str, ...], ended: Ended, **what: Any) -> OpenAsk:
         wait_s, now = self._services.settings().ask_timeout, self._services.clock.time()
         ask_id = secrets.token_hex(ID_BYTES)
         while ask_id in self._open or ask_id in self._over:
@@ -412,23 +483,6 @@ def unanswered_error(server: str, tool: str, after_s: float) -> NotAllowedError:
     return NotAllowedError(server, tool, f"the user did not answer within {after_s:g} s", hint, "ask_timed_out")
 
 
-def no_user_error(server: str, tool: str) -> NotAllowedError:
-    """Return the error of a call that needs approval when no user can be asked."""
-    hint = (
-        "Ask the user to start multi-mcp's tray or panel, or to run `multi-mcp asks --watch` in a terminal; "
-        "then call it again"
-    )
-    return NotAllowedError(
-        server, tool, "the user wants to be asked first, and no user is available", hint, "ask_nobody"
-    )
-
-
-def too_many_asks_error(server: str, tool: str) -> NotAllowedError:
-    """Return the error of a call that comes while too many asks await the user."""
-    hint = "Wait until the user has answered; do not repeat the call"
-    return NotAllowedError(server, tool, "too many calls wait for the user's answer", hint, "ask_too_many")
-
-
 def tool_removed_error(server: str, tool: str) -> NotAllowedError:
     """Return the error of a call whose tool was removed while the user was being asked."""
     return NotAllowedError(server, tool, "it was removed while the user was asked", "List the tools again", "ask_gone")
@@ -459,46 +513,6 @@ class UnfitAnswerError(MultiMcpError):
             super().__init__(f"The answer does not fit the question: {why}", "It is still waiting. See: multi-mcp asks")
         else:
             super().__init__(f"{ask_id} cannot be answered with {answer}", f"Its answers: {', '.join(answers)}")
-
-
-MESSAGE_LONGEST = 1_000  # characters
-STILL_WANTED_S = 1.0  # between checks that the question's call is still waiting
-
-
-class UserQuestions:
-    """Servers' questions to the user of one gateway."""
-
-    def __init__(self, asks: Asks) -> None:
-        self._asks = asks
-
-    def can_answer(self, method: str) -> bool:
-        """Return True if the user can be asked a question of that method now."""
-        return method == ELICITATION and self._asks.someone_is_there and not self._asks.is_full
-
-    async def ask(self, asker: Asker, server: str, params: Params, is_wanted: Callable[[], bool]) -> dict[str, Any]:
-        """Ask the user and return the result of the elicitation. `is_wanted`: returns False once the question's
-        call has ended.
-
-        Raises RpcError if the params are not valid, the call ends, or the user does not answer in time.
-        """
-        ended: asyncio.Future[tuple[Ending, dict[str, Any] | None]] = asyncio.get_running_loop().create_future()
-        question = read_question(params)
-        ask = self._asks.open_question(asker, server, question, lambda *end: ended.set_result(end))
-        try:
-            while not ended.done():
-                await asyncio.wait([ended], timeout=STILL_WANTED_S)
-                if not ended.done() and not is_wanted():
-                    raise RpcError(INVALID_REQUEST, "The call of this question has ended")
-        finally:
-            self._asks.withdraw(ask, "its call has ended")
-        ending, content = ended.result()
-        match ending:
-            case "allowed":
-                return {"action": "accept"} if question.url else {"action": "accept", "content": content or {}}
-            case "denied":
-                return {"action": "decline"}
-            case _:
-                raise RpcError(INVALID_REQUEST, f"The user did not answer within {ask.until - ask.since:g} s")
 
 
 def read_question(params: Params) -> Question:
