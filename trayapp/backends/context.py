@@ -58,16 +58,10 @@ Open = Callable[[Launch, Inbound, Callable[[bytes], None]], AbstractAsyncContext
 
 def first_cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """Return the most telling exception of a group: the first of our own classes, or else the first of all."""
-    leaves: list[BaseException] = []
-    waiting: list[BaseException] = [group]
-    while waiting:
-        error = waiting.pop(0)
-        if isinstance(error, BaseExceptionGroup):
-            waiting.extend(error.exceptions)
-        else:
-            leaves.append(error)
-    ours = [leaf for leaf in leaves if isinstance(leaf, MultiMcpError | RpcError)]
-    return ours[0] if ours else leaves[0]
+    found: BaseException = group.subgroup((MultiMcpError, RpcError)) or group
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    return found
 
 
 async def skip(*facts: object) -> None:

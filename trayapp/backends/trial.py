@@ -68,19 +68,19 @@ async def try_confined(server: ServerConfig, context: BackendContext, confine: C
 
     Run it at most MOST_ROUNDS times.
     """
-    from trayapp.confinement.record import written
-
     for _ in range(MOST_ROUNDS):
         trial, wanted = await _run_confined(server, context, confine)
         if trial.error is None or wanted == confine:
             break
         confine = wanted
-    return replace(trial, line=written(trial.confine))
+    return trial
 
 
 async def _run_confined(
     server: ServerConfig, context: BackendContext, confine: Confine
 ) -> tuple[ConfineTrial, Confine]:
+    from trayapp.confinement.record import written
+
     confinements = Confinements(trial=True)
     tools: tuple[str, ...] | None = None
     failure: MultiMcpError | None = None
@@ -92,8 +92,8 @@ async def _run_confined(
     record = confinements.get(server.name)
     assert record is not None
     read, changed = record.traced()
-    status = record.status()
-    return ConfineTrial(confine, "", status, tools, failure, tuple(read), tuple(changed)), record.remedy()
+    line, status = written(confine), record.status()
+    return ConfineTrial(confine, line, status, tools, failure, tuple(read), tuple(changed)), record.remedy()
 
 
 DAY_S = 86_400.0

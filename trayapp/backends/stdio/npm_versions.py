@@ -61,10 +61,6 @@ class Comparator:
         ]
 
 
-class NoRange(ValueError):
-    """The text is not a range that this module reads."""
-
-
 def read_version(text: str) -> Version | None:
     """Read a full version, which may begin with `v` or `=`. Return None for any other text."""
     found = _FULL.fullmatch(text)
@@ -74,10 +70,7 @@ def read_version(text: str) -> Version | None:
 
 def is_range(text: str) -> bool:
     """Return True if npm would read the text as a range and not as a tag. A full version is a range, too."""
-    try:
-        return bool(_alternatives(text))
-    except NoRange:
-        return False
+    return bool(_alternatives(text))
 
 
 def satisfies(version: Version, text: str) -> bool:
@@ -85,11 +78,7 @@ def satisfies(version: Version, text: str) -> bool:
 
     A prerelease is in a range only if a comparator names a prerelease of the same three numbers.
     """
-    try:
-        alternatives = _alternatives(text)
-    except NoRange:
-        return False
-    for comparators in alternatives:
+    for comparators in _alternatives(text):
         named = any(one.version.pre and one.version.numbers == version.numbers for one in comparators)
         if (named or not version.pre) and all(comparator.holds(version) for comparator in comparators):
             return True
@@ -103,10 +92,11 @@ def _prerelease(text: str | None) -> tuple[str, ...] | None:
 
 
 def _alternatives(text: str) -> list[list[Comparator]]:
-    """Return the sets of comparators between `||`. Raises NoRange."""
-    if len(text) > RANGE_LONGEST:
-        raise NoRange(text)
-    return [_comparators(part.strip()) for part in text.split("||")]
+    """Return the sets of comparators between `||`; none if the text is not a range."""
+    try:
+        return [_comparators(part.strip()) for part in text.split("||")] if len(text) <= RANGE_LONGEST else []
+    except ValueError:
+        return []
 
 
 def _comparators(text: str) -> list[Comparator]:
@@ -126,12 +116,12 @@ class _PartialVersion:
     def __init__(self, text: str) -> None:
         found = _PARTIAL.fullmatch(text or "*")
         if found is None:
-            raise NoRange(text)
+            raise ValueError(text)
         parts = [found["major"], found["minor"], found["patch"]]
         given: list[bool] = [part is not None and part.isdigit() for part in parts]
         pre = _prerelease(found["pre"])
         if given != sorted(given, reverse=True) or pre is None or (pre and not all(given)):
-            raise NoRange(text)
+            raise ValueError(text)
         self.given = sum(given)
         major, minor, patch = (int(part) if is_given else 0 for part, is_given in zip(parts, given, strict=True))
         self.lowest = Version(major, minor, patch, pre)

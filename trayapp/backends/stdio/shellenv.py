@@ -103,7 +103,7 @@ async def login_environment(
     Return {} if there is no need to ask (see the module; `descriptors` are checked for a terminal), or if the shell did
     not answer, which is logged in one line. When cancelled or at the limit, the shell and its group are killed.
     """
-    if not should_ask(environ, any(map(_is_terminal, descriptors))):
+    if not should_ask(environ, any(map(os.isatty, descriptors))):
         return {}
     shell = login_shell(environ)
     found: dict[str, str] | None = None
@@ -222,10 +222,3 @@ def _signal(process: anyio.abc.Process, number: int) -> bool:
     except (ProcessLookupError, PermissionError):
         return False
     return True
-
-
-def _is_terminal(descriptor: int) -> bool:
-    try:
-        return os.isatty(descriptor)
-    except OSError:
-        return False

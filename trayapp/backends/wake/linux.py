@@ -14,6 +14,7 @@ import os
 import socket
 import struct
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -100,13 +101,9 @@ def _aligned(length: int) -> int:
 
 async def network_changes(note: Callable[[str], None]) -> None:
     """Report addresses and default routes that come or go (a Witness). Return if there is no rtnetlink."""
-    try:
-        kernel = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK, 0)
-    except OSError as error:
-        log.debug("no rtnetlink: %s", error)
-        return
-    with kernel:
+    with ExitStack() as stack:
         try:
+            kernel = stack.enter_context(socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK, 0))
             kernel.bind((0, GROUPS))
         except OSError as error:
             log.debug("no rtnetlink: %s", error)
