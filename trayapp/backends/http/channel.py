@@ -102,16 +102,17 @@ class HttpChannel(FrameDispatcher, ABC):
         client: httpx2.AsyncClient,
         refusal: HttpRefusal,
         tasks: anyio.abc.TaskGroup,
-        gone: anyio.Event,
+        inbound: Inbound,
     ) -> None:
         super().__init__(self._enqueue, peer=launch.server)
         self.server = launch.server
         self.refusal = refusal
         self.session = ""  # the session id, while the server knows it
+        self.gone = anyio.Event()  # as in context.Transport
         self._url = launch.url
         self._client = client
         self._tasks = tasks
-        self._gone = gone
+        self._inbound = inbound
         self._protocol = ""
         self._outgoing: asyncio.Queue[tuple[bytes, str]] = asyncio.Queue()
         self._notices: deque[tuple[bytes, dict[str, Any], str]] = deque()
@@ -134,16 +135,14 @@ class HttpChannel(FrameDispatcher, ABC):
     def adopt(self, protocol: str) -> None:
         self._protocol = protocol
 
-    async def exchange(
-        self, inbound: Inbound, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
-    ) -> None:
+    async def exchange(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Exchange messages until `close` is called; then the connection is gone."""
 
         async def on_request(method: str, params: Params) -> dict[str, Any]:
-            return await inbound.on_request(method, params, SENT_FOR.get())
+            return await self._inbound.on_request(method, params, SENT_FOR.get())
 
         def on_notification(method: str, params: Params) -> None:
-            inbound.on_notification(method, params, SENT_FOR.get())
+            self._inbound.on_notification(method, params, SENT_FOR.get())
 
         try:
             async with anyio.create_task_group() as sending:
@@ -151,7 +150,7 @@ class HttpChannel(FrameDispatcher, ABC):
                 await self.run(on_request, on_notification, task_status=task_status)
                 sending.cancel_scope.cancel()
         finally:
-            self._gone.set()
+            self.gone.set()
 
     async def flush(self) -> None:
         """Send the remaining notifications once sending has ended: a cancelled call must end at the server, too."""
@@ -304,7 +303,7 @@ class HttpChannel(FrameDispatcher, ABC):
             status = response.status_code
             if SESSION in request.headers and session_is_lost(status, body):
                 self.refusal.status, self.refusal.why, self.session = status, SESSION_LOST, ""
-                self._gone.set()
+                self.gone.set()
                 raise RpcError(CONNECTION_CLOSED, SESSION_LOST, NOT_EXECUTED)
             if status >= 400:
                 raise self._refusal_of(response, body, request_id)
@@ -332,7 +331,7 @@ class HttpChannel(FrameDispatcher, ABC):
         not_sent = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
         if not_sent:
             self.session = ""
-            self._gone.set()  # any other error may affect this request alone
+            self.gone.set()  # any other error may affect this request alone
         return not_sent
 
     def _refusal_of(self, response: httpx2.Response, body: bytes | None, request_id: int | None) -> RpcError:
@@ -345,7 +344,7 @@ class HttpChannel(FrameDispatcher, ABC):
             refusal.unauthorized = True
             why = refused(self.server, refusal)
             refusal.why = f"{why.title}. {why.hint}"  # for other open requests, since the connection ends now
-            self._gone.set()
+            self.gone.set()
         if body is not None and is_json_rpc(body):
             found = find_answer(body, request_id, f"The answer of {self.server}") if request_id is not None else None
             message = found or loads(body)

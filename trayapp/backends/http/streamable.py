@@ -6,7 +6,7 @@ Only this package imports httpx2 to reach servers, and httpx2's exceptions end h
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -55,18 +55,6 @@ class _StreamPosition:
 
 class StreamableChannel(HttpChannel):
     """A channel over Streamable HTTP. Answers come in the response to their POST or on the stream that resumes it."""
-
-    def __init__(
-        self,
-        launch: HttpLaunch,
-        client: httpx2.AsyncClient,
-        refusal: HttpRefusal,
-        tasks: anyio.abc.TaskGroup,
-        gone: anyio.Event,
-        input_schema: Callable[[str], Any],
-    ) -> None:
-        super().__init__(launch, client, refusal, tasks, gone)
-        self._input_schema = input_schema
 
     async def _ask(self, request_id: int, frame: bytes, message: dict[str, Any], protocol: str) -> None:
         place = _StreamPosition()
@@ -151,7 +139,7 @@ class StreamableChannel(HttpChannel):
             if isinstance(name, str):
                 headers[NAME_HEADER] = encoded(name)
                 if method == "tools/call" and isinstance(arguments, dict):
-                    headers |= argument_headers(self._input_schema(name), arguments)
+                    headers |= argument_headers(self._inbound.input_schema(name), arguments)
         return headers
 
     def _session_headers(self, protocol: str) -> dict[str, str]:
@@ -213,7 +201,7 @@ def _endpoint(response: httpx2.Response, text: str) -> httpx2.URL:
 @asynccontextmanager
 async def open_http(launch: HttpLaunch, inbound: Inbound, accounts: Accounts | None = None) -> AsyncIterator[Transport]:
     """Open a connection to an address. Raises ConnectFailedError, SignInWantedError, KeyringLockedError."""
-    refusal, gone = HttpRefusal(auth=launch.auth), anyio.Event()
+    refusal = HttpRefusal(auth=launch.auth)
     SENT_FOR.set(None)  # a call is sent again by the task that read its failure, and that task opens this connection
 
     async def end_reason() -> str:
@@ -224,15 +212,12 @@ async def open_http(launch: HttpLaunch, inbound: Inbound, accounts: Accounts | N
             http_client(launch, signer_for(launch, accounts, refusal)) as client,
             anyio.create_task_group() as tasks,
         ):
-            channel: HttpChannel
-            if launch.kind == "sse":
-                channel = SseChannel(launch, client, refusal, tasks, gone)
-            else:
-                channel = StreamableChannel(launch, client, refusal, tasks, gone, inbound.input_schema)
-            await tasks.start(channel.exchange, inbound)
+            kind = SseChannel if launch.kind == "sse" else StreamableChannel
+            channel = kind(launch, client, refusal, tasks, inbound)
+            await tasks.start(channel.exchange)
             await channel.open()
             try:
-                yield Transport(launch.kind or "http", channel, gone, end_reason, refusal=refusal)
+                yield Transport(launch.kind or "http", channel, channel.gone, end_reason, refusal=refusal)
             finally:
                 if refusal.why == SESSION_LOST:
                     await channel.drained()
