@@ -160,10 +160,6 @@ class FrameDispatcher:
         self._handling: MessageHandler | None = None
         self.request_intercept: RequestIntercept | None = None
 
-    def write_to(self, sink: Callable[[bytes], None]) -> None:
-        """Send frames to `sink` from now on, for a peer that connects after this dispatcher was made."""
-        self._out.write_to(sink)
-
     # -- outbound ------------------------------------------------------------------------------------------------
 
     def call_of(self, request_id: int) -> Call | None:

@@ -202,9 +202,6 @@ class Outbox:
             BATCH.waiting.append(self)
         self._parts.append(frame)
 
-    def write_to(self, sink: Callable[[bytes], None]) -> None:
-        self._sink = sink
-
     def write_pieces(self, pieces: Pieces) -> None:
         """Send a large frame in pieces. It is copied only if there is no `pour` or a batch is open."""
         if self._pour is None or BATCH.depth:

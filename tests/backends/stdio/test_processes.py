@@ -255,7 +255,7 @@ def test_the_tail_stays_small_whatever_comes() -> None:
 
 
 async def test_one_that_has_ended_before_we_hear_of_its_begin_is_no_mistake_of_ours() -> None:
-    process = ServerProcess(lambda data: None, StderrTail(lambda data: None))
+    process = ServerProcess(StderrTail(lambda data: None))
     transport, _ = await asyncio.get_running_loop().subprocess_exec(lambda: process, require("true"))
     with anyio.fail_after(stretched(20)):
         await process.gone.wait()

@@ -68,10 +68,10 @@ class StderrTail:
 
 
 class ServerProcess(asyncio.SubprocessProtocol):
-    """A running server process. `on_stdout` gets its bytes; `gone` is set once it can no longer serve."""
+    """A server process. `gone` is set once it can no longer serve."""
 
-    def __init__(self, on_stdout: Callable[[bytes], None], stderr: StderrTail) -> None:
-        self._on_stdout = on_stdout
+    def __init__(self, stderr: StderrTail) -> None:
+        self.on_stdout: Callable[[bytes], None] = lambda data: None  # gets its output; set before it is spawned
         self.stderr = stderr
         self.gone = anyio.Event()
         self._exited = anyio.Event()
@@ -92,11 +92,11 @@ class ServerProcess(asyncio.SubprocessProtocol):
         assert stdout is not None
         if not stdout.is_closing():  # the process may already have ended
             widen(stdout.get_extra_info("pipe").fileno())
-        stdout.set_protocol(_Stdout(stdout.get_protocol(), self._on_stdout))
+        stdout.set_protocol(_Stdout(stdout.get_protocol(), self.on_stdout))
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         if fd == 1:
-            self._on_stdout(data)
+            self.on_stdout(data)
         else:
             self.stderr.feed(data)
 
@@ -140,11 +140,19 @@ class ServerProcess(asyncio.SubprocessProtocol):
         if self._stdin is not None:
             self._stdin.close()
         if not await self._exits_within(STOP_GRACE_S):
-            signal_group(self.pid, signal.SIGTERM)
+            self._signal_group(signal.SIGTERM)
             await self._exits_within(STOP_GRACE_S)
-        signal_group(self.pid, getattr(signal, "SIGKILL", signal.SIGTERM))  # also ends what a wrapper left behind
+        self._signal_group(getattr(signal, "SIGKILL", signal.SIGTERM))  # also ends what a wrapper left behind
         await self._exits_within(STOP_GRACE_S)
         self._transport.close()
+
+    def _signal_group(self, number: int) -> None:
+        """Send a signal to the process's group (Windows: to the process). Do nothing if it is gone."""
+        with suppress(ProcessLookupError, PermissionError):
+            if _WINDOWS:
+                os.kill(self.pid, number)
+            else:
+                os.killpg(self.pid, number)
 
     async def _exits_within(self, seconds: float) -> bool:
         with anyio.move_on_after(seconds):
@@ -169,24 +177,19 @@ class _Stdout(asyncio.Protocol):
 
 @asynccontextmanager
 async def run_process(
-    launch: StdioLaunch,
-    on_stdout: Callable[[bytes], None],
-    stderr: StderrTail,
-    tracker: ProcessTracker,
-    start: ConfinedStart | None = None,
-) -> AsyncIterator[ServerProcess]:
-    """Spawn a server, yield it, and always stop it with every descendant. Raises ConnectFailedError.
+    launch: StdioLaunch, process: ServerProcess, tracker: ProcessTracker, start: ConfinedStart | None
+) -> AsyncIterator[None]:
+    """Spawn a server as `process`, and always stop it with every descendant. Raises ConnectFailedError.
 
     `start` starts the server confined; None: the server runs unconfined.
     """
-    process = ServerProcess(on_stdout, stderr)
     # Shielded: a cancellation between fork and the `try` below would leave a process that nobody stops.
     with anyio.CancelScope(shield=True):
         marks = tracker.environment()
         await _begin_inside(tracker.spawning(marks), _spawn(launch, process, {**launch.env, **marks}, start))
         tracker.adopt(process.pid, marks)
     try:
-        yield process
+        yield
     finally:
         with anyio.CancelScope(shield=True):
             await process.stop()
@@ -238,17 +241,6 @@ async def _spawn(launch: StdioLaunch, process: ServerProcess, env: dict[str, str
         ) from None
 
 
-def signal_group(pid: int, number: int) -> None:
-    """Send a signal to the process group that `pid` leads (Windows: to the process). Do nothing if it is gone."""
-    if pid <= 0:
-        return
-    with suppress(ProcessLookupError, PermissionError):
-        if _WINDOWS:
-            os.kill(pid, number)
-        else:
-            os.killpg(pid, number)
-
-
 @asynccontextmanager
 async def open_stdio(
     launch: StdioLaunch, inbound: Inbound, stderr: Callable[[bytes], None], tracker: ProcessTracker
@@ -276,7 +268,9 @@ async def open_stdio(
         await process.gone.wait()
         dispatcher.close(RpcError(CONNECTION_CLOSED, f"The server {await process.end_reason()}"))
 
-    dispatcher = FrameDispatcher(lambda data: process.write(data), on_junk=keep_junk, peer=launch.server)
+    process = ServerProcess(StderrTail(keep))
+    dispatcher = FrameDispatcher(process.write, on_junk=keep_junk, peer=launch.server)
+    process.on_stdout = dispatcher.feed if confinement is None else feed_and_record
     async with AsyncExitStack() as stack, anyio.create_task_group() as tasks:
         start = None
         if confinement is not None:
@@ -284,9 +278,7 @@ async def open_stdio(
 
             confined = confining(confinement, launch.argv, launch.cwd or "/", launch.env)
             start = await stack.enter_async_context(confined)
-        feed = dispatcher.feed if confinement is None else feed_and_record
-        process = await stack.enter_async_context(run_process(launch, feed, StderrTail(keep), tracker, start))
-        dispatcher.write_to(process.write)
+        await stack.enter_async_context(run_process(launch, process, tracker, start))
         await tasks.start(dispatcher.run, inbound.on_request, inbound.on_notification)
         tasks.start_soon(close_with_reason)
         try:
