@@ -96,8 +96,8 @@ class Account:
     async def authorization(self, asked: str, *, whole_origin: bool = False) -> str | None:
         """Return the Authorization value for a request to `asked`; None if there is no token, or none for that address.
 
-        A token that is about to expire is renewed first. Raises SignInError while an expired one cannot be renewed;
-        returns None once it never can be.
+        A token that is about to expire is renewed first. Raises SignInError while an expired token cannot be renewed.
+        Returns None once it never can be.
         """
         if not covers(self.url, asked, whole_origin=whole_origin):
             return None
@@ -157,9 +157,9 @@ class Account:
     # -- the grant -----------------------------------------------------------------------------------------------
 
     async def grant(self, *, asked: bool = False) -> Grant | None:
-        """Return the grant, read first if needed; None if there is none for our client, or the keyring is unreadable.
+        """Return the grant. Read it from the vault the first time.
 
-        `asked` as in `Vault.read`.
+        Return None if there is none for our client, or if the vault cannot be read. `asked` as in `Vault.read`.
         """
         await self._load(asked)
         grant = self._grant
@@ -300,7 +300,7 @@ EXPIRED = "There was no answer for five minutes"
 
 
 async def load_login() -> None:
-    """Import the login module and the SDK, unless already imported. Use a thread: no list waits for them."""
+    """Import the login module, and with it the SDK, in a thread: no list waits for them."""
     await anyio.to_thread.run_sync(import_module, "trayapp.auth.login")
 
 

@@ -235,10 +235,11 @@ class _Provider(OAuthClientProvider):
     # -- signing in ----------------------------------------------------------------------------------------------
 
     def check(self, outgoing: httpx2.Request) -> None:
-        """Raise SignInError for a request of the flow that must not be sent.
+        """Raise SignInError for a request of the flow that must not be sent:
 
-        Such a request was caused by a remote server and goes to this machine or its network, or is a POST over plain
-        http to another machine, or a POST to an endpoint that the SDK guesses: the named service has no metadata.
+        - a request that a remote server directs to this machine or its network;
+        - a POST over plain http to another machine;
+        - a POST to an endpoint that the SDK guesses, because the named service has no metadata.
         """
         require_outside(str(outgoing.url), self._target.url)
         if outgoing.method != "POST":

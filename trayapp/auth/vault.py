@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import Future
-from contextlib import aclosing, suppress
+from contextlib import aclosing, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeVar
@@ -403,9 +403,18 @@ def service_of(environ: Mapping[str, str]) -> str:
 
 
 def with_vault(
-    store: Store, config_file: Path, environ: Mapping[str, str], work: Callable[[Vault], Awaitable[Value]]
+    store: Store,
+    config_file: Path,
+    environ: Mapping[str, str],
+    work: Callable[[Vault], Awaitable[Value]],
+    *,
+    changing: bool = False,
 ) -> Value:
-    """Run `work` on the vault; return its result. Blocks. Raises KeyringUnavailableError if the last access failed."""
+    """Run `work` on the vault of a process without a gateway, and return its result. Blocks.
+
+    `changing`: the work changes the stored list of names, which has a lock, since a keyring has none. Raises what the
+    work raises, KeyringUnavailableError if its last access failed, and StorageError if the lock cannot be taken.
+    """
 
     async def run() -> Value:
         vault = Vault(place_for(store, config_file, environ))
@@ -417,26 +426,5 @@ def with_vault(
             raise vault.refused
         return value
 
-    return asyncio.run(run())
-
-
-def set_secret(store: Store, config_file: Path, environ: Mapping[str, str], name: str, value: str) -> bool:
-    """Store a named secret. Return True if it was stored. Raises UsageError, KeyringUnavailableError, StorageError."""
-    with locked(_names(config_file)):
-        return with_vault(store, config_file, environ, lambda vault: vault.set_secret(name, value))
-
-
-def secret_names(store: Store, config_file: Path, environ: Mapping[str, str]) -> list[str]:
-    """Read the names of all secrets, and return them sorted. Raises KeyringUnavailableError."""
-    return with_vault(store, config_file, environ, lambda vault: vault.secret_names())
-
-
-def delete_secret(store: Store, config_file: Path, environ: Mapping[str, str], name: str) -> bool:
-    """Delete a secret. Return False if there was none. Raises KeyringUnavailableError, StorageError."""
-    with locked(_names(config_file)):
-        return with_vault(store, config_file, environ, lambda vault: vault.delete_secret(name))
-
-
-def _names(config_file: Path) -> Path:
-    """Return the path whose lock guards the stored list of names: a keyring has no file to lock."""
-    return config_file.with_name(NAMES)
+    with locked(config_file.with_name(NAMES)) if changing else nullcontext():
+        return asyncio.run(run())

@@ -16,9 +16,8 @@ from typing import TypeVar
 
 from trayapp.clients.table import Client
 from trayapp.config.files import FILE_MODE, locked, read_bytes, storage_error, write_atomic
-from trayapp.config.problems import UnparsableError
-from trayapp.config.read.text import too_large
-from trayapp.model.errors import FileChangedError, Problem, StorageError
+from trayapp.config.read.text import decode
+from trayapp.model.errors import FileChangedError, StorageError
 
 Result = TypeVar("Result")
 
@@ -126,18 +125,7 @@ def _exists(path: Path) -> bool:
 def read_text(path: Path) -> str | None:
     """Return the file's text, with its byte order mark; None if it is missing. Raises StorageError, UnparsableError."""
     data = read_bytes(path, LARGEST)
-    return None if data is None else decoded(data, path)
-
-
-def decoded(data: bytes, path: Path) -> str:
-    """Decode the bytes of a file. Raises UnparsableError if they are too large or not UTF-8."""
-    if len(data) > LARGEST:
-        raise too_large(str(path))
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise UnparsableError(Problem(str(path), line, "The file is not UTF-8 text", "Save it as UTF-8")) from None
+    return None if data is None else decode(data, str(path), LARGEST)
 
 
 def backup_of(path: Path, ending: str = BACKUP) -> Path:

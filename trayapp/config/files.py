@@ -1,7 +1,7 @@
 """Reading, locking and replacing whole files: atomically, through links, keeping their mode, with errors for people.
 
-Other programs save these files, too, sometimes in place and slowly. Where the system has these means, nothing that they
-write is lost:
+Other programs save these files, too, sometimes in place and slowly. Where the system has the means below, nothing that
+they write is lost:
 - Leases: while we hold one, another program's open(2) of the file for writing blocks (fcntl(2), F_SETLEASE). Only Linux
   has them, for a user's own files on most local disks.
 - Exchange: two files swap names atomically, so that the replaced file stays available to us (Linux, macOS).
@@ -9,8 +9,6 @@ write is lost:
 
 A lock serializes our own changes, across processes and threads. It is in the run folder: the file's own folder may be
 a repository, read-only or on a network.
-
-Other packages use this for their own files (auth, catalog, gateway).
 """
 
 from __future__ import annotations
@@ -76,7 +74,7 @@ def end_lease(descriptor: int) -> None:
 
 
 def exchange(one: Path, other: Path) -> bool:
-    """Exchange two files of one folder. Return False if the system or the file system cannot. Raises OSError."""
+    """Swap two files in one folder. Return False if the system or the file system cannot. Raises OSError."""
     import ctypes  # imported late: most programs only read files
 
     names = os.fsencode(one), os.fsencode(other)
@@ -192,12 +190,10 @@ def read_bytes(path: Path, limit: int) -> bytes | None:
 def wait_until_quiet(
     path: Path, sleep: Callable[[float], None] = time.sleep, now: Callable[[], float] = time.time
 ) -> Signature | None:
-    """Wait, within a limit, while a program may be writing the file (it was saved recently, or is open for writing).
+    """Wait, within a limit, while a program may be writing the file: it was saved recently, or is open for writing.
 
-    A file may be read when only half of it is written, and a program that keeps writing after a replacement writes into
-    a deleted file. Our own writes need no wait (`replace_file`). Return the last signature, or None if the file is
-    missing. Data that is read while the file still has this signature is complete, unless the limit was reached.
-    Blocks.
+    Return the last signature, or None if the file is missing. Data that is read while the file still has this signature
+    is complete, unless the limit was reached. Our own writes need no wait (`replace_file`). Blocks.
     """
     seen = signature(path)
     for _ in range(QUIET_LOOKS):

@@ -1,7 +1,4 @@
-"""Programs other than ours: environments, folders, interpreters, package runners, and servers that drive a browser.
-
-backends/launch decides what else a server's environment contains.
-"""
+"""Programs other than ours: environments, folders, interpreters, package runners, and servers that drive a browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The servers.yaml file: its initial text, and reading and editing it without losing what anyone wrote (STYLE 18).
+"""The servers.yaml file: its initial text, and reading and editing it without losing what anyone wrote.
 
 The module `edits` changes the text.
 """

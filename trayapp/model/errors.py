@@ -27,7 +27,7 @@ class ExitCode(IntEnum):
     ALREADY_RUNNING = 7
 
 
-LEAVE_IT = "Only they enable it again: tell them if it is needed, and leave it as it is"
+LEAVE_IT = "Only they may enable it again. Tell them if it is needed, and leave it as it is"
 FIND_ONE = 'Find one with the tool mcp: {"search":"what it should do"}'
 
 

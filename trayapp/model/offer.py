@@ -57,7 +57,7 @@ class Offer:
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """Return the names of the lists that could not be read and have no known items."""
+        """Return the names of the lists that were not read and have no known items."""
         return tuple(name for name in LISTS if name in self.failed and not getattr(self, name))
 
     @property

@@ -6,8 +6,8 @@ The gateway gets a control request, whose content is never logged. The vault is 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from trayapp.config.paths import find_paths
 from trayapp.config.problems import UnparsableError
@@ -18,7 +18,11 @@ from trayapp.model.errors import KeyringUnavailableError, NoGatewayError
 from trayapp.wire.control import SECRET_DELETE, SECRET_LIST, SECRET_SET, ControlClient
 from trayapp.wire.rundir import run_dir
 
+if TYPE_CHECKING:
+    from trayapp.auth.vault import Vault
+
 DIALOG_S = 90.0  # the user may have to unlock the keyring first
+Value = TypeVar("Value")
 
 
 def store_secret(name: str, value: str, environ: Mapping[str, str] = os.environ) -> bool:
@@ -29,9 +33,7 @@ def store_secret(name: str, value: str, environ: Mapping[str, str] = os.environ)
     try:
         return bool(_ask(environ, SECRET_SET, {"name": name, "value": value})["kept"])
     except NoGatewayError:
-        from trayapp.auth.vault import set_secret
-
-        return set_secret(*_here(environ), name, value)
+        return _in_vault(environ, lambda vault: vault.set_secret(name, value), changing=True)
 
 
 def can_keep(environ: Mapping[str, str] = os.environ) -> bool:
@@ -39,10 +41,8 @@ def can_keep(environ: Mapping[str, str] = os.environ) -> bool:
     try:
         return bool(_ask(environ, SECRET_LIST, {})["keyring"] == "available")
     except NoGatewayError:
-        from trayapp.auth.vault import secret_names
-
         try:
-            secret_names(*_here(environ))
+            _in_vault(environ, lambda vault: vault.secret_names())
         except KeyringUnavailableError:
             return False
         return True
@@ -56,9 +56,7 @@ def secret_names(environ: Mapping[str, str] = os.environ) -> list[str]:
     try:
         return [str(name) for name in _ask(environ, SECRET_LIST, {})["names"]]
     except NoGatewayError:
-        from trayapp.auth.vault import secret_names
-
-        return secret_names(*_here(environ))
+        return _in_vault(environ, lambda vault: vault.secret_names())
 
 
 def delete_secret(name: str, environ: Mapping[str, str] = os.environ) -> bool:
@@ -66,9 +64,7 @@ def delete_secret(name: str, environ: Mapping[str, str] = os.environ) -> bool:
     try:
         return bool(_ask(environ, SECRET_DELETE, {"name": name})["deleted"])
     except NoGatewayError:
-        from trayapp.auth.vault import delete_secret
-
-        return delete_secret(*_here(environ), name)
+        return _in_vault(environ, lambda vault: vault.delete_secret(name), changing=True)
 
 
 def _ask(environ: Mapping[str, str], method: str, params: dict[str, Any]) -> Any:
@@ -76,11 +72,15 @@ def _ask(environ: Mapping[str, str], method: str, params: dict[str, Any]) -> Any
         return client.call(method, params)
 
 
-def _here(environ: Mapping[str, str]) -> tuple[Any, Any, Mapping[str, str]]:
-    """Return the token store setting, the path of servers.yaml and the environment, for auth.vault."""
+def _in_vault(
+    environ: Mapping[str, str], work: Callable[[Vault], Awaitable[Value]], *, changing: bool = False
+) -> Value:
+    """Run `work` on the vault in this process, with the token store that servers.yaml sets (see `with_vault`)."""
+    from trayapp.auth.vault import with_vault
+
     file = find_paths(environ).config_file
     try:
         settings = parse(ConfigStore(file).read().text, str(file)).settings
     except UnparsableError:
         settings = Settings()
-    return settings.token_store, file, environ
+    return with_vault(settings.token_store, file, environ, work, changing=changing)

@@ -67,3 +67,8 @@ def test_bytes_that_are_no_text_say_where() -> None:
     with pytest.raises(UnparsableError, match="10 MB"):
         decode(b"x" * (MAX_BYTES + 1), "f")
     assert decode(b"\xef\xbb\xbfa: \xc3\xa9\r\n", "f") == "\ufeffa: é\r\n"
+
+
+def test_a_file_that_is_too_large_names_the_limit_that_it_exceeds() -> None:
+    with pytest.raises(UnparsableError, match="larger than 2 MB"):
+        decode(bytes(2_000_001), "f", 2_000_000)

@@ -45,9 +45,8 @@ _FILE = re.compile(  # server.py, dist/index.js; not *.py, ${DIR}/x.py, https://
     r"|json[c5l]?|ya?ml|toml|csv|env)",
     re.IGNORECASE,
 )
-_PACKAGE_RUNNERS = frozenset(
-    ("npx", "bunx", "pnpx", "uvx", "pipx")
-)  # the first argument that is not an option names a package
+# Programs whose first argument that is not an option names a package
+_PACKAGE_RUNNERS = frozenset(("npx", "bunx", "pnpx", "uvx", "pipx"))
 # The options by which these programs work in another folder (source: their --help)
 _CHANGES_FOLDER = {
     "uv": ("--directory",),

@@ -1,6 +1,6 @@
 """Parsing of servers.yaml to a Config. Each problem has its line; one invalid entry affects no other (PRODUCT 4, 15).
 
-Reads and writes no files. A command line that is an existing path is one word, so the machine is asked for that.
+Reads and writes no files. The only look at the machine: a command line that is an existing path is one word.
 """
 
 from __future__ import annotations

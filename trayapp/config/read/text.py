@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from trayapp.config.problems import UnparsableError
 from trayapp.model.errors import Problem
@@ -21,22 +20,13 @@ _UNPRINTABLE_ASCII = re.compile("[^\t\n\r\x20-\x7e]")
 _UNPRINTABLE = late("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 
 
-class TextPosition(NamedTuple):
-    """A position in a text: `line` 1-based, `column` 0-based."""
+def decode(data: bytes, file: str, most: int = MAX_BYTES) -> str:
+    """Return the text of a file, with its byte order mark.
 
-    line: int
-    column: int
-
-
-def spot(text: str, index: int) -> TextPosition:
-    """Return the position of character `index`."""
-    return TextPosition(text.count("\n", 0, index) + 1, index - text.rfind("\n", 0, index) - 1)
-
-
-def decode(data: bytes, file: str) -> str:
-    """Return the text of a file, with its byte order mark. Raises UnparsableError if it is too large or not UTF-8."""
-    if len(data) > MAX_BYTES:
-        raise too_large(file)
+    Raises UnparsableError if it has over `most` bytes or is not UTF-8.
+    """
+    if len(data) > most:
+        raise _too_large(file, most)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -47,18 +37,19 @@ def decode(data: bytes, file: str) -> str:
 def check(text: str, file: str) -> None:
     """Raise UnparsableError for a text that is too large or contains characters not allowed in a configuration."""
     if len(text) > MAX_BYTES:
-        raise too_large(file)
+        raise _too_large(file, MAX_BYTES)
     unprintable = _UNPRINTABLE_ASCII if text.isascii() else _UNPRINTABLE
     bad = unprintable.search(text, 1 if text.startswith(BOM) else 0)
     if bad:
-        line, column = spot(text, bad.start())
+        at = bad.start()
+        line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
         message = f"The character U+{ord(bad.group()):04X} is not allowed in this file"
-        raise UnparsableError(Problem(file, line, message, "Remove it, or write it as an escape", column + 1))
+        raise UnparsableError(Problem(file, line, message, "Remove it, or write it as an escape", column))
 
 
-def too_large(file: str) -> UnparsableError:
-    limit = f"{MAX_BYTES // 1_000_000} MB"
-    return UnparsableError(Problem(file, 0, f"The file is larger than {limit}", "Is it the right file?"))
+def _too_large(file: str, most: int) -> UnparsableError:
+    message = f"The file is larger than {most // 1_000_000} MB"
+    return UnparsableError(Problem(file, 0, message, "Is it the right file?"))
 
 
 def without_comments(text: str) -> str:

@@ -14,8 +14,8 @@ from typing import Any, Literal, NamedTuple
 
 import yaml
 
-from trayapp.config.problems import InvalidValueError, UnparsableError, problem_at, shown
-from trayapp.config.read.text import BOM, TextPosition, check
+from trayapp.config.problems import InvalidValueError, UnparsableError, shown
+from trayapp.config.read.text import BOM, check
 from trayapp.model.errors import Problem
 
 ScalarKind = Literal["str", "bool", "int", "float", "null", "other"]
@@ -276,4 +276,4 @@ class _Composer:
 
     def _refused(self, event: Any, message: str, hint: str = "") -> UnparsableError:
         mark = event.start_mark
-        return UnparsableError(problem_at(self._file, TextPosition(mark.line + 1, mark.column), message, hint))
+        return UnparsableError(Problem(self._file, mark.line + 1, message, hint, mark.column + 1))
