@@ -42,6 +42,7 @@ from trayapp.model.config import Config
 from trayapp.model.errors import AlreadyRunningError, MultiMcpError, StorageError
 from trayapp.model.logs import SERVER_LOGS
 from trayapp.service.logging import StderrFiles, level_of, start_logging
+from trayapp.wire.control import PANEL
 from trayapp.wire.endpoint import Link, Listener, listen, raise_descriptor_limit
 from trayapp.wire.frames import FrameDispatcher
 from trayapp.wire.greeting import Hello
@@ -308,11 +309,9 @@ class GatewayHost:
     def _make_control(self, link: Link) -> Control:
         from trayapp.gateway.control.approvals import SecretCommandRequests
         from trayapp.gateway.control.server import Control  # loaded on first use: no AI tool needs it
-        from trayapp.gateway.http.port import PanelRequests
 
-        panel = PanelRequests(self._gateway, self._http_port.settle)
         commands = SecretCommandRequests(self._gateway, self._trust)
-        others = {**self._account_requests.handlers, **panel.handlers, **commands.handlers}
+        others = {**self._account_requests.handlers, PANEL: self._http_port.panel_link, **commands.handlers}
         return Control(self._gateway, others, link, self._reload)
 
     def _panel_host(self) -> PanelHost:

@@ -19,6 +19,7 @@ from tests.patience import stretched
 from tests.tools import NO_CERTIFICATES
 from trayapp.gateway.http.port import TOKEN_NAME, ClientTokens, HttpPort
 from trayapp.model.config import HttpSettings
+from trayapp.panel.host import PanelHost
 
 TOKEN = "the-token-of-the-tests-0123456789"
 OWNER = "the-token-of-the-endpoint-file-0123456789"
@@ -71,6 +72,10 @@ class Place:
                 yield client
 
 
+def no_panel() -> PanelHost:
+    raise AssertionError("no test here opens the panel")
+
+
 async def until(true: Callable[[], bool]) -> None:
     """Wait for something that real sockets bring about."""
     with anyio.fail_after(stretched(10.0)):
@@ -88,7 +93,7 @@ async def place(folder: Path, settings: HttpSettings | None = None) -> AsyncIter
         tokens = folder / "tokens"
         tokens.mkdir(mode=0o700)
         (tokens / TOKEN_NAME).write_text(TOKEN)
-        port = HttpPort(made.gateway, edits, ClientTokens(tokens), lambda: OWNER, urls.append)
+        port = HttpPort(made.gateway, edits, ClientTokens(tokens), lambda: OWNER, urls.append, no_panel)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(port.serve)
             port.follow(settings or HttpSettings(port=0))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trayapp.gateway.http.asgi import PART_BYTES, respond_with
+from trayapp.gateway.http.asgi import PART_BYTES, HttpRequest
 from trayapp.wire.framing import find_answer_id
 from trayapp.wire.jsonio import dumps
 from trayapp.wire.messages import Reply
@@ -24,7 +24,9 @@ async def test_a_large_answer_goes_out_in_parts_and_arrives_whole(characters: in
     async def send(event: Any) -> None:
         sent.append(event)
 
-    await respond_with(send, reply, "mine", 200, [(b"x", b"y")])
+    request = HttpRequest({"headers": [], "method": "POST"}, None, send)
+    request.more.append((b"x", b"y"))
+    await request.answer("mine", reply)
     head, *rest = sent
     bodies = [bytes(event.get("body", b"")) for event in rest]
     assert b"".join(bodies) == reply.with_id(b'"mine"')

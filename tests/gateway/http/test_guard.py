@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.gateway.http.place import OWNER, TOKEN, place
-from trayapp.gateway.http.guard import is_own_host, is_own_origin, is_own_referer
+from trayapp.gateway.http.guard import HOST, ORIGIN, REFERER, is_own
 from trayapp.model.config import HttpSettings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("http-guard")]
@@ -33,34 +33,34 @@ FOREIGN = (
 
 @pytest.mark.parametrize("host", HOSTS)
 def test_this_machine_by_loopback(host: str) -> None:
-    assert is_own_host(host)
-    assert is_own_origin(f"http://{host}")
-    assert is_own_origin(f"https://{host}")
-    assert is_own_referer(f"http://{host}/a?b#c")
-    assert is_own_referer(f"http://{host}")
+    assert is_own(HOST, host)
+    assert is_own(ORIGIN, f"http://{host}")
+    assert is_own(ORIGIN, f"https://{host}")
+    assert is_own(REFERER, f"http://{host}/a?b#c")
+    assert is_own(REFERER, f"http://{host}")
 
 
 @pytest.mark.parametrize("host", FOREIGN)
 def test_any_other_spelling_is_foreign(host: str) -> None:
-    assert not is_own_host(host)
-    assert not is_own_origin(f"http://{host}")
+    assert not is_own(HOST, host)
+    assert not is_own(ORIGIN, f"http://{host}")
     if not host.startswith("127.0.0.1") or host[9:10] not in ("/", "#", "?"):
-        assert not is_own_referer(f"http://{host}/page")
+        assert not is_own(REFERER, f"http://{host}/page")
 
 
 @pytest.mark.parametrize(
     "origin", ["null", "file://localhost", "ftp://localhost", "localhost", "http://localhost/", "x"]
 )
 def test_an_origin_is_a_scheme_and_an_authority(origin: str) -> None:
-    assert not is_own_origin(origin)
+    assert not is_own(ORIGIN, origin)
 
 
 def test_with_a_port_only_the_server_there() -> None:
-    assert is_own_origin("http://localhost:7461", 7461)
-    assert is_own_origin("http://localhost", 80)
-    assert not is_own_origin("http://localhost", 7461)
-    assert not is_own_origin("https://localhost:7461", 7461)
-    assert not is_own_referer("http://localhost:3000/", 7461)
+    assert is_own(ORIGIN, "http://localhost:7461", 7461)
+    assert is_own(ORIGIN, "http://localhost", 80)
+    assert not is_own(ORIGIN, "http://localhost", 7461)
+    assert not is_own(ORIGIN, "https://localhost:7461", 7461)
+    assert not is_own(REFERER, "http://localhost:3000/", 7461)
 
 
 # -- before everything else -----------------------------------------------------------------------------------------

@@ -18,9 +18,8 @@ import pytest
 from tests.gateway.http.place import TOKEN, Place, place, until
 from tests.patience import stretched
 from trayapp.gateway.http import server
-from trayapp.gateway.http.port import TOKEN_NAME, ClientTokens, PanelRequests, bind
+from trayapp.gateway.http.port import TOKEN_NAME, ClientTokens, bind
 from trayapp.model.config import HttpSettings
-from trayapp.wire.control import PANEL
 
 pytestmark = pytest.mark.anyio
 as_root = pytest.mark.skipif(
@@ -287,14 +286,8 @@ async def test_whoever_waits_for_a_port_waits_on_when_the_settings_change_meanwh
 @pytest.mark.requirement("panel-sign-in")
 async def test_a_link_that_is_asked_for_while_the_port_opens_leads_to_the_open_port(tmp_path: Path) -> None:
     async with place(tmp_path) as at:
-        gateway = at.made.gateway
-
-        async def settle() -> None:
-            at.port.follow(HttpSettings(port=0, token=False))
-            await at.port.settle()
-            gateway.http_url = at.urls[-1]
-
-        link = (await PanelRequests(gateway, settle).handlers[PANEL]({}))["url"]
+        at.port.follow(HttpSettings(port=0, token=False))
+        link = (await at.port.panel_link({}))["url"]
         assert link.startswith(f"http://127.0.0.1:{port_of(at)}/panel/enter?code=")
 
 
@@ -309,10 +302,9 @@ async def test_the_server_is_loaded_with_the_link_and_not_before(
 
     monkeypatch.setattr(server, "serve", serve)
     async with place(tmp_path) as at:
-        at.made.gateway.http_url = at.urls[-1]
         await anyio.wait_all_tasks_blocked()
         assert not loaded.is_set()
-        await PanelRequests(at.made.gateway, at.port.settle).handlers[PANEL]({})
+        await at.port.panel_link({})
         with anyio.fail_after(stretched(10.0)):
             await loaded.wait()
 

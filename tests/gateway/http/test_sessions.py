@@ -13,7 +13,7 @@ import pytest
 
 from tests.e2e.http_client import STREAMS, HttpClient, http_client
 from tests.fixtures.clock import FakeClock
-from tests.gateway.http.place import OWNER, TOKEN, Place, place, until
+from tests.gateway.http.place import OWNER, TOKEN, Place, no_panel, place, until
 from tests.gateway.world import serve, server
 from trayapp.gateway.control.snapshot import snapshot_of
 from trayapp.gateway.http import server as http_server
@@ -49,7 +49,8 @@ async def port(tmp_path: Path, idle_most: int) -> AsyncIterator[tuple[Place, htt
     bound = bind(0)
     assert bound is not None
     async with place(tmp_path) as at, anyio.create_task_group() as tasks, at.http(Accept=STREAMS) as http:
-        tasks.start_soon(http_server.serve, at.made.gateway, at.edits, bound.sock, Access(TOKEN, OWNER), idle_most)
+        access = Access(TOKEN, OWNER)
+        tasks.start_soon(http_server.serve, at.made.gateway, at.edits, bound.sock, access, no_panel, idle_most)
         http.base_url = httpx2.URL(f"http://127.0.0.1:{bound.port}")
         yield at, http
         tasks.cancel_scope.cancel()

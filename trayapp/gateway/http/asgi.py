@@ -52,11 +52,6 @@ class Headers:
         return (self.get("content-type") or "").partition(";")[0].strip().lower()
 
 
-def options_of(scope: Any) -> dict[str, Any]:
-    """Return the session options in the URL's query."""
-    return dict(parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True))
-
-
 async def whole(receive: Any, most: int | None = None) -> bytes | None:
     """Receive a request's body. Return None if the client disconnects or sends more than `most` bytes."""
     event = await receive()
@@ -80,23 +75,6 @@ async def respond(send: Any, body: bytes, status: int = 200, kind: str = JSON, m
     await send({"type": "http.response.body", "body": body})
 
 
-async def respond_with(send: Any, reply: Reply, request_id: RequestId, status: int, more: Sequence[Line]) -> None:
-    """Send the answer to a request. A large answer is sent in parts, because each layer below copies what it gets."""
-    id_json = dumps(request_id)
-    if reply.size <= PART_BYTES:
-        await respond(send, reply.with_id(id_json), status, more=more)
-        return
-    pieces = reply.pieces(id_json)
-    headers = [(b"content-length", str(sum(map(len, pieces))).encode()), *more, (b"content-type", JSON.encode())]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    for piece in pieces:
-        for start in range(0, len(piece), PART_BYTES):
-            part = piece[start : start + PART_BYTES]
-            await send({"type": "http.response.body", "body": part, "more_body": True})
-            await asyncio.sleep(0)  # lets other tasks send, and lets the server notice that the client is gone
-    await send({"type": "http.response.body"})
-
-
 async def open_stream(send: Any, more: Sequence[Line] = ()) -> None:
     """Send the head of an event stream."""
     headers = [
@@ -109,7 +87,7 @@ async def open_stream(send: Any, more: Sequence[Line] = ()) -> None:
 
 
 class HttpRequest:
-    """A request to an MCP endpoint. `more`: headers for its response."""
+    """A request to an MCP endpoint. `more`: further headers of its response."""
 
     def __init__(self, scope: Any, receive: Any, send: Any) -> None:
         self.scope, self.receive, self.send = scope, receive, send
@@ -120,15 +98,28 @@ class HttpRequest:
     @property
     def options(self) -> dict[str, Any]:
         """Return the session options in the URL's query."""
-        return options_of(self.scope)
+        return dict(parse_qsl(self.scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True))
 
     async def respond(self, body: bytes, status: int = 200, kind: str = JSON) -> None:
         """Send a complete response."""
         await respond(self.send, body, status, kind, self.more)
 
     async def answer(self, request_id: RequestId, reply: Reply, status: int = 200) -> None:
-        """Send a request's answer."""
-        await respond_with(self.send, reply, request_id, status, self.more)
+        """Send a request's answer. A large one is sent in parts, because each layer below copies what it gets."""
+        id_json = dumps(request_id)
+        if reply.size <= PART_BYTES:
+            await self.respond(reply.with_id(id_json), status)
+            return
+        pieces = reply.pieces(id_json)
+        length = str(sum(map(len, pieces))).encode()
+        headers = [(b"content-length", length), *self.more, (b"content-type", JSON.encode())]
+        await self.send({"type": "http.response.start", "status": status, "headers": headers})
+        for piece in pieces:
+            for start in range(0, len(piece), PART_BYTES):
+                part = piece[start : start + PART_BYTES]
+                await self.send({"type": "http.response.body", "body": part, "more_body": True})
+                await asyncio.sleep(0)  # lets other tasks send, and lets the server notice that the client is gone
+        await self.send({"type": "http.response.body"})
 
     async def refuse(self, status: int, error: RpcError, request_id: Any = None) -> None:
         """Send a JSON-RPC error with an HTTP status. The error's id is null unless `request_id` is a valid id."""

@@ -9,20 +9,13 @@ from __future__ import annotations
 
 import hmac
 import re
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
-from trayapp.gateway.http.asgi import CONNECTION, respond
+from trayapp.gateway.http.asgi import CONNECTION, JSON, Asgi, Headers, respond
 from trayapp.wire.framing import MAX_FRAME_BYTES
 from trayapp.wire.jsonio import dumps
 from trayapp.wire.messages import INVALID_REQUEST, RpcError
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
-Values = Mapping[str, list[str]]  # the values of headers, by lower-case name
 
 HEADERS_MOST = 100  # clients send about ten headers
 HEADER_BYTES = 32 * 1024
@@ -51,53 +44,51 @@ class Access:
 class Guard:
     """An ASGI application that refuses requests before another application sees them."""
 
-    def __init__(self, app: App, access: Access) -> None:
+    def __init__(self, app: Asgi, access: Access) -> None:
         self._app = app
         self._access = access
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Pass the request on, or refuse it."""
-        refusal = self._refusal(scope) if scope["type"] == "http" else None
+        refusal = self._refusal(scope)
         if refusal is None:
             await self._app(scope, receive, send)
+            return
+        status, message = refusal
+        if status == UNAUTHORIZED:
+            await respond(send, dumps(unauthorized(message, scope["path"])), status, more=[challenge(message)])
         else:
-            status, message = refusal
-            if status == UNAUTHORIZED:
-                await respond(send, dumps(unauthorized(message, scope["path"])), status, more=[challenge(message)])
-                return
             await respond(send, dumps({"error": message}), status)
 
-    def _refusal(self, scope: Scope) -> tuple[int, str] | None:
-        headers: list[tuple[bytes, bytes]] = scope["headers"]
-        if len(headers) > HEADERS_MOST or sum(len(name) + len(value) for name, value in headers) > HEADER_BYTES:
+    def _refusal(self, scope: Any) -> tuple[int, str] | None:
+        headers = Headers(scope)
+        size = sum(len(name) + len(value) for name, value in headers.lines)
+        if len(headers.lines) > HEADERS_MOST or size > HEADER_BYTES:
             return 431, LONG_HEADERS
-        values: dict[str, list[str]] = {}
-        for name, value in headers:
-            values.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
         panel = is_of_panel(scope["path"])  # has its own cookie, and takes requests only from its own pages
-        refusal = of_another_page(values, scope["server"][1] if panel or not self._access.client else None)
-        refusal = refusal or (None if panel else self._without_token(values, scope))
+        refusal = of_another_page(headers, scope["server"][1] if panel or not self._access.client else None)
+        refusal = refusal or (None if panel else self._without_token(headers, scope))
         connection = scope.get("state", {}).get(CONNECTION)
         if refusal is None and connection is not None and not connection.let_in():
             refusal = 403, "Other users of this machine are not allowed"
-        length = values.get("content-length", ["0"])[0]
+        length = headers.get("content-length") or "0"
         if refusal is None and length.isdigit() and int(length[:20]) > MAX_FRAME_BYTES:
             refusal = 413, "The body is too large"  # a body without a declared length is measured where it is read
         return refusal
 
-    def _without_token(self, values: Values, scope: Scope) -> tuple[int, str] | None:
-        access, given = self._access, values.get("authorization", [])
+    def _without_token(self, headers: Headers, scope: Any) -> tuple[int, str] | None:
+        access, given = self._access, headers.all("authorization")
         if not access.client:
-            return None if scope["method"] != "POST" or is_json(values) else (415, "The body must be application/json")
+            # Pages of other origins need a preflight to send JSON (CORS).
+            is_json = len(headers.all("content-type")) == 1 and headers.content == JSON
+            return None if scope["method"] != "POST" or is_json else (415, f"The body must be {JSON}")
         if shows(given, access.owner):
             return None
         if not shows(given, access.client):
             return UNAUTHORIZED, f"The token is missing or wrong; it is in the file {access.place}"
         if scope["method"] in CHANGING and scope["path"].startswith(MANAGED):
-            return (
-                403,
-                "This is a client's token. To add or remove servers, send the token in the gateway's endpoint.json",
-            )
+            hint = "To add or remove servers, send the token in the gateway's endpoint.json"
+            return 403, f"This is a client's token. {hint}"
         return None
 
 
@@ -124,27 +115,20 @@ def challenge(message: str) -> tuple[bytes, bytes]:
     return b"www-authenticate", f'Bearer error="invalid_token", error_description="{said}"'.encode()
 
 
-def of_another_page(values: Values, own_port: int | None) -> tuple[int, str] | None:
+def of_another_page(headers: Headers, own_port: int | None) -> tuple[int, str] | None:
     """Return the status and message that refuse a request from a foreign page; None if the request may pass.
 
     With `own_port`, pages on this machine's other ports are foreign, too.
     """
-    hosts = values.get("host", [])
-    if len(hosts) != 1 or not is_own_host(hosts[0]):
+    hosts = headers.all("host")
+    if len(hosts) != 1 or not is_own(HOST, hosts[0]):
         return 403, "This Host is not the gateway's"
-    if not all(is_own_origin(value, own_port) for value in values.get("origin", [])):
-        return 403, "A foreign Origin is not allowed"
-    if not all(is_own_referer(value, own_port) for value in values.get("referer", [])):
-        return 403, "A foreign Referer is not allowed"
-    if own_port is not None and not OWN_FETCH.issuperset(values.get("sec-fetch-site", [])):
+    for name, pattern in (("Origin", ORIGIN), ("Referer", REFERER)):
+        if not all(is_own(pattern, value, own_port) for value in headers.all(name.lower())):
+            return 403, f"A foreign {name} is not allowed"
+    if own_port is not None and not OWN_FETCH.issuperset(headers.all("sec-fetch-site")):
         return 403, "A page of another server is not allowed"
     return None
-
-
-def is_json(values: Values) -> bool:
-    """Return True if the body is declared as JSON. Pages of other origins need a preflight to send that (CORS)."""
-    kinds = values.get("content-type", [])
-    return len(kinds) == 1 and kinds[0].partition(";")[0].strip().lower() == "application/json"
 
 
 def shows(authorization: list[str], token: str) -> bool:
@@ -158,29 +142,18 @@ def shows(authorization: list[str], token: str) -> bool:
 # -- Host, Origin and Referer: pure rules ----------------------------------------------------------------------------
 
 _AUTHORITY = r"(?:localhost|127\.0\.0\.1|\[::1\])(?::(?P<port>[0-9]{1,5}))?"
-_HOST = re.compile(_AUTHORITY, re.IGNORECASE)
-_ORIGIN = re.compile(r"(?P<scheme>https?)://" + _AUTHORITY, re.IGNORECASE)
-_REFERER = re.compile(_ORIGIN.pattern + r"(?:[/?#].*)?", re.IGNORECASE)
+HOST = re.compile(_AUTHORITY, re.IGNORECASE)
+ORIGIN = re.compile(r"(?P<scheme>https?)://" + _AUTHORITY, re.IGNORECASE)
+REFERER = re.compile(ORIGIN.pattern + r"(?:[/?#].*)?", re.IGNORECASE)
 PORTS_END = 65_536
 OWN_FETCH = frozenset({"same-origin", "none"})  # Sec-Fetch-Site of requests by our own page, and from the address bar
 
 
-def is_own_host(host: str) -> bool:
-    """Return True if a Host header is a loopback name or address of this machine, with or without a port."""
-    return _is_match(_HOST, host)
+def is_own(pattern: re.Pattern[str], text: str, port: int | None = None) -> bool:
+    """Return True if a header matches the pattern: it names this machine, by a loopback name or address.
 
-
-def is_own_origin(origin: str, port: int | None = None) -> bool:
-    """Return True if an Origin is on this machine; with `port`, only if it is the HTTP server at that port."""
-    return _is_match(_ORIGIN, origin, port)
-
-
-def is_own_referer(referer: str, port: int | None = None) -> bool:
-    """Return True if a Referer is a page on this machine; with `port`, only if it is from the HTTP server there."""
-    return _is_match(_REFERER, referer, port)
-
-
-def _is_match(pattern: re.Pattern[str], text: str, port: int | None = None) -> bool:
+    `port`: the header must name the HTTP server at that port.
+    """
     found = pattern.fullmatch(text)
     if found is None or int(found["port"] or 0) >= PORTS_END:
         return False

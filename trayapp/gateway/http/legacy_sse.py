@@ -5,11 +5,10 @@ The stream carries the frames that a shim would get over its socket: a FramePeer
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import uuid4
 
 from trayapp.gateway.client import FramePeer
-from trayapp.gateway.http.asgi import JSON, Headers, HttpRequest, options_of, respond, whole
+from trayapp.gateway.http.asgi import JSON, HttpRequest, whole
 from trayapp.gateway.http.sessions import ServeClient
 from trayapp.gateway.http.streams import EventStream
 from trayapp.wire.framing import MAX_FRAME_BYTES
@@ -27,7 +26,7 @@ class LegacySse:
         self._serve = serve
         self._peers: dict[str, FramePeer] = {}
 
-    async def stream(self, scope: Any, receive: Any, send: Any) -> None:
+    async def stream(self, request: HttpRequest) -> None:
         """Answer GET with the stream. The session ends with the stream."""
         out, session_id = EventStream(expects=None), uuid4().hex
 
@@ -36,27 +35,27 @@ class LegacySse:
                 out.put(frame)
 
         peer = self._peers[session_id] = FramePeer(write)
-        self._serve(peer, options_of(scope))
+        self._serve(peer, request.options)
         try:
             where = f"event: endpoint\r\ndata: {MESSAGES}/?{SESSION}={session_id}\r\n\r\n"
-            await out.carry(HttpRequest(scope, receive, send), where.encode())
+            await out.carry(request, where.encode())
         finally:
             del self._peers[session_id]
             peer.dispatcher.close()
 
-    async def post(self, scope: Any, receive: Any, send: Any) -> None:
+    async def post(self, request: HttpRequest) -> None:
         """Answer POST: accept one message (202), whose answer goes out on the stream, or refuse it (400, 404, 413)."""
-        peer = self._peers.get(str(options_of(scope).get(SESSION, "")))
+        peer = self._peers.get(request.options.get(SESSION, ""))
         if peer is None:
-            await respond(send, b"Could not find session", 404, TEXT)
-        elif Headers(scope).content != JSON:
-            await respond(send, b"Invalid Content-Type header", 400, TEXT)
-        elif (body := await whole(receive, MAX_FRAME_BYTES)) is None:
-            await respond(send, b"The body is too large", 413, TEXT)
+            await request.respond(b"Could not find session", 404, TEXT)
+        elif request.headers.content != JSON:
+            await request.respond(b"Invalid Content-Type header", 400, TEXT)
+        elif (body := await whole(request.receive, MAX_FRAME_BYTES)) is None:
+            await request.respond(b"The body is too large", 413, TEXT)
         elif not is_message(body):
-            await respond(send, b"Could not parse message", 400, TEXT)
+            await request.respond(b"Could not parse message", 400, TEXT)
         else:
-            await respond(send, b"Accepted", 202, TEXT)
+            await request.respond(b"Accepted", 202, TEXT)
             peer.dispatcher.feed(body.replace(b"\n", b" ") + b"\n")  # JSON allows line breaks only between its tokens
 
 

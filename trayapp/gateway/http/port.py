@@ -12,7 +12,7 @@ import os
 import secrets
 import socket
 import sys
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -25,7 +25,6 @@ import anyio.to_thread
 from trayapp.gateway.permissions import close_to_others
 from trayapp.model.config import HttpSettings
 from trayapp.model.errors import MultiMcpError, Problem
-from trayapp.wire import control
 from trayapp.wire.endpoint import BACKLOG
 from trayapp.wire.lock import FileLock, hold
 from trayapp.wire.loopback import holder_words, is_ours, port_holder
@@ -76,7 +75,7 @@ class HttpPort:
         tokens: ClientTokens,
         owner_token: Callable[[], str],
         changed: Callable[[str | None], None],
-        panel: Callable[[], PanelHost] | None = None,
+        panel: Callable[[], PanelHost],
     ) -> None:
         self._panel = panel
         self._gateway = gateway
@@ -110,6 +109,20 @@ class HttpPort:
         self._expected.set()
         while not self._settled.is_set():
             await self._settled.wait()
+
+    async def panel_link(self, asked: dict[str, Any]) -> Any:
+        """Answer the control request for a link to the panel. Wait for a port that opens or moves.
+
+        Raises MultiMcpError if the port is closed.
+        """
+        await self.settle()
+        if self._url is None:
+            raise MultiMcpError("The panel needs the HTTP port, which is closed", "Set settings.http to true")
+        for module in PANEL_MODULES:
+            await anyio.to_thread.run_sync(import_module, module)
+        query = {"code": self._gateway.panel_access.code()}
+        query |= {name: str(asked[name]) for name in ("what", "page") if asked.get(name)}
+        return {"url": f"{self._url.removesuffix('/mcp')}/panel/enter?{urlencode(query)}"}
 
     async def serve(self) -> None:
         """Keep the port in the state that the settings ask for, as long as the gateway runs."""
@@ -152,7 +165,7 @@ class HttpPort:
                 await self._expect_client(bound.sock)
                 server = await anyio.to_thread.run_sync(import_module, "trayapp.gateway.http.server")
                 access = server.Access(token if settings.token else "", self._owner_token(), place)
-                await server.serve(self._gateway, self._file, bound.sock, access, panel=self._panel)
+                await server.serve(self._gateway, self._file, bound.sock, access, self._panel)
             finally:
                 self._tokens.release()
                 self._gateway.http_problem = None
@@ -275,18 +288,13 @@ class ClientTokens:
 def _known(path: Path, port: int) -> str | None:
     try:
         known = path.read_text(encoding="ascii").strip()
+        made_for, dot, _ = known.partition(".")
         # Refuse a token in a symbolic link or in another user's file: others could read it.
-        if len(known) >= TOKEN_BYTES and is_for(known, port) and not close_to_others([path]):
+        if len(known) >= TOKEN_BYTES and (not dot or made_for == str(port)) and not close_to_others([path]):
             return known
     except (OSError, ValueError):
         pass
     return None
-
-
-def is_for(token: str, port: int) -> bool:
-    """Return True if a token was made for that port, or before tokens began with their port."""
-    made_for, dot, _ = token.partition(".")
-    return made_for == str(port) if dot else True
 
 
 def _made(path: Path, port: int) -> str:
@@ -299,26 +307,3 @@ def _made(path: Path, port: int) -> str:
     except OSError as error:
         log.warning("HTTP clients need a new token after each start: cannot write %s: %s", path, error.strerror)
     return token
-
-
-# -- the panel ---------------------------------------------------------------------------------------------------------
-
-
-class PanelRequests:
-    """Requests for a link to the panel of one gateway. `settle`: waits for a port that opens or moves (HttpPort)."""
-
-    def __init__(self, gateway: Gateway, settle: Callable[[], Awaitable[None]]) -> None:
-        self._gateway = gateway
-        self._settle = settle
-        self.handlers: dict[str, Callable[[dict[str, Any]], Awaitable[Any]]] = {control.PANEL: self._link}
-
-    async def _link(self, asked: dict[str, Any]) -> Any:
-        await self._settle()
-        url = self._gateway.http_url
-        if url is None:
-            raise MultiMcpError("The panel needs the HTTP port, which is closed", "Set settings.http to true")
-        for module in PANEL_MODULES:
-            await anyio.to_thread.run_sync(import_module, module)
-        query = {"code": self._gateway.panel_access.code()}
-        query |= {name: str(asked[name]) for name in ("what", "page") if asked.get(name)}
-        return {"url": f"{url.removesuffix('/mcp')}/panel/enter?{urlencode(query)}"}

@@ -19,7 +19,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from trayapp.gateway.client import ClientPeer
-from trayapp.gateway.http.asgi import CONNECTION, STREAM, Asgi, Headers, respond
+from trayapp.gateway.http.asgi import CONNECTION, STREAM, Asgi, Headers, HttpRequest, respond
 from trayapp.gateway.http.guard import LONG_HEADERS, Access, Guard, is_of_panel
 from trayapp.gateway.http.legacy_sse import MESSAGES, LegacySse
 from trayapp.gateway.http.manage import Manage
@@ -51,8 +51,8 @@ async def serve(
     file: FileEdits,
     sock: socket.socket,
     access: Access,
+    panel: Callable[[], PanelHost],
     idle_most: int = IDLE_MOST,
-    panel: Callable[[], PanelHost] | None = None,
 ) -> None:
     """Serve on a listening socket until cancelled. `idle_most`: the most sessions without an open request."""
     async with anyio.create_task_group() as tasks:
@@ -85,32 +85,29 @@ def schema_of(gateway: Gateway, name: str) -> Any:
 class PanelLoader:
     """The panel, loaded by the first request for it: only its users pay for loading templates."""
 
-    def __init__(self, host: Callable[[], PanelHost] | None) -> None:
+    def __init__(self, host: Callable[[], PanelHost]) -> None:
         self._host = host
         self._panel: Asgi | None = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Pass the request on to the panel; answer 404 if there is none."""
+        """Pass the request on to the panel."""
         if self._panel is None:
-            if self._host is None:
-                await respond(send, dumps({"error": "Not Found"}), 404)
-                return
             module = await anyio.to_thread.run_sync(import_module, "trayapp.panel.app")
             self._panel = self._panel or module.Panel(self._host())
         await self._panel(scope, receive, send)
 
 
-def by_path(streamable: Asgi, sse: LegacySse, others: Asgi, panel: Asgi) -> Asgi:
+def by_path(streamable: StreamableHttp, sse: LegacySse, others: Asgi, panel: Asgi) -> Asgi:
     """Return an application that routes each request by its path."""
 
     async def routed(scope: Any, receive: Any, send: Any) -> None:
         path, method = scope["path"].rstrip("/"), scope["method"]
         if path == "/mcp":
-            await streamable(scope, receive, send)
+            await streamable.take(HttpRequest(scope, receive, send))
         elif (path, method) == ("/sse", "GET"):
-            await sse.stream(scope, receive, send)
+            await sse.stream(HttpRequest(scope, receive, send))
         elif (path, method) == (MESSAGES, "POST"):
-            await sse.post(scope, receive, send)
+            await sse.post(HttpRequest(scope, receive, send))
         elif path in ("/sse", MESSAGES):
             await respond(send, b"", 405, more=[(b"allow", b"GET" if path == "/sse" else b"POST")])
         elif is_of_panel(path):

@@ -16,7 +16,7 @@ from typing import Any
 
 import anyio
 
-from trayapp.gateway.http.asgi import STREAM, Asgi, Headers, HttpRequest, Line, until_gone
+from trayapp.gateway.http.asgi import STREAM, Headers, HttpRequest, Line, until_gone
 from trayapp.gateway.http.peer import HttpPeer
 from trayapp.gateway.http.sessions import HttpSession, HttpSessions, ServeClient
 from trayapp.gateway.http.streams import EventStream
@@ -72,17 +72,16 @@ NO_EVENT = RpcError(INVALID_REQUEST, "No events are stored after this Last-Event
 
 
 class StreamableHttp:
-    """The MCP endpoint for revisions with a handshake. `stateless`: the application for all other requests."""
+    """The MCP endpoint for revisions with a handshake. `stateless`: answers all other requests."""
 
-    def __init__(self, sessions: HttpSessions, stateless: Asgi) -> None:
+    def __init__(self, sessions: HttpSessions, stateless: StatelessHttp) -> None:
         self._sessions = sessions
         self._stateless = stateless
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def take(self, request: HttpRequest) -> None:
         """Answer a request."""
-        request = HttpRequest(scope, receive, send)
         if (version := request.headers.get(VERSION_HEADER)) is not None and version not in HANDSHAKE_VERSIONS:
-            await self._stateless(scope, receive, send)
+            await self._stateless.take(request)
             return
         session_id = request.headers.get(SESSION_HEADER)
         session = self._sessions.find(session_id)
@@ -270,14 +269,13 @@ class StatelessHttp:
         self._serve = serve
         self._schema_of = schema_of
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def take(self, request: HttpRequest) -> None:
         """Answer a request."""
-        request = HttpRequest(scope, receive, send)
         if request.method != "POST":
             await request.refuse_method("POST")
         elif (message := await request.message()) is None:
             return  # already refused
-        elif not is_message(message):
+        elif fault_in(message) is not None or "method" not in message:
             await request.refuse(400, NO_SINGLE_MESSAGE)
         elif "id" in message:
             error = self._fault(request.headers, message)
@@ -333,13 +331,6 @@ class StatelessHttp:
             peer.close()
         if reply is None:
             await stream.finish(request)
-
-
-def is_message(message: Any) -> bool:
-    """Return True if the value is a valid request, or a valid notification (a message without an id)."""
-    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0" or not isinstance(message.get("method"), str):
-        return False
-    return is_request_id(message.get("id", 0)) and isinstance(message.get("params"), dict | None)
 
 
 def status_of(reply: Reply) -> int:
