@@ -26,7 +26,7 @@ async def attempts(facts_file: str, names: list[str]) -> dict[str, list[str]]:
     free = await asyncio.to_thread(subprocess.check_output, argv, text=True, env=env, close_fds=False)
     own = (facts["ours"], *(str(Path(facts["ours"], part)) for part in ("cache", "logs", "run")))
     scratch = make_scratch(str(Path(facts["ours"], "cache/confined/hostile")))
-    policy = make_policy(Confine(network=False), Program("hostile", argv, facts["cwd"], env, own, scratch))
+    policy = make_policy(Confine(network=False), Program(argv, facts["cwd"], env, own, scratch))
     options = {"args": argv, "stdout": subprocess.PIPE, "env": env, "text": True}
     process, listener = await asyncio.to_thread(spawn_confined, policy, None, options)
     changes = AttributeChanges(policy, lambda path: None)

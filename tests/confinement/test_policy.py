@@ -35,7 +35,6 @@ def home(tmp_path: Path) -> Path:
 def policy(home: Path, *args: str, cwd: str = "src/mine", **confine: object) -> Policy:
     """Return what `/usr/bin/env ARGS` may reach when started in that folder."""
     program = Program(
-        "s",
         ("/usr/bin/env", *args),
         str(home / cwd),
         {"HOME": str(home), "PATH": "/usr/bin"},
@@ -133,7 +132,7 @@ def test_a_link_to_an_interpreter_is_followed_where_the_server_cannot_have_made_
     argv = (f"{project}/.venv/bin/python", f"{project}/server.py")
 
     def made(cwd: Path) -> Policy:
-        return make_policy(Confine(), Program("s", argv, str(cwd), {"HOME": str(home)}, (), ()))
+        return make_policy(Confine(), Program(argv, str(cwd), {"HOME": str(home)}, (), ()))
 
     assert may(made(home), base / "lib/x") == "read"
     assert may(made(home), project / "server.py") == "read"
@@ -151,7 +150,7 @@ def test_the_interpreter_of_a_script_is_read_where_the_server_cannot_have_named_
         for script, seen in ((home / "tools/server", "read"), (home / "src/mine/server", "")):
             script.write_text(f"{line}\n")
             env = {"HOME": str(home), "PATH": str(base / "bin")}
-            program = Program("s", (str(script),), str(home / "src/mine"), env, (), ())
+            program = Program((str(script),), str(home / "src/mine"), env, (), ())
             assert may(make_policy(Confine(), program), base / "lib/x") == seen, (line, script)
 
 
@@ -163,7 +162,7 @@ def test_an_interpreter_that_the_server_put_into_its_path_grants_nothing(home: P
     (home / "src/mine/tool").write_text("")
     (home / "src/mine/tool").chmod(0o755)
     env = {"HOME": str(home), "PATH": str(home / "src/mine")}
-    program = Program("s", (str(home / "tools/server"),), str(home / "src/mine"), env, (), ())
+    program = Program((str(home / "tools/server"),), str(home / "src/mine"), env, (), ())
     assert may(make_policy(Confine(), program), home / "src/other/x") == ""
 
 
@@ -173,7 +172,7 @@ def test_a_program_in_the_servers_own_cache_grants_nothing_besides_itself(home: 
     for folder in (cache / "bin", base / "bin", base / "lib"):
         folder.mkdir(parents=True)
     (base / "bin/python3").write_text("")
-    program = Program("s", (f"{cache}/bin/s",), str(home / "src/mine"), {"HOME": str(home)}, (), (str(cache),))
+    program = Program((f"{cache}/bin/s",), str(home / "src/mine"), {"HOME": str(home)}, (), (str(cache),))
     (cache / "bin/s").write_text(f"#!{base}/bin/python3\n")
     assert may(make_policy(Confine(), program), base / "lib/x") == ""
     (cache / "bin/s").unlink()
@@ -189,7 +188,7 @@ def test_servers_yaml_is_ours_also_where_a_link_leads_to_it(home: Path, tmp_path
     (home / "dotfiles/servers.yaml").write_text("")
     (home / "dotfiles/other").write_text("")
     (tmp_path / "ours/servers.yaml").symlink_to(home / "dotfiles/servers.yaml")
-    program = Program("s", ("/usr/bin/env",), str(home / "src/mine"), {"HOME": str(home)}, own_folders(environ), ())
+    program = Program(("/usr/bin/env",), str(home / "src/mine"), {"HOME": str(home)}, own_folders(environ), ())
     made = make_policy(Confine(write=("~/dotfiles",)), program)
     assert [may(made, home / "dotfiles" / name) for name in ("servers.yaml", "other")] == ["", "write"]
 
@@ -241,6 +240,6 @@ def test_our_own_folders_are_all_of_them_and_a_locked_package_is_read_alone(home
     for folder in (package / "data", other):
         folder.mkdir(parents=True)
     argv = ("/usr/bin/env", str(package / "data"))
-    program = Program("s", argv, str(package), {"HOME": str(home)}, (str(home / "ours"),), (), str(package))
+    program = Program(argv, str(package), {"HOME": str(home)}, (str(home / "ours"),), (), str(package))
     made = make_policy(Confine(), program)
     assert [may(made, place) for place in (package, package / "data", other)] == ["read", "read", ""]

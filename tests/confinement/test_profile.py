@@ -51,7 +51,7 @@ def test_the_macos_profile_leaves_the_proxy_as_the_only_way_out() -> None:
 
 @pytest.mark.requirement("confine-policy")
 def test_bubblewrap_binds_what_the_policy_gives_inner_folders_last() -> None:
-    program = Program("s", ("/usr/bin/x", "-a"), "/home/me/src", {"HOME": "/home/me"}, (), ())
+    program = Program(("/usr/bin/x", "-a"), "/home/me/src", {"HOME": "/home/me"}, (), ())
     policy = Policy(("/usr", "/home/me/.nvm"), ("/home/me/src", "/home/me/.nvm/x"), (), False, True)
     words = command_line(policy, program, 9)
     assert words[-2:] == ["/usr/bin/x", "-a"]

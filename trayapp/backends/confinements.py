@@ -63,9 +63,9 @@ class Confinements:
             record.refusals = last.refusals
         self._records[server.name] = record
         if self._trial:
-            from trayapp.confinement.seccomp_requests import new_trace
+            from trayapp.confinement.seccomp_requests import Trace
 
-            record.trace = new_trace()
+            record.trace = Trace()
         record.heard = lambda refusal: self._note(record, refusal, stderr)
         return record
 

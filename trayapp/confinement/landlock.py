@@ -11,7 +11,8 @@ import os
 import stat
 import struct
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446  # the same on every architecture
 PATH_BENEATH, NET_PORT = 1, 2
@@ -65,10 +66,7 @@ def restrict_thread(read: Iterable[str], write: Iterable[str], devices: Iterable
     write, without creating or replacing them. `ports`: the only TCP ports to connect to; None: TCP is not limited.
     """
     assert _libc is not None
-    network = 0 if ports is None else BIND_TCP | CONNECT_TCP
-    attributes = struct.pack("QQQ", ALL_FILE_RIGHTS, network, SCOPES)
-    ruleset = system_call(CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint32(0))
-    try:
+    with _restricting(ALL_FILE_RIGHTS, 0 if ports is None else BIND_TCP | CONNECT_TCP) as ruleset:
         for rights, paths in ((READ, read), (WRITE, write), (READ_FILE | WRITE_FILE, devices)):
             for path in paths:
                 _allow_path(ruleset, path, rights)
@@ -78,9 +76,6 @@ def restrict_thread(read: Iterable[str], write: Iterable[str], devices: Iterable
         # Root has privileges over the files of other users; nobody else has any to drop.
         if _libc.capset(struct.pack("=Ii", CAPABILITY_VERSION, 0), bytes(24)):
             raise OSError(ctypes.get_errno(), "capabilities cannot be dropped")
-        system_call(RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0))
-    finally:
-        os.close(ruleset)
 
 
 def scope_thread() -> None:
@@ -89,11 +84,18 @@ def scope_thread() -> None:
     Files are not limited. New privileges are forbidden, too. If Landlock has no scopes, that is all. Raises OSError.
     """
     _forbid_privileges()
-    if abi() < LEAST_ABI:
-        return
-    attributes = struct.pack("QQQ", 0, 0, SCOPES)
+    if abi() >= LEAST_ABI:
+        with _restricting(0, 0):
+            pass
+
+
+@contextmanager
+def _restricting(files: int, network: int) -> Iterator[int]:
+    """Yield a ruleset for these rights and all scopes. At the end without an error, apply it to the calling thread."""
+    attributes = struct.pack("QQQ", files, network, SCOPES)
     ruleset = system_call(CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint32(0))
     try:
+        yield ruleset
         system_call(RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0))
     finally:
         os.close(ruleset)

@@ -175,7 +175,6 @@ class Program:
     temporary files). `package`: the folder of a locked package, which the server reads and never writes.
     """
 
-    server: str
     argv: tuple[str, ...]
     cwd: str
     env: Mapping[str, str] = field(repr=False)

@@ -206,8 +206,7 @@ class RefusalRecord:
 
     def is_secret(self, refusal: Refusal) -> bool:
         """Return True if the access is to a secret. A server may report the refusal only to get the access allowed."""
-        paths = refusal.access in ("read", "write") and self.policy is not None
-        return paths and self.policy is not None and self.policy.is_secret(refusal.what)
+        return refusal.access in ("read", "write") and self.policy is not None and self.policy.is_secret(refusal.what)
 
 
 def _existing(path: str, more: str) -> str:

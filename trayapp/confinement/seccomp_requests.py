@@ -342,8 +342,3 @@ class Trace:
         writes = flags < 0 or bool(arguments[flags] & _WRITING)
         if len(self.files) < MOST or real in self.files:
             self.files[real] = self.files.get(real, False) or writes
-
-
-def new_trace() -> Trace | None:
-    """Return a trace, or None if calls cannot be reported on this system."""
-    return Trace() if machine() else None

@@ -16,6 +16,7 @@ import subprocess
 import threading
 from asyncio.base_subprocess import BaseSubprocessTransport
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
 
@@ -80,44 +81,28 @@ def _start(confine: Callable[[], int], options: dict[str, Any], *, stays: bool) 
 
     `stays`: the thread lives until the program ends.
     """
-    found: list[tuple[subprocess.Popen[bytes], int] | Exception] = []
-
-    done = threading.Event()
+    outcome = Future[tuple[subprocess.Popen[bytes], int]]()
 
     def start() -> None:
-        try:
-            attempt()
-        finally:
-            done.set()
-        if stays and found and isinstance(found[0], tuple):
-            with suppress(ChildProcessError):  # the event loop already reaped it
-                os.waitid(os.P_PID, found[0][0].pid, os.WEXITED | os.WNOWAIT)
-
-    def attempt() -> None:
         listener = -1
         try:
             try:
                 listener = confine()
             except OSError as error:
                 raise ConfinementFailedError(error.errno, error.strerror) from error
-            found.append((subprocess.Popen(**options), listener))
-        except (
-            OSError,
-            ValueError,
-            TypeError,
-            subprocess.SubprocessError,
-        ) as error:  # raised again in the caller's thread
+            process = subprocess.Popen(**options)
+        except BaseException as error:  # noqa: BLE001 (the boundary of the thread: it is raised in the caller's)
             if listener >= 0:
                 os.close(listener)
-            found.append(error)
+            outcome.set_exception(error)
+            return
+        outcome.set_result((process, listener))
+        if stays:
+            with suppress(ChildProcessError):  # the event loop already reaped it
+                os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
 
-    thread = threading.Thread(target=start, name="confined start", daemon=True)
-    thread.start()
-    done.wait()
-    outcome = found[0] if found else ConfinementFailedError(None, "the start ended unexpectedly")
-    if isinstance(outcome, Exception):
-        raise outcome
-    return outcome
+    threading.Thread(target=start, name="confined start", daemon=True).start()
+    return outcome.result()
 
 
 class ConfinedTransport(BaseSubprocessTransport):

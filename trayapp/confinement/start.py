@@ -83,10 +83,13 @@ def choose_mechanism(network: bool | tuple[str, ...], sockets: bool) -> Mechanis
 
 
 class CannotConfineError(ConnectFailedError):
-    """A server was not started because it would not have been confined."""
+    """A server was not started because it would not have been confined. `remedy`: what the user can do."""
 
     code = "cannot_confine"
     model_hint = "Tell the user"
+
+    def __init__(self, server: str, reason: str, remedy: str) -> None:
+        super().__init__(server, f"Cannot confine {server}: {reason}", f"The server was not started. {remedy}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +147,8 @@ class ConfinedStart:
             try:
                 self._port = await proxy.start()
             except OSError as error:
-                title = f"Cannot confine {self._record.server}: its proxy cannot listen ({error.strerror})"
-                hint = "The server was not started. See: multi-mcp logs"
-                raise CannotConfineError(self._record.server, title, hint) from None
+                reason = f"its proxy cannot listen ({error.strerror})"
+                raise CannotConfineError(self._record.server, reason, "See: multi-mcp logs") from None
             stack.push_async_callback(proxy.close)
             self._variables |= proxy_environment(self._port)
 
@@ -219,9 +221,7 @@ class ConfinedStart:
         except ConfinementFailedError as error:
             code = errno.errorcode.get(error.errno or 0, str(error.errno))
             raise CannotConfineError(
-                self._record.server,
-                f"Cannot confine {self._record.server}: the kernel refused ({code})",
-                "The server was not started. See what this system can do: multi-mcp doctor",
+                self._record.server, f"the kernel refused ({code})", "See what this system can do: multi-mcp doctor"
             ) from None
         except PermissionError:
             # The interpreter of a script may be out of reach.
@@ -249,18 +249,14 @@ async def confining(
         record.way, record.why_open = "open", error.reason
         if record.confine.required:
             record.way = ""
-            title = f"Cannot confine {record.server}: {error.reason}"
-            hint = f"The server was not started. {error.hint}, or write confine: try to start it unconfined"
-            raise CannotConfineError(record.server, title, hint) from None
-        mechanism, policy, program = None, None, Program(record.server, argv, cwd, env, (), ())
+            remedy = f"{error.hint}, or write confine: try to start it unconfined"
+            raise CannotConfineError(record.server, error.reason, remedy) from None
+        mechanism, policy, program = None, None, Program(argv, cwd, env, (), ())
     except LinkToSecretError as error:
-        title = f"Cannot confine {record.server}: {error}"
-        raise CannotConfineError(record.server, title, f"The server was not started. Remove {error.path}") from None
+        raise CannotConfineError(record.server, str(error), f"Remove {error.path}") from None
     except OSError as error:
-        title = f"Cannot confine {record.server}: {error.strerror}: {error.filename}"
-        raise CannotConfineError(
-            record.server, title, "The server was not started. Make that folder writable"
-        ) from None
+        reason = f"{error.strerror}: {error.filename}"
+        raise CannotConfineError(record.server, reason, "Make that folder writable") from None
     async with AsyncExitStack() as stack:
         start = ConfinedStart(record, policy, mechanism, program)
         await start.prepare(stack)
@@ -275,7 +271,7 @@ def _decide(
     confine = confinement.record.confine
     mechanism = choose_mechanism(confine.network, confine.sockets)
     scratch = make_scratch(confinement.scratch)
-    program = Program(confinement.record.server, argv, cwd, env, confinement.own, scratch, confinement.package)
+    program = Program(argv, cwd, env, confinement.own, scratch, confinement.package)
     for folder in missing_folders(confine, program):  # only what exists can be granted
         os.makedirs(folder, exist_ok=True)
     return mechanism, make_policy(confine, program), program
