@@ -20,7 +20,6 @@ from trayapp.catalog.cache import (
     SOUND_RULES,
     CacheEntry,
     file_name,
-    freshness,
     load,
     load_all,
     save,
@@ -40,30 +39,6 @@ posix = pytest.mark.skipif(os.name != "posix", reason="modes and pipes are POSIX
 
 def entry(server: str = "github", offer: Offer | None = None, saved_at: float = NOW) -> CacheEntry:
     return CacheEntry(server, "h1", saved_at, offer or Offer(tools=({"name": "get", "x": 1},), protocol="2025-11-25"))
-
-
-@pytest.mark.requirement("cat-entry-used")
-@pytest.mark.parametrize(
-    ("age_s", "ttl_ms", "expected"),
-    [
-        pytest.param(0.0, None, "fresh", id="cache-01"),
-        pytest.param(6.9 * DAY_S, None, "fresh", id="cache-02"),
-        pytest.param(7.1 * DAY_S, None, "stale", id="cache-03"),
-        pytest.param(0.0, 0, "stale", id="cache-06"),
-        pytest.param(7_200.0, 3_600_000, "stale", id="cache-08"),
-        pytest.param(8 * DAY_S, 2_592_000_000, "stale", id="cache-09"),
-        pytest.param(3_599.0, 3_600_000, "fresh", id="within the server's time"),
-        pytest.param(0.0, -5, "stale", id="a time below nothing"),
-        pytest.param(0.0, 10**400, "fresh", id="a time beyond floats"),
-        pytest.param(-60.0, None, "stale", id="from the future"),
-    ],
-)
-def test_an_entry_is_fresh_for_seven_days_or_the_servers_shorter_time(
-    age_s: float, ttl_ms: int | None, expected: str
-) -> None:
-    offered = entry(offer=Offer(ttl_ms=ttl_ms), saved_at=NOW - age_s)
-    assert freshness(offered, "h1", NOW) == expected
-    assert freshness(offered, "h2", NOW) == "invalid"
 
 
 BASE = ServerConfig("s", command="run", env={"A": "1"}, headers={"H": "1"}, url=None)
@@ -264,7 +239,6 @@ def test_a_rotated_secret_behind_a_variable_keeps_the_entry(tmp_path: Path) -> N
     assert "TOKEN" not in text
     assert "KEY" not in text
     assert load(tmp_path, "s") == entry
-    assert freshness(entry, launch_hash(server), 1_001.0) == "fresh"
 
 
 def test_files_that_nobody_will_read_are_cleared_away(tmp_path: Path) -> None:

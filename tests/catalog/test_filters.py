@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.catalog.strategies import tools as tool_names
-from trayapp.catalog.filters import passes, why_hidden
+from trayapp.catalog.filters import passes, switch_of
 from trayapp.model.config import ServerConfig, ToolSwitch
 
 PATTERNS: list[tuple[str, str, str, str, bool]] = [
@@ -87,7 +87,7 @@ def server(tools: dict[str, ToolSwitch] | None, new_tools: Literal["enabled", "d
 
 
 def visible(config: ServerConfig, *names: str) -> list[str]:
-    return [name for name in names if why_hidden(config, name, names) is None]
+    return [name for name in names if switch_of(config, name, names) == "on"]
 
 
 @pytest.mark.requirement("merge-no-tools-key")
@@ -96,11 +96,10 @@ def test_filter_16_without_a_tools_key_all_pass_in_the_servers_order() -> None:
     assert visible(server(None, "disabled"), "b", "a") == ["b", "a"]
 
 
-def test_disabled_tools_are_hidden_with_the_reason() -> None:
+def test_disabled_tools_are_hidden() -> None:
     config = server({"off": ToolSwitch(False), "on": ToolSwitch()})
     assert visible(config, "off", "on", "new") == ["on", "new"]
-    assert why_hidden(config, "off") == "disabled"
-    assert why_hidden(config, "on") is None
+    assert switch_of(config, "off") == "off"
 
 
 @pytest.mark.requirement("lists-current")

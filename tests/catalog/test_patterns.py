@@ -92,7 +92,7 @@ def test_hostile_patterns_end(pattern: str) -> None:
 def test_a_pattern_that_takes_too_long_is_given_up() -> None:
     compiled, text = Pattern("(.?){1000}q9"), "".join(map(chr, range(0x4E00, 0x5A00)))
     with pytest.raises(InvalidPatternError, match="it takes too long on this text"):
-        compiled.matches_any([text] * 1_000)
+        any(compiled.matches(text) for _ in range(1_000))
 
 
 @pytest.mark.requirement("search-bounded")

@@ -46,7 +46,7 @@ def test_the_change_is_told_once() -> None:
     before = {"kept": ON, "lost": OFF, "lost before": ON_STALE, "found again": OFF_STALE}
     found = ["new", "found again", "kept"]
     assert tools_change(before, found) == ToolsChange(("new",), ("lost",), ("found again",))
-    assert tools_change(merge_tools(before, found), found).empty
+    assert tools_change(merge_tools(before, found), found) == ToolsChange()
 
 
 _names = st.text(alphabet="abcd", min_size=1, max_size=2)

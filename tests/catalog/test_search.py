@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Container
 from typing import Any
 
 import pytest
@@ -12,9 +13,9 @@ from hypothesis import strategies as st
 
 from tests.catalog import shelf
 from tests.catalog.strategies import json_values
-from trayapp.catalog.patterns import InvalidPatternError
+from trayapp.catalog.patterns import InvalidPatternError, Pattern
 from trayapp.catalog.search.documents import keywords_of
-from trayapp.catalog.search.index import EmptyQueryError, Entry, SearchIndex
+from trayapp.catalog.search.index import LIMIT, EmptyQueryError, Entry, Hit, SearchIndex, matching
 from trayapp.catalog.search.query import DELETE, READ, WRITE, UserSynonyms, action_of_tool, read_query, without_literals
 from trayapp.catalog.search.vocabulary import ServerNames, Vocabulary
 from trayapp.catalog.search.words import split, stem
@@ -59,6 +60,10 @@ def catalogue(synonyms: dict[str, list[str]] | None = None) -> SearchIndex:
 
 def found(index: SearchIndex, words: str, **options: Any) -> list[str]:
     return [hit.exposed_name for hit in index.search(words, **options)]
+
+
+def fitting(index: SearchIndex, pattern: str, allowed: Container[tuple[str, str]] | None = None) -> list[Hit]:
+    return matching(Pattern(pattern), index.listed(allowed=allowed), LIMIT)
 
 
 FIRST = [
@@ -186,13 +191,13 @@ def test_search_48_a_server_narrows_the_search() -> None:
     ],
 )
 def test_a_pattern_finds_names_and_first_lines(pattern: str, names: list[str]) -> None:
-    assert found(catalogue(), pattern, regex=True) == names
+    assert [hit.exposed_name for hit in fitting(catalogue(), pattern)] == names
 
 
 @pytest.mark.requirement("search-cases")
 def test_search_45_a_pattern_that_cannot_be_read_is_an_error() -> None:
     with pytest.raises(InvalidPatternError) as caught:
-        catalogue().search("[", regex=True)
+        Pattern("[")
     assert (caught.value.code, caught.value.exit_code) == ("invalid_pattern", ExitCode.USAGE)
 
 
@@ -245,7 +250,7 @@ def test_search_54_changed_synonyms_count_at_once() -> None:
 def test_only_what_is_allowed_is_found() -> None:
     index, allowed = catalogue(), {("fs", "write_file"), ("pg", "query")}
     assert found(index, "file", allowed=allowed) == ["fs_write_file"]
-    assert found(index, "file", regex=True, allowed=allowed) == ["fs_write_file"]
+    assert [hit.exposed_name for hit in fitting(index, "file", allowed)] == ["fs_write_file"]
     assert found(index, "", server="fs", allowed=allowed) == ["fs_write_file"]
     assert found(index, "file", allowed=frozenset()) == []
 
@@ -367,7 +372,7 @@ WORDS = {"type": "object", "properties": {"query": {"type": "string"}}}
 def test_the_same_tool_on_several_servers_is_one_hit(more: Entry, regex: bool) -> None:
     others = [entry("c", "write_file", "Write a file"), entry("d", "read_files", "Read the text of a file")]
     index = index_of(entry("a", "read_file", "Read the text of a file", inputSchema=PATHS), more, *others)
-    hits = index.search("read.file" if regex else "read the text of a file", regex=regex)
+    hits = fitting(index, "read.file") if regex else index.search("read the text of a file")
     (hit,) = [hit for hit in hits if hit.name == "read_file"]
     assert {hit.key, *hit.also} == {("a", "read_file"), ("b", "read_file")}
     assert all(other.also == () for other in hits if other != hit)

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from trayapp import __version__
 from trayapp.catalog.names import escaped_server
@@ -24,11 +24,8 @@ from trayapp.model.errors import StorageError
 from trayapp.model.offer import LISTS, NO_TRAITS, Offer, ServerTraits
 from trayapp.wire.jsonio import JsonError, dumps, loads
 
-Freshness = Literal["fresh", "stale", "invalid"]
-
 VERSION = 1  # of the file format; files of another version are not read
 SOUND_RULES = f"{__version__}/{RULES}"  # the rules by which tools were found sound; results of other rules are ignored
-FRESH_MS = 7 * 86_400_000  # PRODUCT 6: an older list is still served while the server is listed again
 FILE_LARGEST = 64 << 20  # bytes: nothing that a server sent in one frame is larger
 KEPT_S = 30 * 86_400.0  # for the file of an unknown server, which may come back or belong to a project
 LEFT_S = 86_400.0  # after which a temporary file of an interrupted write is deleted
@@ -66,19 +63,6 @@ def with_sound(entry: CacheEntry) -> CacheEntry:
 def sound_places(offer: Offer) -> frozenset[int]:
     """Return the positions of the tools that clients get unchanged. Takes about 0.1 ms per tool."""
     return frozenset(place for place, tool in enumerate(offer.tools) if is_sound(tool))
-
-
-def freshness(entry: CacheEntry, server_hash: str, now: float) -> Freshness:
-    """Return the freshness of an entry: invalid (fetched with other launch settings, not to be served), stale or fresh.
-
-    A stale entry is served while it is fetched again. An entry is fresh for seven days, or for the server's `ttlMs`
-    where that is shorter. `now` is in Unix seconds. An entry from the future (the clock was set back) is stale.
-    """
-    if entry.hash != server_hash:
-        return "invalid"
-    ttl_ms = entry.offer.ttl_ms
-    limit_ms = FRESH_MS if ttl_ms is None else min(FRESH_MS, ttl_ms)
-    return "fresh" if 0 <= (now - entry.saved_at) * 1000 < limit_ms else "stale"
 
 
 def file_name(server: str) -> str:

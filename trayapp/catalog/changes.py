@@ -50,11 +50,6 @@ def difference(old: Item, new: Item) -> list[str]:
     return lines if rest <= 0 else [*lines[:LINES_MOST], f"... and {count(rest, 'more line')}"]
 
 
-def whole(item: Item) -> list[str]:
-    """Return the lines of a whole definition, each marked as added, as in `difference`."""
-    return difference({}, item)
-
-
 def _same(one: Any, other: Any) -> bool:
     """Return True if two values are certainly the same JSON. 1 and true are not."""
     try:

@@ -9,26 +9,24 @@ import re
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from trayapp.catalog.names import call_spelling, fold, spelled
 from trayapp.model.config import PREFIX_MODES, ServerConfig, ToolSwitch
 
 
-def why_hidden(server: ServerConfig, tool: str, siblings: Container[str] = ()) -> str | None:
-    """Return why clients do not get `tool`, in a few words for people; None if they do. `siblings`: see `passes`.
+def switch_of(server: ServerConfig, tool: str, siblings: Container[str] = ()) -> Literal["on", "off", "excluded"]:
+    """Return the setting of a tool: clients get it if it is on. "excluded": by patterns. `siblings`: see `passes`.
 
-    Without a `tools` key all tools pass. With one, a tool that it does not name passes unless `new_tools` is disabled.
+    Without a `tools` key all tools are on. With one, a tool that it does not name is on unless `new_tools` is disabled.
     A stale tool that the server lists again has the state that the user gave it.
     """
     if not passes(server.name, tool, server.include_tools, server.exclude_tools, siblings):
-        return "left out by include_tools or exclude_tools"
+        return "excluded"
     if server.tools is None:
-        return None
+        return "on"
     switch = server.tools.get(tool)
-    if switch is None:
-        return "new, and new_tools is disabled" if server.new_tools == "disabled" else None
-    return None if switch.enabled else "disabled"
+    return "on" if (server.new_tools == "enabled" if switch is None else switch.enabled) else "off"
 
 
 def passes(
@@ -61,11 +59,6 @@ class ToolsChange(NamedTuple):
     added: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
     back: tuple[str, ...] = ()
-
-    @property
-    def empty(self) -> bool:
-        """Return True if the refresh changed nothing."""
-        return not (self.added or self.gone or self.back)
 
 
 def merge_tools(

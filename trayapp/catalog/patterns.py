@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable
 
 from trayapp.model.errors import ExitCode, MultiMcpError
 
@@ -52,10 +51,6 @@ class Pattern:
         except re2.error as error:
             raise InvalidPatternError(pattern, error.args[0].decode(errors="replace")) from None
         re2.purge()  # its cache would keep the last 128 patterns
-
-    def matches_any(self, texts: Iterable[str]) -> bool:
-        """Return True if the pattern `matches` one of `texts`. Raises InvalidPatternError."""
-        return any(map(self.matches, texts))
 
     def matches(self, text: str) -> bool:
         """Return True if the pattern is found anywhere in the first LONGEST_TEXT characters of `text`.

@@ -134,9 +134,7 @@ class ResourceMap:
             for (server, uri), exposed in _exposed_uris(resources).items()
         }
         self._templates = _exposed_uris(templates)
-        servers = {server for server, _ in (*self._resources, *self._templates)}
-        servers |= {server for owners in self._skills.values() for server in owners}
-        self._roots = {_root(server): server for server in servers}
+        self._servers = {server for server, _ in (*self._resources, *self._templates)}.union(*self._skills.values())
 
     def _is_shared(self, server: str, uri: str) -> bool:
         """Return True if skills of this server and of another one have the URI's authority.
@@ -191,11 +189,8 @@ class ResourceMap:
 
     def _prefixed(self, uri: str) -> list[Key]:
         """Return the key of a `multi-mcp://SERVER/...` URI, as a list; [] for other URIs and unknown servers."""
-        if not uri.startswith(SCHEME):
-            return []
-        name, slash, original = uri.removeprefix(SCHEME).partition("/")
-        server = self._roots.get(_root(unquote(name, errors="surrogatepass")))
-        return [(server, original)] if server is not None and slash and original else []
+        key = split_prefixed(uri)
+        return [key] if key is not None and key[0] in self._servers else []
 
     def _plain_owners(self, uri: str) -> list[Key]:
         if uri.startswith(SCHEME):

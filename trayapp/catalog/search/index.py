@@ -137,23 +137,20 @@ class SearchIndex:
         *,
         server: str | None = None,
         limit: int = LIMIT,
-        regex: bool = False,
         allowed: Container[Key] | None = None,
     ) -> list[Hit]:
         """Return the best matches of all servers or one, best first, among the (server, name) keys in `allowed`.
 
-        A smaller `limit` returns the first of the same hits. The same tool of several servers is one hit. `regex`: the
-        words are a pattern. Without words, return the server's tools by exposed name.
+        A smaller `limit` returns the first of the same hits. The same tool of several servers is one hit. Without
+        words, return the server's tools by exposed name.
 
-        Raises EmptyQueryError if there are neither words nor a server, InvalidPatternError for an unusable pattern.
+        Raises EmptyQueryError if there are neither words nor a server.
         """
         among = range(1, self._next) if server is None else self._numbers.get(server, range(0))
         if not words.strip():
             if server is None:
                 raise EmptyQueryError
             return [_hit(entry, 1.0) for entry in self.listed(server, allowed)][:limit]
-        if regex:
-            return matching(Pattern(words), self.listed(server, allowed), limit)
         return self._ranked(words, among, allowed)[:limit]
 
     def listed(self, server: str | None = None, allowed: Container[Key] | None = None) -> list[Entry]:
@@ -191,7 +188,7 @@ def matching(pattern: Pattern, entries: Iterable[Entry], limit: int) -> list[Hit
 
     Raises InvalidPatternError for a pattern that takes too long.
     """
-    fitting = {entry.key: entry for entry in entries if pattern.matches_any(_written(entry))}
+    fitting = {entry.key: entry for entry in entries if any(map(pattern.matches, _written(entry)))}
     return united([_hit(entry, 1.0) for entry in fitting.values()], {key: e.tool for key, e in fitting.items()})[:limit]
 
 

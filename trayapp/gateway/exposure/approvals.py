@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from trayapp.catalog import approval_store
 from trayapp.catalog.approval_store import Pin, ServerPins, definition_hash
-from trayapp.catalog.changes import difference, in_approved_form, still_takes, whole
+from trayapp.catalog.changes import difference, in_approved_form, still_takes
 from trayapp.gateway.exposure.look_alikes import OtherTools, shadowed
 from trayapp.inspection.finding import Finding, is_held
 from trayapp.inspection.inspect import merged
@@ -358,14 +358,14 @@ class Approvals:
                     why = ["its definition changed"] if changed else []
                     why += [_first_reason(one.findings)] if one.findings else []
                     as_now = served and verdict.item is one.new
-                    lines = tuple(difference(one.old, one.new) if one.old is not None else whole(one.new))
+                    lines = tuple(difference(one.old or {}, one.new))
                     held.append(
                         PendingApproval(
                             of, name, one.hash, "; ".join(why), changed, served, as_now, True, one.findings, lines
                         )
                     )
                 if (pin := verdict.flagged) is not None:
-                    reason, lines = _first_reason(pin.findings), tuple(whole(verdict.item))
+                    reason, lines = _first_reason(pin.findings), tuple(difference({}, verdict.item))
                     flagged.append(
                         PendingApproval(of, name, pin.hash, reason, False, True, True, False, pin.findings, lines)
                     )

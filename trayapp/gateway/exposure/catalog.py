@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Literal
 
-from trayapp.catalog.filters import passes, why_hidden
+from trayapp.catalog.filters import switch_of
 from trayapp.catalog.lookup import HiddenReason, switched_off
 from trayapp.catalog.names import NONE_GIVEN, Exposed, Key, SeenNames, expose_names
 from trayapp.catalog.resources import ResourceMap, ResourceTools, expose_prompts, resource_tools
@@ -93,15 +93,13 @@ class Catalog:
 
     def why_not(self, key: Key, tool: ServedTool) -> HiddenReason | None:
         """Return why no client sees a tool; None if clients may see it."""
-        server, name = key
-        entry = self.config.servers[server]
-        if entry.disabled:
+        server = key[0]
+        if self.config.servers[server].disabled:
             return HiddenReason(f"{server} is disabled; enable it with: multi-mcp enable {server}", SERVER_OFF)
-        siblings = self.offers[server].tools
-        if not passes(server, name, entry.include_tools, entry.exclude_tools, siblings):
+        if (switch := self.switch(key)) == "excluded":
             left_out = f"include_tools or exclude_tools of {server} exclude it"
             return HiddenReason(f"{left_out}; multi-mcp enable does not change that", LEFT_OUT)
-        if why_hidden(entry, name, siblings) is not None:
+        if switch == "off":
             return switched_off(*key)
         if tool.withheld is None:
             return None
@@ -122,14 +120,10 @@ class Catalog:
 
     def switch(self, key: Key) -> Literal["on", "off", "excluded"]:
         """Return the setting of a tool in servers.yaml, even if its server is disabled or its definition withheld."""
-        entry, siblings = self.config.servers[key[0]], self.offers[key[0]].tools
-        if not passes(*key, entry.include_tools, entry.exclude_tools, siblings):
-            return "excluded"
-        return "on" if why_hidden(entry, key[1], siblings) is None else "off"
+        return switch_of(self.config.servers[key[0]], key[1], self.offers[key[0]].tools)
 
     def _is_on(self, key: Key) -> bool:
-        entry = self.config.servers[key[0]]
-        return not entry.disabled and why_hidden(entry, key[1], self.offers[key[0]].tools) is None
+        return not self.config.servers[key[0]].disabled and self.switch(key) == "on"
 
     @cached_property
     def waiting(self) -> tuple[Key, ...]:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import anyio
 import anyio.to_thread
 
-from trayapp.catalog.cache import FRESH_MS, CacheEntry, freshness, load_all, save, sweep, with_sound
+from trayapp.catalog.cache import CacheEntry, load_all, save, sweep, with_sound
 from trayapp.catalog.filters import ToolsChange, differing, merge_tools, tools_change
 from trayapp.catalog.resources import has_ui
 from trayapp.catalog.variants import (
@@ -139,6 +139,7 @@ def _try_write(failing: str, write: Callable[[], None]) -> None:
         log.exception("%s", failing)
 
 
+FRESH_S = 7 * 86_400.0  # PRODUCT 6: an older list is still served while the server is listed again
 # A server that has just started is asked again if its lists are older than this: `npx -y` may have installed a newer
 # version.
 RECHECK_S = 3600.0
@@ -196,16 +197,16 @@ class Listings:
         """
         now = self._time()
         entries = [(s, self._find_entry(s.name)) for s in self._config.servers.values() if not s.disabled]
-        return [s.name for s, entry in entries if entry and not 0 <= (now - entry.saved_at) * 1000 < FRESH_MS]
+        return [s.name for s, entry in entries if entry and not 0 <= now - entry.saved_at < FRESH_S]
 
     def worth_asking(self, name: str) -> bool:
         """Return True if a server that has just connected should be asked for its lists."""
         entry = self._find_entry(name)
         if entry is None or "tools" in entry.offer.unknown:
             return True
-        limit_s = RETRY_S if entry.offer.failed else RECHECK_S
-        is_young = 0 <= self._time() - entry.saved_at < limit_s
-        return not is_young or freshness(entry, self._launch_hash(self._config.servers[name]), self._time()) != "fresh"
+        limit_s, ttl_ms = RETRY_S if entry.offer.failed else RECHECK_S, entry.offer.ttl_ms
+        limit_ms = limit_s * 1000 if ttl_ms is None else min(limit_s * 1000, ttl_ms)
+        return not 0 <= (self._time() - entry.saved_at) * 1000 < limit_ms
 
     def protocol_hint(self, name: str) -> str:
         """Return the protocol revision that the server last used, "" for a new server."""
