@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 import anyio
@@ -44,6 +45,18 @@ async def next_beat(period_s: float, within_s: float = 0.0) -> None:
         await beat.wait()
     finally:
         timer.cancel()
+
+
+async def first_of(*waits: Callable[[], Awaitable[object]]) -> None:
+    """Wait until one of `waits` ends, and cancel the others."""
+
+    async def wait_for(one: Callable[[], Awaitable[object]]) -> None:
+        await one()
+        tasks.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as tasks:
+        for one in waits:
+            tasks.start_soon(wait_for, one)
 
 
 class SystemClock:

@@ -9,11 +9,13 @@ import logging
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Protocol
 
 import anyio
 import anyio.abc
 
+from trayapp.backends.clock import first_of
 from trayapp.backends.context import BackendContext, Live
 from trayapp.backends.http.refusal import UNAUTHORIZED, refused
 from trayapp.backends.listing import fetch_offer
@@ -172,11 +174,11 @@ class Maintenance:
                 log.info("Closing %s: idle for %.0f s", connection.name, idle_for)
                 connection.begin_close()  # at once: a call must not get a connection that is about to close
                 await anyio.sleep_forever()
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(_then_cancel, connection.adjusted.wait, tasks)
-                if limit is not None:
-                    wait = limit if connection.is_busy else limit - idle_for
-                    tasks.start_soon(_then_cancel, lambda: self._context.clock.sleep(wait + 0.001), tasks)  # noqa: B023
+            waits: list[Callable[[], Awaitable[object]]] = [connection.adjusted.wait]
+            if limit is not None:
+                left_s = limit if connection.is_busy else limit - idle_for
+                waits.append(partial(self._context.clock.sleep, left_s + 0.001))
+            await first_of(*waits)
 
     # -- signs of life -------------------------------------------------------------------------------------------
 
@@ -356,8 +358,3 @@ class Maintenance:
         if offer.failure:
             log.warning("%s %s", name, offer.failure)
         return offer
-
-
-async def _then_cancel(wait: Callable[[], Awaitable[object]], tasks: anyio.abc.TaskGroup) -> None:
-    await wait()
-    tasks.cancel_scope.cancel()

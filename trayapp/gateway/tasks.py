@@ -20,18 +20,6 @@ class Spawn(Protocol):
     def __call__(self, work: Callable[..., Awaitable[Any]], *args: Any) -> None: ...
 
 
-async def first_of(*waits: Callable[[], Awaitable[object]]) -> None:
-    """Wait until one of `waits` ends, and cancel the others."""
-
-    async def wait_for(one: Callable[[], Awaitable[object]]) -> None:
-        await one()
-        tasks.cancel_scope.cancel()
-
-    async with anyio.create_task_group() as tasks:
-        for one in waits:
-            tasks.start_soon(wait_for, one)
-
-
 class FencedTasks:
     """The task group for servers and sessions: `tasks`, with a boundary around each task."""
 

@@ -63,54 +63,6 @@ OnNotification = Callable[[str, Params], object]
 RequestIntercept = Callable[[Request], bool | None]
 
 
-class MessageHandler:
-    """The inbound side of one dispatcher. Requests are handled in `tasks`, the task group of its `run`."""
-
-    def __init__(
-        self, send: Callable[[bytes], None], tasks: TaskGroup, on_request: OnRequest, on_notification: OnNotification
-    ) -> None:
-        self._send = send
-        self._tasks = tasks
-        self._on_request = on_request
-        self._on_notification = on_notification
-        self._inbound: dict[RequestId, anyio.CancelScope] = {}
-
-    def request(self, request_id: RequestId, method: str, params: Params) -> None:
-        scope = self._inbound[request_id] = anyio.CancelScope()
-        self._tasks.start_soon(self._handle, scope, request_id, method, params)
-
-    def notification(self, method: str, params: Params) -> None:
-        """Handle a notification other than progress of an outbound request. A boundary: its failure stops here."""
-        if method == CANCELLED and params is not None and is_request_id(request_id := params.get("requestId")):
-            scope = self._inbound.get(request_id)
-            if scope is not None:
-                scope.cancel()
-        try:
-            self._on_notification(method, params)
-        except Exception:
-            log.exception("Unexpected error in %s", method)
-
-    async def _handle(self, scope: anyio.CancelScope, request_id: RequestId, method: str, params: Params) -> None:
-        """Handle one inbound request from the start of its task to its answer.
-
-        This is the boundary where exceptions become JSON-RPC errors.
-        """
-        id_json, frame = dumps(request_id), b""
-        with scope:
-            try:
-                try:
-                    frame = Reply.of_result(await self._on_request(method, params)).with_id(id_json)
-                except RpcError as error:
-                    frame = Reply.of_error(error).with_id(id_json)
-            except Exception:
-                log.exception("Unexpected error in %s", method)
-                frame = Reply.of_error(INTERNAL).with_id(id_json)
-        if self._inbound.get(request_id) is scope:
-            del self._inbound[request_id]
-        if frame and not scope.cancel_called:
-            self._send(frame)
-
-
 class PendingCall:
     """A Call whose answer is awaited."""
 
@@ -157,7 +109,8 @@ class FrameDispatcher:
         self._early: list[bytes] | None = []  # bytes received before run()
         self._closed: RpcError | None = None
         self._ended = anyio.Event()
-        self._handling: MessageHandler | None = None
+        self._handling: TaskGroup | None = None  # while `run` handles inbound messages
+        self._scopes: dict[RequestId, anyio.CancelScope] = {}  # of inbound requests
         self.request_intercept: RequestIntercept | None = None
 
     # -- outbound ------------------------------------------------------------------------------------------------
@@ -267,7 +220,7 @@ class FrameDispatcher:
         """
         try:
             async with anyio.create_task_group() as tasks:
-                self._handling = MessageHandler(self.respond_frame, tasks, on_request, on_notification)
+                self._handling, self._on_request, self._on_notification = tasks, on_request, on_notification
                 early, self._early = self._early or [], None
                 task_status.started()
                 for data in early:
@@ -319,11 +272,12 @@ class FrameDispatcher:
                 self.respond(request_id, Reply.of_error(RpcError(INVALID_PARAMS, "params must be an object")))
             else:
                 try:
-                    intercept, handling = self.request_intercept, self._handling
+                    intercept = self.request_intercept
                     passed = intercept is None or intercept(Request(request_id, method, params)) is False
-                    if passed and handling is not None:
-                        handling.request(request_id, method, params)
-                except Exception:  # the same boundary as in MessageHandler
+                    if passed and self._handling is not None:
+                        scope = self._scopes[request_id] = anyio.CancelScope()
+                        self._handling.start_soon(self._handle, scope, request_id, method, params)
+                except Exception:  # the same boundary as in _handle
                     log.exception("Unexpected error in %s", method)
                     self.respond(request_id, Reply.of_error(INTERNAL))
         elif not has_id:
@@ -367,7 +321,28 @@ class FrameDispatcher:
         except Exception:  # the boundary that keeps one call's failure from the others
             log.exception("Unexpected error in an answer")
 
+    async def _handle(self, scope: anyio.CancelScope, request_id: RequestId, method: str, params: Params) -> None:
+        """Handle one inbound request from the start of its task to its answer.
+
+        This is the boundary where exceptions become JSON-RPC errors.
+        """
+        id_json, frame = dumps(request_id), b""
+        with scope:
+            try:
+                try:
+                    frame = Reply.of_result(await self._on_request(method, params)).with_id(id_json)
+                except RpcError as error:
+                    frame = Reply.of_error(error).with_id(id_json)
+            except Exception:
+                log.exception("Unexpected error in %s", method)
+                frame = Reply.of_error(INTERNAL).with_id(id_json)
+        if self._scopes.get(request_id) is scope:
+            del self._scopes[request_id]
+        if frame and not scope.cancel_called:
+            self.respond_frame(frame)
+
     def _notification(self, method: str, params: Any) -> None:
+        """Handle a notification. This is the boundary at which its handler's failure stops."""
         if params is not None and not isinstance(params, dict):
             return
         if method == PROGRESS and params is not None:
@@ -376,8 +351,16 @@ class FrameDispatcher:
             if pending is not None and pending[1] is not None:
                 pending[0].progress({**params, "progressToken": pending[1]})
                 return
-        if self._handling is not None:
-            self._handling.notification(method, params)
+        if self._handling is None:
+            return
+        if method == CANCELLED and params is not None and is_request_id(request_id := params.get("requestId")):
+            scope = self._scopes.get(request_id)
+            if scope is not None:
+                scope.cancel()
+        try:
+            self._on_notification(method, params)
+        except Exception:
+            log.exception("Unexpected error in %s", method)
 
 
 def _answer_place(frame: bytes) -> tuple[int, int] | None:

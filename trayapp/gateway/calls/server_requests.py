@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary, ref
 
 import anyio
 
+from trayapp.backends.clock import first_of
 from trayapp.backends.connection import Connection
 from trayapp.backends.context import Live
 from trayapp.gateway.asks import Asker, Asks
@@ -26,7 +27,6 @@ from trayapp.gateway.calls.routed_call import RoutedCall
 from trayapp.gateway.client import ClientSession
 from trayapp.gateway.exposure.list_results import is_one_tool
 from trayapp.gateway.services import Services
-from trayapp.gateway.tasks import first_of
 from trayapp.wire.capabilities import ELICITATION, QUESTIONS, ROOTS, can_answer
 from trayapp.wire.frames import PendingCall
 from trayapp.wire.messages import (

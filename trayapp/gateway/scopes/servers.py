@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 from weakref import WeakValueDictionary
 
+from trayapp.backends.clock import first_of
 from trayapp.backends.connection import Connection
 from trayapp.gateway.client import ClientSession
 from trayapp.gateway.scopes.connection_keys import ConnectionKeys
@@ -18,7 +19,6 @@ from trayapp.gateway.scopes.projects import Projects, ProjectSession
 from trayapp.gateway.scopes.sharing import PROVE_S, Sharing, Topic
 from trayapp.gateway.scopes.view import View
 from trayapp.gateway.services import Services
-from trayapp.gateway.tasks import first_of
 from trayapp.model.config import Config, ServerConfig, plan
 from trayapp.model.errors import ServerError
 from trayapp.model.lifecycle import State

@@ -29,10 +29,10 @@ from typing import Any
 
 import anyio
 
+from trayapp.backends.clock import first_of
 from trayapp.backends.connection import Connection
 from trayapp.gateway.scopes.servers import Servers
 from trayapp.gateway.services import Services
-from trayapp.gateway.tasks import first_of
 from trayapp.model.errors import ServerError
 from trayapp.wire.capabilities import EVERYTHING, NO_KIND, ClientKind, kind_of
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol
 from weakref import WeakValueDictionary
 
+from trayapp.backends.clock import first_of
 from trayapp.backends.connection import Connection
 from trayapp.gateway.exposure.catalog import Catalog
 from trayapp.gateway.exposure.exposure import Exposure, Unseen
@@ -19,7 +20,6 @@ from trayapp.gateway.exposure.list_results import ListResults
 from trayapp.gateway.exposure.options import SessionOptions, choose
 from trayapp.gateway.exposure.search import ToolSearch
 from trayapp.gateway.services import Services
-from trayapp.gateway.tasks import first_of
 from trayapp.model.config import Config, ServerConfig
 from trayapp.model.lifecycle import State
 from trayapp.model.offer import Item, Offer
