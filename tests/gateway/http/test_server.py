@@ -16,6 +16,7 @@ from tests.tools import NO_CERTIFICATES
 from trayapp.gateway.http.asgi import Asgi, open_stream, whole
 from trayapp.gateway.http.port import bind
 from trayapp.gateway.http.server import listen
+from trayapp.wire.framing import MAX_FRAME_BYTES
 
 pytestmark = pytest.mark.anyio
 
@@ -52,7 +53,7 @@ async def untouched(scope: Any, receive: Any, send: Any) -> None:
 
 
 async def read(scope: Any, receive: Any, send: Any) -> None:
-    assert await whole(receive)
+    assert await whole(receive, MAX_FRAME_BYTES)
 
 
 async def began(scope: Any, receive: Any, send: Any) -> None:

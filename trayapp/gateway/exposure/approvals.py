@@ -214,7 +214,7 @@ class Approvals:
             verdicts = {name: self._judge_one(known, name, item, settings, others) for name, item in items.items()}
             known.known = True
             known.forget_apart(name for name in known.tools if is_apart(name) and name not in items)
-            if server in self.unread_servers([server]):
+            if settings.suspicious != "off" and any(pin.unread for pin in known.tools.values()):
                 self.unread()  # the pins are written later, with the orders that are found
             elif known.dirty:
                 self.pins.unsaved()
@@ -310,12 +310,11 @@ class Approvals:
 
     # -- orders, looked for afterwards ---------------------------------------------------------------------------
 
-    def unread_servers(self, among: Iterable[str] | None = None) -> list[str]:
-        """Return the servers with definitions not yet searched for orders. `among`: None for all judged servers."""
+    def unread_servers(self) -> list[str]:
+        """Return the judged servers with definitions that were not yet searched for orders."""
         if self._settings().suspicious == "off":
             return []
-        names = list(self._verdicts if among is None else among)
-        return [name for name in names if any(pin.unread for pin in self.pins.of(name).tools.values())]
+        return [name for name in self._verdicts if any(pin.unread for pin in self.pins.of(name).tools.values())]
 
     def orders(self, server: str, offer: Offer) -> dict[str, tuple[str, tuple[Finding, ...]]]:
         """Search the definitions not yet searched for orders. Return name -> (hash of its pin, findings). Blocks."""

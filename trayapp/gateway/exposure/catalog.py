@@ -194,7 +194,6 @@ class Catalog:
 
     @cached_property
     def prompt_names(self) -> Exposed:
-        """Return the exposed names of all prompts."""
         return expose_prompts(self.prompts, self.config.settings.tool_prefix)
 
     @cached_property
@@ -209,7 +208,6 @@ class Catalog:
 
     @cached_property
     def events(self) -> dict[Key, Item]:
-        """Return the event types by (server, name)."""
         return self._by_key("events")
 
     @cached_property
@@ -249,7 +247,6 @@ class Catalog:
 
     @cached_property
     def prompts(self) -> dict[Key, Item]:
-        """Return the prompts by (server, name)."""
         return self._by_key("prompts")
 
     @cached_property
@@ -272,7 +269,6 @@ class Catalog:
 
     @cached_property
     def templates(self) -> dict[Key, Item]:
-        """Return the templates by (server, URI template)."""
         return self._by_key("templates")
 
     def _by_key(self, kind: str) -> dict[Key, Item]:

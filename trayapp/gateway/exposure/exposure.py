@@ -156,7 +156,6 @@ class Exposure:
 
     @cached_property
     def callable_keys(self) -> frozenset[Key]:
-        """Return the keys of all callable entries."""
         return frozenset((*self.tools, *self.reads))
 
     def name_of(self, key: Key) -> str:

@@ -35,8 +35,7 @@ class Headers:
 
     def get(self, name: str) -> str | None:
         """Return a header's first value; None if the request does not have it. `name`: in lower case."""
-        wanted = name.encode("ascii")
-        return next((value.decode("latin-1") for key, value in self.lines if key == wanted), None)
+        return next(iter(self.all(name)), None)
 
     def accepts(self, *kinds: str) -> bool:
         """Return True if the client accepts all of these media types, by name or by wildcard (RFC 9110, 12.5.1).
@@ -52,18 +51,17 @@ class Headers:
         return (self.get("content-type") or "").partition(";")[0].strip().lower()
 
 
-async def whole(receive: Any, most: int | None = None) -> bytes | None:
+async def whole(receive: Any, most: int) -> bytes | None:
     """Receive a request's body. Return None if the client disconnects or sends more than `most` bytes."""
-    event = await receive()
-    body: bytes = event.get("body", b"")
-    if event["type"] == "http.request" and not event.get("more_body"):
-        return body if most is None or len(body) <= most else None
-    parts, size = [body], len(body)
-    while event["type"] == "http.request" and event.get("more_body") and (most is None or size <= most):
-        event = await receive()
+    parts, size = list[bytes](), 0
+    while (event := await receive())["type"] == "http.request":
         parts.append(event.get("body", b""))
         size += len(parts[-1])
-    return b"".join(parts) if event["type"] == "http.request" and (most is None or size <= most) else None
+        if size > most:
+            break
+        if not event.get("more_body"):
+            return b"".join(parts)
+    return None
 
 
 async def respond(send: Any, body: bytes, status: int = 200, kind: str = JSON, more: Sequence[Line] = ()) -> None:

@@ -93,7 +93,6 @@ class Guard:
 
 
 def is_of_panel(path: str) -> bool:
-    """Return True if the path is one of the panel's."""
     return path == PANEL or path.startswith(f"{PANEL}/")
 
 

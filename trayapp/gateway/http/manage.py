@@ -148,7 +148,7 @@ def _entry(body: Any) -> tuple[str, dict[str, Any]]:
         raise ManageRefusalError(422, str(error)) from None
     faults = [problem.message for problem in config.problems]
     for url in [server.url for server in config.servers.values() if server.url]:
-        expanded = expand(url, _no_value, _no_value)
+        expanded = expand(url, lambda _: None, lambda _: None)
         if is_forbidden_place(expanded.text):
             raise ManageRefusalError(403, "Link-local and metadata addresses cannot be added this way")
         why = unsafe_url(url) or (None if expanded.missing else unsafe_url(expanded.text))
@@ -156,7 +156,3 @@ def _entry(body: Any) -> tuple[str, dict[str, Any]]:
     if faults:
         raise ManageRefusalError(422, "; ".join(faults))
     return name, entry
-
-
-def _no_value(name: str) -> None:
-    return None

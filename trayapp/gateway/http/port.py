@@ -51,7 +51,6 @@ class BoundPort(NamedTuple):
 
     @property
     def port(self) -> int:
-        """Return the port number."""
         port: int = self.sock.getsockname()[1]
         return port
 

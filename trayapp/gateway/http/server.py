@@ -73,13 +73,11 @@ async def serve(
 
 def schema_of(gateway: Gateway, name: str) -> Any:
     """Return the input schema of a listed tool; None for any other."""
-    view = gateway.servers.view
+    seen = gateway.servers.view.exposure()
     try:
-        server, tool = view.exposure().find(name)
+        return seen.tools[seen.find(name)].item.get("inputSchema")
     except MultiMcpError:
         return None
-    known = view.catalog.tools.get((server, tool))
-    return known.item.get("inputSchema") if known is not None else None
 
 
 class PanelLoader:
@@ -132,7 +130,6 @@ class HttpConnection(HttpToolsProtocol):
         self._unparsed = 0  # bytes that may be part of a head, or of the trailers behind a body
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Count the connection as pending."""
         super().connection_made(transport)
         self._pending.add(self, transport.abort)
 
@@ -167,17 +164,14 @@ class HttpConnection(HttpToolsProtocol):
         super().on_header(name, value.rstrip(b" \t"))
 
     def on_headers_complete(self) -> None:
-        """Begin a request."""
         self._unparsed = 0
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Take a part of a request's body."""
         self._unparsed = 0
         super().on_body(body)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
         self._pending.discard(self)
         super().connection_lost(exc)
 

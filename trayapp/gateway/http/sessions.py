@@ -87,7 +87,6 @@ class HttpSessions:
         self._is_crowded = False
 
     def find(self, session_id: str | None) -> HttpSession | None:
-        """Return the session with that id; None if there is none."""
         return self._sessions.get(session_id) if session_id is not None else None
 
     def begin(self, options: dict[str, Any]) -> HttpSession:

@@ -34,9 +34,7 @@ LISTS_S = 2.0  # how long a call may wait until the lists of a server that has j
 class ToolSession(ClientSession, Protocol):
     """A client session, as the one tool sees it."""
 
-    @property
-    def seen(self) -> SessionView:
-        """Return the session's view."""
+    seen: SessionView
 
     def connection(self, server: str) -> Connection:
         """Return the connection that the session's requests to a server use. Raises ServerNotFoundError."""
@@ -99,10 +97,6 @@ class McpTool:
         self._results = CutResults(dependencies.result_files) if self._session.lasting else dependencies.cut_results
 
     @property
-    def _view(self) -> SessionView:
-        return self._session.seen
-
-    @property
     def _seen(self) -> Exposure:
         return self._session.seen.exposure
 
@@ -142,7 +136,7 @@ class McpTool:
             case "describe":
                 return self._discovery.describe(asked)
             case "result":
-                limit = self._view.view.config.settings.result_limit
+                limit = self._session.seen.view.config.settings.result_limit
                 return self._results.get(asked.text, asked.offset, limit)
             case _:
                 return self._discovery.status()
@@ -160,9 +154,9 @@ class McpTool:
         that may have the tool, until one has it.
         """
         if asked.mode == "describe":
-            await self._view.find_tool(asked.text, asked.server)
+            await self._session.seen.find_tool(asked.text, asked.server)
         else:
-            await self._view.meet(self._discovery.server(asked.server or asked.text))
+            await self._session.seen.meet(self._discovery.server(asked.server or asked.text))
         if asked.mode == "search":
             await self._search(request_id, asked)
         else:
@@ -187,7 +181,7 @@ class McpTool:
         try:
             key = self._seen.find_callable(asked.text, server)
         except ToolNotFoundError:
-            if not self._view.missing() and not self._session.behind():
+            if not self._session.seen.missing() and not self._session.behind():
                 raise
         else:
             own, fit = self._prepare_call(request, asked, key)  # start no server for a call with wrong arguments
@@ -232,7 +226,7 @@ class McpTool:
         """
         beside = {name: value for name, value in request.params.items() if name not in ("name", "arguments")}
         method, params = prepared_call(self._seen, key, asked.args, beside)
-        limit, gone = self._view.view.config.settings.result_limit, partial(self._find_gone, key, asked.text)
+        limit, gone = self._session.seen.view.config.settings.result_limit, partial(self._find_gone, key, asked.text)
         reads = method == "resources/read"
         fit = ResultFitter(self._session.client.protocol, limit, self._results, gone, reads=reads)
         return Request(request.id, method, params), fit
@@ -263,7 +257,7 @@ class McpTool:
         self._respond(request_id, text_result(text))
 
     def _refuse(self, request_id: RequestId, error: MultiMcpError) -> None:
-        told = explained(error, self._view.view.config.problems)
+        told = explained(error, self._session.seen.view.config.problems)
         self._respond(request_id, error_result(error, shown(texts.error_text(told, model_hint(told)))))
 
     def _respond(self, request_id: RequestId, result: dict[str, Any]) -> None:
@@ -281,10 +275,6 @@ class Discovery:
         self._dependencies = dependencies
 
     @property
-    def _view(self) -> SessionView:
-        return self._session.seen
-
-    @property
     def _seen(self) -> Exposure:
         return self._session.seen.exposure
 
@@ -299,7 +289,7 @@ class Discovery:
 
     def search_at_once(self, asked: ToolRequest) -> str | None:
         """Search, and return the answer; None if the search would hold up other work. Raises MultiMcpError."""
-        finder = self._view.view.finder
+        finder = self._session.seen.view.finder
         if asked.regex or not finder.is_current(self._seen):  # a pattern is tried on every tool
             return None
         return self._write_hits(asked, finder.search(self._seen, **self._search_arguments(asked)))
@@ -308,7 +298,7 @@ class Discovery:
         """Search with pauses for other work, and return the answer. Raises MultiMcpError."""
         arguments = self._search_arguments(asked)
         return self._write_hits(
-            asked, await self._view.view.finder.find(lambda: self._seen, regex=asked.regex, **arguments)
+            asked, await self._session.seen.view.finder.find(lambda: self._seen, regex=asked.regex, **arguments)
         )
 
     def _search_arguments(self, asked: ToolRequest) -> dict[str, Any]:
@@ -322,7 +312,8 @@ class Discovery:
         for name in list(dict.fromkeys(hit.server for hit in hits))[:WARMED_HITS]:
             self._warm(name)
         server = self.about(asked.server) if asked.server is not None else None
-        asking = [name for name in self._view.being_asked() if server in (None, name)]
+        asking = [name for name in self._session.seen.being_asked() if server in (None, name)]
+        finder = self._session.seen.view.finder
         return texts.search_text(
             self._seen,
             hits,
@@ -332,7 +323,7 @@ class Discovery:
             brief=asked.limit is None and bool(asked.text.strip()),
             server=server,
             asking=asking,
-            kept_back=self._view.view.finder.kept_back(self._seen, asked.text, hits, server=server, regex=asked.regex),
+            kept_back=finder.kept_back(self._seen, asked.text, hits, server=server, regex=asked.regex),
         )
 
     def describe(self, asked: ToolRequest) -> str:
@@ -350,8 +341,8 @@ class Discovery:
     def availability(self, server: str) -> Availability:
         """Return a server's availability, without starting it."""
         connection = self._session.present(server)
-        now, settings = self._dependencies.services.clock.now(), self._view.view.config.settings
-        return availability(server, connection, now, settings, self._view.view.offer(server))
+        now, settings = self._dependencies.services.clock.now(), self._session.seen.view.config.settings
+        return availability(server, connection, now, settings, self._session.seen.view.offer(server))
 
     def about(self, asked: str) -> str:
         """Return the server that a request is about. Raises ServerError. If there is no such server, the error's code
@@ -368,14 +359,14 @@ class Discovery:
 
         Raises ServerError if there is no such server, or if it is disabled.
         """
-        name = self._view.named(asked)
+        name = self._session.seen.named(asked)
         if self._seen.servers[name].disabled:
             raise ServerDisabledError(name)
         return name
 
     def must_be_met(self, asked: ToolRequest) -> bool:
         """Return True if the answer needs the lists of a server that has not been asked yet. Raises ServerError."""
-        unknown = self._view.missing()
+        unknown = self._session.seen.missing()
         if not unknown:
             return False
         if asked.mode == "describe":
