@@ -105,33 +105,15 @@ def turned(text: str) -> Iterator[str]:
     """
     escaped = _has_escapes(text[:READ_MOST].encode("utf-8", "replace"))
     text = low_case(text[:READ_MOST])
-    kinds = text.encode("ascii", "replace").translate(_SEPARATED)
     ways = [text[::-1]] if any(word in text for word in _BACKWARDS) else []
     if any(word in text for word in _BY_ROT13):  # translated as bytes, in a tenth of the time of the codec
         ways.append(text.encode("utf-8", "replace").translate(_ROT13).decode("utf-8"))
     ways += [low_case(_of_escapes(_URL.sub(" ", text)))] if escaped else []
-    spelled = text.replace("lgnore", "ignore")
-    if b"ldl" in kinds and len(pieces := _WITH_DIGITS.split(spelled)) > 1:
-        pieces[1::2] = "\n".join(pieces[1::2]).translate(_LETTERS).split("\n")
-        spelled = "".join(pieces)
-    if _APART.search(kinds) is not None:
-        spelled = _joined_letters(spelled, b"." + kinds + b".")
+    spelled = _WITH_DIGITS.sub(lambda word: word[0].translate(_LETTERS), text.replace("lgnore", "ignore"))
+    if _SPACED.search(spelled) is not None:
+        spelled = _SPACED_TOO.sub(lambda word: _NO_LETTER.sub("", word[0]), spelled)
     ways += [spelled] if spelled != text else []
     yield from (way for way in ways if any(way.count(word) > text.count(word) for word in KEYWORDS if word in way))
-
-
-def _joined_letters(text: str, kinds: bytes) -> str:
-    """Return a text with the letters of spaced-out words joined; the text as it is if none of these words is long.
-
-    `kinds`: the text translated by _SEPARATED, between two dots, which is fast to search.
-    """
-    at = _LONG_APART.search(kinds)
-    while at is not None and _SPACED.match(text, at.start()) is None:
-        at = _LONG_APART.search(kinds, at.start() + 1)
-    if at is None or (first := _TWO_APART.search(kinds)) is None:
-        return text
-    begin = max(0, first.start() - 1)  # includes the character before the first letter
-    return text[:begin] + _SPACED_TOO.sub(lambda run: _NO_LETTER.sub("", run[0]), text[begin:])
 
 
 def may_be_coded(text: bytes) -> bool:
@@ -230,10 +212,8 @@ _LETTERS_OF_DIGITS = bytes.maketrans(b"013457@$", b"oieastas")
 _SEPARATED = _kinds(l=_LOWER, d="013457@$")
 _DIGIT_INSIDE = late(rb"d(?<=ld)l")  # takes a tenth of the time of `b"ldl" in`, because digits are rare
 _APART = late(rb"\.l\.{1,2}l\.{1,2}l\.")  # inside a spaced-out word
-_TWO_APART = late(rb"\.l\.{1,2}l\.")
-_LONG_APART = late(rb"\.l\.{1,2}l\.{1,2}l\.{1,2}l\.{1,2}l\.")
 
-_WITH_DIGITS = late(r"(?<![\w@$])((?=[a-z]*[013457@$])(?=[013457@$]*[a-z])[a-z013457@$]{3,})(?![\w@$])")
+_WITH_DIGITS = late(r"(?<![\w@$])(?=[a-z]*[013457@$])(?=[013457@$]*[a-z])[a-z013457@$]{3,}(?![\w@$])")
 _LETTERS = str.maketrans("013457@$", "oieastas")
 _NO_LETTER = late("[^a-z0-9]")
 _SPACED, _SPACED_TOO = (  # a long spaced-out word; any such word, used if there is a long one
