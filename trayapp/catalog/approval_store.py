@@ -1,7 +1,7 @@
 """Pins: each server's tools as they were approved. One JSON file per server, which outlives the cache.
 
 A tool is approved when it is first listed (trust on first use), unless it hides something. After that, only the user
-approves its definition. `load` and `save` block.
+can approve a changed definition. `load` and `save` block.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from trayapp.catalog.cache import file_name, read_file
-from trayapp.config.files import replace_file
+from trayapp.catalog.cache import file_name, read_own, write_own
 from trayapp.inspection.finding import Finding, Severity
 from trayapp.model.errors import StorageError
 from trayapp.model.offer import Item
-from trayapp.wire.jsonio import JsonError, dumps, loads
+from trayapp.wire.jsonio import dumps, loads
 
 log = logging.getLogger(__name__)
 
@@ -145,11 +144,11 @@ def load(folder: Path, server: str) -> ServerPins:
     """Read the pins of a server. An unusable file is renamed and reported in `lost`. Blocks."""
     path = folder / file_name(server)
     try:
-        tools, allowed = _parse(server, read_file(path))
+        tools, allowed = _tools_and_allowed(read_own(path, VERSION, server))
         return ServerPins(server, tools, known=True, allowed=allowed)
     except FileNotFoundError:
         return ServerPins(server)
-    except (OSError, JsonError, ValueError) as error:
+    except (OSError, ValueError) as error:
         what = f"Cannot read the approvals of {server}; its tools count as new: {error}"
         log.warning("%s", what)
         with suppress(OSError):
@@ -159,54 +158,41 @@ def load(folder: Path, server: str) -> ServerPins:
 
 def save(folder: Path, server: str, tools: Mapping[str, Pin], allowed: Mapping[str, str] | None = None) -> None:
     """Replace the server's file atomically, or leave it unchanged. Blocks. Raises StorageError."""
-    path = folder / file_name(server)
-    try:
-        written = {"version": VERSION, "server": server, "tools": {name: _as_json(pin) for name, pin in tools.items()}}
-        data = dumps({**written, **({"allowed": dict(allowed)} if allowed else {})})
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        replace_file(path, data)
-    except (OSError, TypeError, ValueError, RecursionError) as error:
-        raise StorageError(
-            f"Cannot write the approvals of {server}: {error}", f"Check the space and the permissions of {folder}"
-        ) from error
+    written = {"version": VERSION, "server": server, "tools": {name: _as_json(pin) for name, pin in tools.items()}}
+    more = {"allowed": dict(allowed)} if allowed else {}
+    write_own(folder / file_name(server), written | more, f"the approvals of {server}")
 
 
 def _as_json(pin: Pin) -> dict[str, Any]:
     findings = [found._asdict() for found in pin.findings]
     written = {"hash": pin.hash, "definition": pin.text, "approved": pin.approved, "findings": findings}
-    rare = {"unread": pin.unread, "declined": pin.declined, "seen": pin.seen}
-    usual = {"unread": False, "declined": "", "seen": True}
-    return {**written, **{key: value for key, value in rare.items() if value != usual[key]}}
+    rare = {name: getattr(pin, name) for name in ("unread", "declined", "seen")}
+    return written | {name: value for name, value in rare.items() if value != Pin._field_defaults[name]}
 
 
-def _parse(server: str, data: bytes) -> tuple[dict[str, Pin], dict[str, str]]:
+def _tools_and_allowed(raw: dict[str, Any]) -> tuple[dict[str, Pin], dict[str, str]]:
     """Return the pins and, for each tool that is always allowed, the hash of its definition.
 
-    Raises ValueError (JsonError is one) for anything that `save` did not write for this server.
+    Raises ValueError for anything that `save` did not write.
     """
-    raw = loads(data)
-    if not isinstance(raw, dict) or raw.get("version") != VERSION or raw.get("server") != server:
-        raise ValueError("not written by this version for this server")
-    tools = raw.get("tools")
+    tools, allowed = raw.get("tools"), raw.get("allowed", {})
     if not isinstance(tools, dict):
         raise ValueError("tools is not an object")
-    allowed = raw.get("allowed", {})
     if not isinstance(allowed, dict) or not all(isinstance(digest, str) for digest in allowed.values()):
         raise ValueError("allowed has the wrong type")
     return {name: _pin(value) for name, value in tools.items()}, allowed
 
 
+_KINDS = {"hash": str, "definition": str, "approved": bool, "findings": list, "declined": str}  # of a pin's members
+
+
 def _pin(value: Any) -> Pin:
-    if not isinstance(value, dict) or not isinstance(value.get("hash"), str):
-        raise ValueError("a tool has no hash")
-    text, approved, findings = value.get("definition"), value.get("approved"), value.get("findings")
-    if not isinstance(text, str) or not isinstance(approved, bool) or not isinstance(findings, list):
+    raw = {"declined": "", **value} if isinstance(value, dict) else {}
+    if not all(isinstance(raw.get(name), kind) for name, kind in _KINDS.items()):
         raise ValueError("a tool has a value of the wrong type")
-    unread, seen = value.get("unread") is True, value.get("seen") is not False
-    declined = value.get("declined", "")
-    if not isinstance(declined, str):
-        raise ValueError("a tool has a value of the wrong type")
-    return Pin(value["hash"], text, approved, tuple(map(_finding, findings)), unread, declined, seen)
+    unread, seen = raw.get("unread") is True, raw.get("seen") is not False
+    findings = tuple(map(_finding, raw["findings"]))
+    return Pin(raw["hash"], raw["definition"], raw["approved"], findings, unread, raw["declined"], seen)
 
 
 def _finding(value: Any) -> Finding:

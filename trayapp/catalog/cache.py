@@ -22,7 +22,7 @@ from trayapp.catalog.variants import Variant, as_json, from_json
 from trayapp.config.files import replace_file
 from trayapp.model.errors import StorageError
 from trayapp.model.offer import LISTS, NO_TRAITS, Offer, ServerTraits
-from trayapp.wire.jsonio import JsonError, dumps, loads
+from trayapp.wire.jsonio import dumps, loads
 
 VERSION = 1  # of the file format; files of another version are not read
 SOUND_RULES = f"{__version__}/{RULES}"  # the rules by which tools were found sound; results of other rules are ignored
@@ -79,28 +79,18 @@ def load_all(folder: Path, servers: Iterable[str]) -> dict[str, CacheEntry]:
 
 def load(folder: Path, server: str) -> CacheEntry | None:
     """Read the entry of one server. Return None if there is none, or if it cannot be used (the log says why)."""
-    path = folder / file_name(server)
     try:
-        return _parse(server, read_file(path))
+        return _entry(read_own(folder / file_name(server), VERSION, server))
     except FileNotFoundError:
         return None
-    except (OSError, JsonError, ValueError) as error:
+    except (OSError, ValueError) as error:
         log.info("The cached catalog of %s is not used: %s", server, error)
         return None
 
 
 def save(folder: Path, entry: CacheEntry) -> None:
     """Replace the server's file atomically, or leave it unchanged. Raises StorageError."""
-    path = folder / file_name(entry.server)
-    try:
-        data = dumps(_as_json(entry))
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        replace_file(path, data)
-    except (OSError, TypeError, ValueError, RecursionError) as error:
-        raise StorageError(
-            f"Cannot write the cached catalog of {entry.server}: {error}",
-            f"Check the space and the permissions of {folder}",
-        ) from error
+    write_own(folder / file_name(entry.server), _as_json(entry), f"the cached catalog of {entry.server}")
 
 
 def sweep(folder: Path, servers: Iterable[str], now: float) -> None:
@@ -148,6 +138,29 @@ def read_file(path: Path) -> bytes:
         os.close(descriptor)
 
 
+def read_own(path: Path, version: int, server: str) -> dict[str, Any]:
+    """Read a server's file. Raises OSError, or ValueError if this version did not write the file for this server."""
+    raw = loads(read_file(path))
+    if not isinstance(raw, dict) or raw.get("version") != version or raw.get("server") != server:
+        raise ValueError("not written by this version for this server")
+    return raw
+
+
+def write_own(path: Path, content: Any, what: str) -> None:
+    """Replace the file by `content` as JSON atomically, or leave it unchanged. `what` names the content in the error.
+
+    Raises StorageError.
+    """
+    try:
+        data = dumps(content)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        replace_file(path, data)
+    except (OSError, TypeError, ValueError, RecursionError) as error:
+        raise StorageError(
+            f"Cannot write {what}: {error}", f"Check the space and the permissions of {path.parent}"
+        ) from error
+
+
 def _as_json(entry: CacheEntry) -> dict[str, Any]:
     head = {"version": VERSION, "server": entry.server, "hash": entry.hash, "saved_at": float(entry.saved_at)}
     sound = {"sound": {"rules": SOUND_RULES, "tools": sorted(entry.sound)}} if entry.sound is not None else {}
@@ -157,11 +170,8 @@ def _as_json(entry: CacheEntry) -> dict[str, Any]:
     return head | sound | known | {name: getattr(entry.offer, name) for name in _OFFER_FIELDS}
 
 
-def _parse(server: str, data: bytes) -> CacheEntry:
-    """Parse a file. Raises ValueError (JsonError is one) for anything that `save` did not write for this server."""
-    raw = loads(data)
-    if not isinstance(raw, dict) or raw.get("version") != VERSION or raw.get("server") != server:
-        raise ValueError("not written by this version for this server")
+def _entry(raw: dict[str, Any]) -> CacheEntry:
+    """Return the entry of a file. Raises ValueError for anything that `save` did not write."""
     _expect(raw, str, "hash", "protocol")
     _expect(raw, float, "saved_at")
     _expect(raw, (dict, type(None)), "capabilities", "server_info", "older_capabilities")
@@ -175,7 +185,7 @@ def _parse(server: str, data: bytes) -> CacheEntry:
     facts["failed"] = {name: str(why) for name, why in raw["failed"].items() if name in LISTS}
     facts["signed"] = raw.get("signed") is True
     return CacheEntry(
-        server,
+        raw["server"],
         raw["hash"],
         raw["saved_at"],
         Offer(**facts),

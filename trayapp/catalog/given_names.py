@@ -9,12 +9,11 @@ from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import Any
 
-from trayapp.catalog.cache import read_file
+from trayapp.catalog.cache import read_file, write_own
 from trayapp.catalog.names import NONE_GIVEN, Exposed, Key, SeenNames
-from trayapp.config.files import replace_file
 from trayapp.model.config import PrefixMode
 from trayapp.model.errors import StorageError
-from trayapp.wire.jsonio import dumps, loads
+from trayapp.wire.jsonio import loads
 
 log = logging.getLogger(__name__)
 
@@ -88,13 +87,10 @@ class GivenNames:
         self._dirty = False
         names = {mode: dict(names) for mode, names in dict(self._by_mode).items()}
         try:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            replace_file(self._path, dumps({"version": VERSION, "names": names}))
-        except OSError as error:
+            write_own(self._path, {"version": VERSION, "names": names}, "the names of tools")
+        except StorageError:
             self._dirty = True
-            raise StorageError(
-                f"Cannot write the names of tools: {error}", f"Check the space and permissions of {self._path.parent}"
-            ) from error
+            raise
 
     def _names(self, mode: PrefixMode) -> Names:
         return self._by_mode.setdefault(mode, {})

@@ -95,10 +95,10 @@ class Lookup:
     def _stages(self, asked: str) -> Iterator[tuple[Key, ...]]:
         """Yield the tools that each interpretation of `asked` means, the most literal one first."""
         yield self._exposed.shared.get(asked, ())
-        yield self._originals.get(asked)
+        yield self._originals.get(asked, ())
         folded = fold(asked)
-        yield self._folded_displayed.get(folded)
-        yield self._folded_originals.get(folded)
+        yield self._folded_displayed.get(folded, ())
+        yield self._folded_originals.get(folded, ())
         yield from self._spelled(asked)
 
     def _settle(self, asked: str, keys: list[Key]) -> Key:
@@ -130,7 +130,7 @@ class Lookup:
 
     def _spelled(self, asked: str) -> Iterator[tuple[Key, ...]]:
         """Yield the tools for which `asked` is a spelling: literal, then folded, then case-insensitive."""
-        hashed = self._hashed.get(caseless(asked)) if _HASHED.search(asked) else ()
+        hashed = self._hashed.get(caseless(asked), ()) if _HASHED.search(asked) else ()
         loose = dict.fromkeys((*self._spellings.bare(asked), *self._spellings.behind(asked), *hashed))
         written = {key: _forms(*key) | ({asked} if key in hashed else set()) for key in loose}
         yield tuple(key for key in loose if asked in written[key])
@@ -138,25 +138,25 @@ class Lookup:
         yield tuple(loose)
 
     @cached_property
-    def _originals(self) -> _Forms:
-        return _Forms((key[1], key) for key in self._exposed.by_key)
+    def _originals(self) -> Mapping[str, tuple[Key, ...]]:
+        return _by_form((key[1], key) for key in self._exposed.by_key)
 
     @cached_property
-    def _folded_displayed(self) -> _Forms:
-        return _Forms((fold(name), key) for name, key in self._exposed.by_name.items())
+    def _folded_displayed(self) -> Mapping[str, tuple[Key, ...]]:
+        return _by_form((fold(name), key) for name, key in self._exposed.by_name.items())
 
     @cached_property
-    def _folded_originals(self) -> _Forms:
-        return _Forms((fold(key[1]), key) for key in self._exposed.by_key)
+    def _folded_originals(self) -> Mapping[str, tuple[Key, ...]]:
+        return _by_form((fold(key[1]), key) for key in self._exposed.by_key)
 
     @cached_property
-    def _hashed(self) -> _Forms:
+    def _hashed(self) -> Mapping[str, tuple[Key, ...]]:
         """Return the tools by the hashed names that they have in other modes: no spelling rule produces such names."""
         modes = set(PREFIX_MODES) - {self._exposed.mode}
         names = (
             (key, mode, name) for mode in modes for key, name in expose_names(self._exposed.by_key, mode).by_key.items()
         )
-        return _Forms((caseless(name), key) for key, mode, name in names if name != spelled(*key, mode))
+        return _by_form((caseless(name), key) for key, mode, name in names if name != spelled(*key, mode))
 
     @cached_property
     def _spellings(self) -> Spellings:
@@ -189,22 +189,12 @@ def server_of(name: str, servers: Iterable[str], mode: PrefixMode) -> list[str]:
     return [server for *_, server in sorted(places)]
 
 
-class _Forms:
-    """The tools that each written form may mean. Most forms mean one tool: only the others get a collection."""
-
-    def __init__(self, pairs: Iterable[tuple[str, Key]]) -> None:
-        self._first: dict[str, Key] = {}
-        self._all: dict[str, dict[Key, None]] = {}
-        for form, key in pairs:
-            first = self._first.setdefault(form, key)
-            if first != key:
-                self._all.setdefault(form, {first: None})[key] = None
-
-    def get(self, form: str) -> tuple[Key, ...]:
-        """Return the tools that `form` may mean, in the catalog's order."""
-        if form in self._all:
-            return tuple(self._all[form])
-        return (self._first[form],) if form in self._first else ()
+def _by_form(pairs: Iterable[tuple[str, Key]]) -> Mapping[str, tuple[Key, ...]]:
+    """Return the tools that each written form may mean, in the catalog's order."""
+    found: dict[str, dict[Key, None]] = {}
+    for form, key in pairs:
+        found.setdefault(form, {})[key] = None
+    return {form: tuple(keys) for form, keys in found.items()}
 
 
 def _forms(server: str, tool: str) -> set[str]:

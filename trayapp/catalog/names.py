@@ -16,7 +16,7 @@ from trayapp.model.config import PREFIX_MODES, PrefixMode
 Key = tuple[str, str]  # server, and the original name (or URI) on that server
 Wish = tuple[str, bool]  # the wanted name, and whether it is the original spelling, with nothing replaced
 
-NAME_LENGTH = 64  # characters; the limit that every model provider accepts
+NAME_LENGTH = 64  # characters; every model provider accepts names of this length
 SUFFIX_LENGTH = 6  # base32 characters: two of 1,000 clashing tools share it once in 2,000 catalogs
 CLASH_SHOWN = 5  # tools that the reason for a name clash lists; the others are only counted
 UNNAMED = "tool"  # replaces an empty name

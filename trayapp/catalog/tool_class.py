@@ -1,8 +1,8 @@
 """Classification of tools by what a call may do: read, write or destroy.
 
 A server's annotations decide, with the specification's defaults (MCP 2025-11-25, ToolAnnotations). Without them the
-verb in the name decides. A clear verb also overrides milder annotations: a server can make its tools stricter, never
-more harmless than such a verb.
+verb in the name decides. A clear verb also overrides milder annotations: a server can make a tool stricter than its
+name, never milder.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _DESTRUCTIVE = _words(
 )
 _NOUNS = _words("trash edit reset drop kick ban kill exec undo cleanup rollback shutdown")  # also nouns (`last_edit`)
 _FUSED = ("delete", "remove", "destroy", "erase", "purge", "truncate", "uninstall", "flush")  # `flushdb`, `deleteuser`
-_INFLECTIONS = _words("d ed er ers es ing ment r rs s")  # endings of a word that is no verb here (`list_deleted`)
+_INFLECTIONS = _words("d ed er ers es ing ment r rs s")  # inflections of _FUSED, not compounds (`list_deleted`)
 _LAST = _words("clean eval evaluate repl interpreter")  # destructive as the last word (`git_clean`, `browser_evaluate`)
 _ALONE = _words("bash sh zsh shell powershell terminal command execute")  # destructive as the whole name
 # (verbs, objects): a tool can run or overwrite anything if one of the objects follows one of the verbs, or precedes it

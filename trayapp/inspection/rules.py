@@ -604,7 +604,7 @@ _MARKS = (
     ),
     _rule(
         "mark.tag",
-        "sets a part of itself off for the model",
+        "marks a part of itself as meant for the model",
         _INVARIANT,
         "<system|<secret|<hidden|<admin|<override|<directive|"
         "[urgent|[critical|[developer|system instruction|system override|system directive|###|[system|[hidden|[secre"
@@ -770,7 +770,7 @@ _SECRETS = (
     ),
     _rule(
         "secrets.environment",
-        "wants the environment in which it runs",
+        "wants the environment variables of its own process",
         _MCPTOX,
         "environ|env`|printenv|process.env|run env|run `export",
         (
@@ -917,7 +917,7 @@ _OTHER_TOOLS = (
     ),
     _rule(
         "tools.discredit",
-        "speaks against other tools so that the model uses this one",
+        "discredits other tools so that the model uses this one",
         _MCPTOX,
         "tool of|tool from|tool on|tools of|tools from|tools on|its calls|their calls|compromised|insecure|unsafe|"
         "malicious|corrupt|untrusted|hacked|infected|vulnerable|other|others|alternatives&compromised|vulnerable|"
@@ -946,7 +946,7 @@ _OTHER_TOOLS = (
     ),
     _rule(
         "tools.every",
-        "wants a say in every call of other tools or servers",
+        "wants to take part in every call of other tools or servers",
         _INVARIANT,
         "any server|every server|each server|all server|another server|other server|connected server|mcp server|"
         "any tool|another tool|every tool|each tool|any other tool|every other tool|each other tool|"
@@ -984,7 +984,7 @@ _OTHER_TOOLS = (
 _ACTIONS = (
     _rule(
         "run.download",
-        "wants code from the network run",
+        "wants the model to run code from the network",
         _OWASP_AGENCY,
         "curl|wget|powershell|urlopen|npx|/dev/tcp|invoke-expression|iex|base64 -d|piping it|pip install|"
         "npm install|reverse shell|to program|eval(atob",
