@@ -14,7 +14,7 @@ import pytest
 from tests.fixtures.registry import entry, registry
 from trayapp.config.files import make_folder
 from trayapp.gateway.http.port import TOKEN_BYTES, ClientTokens
-from trayapp.gateway.mcp_tool.result_files import ResultFiles
+from trayapp.gateway.mcp_tool.tool_dependencies import ResultFiles
 from trayapp.gateway.permissions import close_to_others
 from trayapp.service.logging import start_logging
 from trayapp.service.registry import ServerRegistry

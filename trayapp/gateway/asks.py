@@ -158,7 +158,7 @@ def marked(text: str) -> str:
 
 
 def _cut(text: str, longest: int, length: int) -> str:
-    """Return `text` in `longest` characters if it is longer: its beginning, a note of its original length, its end."""
+    """Return `text`. If it is longer than `longest`, return its beginning, a note of the original `length`, its end."""
     if len(text) <= longest:
         return text
     head = int(longest * HEAD_SHARE)

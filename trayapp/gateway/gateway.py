@@ -35,9 +35,7 @@ from trayapp.gateway.exposure.listings import Listings, ListingWriter, WriteSwit
 from trayapp.gateway.exposure.search import prepare
 from trayapp.gateway.exposure.served_tools import ServedTools
 from trayapp.gateway.extensions.streams import Streams
-from trayapp.gateway.mcp_tool.result_files import FOLDER as RESULTS
-from trayapp.gateway.mcp_tool.result_files import ResultFiles
-from trayapp.gateway.mcp_tool.tool_dependencies import ToolDependencies, WarmUp
+from trayapp.gateway.mcp_tool.tool_dependencies import RESULTS, CutResults, ResultFiles, ToolDependencies, WarmUp
 from trayapp.gateway.scopes.connection_keys import ConnectionKeys
 from trayapp.gateway.scopes.list_intake import ListIntake
 from trayapp.gateway.scopes.projects import Look, Projects
@@ -126,6 +124,7 @@ class Gateway:
         self.sign_ins = SignIns(services, dependencies.accounts, dependencies.environ)
         self.intake = ListIntake(services, self.servers, self.sign_ins)
         self.asks = Asks(services)
+        files = ResultFiles(dependencies.cache_dir / RESULTS)
         self.session_dependencies = SessionDependencies(
             services,
             self.servers,
@@ -134,7 +133,7 @@ class Gateway:
             Notifications(services),
             Subscriptions(services),
             Streams(self.sessions),
-            ToolDependencies(services, own.is_own, ResultFiles(dependencies.cache_dir / RESULTS), WarmUp(self._spawn)),
+            ToolDependencies(services, own.is_own, files, CutResults(files), WarmUp(self._spawn)),
             self.asks,
             self.probes,
             self._list_served,

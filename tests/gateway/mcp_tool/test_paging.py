@@ -12,17 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trayapp.gateway.mcp_tool.result_files import ResultFiles
-from trayapp.gateway.mcp_tool.results import (
+from trayapp.gateway.mcp_tool.results import paged
+from trayapp.gateway.mcp_tool.texts import page
+from trayapp.gateway.mcp_tool.tool_dependencies import (
     KEPT_CHARACTERS,
     KEPT_RESULTS,
     LINES_MOST,
     CutResults,
+    ResultFiles,
     ResultNotFoundError,
     cut_at,
-    paged,
 )
-from trayapp.gateway.mcp_tool.texts import page
 
 LIMIT = 51_200
 NO_FILES = ResultFiles(Path(os.devnull) / "results")  # no file can be written there

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from trayapp.gateway.mcp_tool.result_files import ResultFiles
-from trayapp.gateway.mcp_tool.results import CutResults, ResultFitter, as_tool_result
+from trayapp.gateway.mcp_tool.results import ResultFitter, as_tool_result
+from trayapp.gateway.mcp_tool.tool_dependencies import CutResults, ResultFiles
 from trayapp.model.errors import MultiMcpError, ToolNotFoundError
 from trayapp.wire.jsonio import JsonError
 from trayapp.wire.messages import Reply

@@ -29,7 +29,7 @@ ONE_TOOL = "mcp"  # the name of the one tool: reserved in every mode, so that no
 # Hints for a model about a hidden tool. They never say how to unhide it, nor what was found in it.
 SERVER_OFF = f"The user disabled its server. {LEAVE_IT}"
 LEFT_OUT = "The user excluded it in servers.yaml. Tell them if it is needed, and leave it as it is"
-WAITS = "Ask them to review it"  # for the model: the error itself names the reason
+WAITS = "Ask the user to review it"  # the error itself names the reason
 UNTAKEABLE = "It is withheld: its parameters are not valid JSON Schema. Tell the user"
 
 
@@ -78,7 +78,7 @@ class Catalog:
 
     @cached_property
     def held(self) -> frozenset[Key]:
-        """Return the tools that are held back, most of them until the user approves them."""
+        """Return the tools that are held back, whether or not an approval would release them."""
         return frozenset(key for key, tool in self.tools.items() if tool.held_back is not None)
 
     @cached_property

@@ -165,8 +165,9 @@ class Exposure:
 
     @cached_property
     def mode(self) -> Literal["tools", "search"]:
-        """Return "tools" if each tool is listed, "search" if the one tool that finds them is. `auto` means "search" for
-        more than `defer_above` tools.
+        """Return "tools" if the session lists every tool, "search" if it lists the one tool that finds them.
+
+        `auto` means "search" for more than `defer_above` tools.
         """
         if self.choice.expose != "auto":
             return self.choice.expose

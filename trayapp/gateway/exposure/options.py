@@ -70,7 +70,7 @@ def session_options(given: Mapping[str, Any]) -> SessionOptions:
             wrong = f"{name} is not an option; did you mean {near[0]}?"[:200]
             break
     if expose and mode is None:
-        wrong = f"expose is one of {', '.join(EXPOSE_MODES)}, not {expose}"[:200]
+        wrong = f"expose must be one of {', '.join(EXPOSE_MODES)}, not {expose}"[:200]
     elif servers is not None and not named:
         wrong = "servers is empty, so nothing is shown; name servers as A,B, or leave it out for all"
     elif profile == "":
@@ -91,7 +91,11 @@ def choose(options: SessionOptions, config: Config) -> Choice:
         if not wrong:
             near = nearest(str(options.profile), known)
             hint = (
-                f"did you mean {near[0]}?" if near else f"there are: {', '.join(known)}" if known else "there is none"
+                f"did you mean {near[0]}?"
+                if near
+                else f"there are: {', '.join(known)}"
+                if known
+                else "there are no profiles"
             )
             wrong = f"No profile is named {options.profile}; {hint}"[:500]
         return Choice(options.expose or settings.expose, settings.defer_above, wrong=wrong)

@@ -106,7 +106,7 @@ class ServedOffer:
 
     def _make_tool(self, name: str, item: Item, sound: bool) -> ServedTool:
         if not is_tool(name):
-            return ServedTool(item, "its name already belongs to something else here")
+            return ServedTool(item, "multi-mcp reserves its name for something else")
         verdict = self._verdicts.get(name)
         if verdict is None:
             return ServedTool(item, sound=sound)

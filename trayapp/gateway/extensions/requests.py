@@ -40,7 +40,7 @@ from trayapp.wire.messages import INVALID_PARAMS, MISSING_CAPABILITY, Reply, Req
 REFRESH_S = 5.0  # a list waits this long for a server's answer, then uses the known items
 PAGES_MOST = 100  # per server
 CHANGED = "The file differs from the one that its skill lists: it is held back until the user approves it"
-GONE = "Task not found: the process of its server that had it has ended"
+GONE = "Task not found: the server process that ran it has ended"
 HIDES = "The skill is held back: it contains text that people cannot see. Tell the user"
 
 Work = Callable[[], Awaitable[None]]

@@ -132,7 +132,9 @@ class TaskBridge:
             self._asked |= left.keys()
             session = self._session
             if session.client.modern:
-                raise RpcError(MISSING_CAPABILITY, "The tool asks for input, which needs tasks here", NEEDS_TASKS)
+                raise RpcError(
+                    MISSING_CAPABILITY, "The tool asks for input, which only a client with tasks can give", NEEDS_TASKS
+                )
             question, key = {"inputRequests": left}, self._connection.key
             again = await session.questioner.answers(session, self._request.id, question, key)
             (await self._ask("tasks/update", {"taskId": name, **again})).result()

@@ -66,7 +66,7 @@ UNKNOWN_SESSION = RpcError(INVALID_REQUEST, "Session not found: it has ended. Se
 NO_MESSAGE = RpcError(INVALID_REQUEST, "The body is neither a request nor a notification nor an answer of JSON-RPC 2.0")
 NO_OBJECT = RpcError(INVALID_PARAMS, "params must be an object")
 NO_BATCH = RpcError(INVALID_REQUEST, "The body is empty, or this revision of MCP has no batches")
-TOO_MANY = RpcError(INVALID_REQUEST, f"A batch may hold {MOST} messages; send the others after them")
+TOO_MANY = RpcError(INVALID_REQUEST, f"A batch may contain at most {MOST} messages: send the others in another batch")
 SECOND_STREAM = RpcError(INVALID_REQUEST, "This session already has a stream; only one is allowed")
 NO_EVENT = RpcError(INVALID_REQUEST, "No events are stored after this Last-Event-ID")
 
@@ -371,7 +371,9 @@ def compare_arguments(headers: Headers, arguments: dict[str, Any], schema: Any) 
         if text is None and told:
             raise RpcError(HEADER_MISMATCH, f"The header {name} repeats an argument that is missing")
         if text is not None and not told:
-            raise RpcError(HEADER_MISMATCH, f"The header {name} is missing: it repeats the argument {'.'.join(path)}")
+            raise RpcError(
+                HEADER_MISMATCH, f"The header {name} is missing: it must repeat the argument {'.'.join(path)}"
+            )
         if text is not None and not _is_same(decoded(told[0]), text, value, kind):
             raise RpcError(HEADER_MISMATCH, f"The header {name} is not the argument {'.'.join(path)}")
 

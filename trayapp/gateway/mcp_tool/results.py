@@ -5,15 +5,12 @@ An answer that already fits is passed on unchanged. The whole text of a cut answ
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from operator import is_
-from pathlib import Path
 from typing import Any
 
 from trayapp.gateway.extensions.results import task_of
-from trayapp.gateway.mcp_tool.result_files import ResultFiles
+from trayapp.gateway.mcp_tool.tool_dependencies import LINES_MOST, CutResults, cut_at, note, page_bytes
 from trayapp.model.errors import MultiMcpError
 from trayapp.wire.jsonio import JsonError, dumps, loads
 from trayapp.wire.messages import INVALID_PARAMS, METHOD_NOT_FOUND, Reply
@@ -145,115 +142,6 @@ def _text(text: str) -> dict[str, Any]:
 
 def _json(value: Any) -> str:
     return dumps(value).decode("utf-8", "surrogatepass")
-
-
-LINES_MOST = 2_000  # lines of one page: thousands of short lines cost a model more than their bytes suggest
-NOTE_BYTES = 200  # reserved for the note after a page
-WHOLE_LINES = 0.8  # a page ends at a line's end if that keeps at least this share of the page
-KEPT_RESULTS = 8  # per session; older ones are dropped
-KEPT_CHARACTERS = 32 << 20  # of all kept results of a session
-
-
-class ResultNotFoundError(MultiMcpError):
-    """Raised when the session has no cut result with that id, or no longer has it."""
-
-    code = "result_not_found"
-
-    def __init__(self, asked: str, known: Sequence[str]) -> None:
-        listed = f"There are: {', '.join(known)}" if known else "There are none"
-        super().__init__(f"No result has the id {asked}", f"{listed}. Call the tool again")
-
-
-def cut_at(text: str, start: int, limit: int) -> int:
-    """Return the end of the page of `text` from `start`: at most `limit` bytes of UTF-8 and LINES_MOST lines.
-
-    The page has at least one character, and ends at a line's end if that is near (WHOLE_LINES).
-    """
-    piece = text[start : start + limit]
-    data = piece.encode("utf-8", "surrogatepass")
-    if len(data) > limit:
-        data = data[:limit]
-        while data and data[-1] & 0xC0 == 0x80:  # do not cut a character
-            data = data[:-1]
-        if data and data[-1] >= 0xC0:
-            data = data[:-1]
-        piece = data.decode("utf-8", "surrogatepass") or text[start]
-    lines = piece.split("\n", LINES_MOST)
-    if len(lines) > LINES_MOST:
-        return start + len(piece) - len(lines[-1])
-    if start + len(piece) >= len(text):
-        return len(text)
-    end = piece.rfind("\n") + 1
-    return start + (end if end >= len(piece) * WHOLE_LINES else len(piece))
-
-
-@dataclass(frozen=True, slots=True)
-class KeptText:
-    """A long text, to be read in pages by `name` or whole from `file`. `file` is None if the text is in no file."""
-
-    name: str
-    text: str
-    file: Path | None
-
-
-class CutResults:
-    """The whole texts of long results: those of one session, or of all single requests.
-
-    The oldest are dropped when there are too many.
-    """
-
-    def __init__(self, files: ResultFiles) -> None:
-        self._files = files
-        self._kept: OrderedDict[str, KeptText] = OrderedDict()
-        self._last = 0
-
-    def keep(self, text: str) -> KeptText:
-        """Keep `text` and return where it can be read."""
-        self._last += 1
-        kept = KeptText(f"r{self._last}", text, self._files.write(text))
-        self._kept[kept.name] = kept
-        size = sum(len(one.text) for one in self._kept.values())
-        while len(self._kept) > 1 and (len(self._kept) > KEPT_RESULTS or size > KEPT_CHARACTERS):
-            size -= self._forget_oldest()
-        return kept
-
-    def drop(self) -> None:
-        """Forget all texts and remove their files."""
-        while self._kept:
-            self._forget_oldest()
-
-    def _forget_oldest(self) -> int:
-        """Drop the oldest text and return its length."""
-        _, oldest = self._kept.popitem(last=False)
-        self._files.remove(oldest.file)
-        return len(oldest.text)
-
-    def get(self, name: str, offset: int, limit: int) -> str:
-        """Return one page, followed by its note. Raises ResultNotFoundError.
-
-        `offset`: in characters, corrected to the nearest valid one. `limit`: bytes of the page, 0 = no limit.
-        """
-        kept = self._kept.get(name)
-        if kept is None:
-            raise ResultNotFoundError(name, list(self._kept))
-        text = kept.text
-        start = min(max(0, offset), len(text))
-        end = cut_at(text, start, page_bytes(limit)) if limit else len(text)
-        return f"{text[start:end]}{note(name, start, end, len(text))}"
-
-
-def page_bytes(limit: int, file: Path | None = None) -> int:
-    """Return how many bytes of text fit in a page of `limit` bytes with a note that names `file`: at least half."""
-    named = len(str(file).encode("utf-8", "surrogatepass")) if file is not None else 0
-    return max(limit - NOTE_BYTES - named, limit // 2, 1)
-
-
-def note(name: str, start: int, end: int, total: int, file: Path | None = None) -> str:
-    """Return the note that follows a page: its range, and how to read the rest."""
-    if end >= total:
-        return f"\n\n[Characters {start}-{end} of {total}: the end]"
-    whole = f". All of it: {file}" if file is not None else ""
-    return f'\n\n[Characters {start}-{end} of {total}. More: {{"result":"{name}","offset":{end}}}{whole}]'
 
 
 def paged(result: dict[str, Any], limit: int, store: CutResults) -> dict[str, Any]:

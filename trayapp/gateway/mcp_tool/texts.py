@@ -1,6 +1,4 @@
-"""Write the one tool's answers for a model. They are short, and the same as long as the state is the same. A server's
-availability is a status line.
-"""
+"""Write the one tool's answers for a model. They are short, and change only with the state that they report."""
 
 from __future__ import annotations
 
@@ -114,7 +112,7 @@ def why_unknown(name: str, connection: Connection, offer: Offer | None, *, being
     if connection.state is State.NEEDS_AUTH:
         return f"{name}: sign in to see its tools: multi-mcp auth {name}"
     if being_asked or connection.state is State.CONNECTING:
-        return f"{name}: not known yet, it is still starting. Ask again later"
+        return f"{name}: still starting, so its tools are not known yet. Ask again later"
     why = shown(connection.error.title) if connection.error else "it has not been asked"
     why = why.replace(connection.name, name)  # a project's server has a longer key
     return f"{name}: not known: {why}"

@@ -17,9 +17,9 @@ from trayapp.gateway.exposure.exposure import Exposure
 from trayapp.gateway.exposure.options import UnknownOptionsError
 from trayapp.gateway.mcp_tool import texts
 from trayapp.gateway.mcp_tool.request import ToolRequest, prepared_call, read_request
-from trayapp.gateway.mcp_tool.results import CutResults, ResultFitter, error_result, text_result
+from trayapp.gateway.mcp_tool.results import ResultFitter, error_result, text_result
 from trayapp.gateway.mcp_tool.texts import Availability, availability
-from trayapp.gateway.mcp_tool.tool_dependencies import ToolDependencies
+from trayapp.gateway.mcp_tool.tool_dependencies import CutResults, ToolDependencies
 from trayapp.gateway.scopes.session_view import SessionView
 from trayapp.gateway.scopes.sharing import Topic
 from trayapp.history.ended_call import refused_call
@@ -80,7 +80,7 @@ class ToolGoneError(ToolNotFoundError):
     def __init__(self, name: str, server: str, now: list[str]) -> None:
         super().__init__(name)
         self.title = f"{server} no longer has {name}"
-        self.hint = self.model_hint = f"It has now: {', '.join(now)}" if now else "It has no tools now"
+        self.hint = self.model_hint = f"It now has: {', '.join(now)}" if now else "It now has no tools"
 
 
 class McpTool:

@@ -1,26 +1,174 @@
-"""Define what the one tool uses in all sessions: result files, and background connections to servers that are likely to
-be called. The tool itself is loaded on its first use: no first list needs it.
+"""Define what the one tool uses in all sessions: the whole texts of long results, in memory and in files that only this
+user can read, and background connections to servers that are likely to be called.
+
+The tool itself is loaded on its first use: no first list needs it.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+import secrets
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from trayapp.backends.connection import Connection
-from trayapp.gateway.mcp_tool.result_files import ResultFiles
+from trayapp.config.files import make_folder, new_file
 from trayapp.gateway.services import Services
-from trayapp.model.errors import ServerError
+from trayapp.model.errors import MultiMcpError, ServerError
 from trayapp.model.lifecycle import State
 
-if TYPE_CHECKING:
-    from trayapp.gateway.mcp_tool.results import CutResults
-
-
 log = logging.getLogger(__name__)
+
+RESULTS = "results"  # in the cache folder
+LINES_MOST = 2_000  # lines of one page: thousands of short lines cost a model more than their bytes suggest
+NOTE_BYTES = 200  # reserved for the note after a page
+WHOLE_LINES = 0.8  # a page ends at a line's end if that keeps at least this share of the page
+KEPT_RESULTS = 8  # per session; older ones are dropped
+KEPT_CHARACTERS = 32 << 20  # of all kept results of a session
+
+
+class ResultFiles:
+    """Files in a folder that only gateways write to. Those of this gateway last at most as long as the gateway."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._own = f"{secrets.token_hex(4)}-"  # prefix of this gateway's files
+
+    def write(self, text: str) -> Path | None:
+        """Write `text` to a new file, mode 0600, and return its path. If that fails, log why and return None.
+
+        Blocks for less time than reading the answer took.
+        """
+        path: Path | None = None
+        try:
+            make_folder(self._folder)
+            path = self._folder / f"{self._own}{secrets.token_hex(4)}.txt"
+            with new_file(path) as file:
+                file.write(text.encode("utf-8", "surrogatepass"))
+        except OSError as error:
+            log.warning("Cannot write a long result to a file: %s", error)
+            self.remove(path)
+            return None
+        return path
+
+    def remove(self, path: Path | None) -> None:
+        """Remove a file, if there is one."""
+        if path is not None:
+            with suppress(OSError):
+                path.unlink()
+
+    def clear(self, *, own: bool) -> None:
+        """Remove this gateway's files if `own`, otherwise all others, which earlier gateways left. Blocks."""
+        with suppress(OSError):
+            for path in list(self._folder.iterdir()):
+                if path.name.startswith(self._own) is own:
+                    self.remove(path)
+
+
+class ResultNotFoundError(MultiMcpError):
+    """Raised when the session has no cut result with that id, or no longer has it."""
+
+    code = "result_not_found"
+
+    def __init__(self, asked: str, known: Sequence[str]) -> None:
+        listed = f"There are: {', '.join(known)}" if known else "There are none"
+        super().__init__(f"No result has the id {asked}", f"{listed}. Call the tool again")
+
+
+def cut_at(text: str, start: int, limit: int) -> int:
+    """Return the end of the page of `text` from `start`: at most `limit` bytes of UTF-8 and LINES_MOST lines.
+
+    The page has at least one character, and ends at a line's end if that is near (WHOLE_LINES).
+    """
+    piece = text[start : start + limit]
+    data = piece.encode("utf-8", "surrogatepass")
+    if len(data) > limit:
+        data = data[:limit]
+        while data and data[-1] & 0xC0 == 0x80:  # do not cut a character
+            data = data[:-1]
+        if data and data[-1] >= 0xC0:
+            data = data[:-1]
+        piece = data.decode("utf-8", "surrogatepass") or text[start]
+    lines = piece.split("\n", LINES_MOST)
+    if len(lines) > LINES_MOST:
+        return start + len(piece) - len(lines[-1])
+    if start + len(piece) >= len(text):
+        return len(text)
+    end = piece.rfind("\n") + 1
+    return start + (end if end >= len(piece) * WHOLE_LINES else len(piece))
+
+
+@dataclass(frozen=True, slots=True)
+class KeptText:
+    """A long text, to be read in pages by `name` or whole from `file`. `file` is None if the text is in no file."""
+
+    name: str
+    text: str
+    file: Path | None
+
+
+class CutResults:
+    """The whole texts of long results: those of one session, or of all single requests.
+
+    The oldest are dropped when there are too many.
+    """
+
+    def __init__(self, files: ResultFiles) -> None:
+        self._files = files
+        self._kept: OrderedDict[str, KeptText] = OrderedDict()
+        self._last = 0
+
+    def keep(self, text: str) -> KeptText:
+        """Keep `text` and return where it can be read."""
+        self._last += 1
+        kept = KeptText(f"r{self._last}", text, self._files.write(text))
+        self._kept[kept.name] = kept
+        size = sum(len(one.text) for one in self._kept.values())
+        while len(self._kept) > 1 and (len(self._kept) > KEPT_RESULTS or size > KEPT_CHARACTERS):
+            size -= self._forget_oldest()
+        return kept
+
+    def drop(self) -> None:
+        """Forget all texts and remove their files."""
+        while self._kept:
+            self._forget_oldest()
+
+    def _forget_oldest(self) -> int:
+        """Drop the oldest text and return its length."""
+        _, oldest = self._kept.popitem(last=False)
+        self._files.remove(oldest.file)
+        return len(oldest.text)
+
+    def get(self, name: str, offset: int, limit: int) -> str:
+        """Return one page, followed by its note. Raises ResultNotFoundError.
+
+        `offset`: in characters, corrected to the nearest valid one. `limit`: bytes of the page, 0 = no limit.
+        """
+        kept = self._kept.get(name)
+        if kept is None:
+            raise ResultNotFoundError(name, list(self._kept))
+        text = kept.text
+        start = min(max(0, offset), len(text))
+        end = cut_at(text, start, page_bytes(limit)) if limit else len(text)
+        return f"{text[start:end]}{note(name, start, end, len(text))}"
+
+
+def page_bytes(limit: int, file: Path | None = None) -> int:
+    """Return how many bytes of text fit in a page of `limit` bytes with a note that names `file`: at least half."""
+    named = len(str(file).encode("utf-8", "surrogatepass")) if file is not None else 0
+    return max(limit - NOTE_BYTES - named, limit // 2, 1)
+
+
+def note(name: str, start: int, end: int, total: int, file: Path | None = None) -> str:
+    """Return the note that follows a page: its range, and how to read the rest."""
+    if end >= total:
+        return f"\n\n[Characters {start}-{end} of {total}: the end]"
+    whole = f". All of it: {file}" if file is not None else ""
+    return f'\n\n[Characters {start}-{end} of {total}. More: {{"result":"{name}","offset":{end}}}{whole}]'
+
 
 AT_ONCE = 4  # a search must not start all servers; the others start with their first call
 
@@ -57,11 +205,5 @@ class ToolDependencies:
     services: Services
     is_own: Callable[[str], bool]
     result_files: ResultFiles
+    cut_results: CutResults  # of all sessions that are a single request
     warm_up: WarmUp
-
-    @cached_property
-    def cut_results(self) -> CutResults:
-        """Return the store of cut results that all sessions of a single request share."""
-        from trayapp.gateway.mcp_tool.results import CutResults
-
-        return CutResults(self.result_files)
