@@ -112,7 +112,6 @@ class Connection:
         self.used_since_connected = False
         self._has_answered = False  # since it connected, a call has ended or its lists were read
         self._has_announced = False  # since the last call began, it announced a list change
-        self.dropped = anyio.Event()  # set when the connection ends; replaced by the next connection
         self.silent = False  # the last connection was dropped by a probe
         self.adjusted = anyio.Event()  # set when `server` or a subscription changes, then replaced by a new event
         self.changes_at_start = False  # it announced a list change before any call: lists may depend on the client
@@ -148,7 +147,7 @@ class Connection:
         """Wait until a call can be sent. Start the server if needed. Raises ServerError."""
         while not self.is_up:
             if self.live is not None:
-                await self.dropped.wait()
+                await self.dropped()
             await self.ensure()
 
     def begin(self, call: Call | None = None) -> None:
@@ -318,10 +317,13 @@ class Connection:
 
     async def close(self) -> None:
         """Close the connection, including its process, and wait until it is gone."""
-        attempt = self._attempt
         self.begin_close()
-        if attempt is not None:
-            await attempt.ended.wait()
+        await self.dropped()
+
+    async def dropped(self) -> None:
+        """Wait until the current connection, if any, has ended."""
+        if self._attempt is not None:
+            await self._attempt.ended.wait()
 
     def begin_close(self) -> None:
         """Close without waiting. From now on no call gets the old connection: the next call waits for a new one.
@@ -413,7 +415,6 @@ class Connection:
         self.live = None
         self._attempt = None
         self._maintenance = None  # frees what served the connection: idle servers should take no memory
-        self.dropped.set()
         if not attempt.done.is_set():
             why = f": {self.retired}" if self.retired else ""
             stopped = ConnectionLostError(self.name, f"{self.name} was stopped while it was starting{why}")
@@ -445,7 +446,6 @@ class Connection:
         self._maintenance = maintenance = Maintenance(self, live, self._context)
         self.live, self.failed_at, self.error = live, None, None
         self.sent_capabilities = live.sent_capabilities
-        self.dropped = anyio.Event()
         self.last_used = self._context.clock.now()
         self.silent, self.used_since_connected, self._has_answered, self.tasks = False, False, False, {}
         attempt.done.set()

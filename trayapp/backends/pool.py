@@ -141,7 +141,7 @@ class Pool:
         except ServerError:
             return False
         since = self._context.clock.now()
-        await connection.dropped.wait()
+        await connection.dropped()
         return connection.silent or self._context.clock.now() - since >= RECONNECT_FIRST_S
 
     def _stop_keeping(self, name: str) -> None:
