@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import anyio
@@ -18,8 +19,8 @@ from trayapp.backends.connect import connect
 from trayapp.backends.context import BackendContext, Live
 from trayapp.backends.http.refusal import LONGEST_WAIT_S, NOT_EXECUTED, refused
 from trayapp.backends.launch import is_remote
-from trayapp.backends.maintenance import LIST_CHANGED, OF_OURS, Maintenance, is_of_tasks
-from trayapp.backends.subscription import UPDATED, Listening
+from trayapp.backends.maintenance import LIST_CHANGED, Maintenance
+from trayapp.backends.subscription import ACKNOWLEDGED, UPDATED, Listening
 from trayapp.model.config import ServerConfig
 from trayapp.model.errors import (
     ConnectFailedError,
@@ -172,6 +173,15 @@ class Connection:
             self._next_end.set()
             self._next_end = None
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep the connection from being closed as idle."""
+        self.in_flight += 1
+        try:
+            yield
+        finally:
+            self.in_flight -= 1
+
     def note_task(self, task_id: str, left_s: float) -> None:
         """Note that the server works on a task for up to `left_s` more seconds (0: ended), and so is not idle."""
         if left_s > 0:
@@ -255,10 +265,9 @@ class Connection:
         """
         live = await self.ensure(explicit=explicit)
         limit_s = self.server.connect_timeout or self._context.settings().connect_timeout
-        self.in_flight += 1  # prevents idle closing during the read
         try:
             assert self._maintenance is not None
-            with anyio.fail_after(limit_s if soon else None):
+            with self.held(), anyio.fail_after(limit_s if soon else None):
                 offer = await self._maintenance.fetch(soon=soon)
             if "tools" not in offer.failed:
                 return offer
@@ -268,8 +277,6 @@ class Connection:
             raise ServerError(self.name, f"{self.name} did not list its tools within {limit_s:g} s", hint) from None
         except RpcError as error:
             failure = f"did not list its tools, prompts or resources: {error.message}"
-        finally:
-            self.in_flight -= 1
         if live.transport.refusal.unauthorized:
             raise refused(self.name, live.transport.refusal)
         raise ServerError(self.name, f"{self.name} {failure}")
@@ -474,26 +481,33 @@ class Connection:
 
     def on_notification(self, method: str, params: Params, about: Call | None = None) -> None:
         """Handle list changes and acknowledgments, and pass on the rest. Implements context.Inbound."""
+        maintenance = self._maintenance
         if self._is_unwanted:
             return
-        if method == UPDATED and not (
-            self._maintenance is None or self._maintenance.subscription.is_news(params, about)
-        ):
+        if method == UPDATED and maintenance is not None and not maintenance.subscription.is_news(params, about):
             return
         if isinstance(about, Listening):
             about = None  # the request is the gateway's own
-        if method not in OF_OURS or is_of_tasks(method, params):
-            self._tell(self._observer.notified, method, params, about)
-            return
         if method in LIST_CHANGED:
             self._has_announced = True
-            starts = self._maintenance is None or not self._maintenance.lists_settled.is_set()
+            starts = maintenance is None or not maintenance.lists_settled.is_set()
             if starts and not self.used_since_connected:  # a call may change them, too
                 self.changes_at_start = True
             if self._has_answered:  # a change announced during the start has no call as its cause
                 self.announced.setdefault(method, set()).update(self.open_calls if about is None else {about})
-        if self._maintenance is not None:
-            self._maintenance.on_notification(method, params)
+            if maintenance is not None:
+                maintenance.lists_changed()
+        elif method == ACKNOWLEDGED and not _is_of_tasks(params):
+            if maintenance is not None:
+                maintenance.subscription.acknowledged(params)
+        else:
+            self._tell(self._observer.notified, method, params, about)
 
     def input_schema(self, tool: str) -> Any:
         return self._context.input_schema(self.key, tool)
+
+
+def _is_of_tasks(acknowledgment: Params) -> bool:
+    """Return True if a task subscription was acknowledged. Only sessions subscribe to tasks."""
+    said = (acknowledgment or {}).get("notifications")
+    return isinstance(said, dict) and "taskIds" in said

@@ -13,7 +13,7 @@ from trayapp.backends.clock import Clock
 from trayapp.backends.confinements import Confinements
 from trayapp.backends.handshake import Peer
 from trayapp.backends.http.refusal import HttpRefusal
-from trayapp.backends.launch import HttpLaunch, Keyring, Launch, no_locks
+from trayapp.backends.launch import HttpLaunch, Keyring, Launch
 from trayapp.model.config import Settings
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.offer import Offer
@@ -89,7 +89,7 @@ class BackendContext:
     route: Callable[[], Awaitable[None]] = skip  # returns once there is a network route, or after a timeout
     sign_in: Callable[[HttpLaunch], Awaitable[None]] = skip  # returns once the user's sign-in was read
     confinements: Confinements = field(default_factory=Confinements)
-    locks: Callable[[], Locks | None] = no_locks  # built when the first server is started
+    locks: Callable[[], Locks | None] = lambda: None  # built when the first server is started
     inspect_offer: Callable[[str, Offer], Awaitable[None]] = skip  # key, offer; called before observers get it
 
 

@@ -84,23 +84,19 @@ class HttpLaunch:
 Launch = StdioLaunch | HttpLaunch
 
 
-def no_locks() -> None:
-    """Return None: nothing is locked, and servers start as written (default)."""
-
-
 async def prepare_start(
     server: ServerConfig,
     environ: Mapping[str, str],
     keyring: Keyring,
     now: float,
     record: RefusalRecord | None = None,
-    locks: Callable[[], Locks | None] = no_locks,
+    locks: Callable[[], Locks | None] = lambda: None,
 ) -> Launch:
     """Return the program or the address of `server`, with the login shell's PATH, and without npm if its cache has it.
 
-    `now` is in Unix seconds. `record` belongs to the server's confinement, None if it is not confined. With `locks`, a
-    package is started in its locked version. Raises before anything is started or sent: ConfigError (a variable without
-    a value), KeyringLockedError, ConnectFailedError (the program, the folder or the package is missing).
+    `now` is in Unix seconds. `record` belongs to the server's confinement, None if it is not confined. If `locks`
+    returns locks, a package is started in its locked version. Raises before anything is started or sent: ConfigError (a
+    variable without a value), KeyringLockedError, ConnectFailedError (the program, folder or package is missing).
     """
     if isinstance(environ, Environment):
         await environ.settled()

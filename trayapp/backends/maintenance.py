@@ -19,17 +19,16 @@ from trayapp.backends.clock import first_of
 from trayapp.backends.context import BackendContext, Live
 from trayapp.backends.http.refusal import UNAUTHORIZED, refused
 from trayapp.backends.listing import fetch_offer
-from trayapp.backends.subscription import ACKNOWLEDGED, Subscription
+from trayapp.backends.subscription import Subscription
 from trayapp.model.config import ServerConfig
 from trayapp.model.errors import ConnectFailedError, ConnectionLostError, ServerError
 from trayapp.model.lifecycle import idle_limit_s, is_idle
 from trayapp.model.offer import UNREAD, Offer
-from trayapp.wire.messages import CONNECTION_CLOSED, METHOD_NOT_FOUND, Params, RpcError
+from trayapp.wire.messages import CONNECTION_CLOSED, METHOD_NOT_FOUND, RpcError
 
 log = logging.getLogger(__name__)
 
 LIST_CHANGED = {f"notifications/{kind}/list_changed" for kind in ("tools", "prompts", "resources", "events")}
-OF_OURS = frozenset({*LIST_CHANGED, ACKNOWLEDGED})  # notifications for the gateway alone
 LISTENS_WITHIN_S = 0.1  # lists wait this long for the subscription; a local server acknowledges it in milliseconds
 LISTS_AGAIN_S = 2.0  # the longest that a request for a list, or a call to an unknown name, waits for announced changes
 REFETCH_DELAY_S = 0.1  # a server that changes many tools announces each change; one fetch covers them all
@@ -38,12 +37,6 @@ HEALTH_BEAT_S = 5.0  # `health_interval` may be this much shorter, so that all s
 HEALTH_TIMEOUT_S = 10.0  # a live server answers a ping in milliseconds; after this long it hangs
 LAST_LISTS_S = 0.5  # how long reading may go on after the server has ended; incomplete lists then fail
 PROBE_JITTER_S = 0.5  # spreads the probes of many connections that one event causes
-
-
-def is_of_tasks(method: str, params: Params) -> bool:
-    """Return True for the acknowledgment of a task subscription. Only sessions subscribe to tasks."""
-    said = (params or {}).get("notifications") if method == ACKNOWLEDGED else None
-    return isinstance(said, dict) and "taskIds" in said
 
 
 class _Round:
@@ -232,13 +225,6 @@ class Maintenance:
         return None
 
     # -- lists ---------------------------------------------------------------------------------------------------
-
-    def on_notification(self, method: str, params: Params) -> None:
-        """Handle a notification whose method is in OF_OURS."""
-        if method == ACKNOWLEDGED:
-            self.subscription.acknowledged(params)
-        else:
-            self.lists_changed()
 
     def lists_changed(self) -> None:
         """Schedule a reading of all lists, because one of them changed."""

@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import anyio
 import anyio.abc
@@ -79,18 +79,11 @@ SENT_FOR: ContextVar[Call | None] = ContextVar("sent_for", default=None)
 
 
 @dataclass(slots=True)
-class _PostChannel:
+class _Post:
     """A request in flight. `modern`: in its revision, closing the response is the only way to cancel it."""
 
     modern: bool
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
-
-
-class Posted(NamedTuple):
-    """The response to a message that the server accepted. `body` is the body of a JSON response, otherwise None."""
-
-    response: httpx2.Response
-    body: bytes | None
 
 
 class HttpChannel(FrameDispatcher, ABC):
@@ -116,7 +109,7 @@ class HttpChannel(FrameDispatcher, ABC):
         self._protocol = ""
         self._outgoing: asyncio.Queue[tuple[bytes, str]] = asyncio.Queue()
         self._notices: deque[tuple[bytes, dict[str, Any], str]] = deque()
-        self._posts: dict[int, _PostChannel] = {}
+        self._posts: dict[int, _Post] = {}
         self._idle = anyio.Event()
         self._busy_until = 0.0  # monotonic seconds; the server asked not to be called earlier
 
@@ -214,7 +207,7 @@ class HttpChannel(FrameDispatcher, ABC):
             if method is None:  # an answer: without it, the call that asked would never end
                 self._tasks.start_soon(self._tell_quietly, frame, message, protocol)
             elif type(request_id) is int:
-                self._posts[request_id] = post = _PostChannel(protocol in MODERN_VERSIONS)
+                self._posts[request_id] = post = _Post(protocol in MODERN_VERSIONS)
                 self._tasks.start_soon(self._request, request_id, frame, message, protocol, post)
             elif method == "notifications/initialized":  # it must precede everything else
                 await self._tell_in_time(frame, message, protocol)
@@ -250,7 +243,7 @@ class HttpChannel(FrameDispatcher, ABC):
             await self._tell(frame, message, protocol)
 
     async def _request(
-        self, request_id: int, frame: bytes, message: dict[str, Any], protocol: str, post: _PostChannel
+        self, request_id: int, frame: bytes, message: dict[str, Any], protocol: str, post: _Post
     ) -> None:
         call = self.call_of(request_id)
         SENT_FOR.set(None if isinstance(call, PendingCall) else call)  # set only for a session's call
@@ -284,8 +277,8 @@ class HttpChannel(FrameDispatcher, ABC):
     @asynccontextmanager
     async def post(
         self, frame: bytes, headers: dict[str, str], url: httpx2.URL | None = None, request_id: int | None = None
-    ) -> AsyncIterator[Posted]:
-        """Post a message and yield the response once the server has accepted it.
+    ) -> AsyncIterator[tuple[httpx2.Response, bytes | None]]:
+        """Post a message. Once the server has accepted it, yield the response, and its body if it is JSON.
 
         `request_id`: only for a request. Raises RpcError if the server refuses the message or cannot be reached.
         """
@@ -312,10 +305,10 @@ class HttpChannel(FrameDispatcher, ABC):
                 where = response.request.url.join(response.headers["location"])
                 place = "another address" if origin(where) == origin(request.url) else f"another host ({where.host})"
                 raise RpcError(INTERNAL_ERROR, f"{self.server} has moved to {place}: change its url")
-            yield Posted(response, body)
+            yield response, body
 
     async def _whole(self, response: httpx2.Response) -> bytes:
-        """Read the whole body of a response. Raises httpx2.RequestError, and RpcError beyond MAX_FRAME_BYTES."""
+        """Read a response's body. Raises httpx2.RequestError, and RpcError beyond MAX_FRAME_BYTES."""
         body = bytearray()
         async for chunk in response.aiter_bytes():
             body += chunk

@@ -315,13 +315,10 @@ class RoutedCall:
             if self._rounds > MAX_ROUNDS:
                 why = f"{self.connection.name} asked more than {MAX_ROUNDS} times in one call"
                 raise RpcError(INTERNAL_ERROR, why)
-            self.connection.in_flight += 1  # keeps the connection from being closed as idle while a person thinks
-            try:
+            with self.connection.held():  # a person may think for long
                 asked = self.session.questioner.answers
                 again = await asked(self.session, self.request_id, question, self.connection.key)
                 await self.connection.up()
-            finally:
-                self.connection.in_flight -= 1
             self.request = self.request.with_params({**(self.request.params or {}), **again})
             self.send(self._timeout_s)
 

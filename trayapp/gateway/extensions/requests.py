@@ -139,11 +139,8 @@ class ExtensionRequests:
         if not is_certain and request.method != "tasks/get":
             live = await connection.ensure()
             about = live.peer.stamped({"taskId": own}, session.client.capabilities)
-            connection.in_flight += 1  # keeps the connection from being closed as idle
-            try:
+            with connection.held():
                 found = await live.channel.send_raw_request("tasks/get", about)
-            finally:
-                connection.in_flight -= 1
             if tag_of(found) != tag:
                 raise RpcError(INVALID_PARAMS, GONE)
             is_certain = True

@@ -97,34 +97,32 @@ class TaskBridge:
         name, tag, step = task["taskId"], tag_of(task), 0
         meta = (self._request.params or {}).get("_meta")
         token = meta.get("progressToken") if isinstance(meta, dict) else None
-        self._connection.in_flight += 1  # keeps the connection from being closed as idle
-        try:
-            while True:
-                step += 1
-                if token is not None:
-                    said = {"message": task["statusMessage"]} if isinstance(task.get("statusMessage"), str) else {}
-                    progress = {"progressToken": token, "progress": step, **said}
-                    self._session.peer.send_notification("notifications/progress", progress, self._request.id)
-                if older and task.get("status") in ENDED | {"input_required"}:
-                    # Questions arrive while the task's result is requested (MCP 2025-11-25, tasks). The request has the
-                    # call's own id, so they belong to the call.
-                    request = Request(self._request.id, "tasks/result", {"taskId": name})
-                    _TaskResultCall(self._session, request, self._connection, self._finish).send(0)
-                    return
-                if task.get("status") in ENDED and step > 1:  # the answer to the call contains no result
-                    self._answer(task)
-                    return
-                if isinstance(questions := task.get("inputRequests"), dict):
-                    await self._answer_questions(name, questions)
-                await asyncio.sleep(pause_s(task) if task.get("status") not in ENDED else 0)
-                task = (await self._ask("tasks/get", {"taskId": name})).result()
-                if tag_of(task) != tag:  # the server was started again, and has another task under that id
-                    raise RpcError(INTERNAL_ERROR, f"{self._connection.name} has lost the task of the call")
-        except asyncio.CancelledError:
-            _cancel_task(self._connection.live, name)
-            raise
-        finally:
-            self._connection.in_flight -= 1
+        with self._connection.held():
+            try:
+                while True:
+                    step += 1
+                    if token is not None:
+                        said = {"message": task["statusMessage"]} if isinstance(task.get("statusMessage"), str) else {}
+                        progress = {"progressToken": token, "progress": step, **said}
+                        self._session.peer.send_notification("notifications/progress", progress, self._request.id)
+                    if older and task.get("status") in ENDED | {"input_required"}:
+                        # Questions arrive while the task's result is requested (MCP 2025-11-25, tasks). The request has
+                        # the call's own id, so they belong to the call.
+                        request = Request(self._request.id, "tasks/result", {"taskId": name})
+                        _TaskResultCall(self._session, request, self._connection, self._finish).send(0)
+                        return
+                    if task.get("status") in ENDED and step > 1:  # the answer to the call contains no result
+                        self._answer(task)
+                        return
+                    if isinstance(questions := task.get("inputRequests"), dict):
+                        await self._answer_questions(name, questions)
+                    await asyncio.sleep(pause_s(task) if task.get("status") not in ENDED else 0)
+                    task = (await self._ask("tasks/get", {"taskId": name})).result()
+                    if tag_of(task) != tag:  # the server was started again, and has another task under that id
+                        raise RpcError(INTERNAL_ERROR, f"{self._connection.name} has lost the task of the call")
+            except asyncio.CancelledError:
+                _cancel_task(self._connection.live, name)
+                raise
 
     async def _answer_questions(self, name: str, questions: dict[str, Any]) -> None:
         left = {key: asked for key, asked in questions.items() if key not in self._asked}
@@ -199,29 +197,27 @@ async def completed_request(connection: Connection, method: str, params: dict[st
         if method != "tools/call" or not demanded:
             raise
     live = await connection.ensure()
-    connection.in_flight += 1  # keeps the connection from being closed as idle
-    name: Any = None
-    try:
-        wanted = params if live.peer.modern else {**params, "task": {}}
-        result = await live.channel.send_raw_request(method, live.peer.stamped(wanted, WITH_TASKS))
-        task = task_of(result)
-        if task is None:
-            return result
-        name = task["taskId"]
-        about = live.peer.stamped({"taskId": name}, WITH_TASKS)
-        if not live.peer.modern:
-            return await live.channel.send_raw_request("tasks/result", about)
-        while True:
-            await asyncio.sleep(pause_s(task))
-            task = await live.channel.send_raw_request("tasks/get", about)
-            if task.get("status") in ENDED or "inputRequests" in task:
-                return _task_result(connection, task)
-    except asyncio.CancelledError:
-        if name is not None:
-            _cancel_task(live, name)
-        raise
-    finally:
-        connection.in_flight -= 1
+    with connection.held():
+        name: Any = None
+        try:
+            wanted = params if live.peer.modern else {**params, "task": {}}
+            result = await live.channel.send_raw_request(method, live.peer.stamped(wanted, WITH_TASKS))
+            task = task_of(result)
+            if task is None:
+                return result
+            name = task["taskId"]
+            about = live.peer.stamped({"taskId": name}, WITH_TASKS)
+            if not live.peer.modern:
+                return await live.channel.send_raw_request("tasks/result", about)
+            while True:
+                await asyncio.sleep(pause_s(task))
+                task = await live.channel.send_raw_request("tasks/get", about)
+                if task.get("status") in ENDED or "inputRequests" in task:
+                    return _task_result(connection, task)
+        except asyncio.CancelledError:
+            if name is not None:
+                _cancel_task(live, name)
+            raise
 
 
 def _task_result(connection: Connection, task: dict[str, Any]) -> dict[str, Any]:
