@@ -36,7 +36,7 @@ WRONG = [
     ("not ASCII", of(a=text("Région")), "x-mcp-header of a is not a header name: 'Région'"),
     ("a line break", of(a=text("A\n")), "x-mcp-header of a is not a header name: 'A\\n'"),
     *(
-        (str(kind), of(a=text("A", kind)), "x-mcp-header of a is on neither a string nor an integer nor a boolean")
+        (str(kind), of(a=text("A", kind)), "x-mcp-header of a is not on a string, integer or boolean")
         for kind in ("object", "array", "null", "number", ["string"])
     ),
     ("twice", of(a=text("A"), b=text("A")), "x-mcp-header of a is used by another parameter: A"),

@@ -69,25 +69,14 @@ class Maintained(Protocol):
     adjusted: anyio.Event
 
     @property
-    def is_busy(self) -> bool:
-        """True while the server works on a call or a task."""
-
+    def is_busy(self) -> bool: ...
     @property
-    def lists_may_differ(self) -> bool:
-        """True if the server has ended by itself since its lists were read."""
-
+    def lists_may_differ(self) -> bool: ...
     @property
-    def name(self) -> str:
-        """Return the server's name in servers.yaml."""
-
-    def begin_close(self) -> None:
-        """Close without waiting."""
-
-    def tell_offer(self, offer: Offer) -> None:
-        """Pass the lists that were read to the observer."""
-
-    async def reachable(self) -> None:
-        """Wait briefly for a network route if this server needs one."""
+    def name(self) -> str: ...
+    def begin_close(self) -> None: ...
+    def tell_offer(self, offer: Offer) -> None: ...
+    async def reachable(self) -> None: ...
 
 
 class Maintenance:

@@ -57,7 +57,7 @@ class SecretSources:
         program = find_program(words[0], env, None) if words else None
         if program is None:
             raise ConfigError(
-                f"The command of a secret is not installed: {shown(command)}", "Install it, or correct it"
+                f"Cannot find the program of a secret's command: {shown(command)}", "Install it, or correct the command"
             )
         return await _run([program, *words[1:]], env, command)
 
@@ -82,11 +82,11 @@ async def _run(argv: Sequence[str], env: Mapping[str, str], command: str) -> str
             with anyio.CancelScope(shield=True):
                 await process.aclose()
     if limit.cancelled_caught:
-        raise ConfigError(f"{shown(command)} took longer than {LIMIT_S:g} s", "Try it in a terminal")
+        raise ConfigError(f"{shown(command)} took longer than {LIMIT_S:g} s", "Run it in a terminal to see why")
     if process.returncode:
         said = one_line(redacted(errors.decode("utf-8", "replace").strip()))[:REASON_LARGEST]
         why = f": {said}" if said else f" with exit code {process.returncode}"
-        raise ConfigError(f"{shown(command)} failed{why}", "Try it in a terminal")
+        raise ConfigError(f"{shown(command)} failed{why}", "Run it in a terminal to see why")
     text = output.decode("utf-8", "replace").removesuffix("\n").removesuffix("\r")
     if not text or "\0" in text or len(output) >= OUTPUT_LARGEST:
         raise ConfigError(f"{shown(command)} printed no secret", "It should print 1 to 65,535 characters and no more")

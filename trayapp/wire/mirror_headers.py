@@ -53,7 +53,7 @@ def why_no_headers(schema: Any) -> str | None:
         if not isinstance(header, str) or not _TOKEN.fullmatch(header):
             return f"{ANNOTATION} of {where} is not a header name: {header!r:.{SHOWN}}"
         if not isinstance(part.get("type"), str) or part["type"] not in _TYPES:
-            return f"{ANNOTATION} of {where} is on neither a string nor an integer nor a boolean"
+            return f"{ANNOTATION} of {where} is not on a string, integer or boolean"
         if header.lower() in taken:
             return f"{ANNOTATION} of {where} is used by another parameter: {header[:SHOWN]}"
         taken.add(header.lower())

@@ -95,7 +95,7 @@ async def test_a_sleep_is_told_within_a_tick_and_the_delay() -> None:
     async with watching() as machine:
         machine.wall_ahead = machine.suspended = 8 * HOUR
         await machine.pass_(TICK_S + TELL_DELAY_S)
-        assert machine.told == ["28800 s were slept"]
+        assert machine.told == ["the machine slept for 28800 s"]
         await machine.pass_(10 * TICK_S)
         assert len(machine.told) == 1
 
@@ -136,7 +136,7 @@ async def test_a_witness_that_fails_or_is_absent_silences_no_other(caplog: pytes
         machine.note("the network changed")
         machine.suspended = HOUR
         await machine.pass_(TICK_S + TELL_DELAY_S)
-        assert machine.told == ["the network changed", "3600 s were slept"]
+        assert machine.told == ["the network changed", "the machine slept for 3600 s"]
     assert "broken on purpose" in caplog.text
 
 

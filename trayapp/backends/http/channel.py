@@ -304,7 +304,7 @@ class HttpChannel(FrameDispatcher, ABC):
             if response.has_redirect_location:
                 where = response.request.url.join(response.headers["location"])
                 place = "another address" if origin(where) == origin(request.url) else f"another host ({where.host})"
-                raise RpcError(INTERNAL_ERROR, f"{self.server} has moved to {place}: change its url")
+                raise RpcError(INTERNAL_ERROR, f"{self.server} has moved to {place}. Change its url in servers.yaml")
             yield response, body
 
     async def _whole(self, response: httpx2.Response) -> bytes:

@@ -112,7 +112,7 @@ async def _tick(note: OnWake, clock: Clock, suspended: Callable[[], float]) -> N
         await clock.beat(TICK_S)
         after = read()
         if missed := missed_seconds(before, after):
-            note(f"{missed:.0f} s were slept")
+            note(f"the machine slept for {missed:.0f} s")
         before = after
 
 
