@@ -11,7 +11,7 @@ from pathlib import Path
 import orjson
 
 from trayapp.config.read.command import OptionTable, UncertainError, options
-from trayapp.packages.lock_file import LockedPackage, PackageError, with_options
+from trayapp.packages.lock_file import LockedPackage, PackageError, PackageRequest, with_options
 from trayapp.packages.tools import ToolError, Tools
 
 _IMAGE = re.compile(r"[a-z0-9][\w./:-]*", re.ASCII)
@@ -55,7 +55,7 @@ _DOCKER = OptionTable(
 
 
 @dataclass(frozen=True, slots=True)
-class ImageRequest:
+class ImageRequest(PackageRequest):
     """The image that a `docker run` or `podman run` asks for. `at` is its index in the command line.
 
     `client`: the program with the options that say which daemon it asks. `passed`: the options to use for a pull.
@@ -66,6 +66,8 @@ class ImageRequest:
     client: tuple[str, ...]
     passed: tuple[str, ...] = ()
 
+    has_versions = False  # `pinned` is False, too: a tag may move to another image
+
     @property
     def image(self) -> str:
         return self.words[self.at]
@@ -73,18 +75,6 @@ class ImageRequest:
     @property
     def spec(self) -> str:
         return with_options(f"oci:{self.image}", self.passed)
-
-    @property
-    def pinned(self) -> bool:
-        return False  # a tag may move to another image
-
-    @property
-    def has_versions(self) -> bool:
-        return False
-
-    @property
-    def runs_scripts(self) -> bool:
-        return True
 
     def resolve(
         self, tools: Tools, now: float, version: str | None = None, before: float | None = None
@@ -108,7 +98,7 @@ class ImageRequest:
             return None
         return self._version(found)
 
-    def is_fetched(self, locked: LockedPackage, folder: Path) -> bool:
+    def is_fetched(self, folder: Path) -> bool:
         return True
 
     def fetch(self, locked: LockedPackage, folder: Path, tools: Tools, *, scripts: bool) -> None:

@@ -1,15 +1,16 @@
 """servers.lock: for each server and each package that its command line names, the locked package and earlier ones.
 
-The modules npm, pypi and images implement PackageRequest.
+The modules npm, pypi and images have a PackageRequest each.
 """
 
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import orjson
 
@@ -27,6 +28,7 @@ Kind = Literal["npm", "pypi", "oci", "mcpb"]
 
 FORMAT = 1
 KEPT_BEFORE = 2  # earlier versions to keep
+COMPLETE = ".complete"  # a marker file in a package's folder, written last
 
 
 class PackageError(MultiMcpError):
@@ -67,50 +69,33 @@ class LockedPackage:
         plain = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in self.package)
         return f"{self.kind}-{plain}-{digest}"[-120:]
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the package as servers.lock stores it."""
-        return asdict(self)
-
-
-def read_locked(content: Any) -> LockedPackage:
-    """Return a package from its entry in servers.lock. Raises UnreadableLockError."""
-    try:
-        one = LockedPackage(**content)
-        texts = (one.kind, one.package, one.version, one.integrity)
-        if all(isinstance(text, str) for text in texts) and one.kind in get_args(Kind):
-            return one
-    except TypeError:
-        pass
-    raise UnreadableLockError("servers.lock has an entry that cannot be read", "Restore the file, or remove it")
-
 
 def with_options(package: str, options: Iterable[str]) -> str:
     """Return a package as written, with the options that decide which release it is. Their passwords are redacted."""
     return "|".join((package, *(redacted(option) for option in options)))
 
 
-class PackageRequest(Protocol):
-    """A package that a command line asks a package runner for.
+class PackageRequest(ABC):
+    """A package that a command line asks a package runner for."""
 
-    `spec` is the same for all requests for the same package.
-    """
+    has_versions: ClassVar[bool] = True  # True if a particular version can be requested
 
     @property
+    @abstractmethod
     def spec(self) -> str:
-        """Return the package as written, after its kind: `npm:NAME`."""
+        """Return the package as written, after its kind: `npm:NAME`. Equal for all requests for the same package."""
 
     @property
     def pinned(self) -> bool:
         """Return True if the command line names one version."""
-
-    @property
-    def has_versions(self) -> bool:
-        """Return True if a particular version can be requested."""
+        return False
 
     @property
     def runs_scripts(self) -> bool:
         """Return True unless the command line forbids the package's install scripts."""
+        return True
 
+    @abstractmethod
     def resolve(
         self, tools: Tools, now: float, version: str | None = None, before: float | None = None
     ) -> LockedPackage:
@@ -122,21 +107,25 @@ class PackageRequest(Protocol):
         Raises PackageError, also for a version that the command line excludes, and ToolError.
         """
 
+    @abstractmethod
     def newest(self, tools: Tools, before: float, locked: LockedPackage) -> str | None:
         """Ask the package tool for the newest version published before `before` (Unix seconds).
 
         Return None if the locked version is not older. Raises PackageError, ToolError.
         """
 
-    def is_fetched(self, locked: LockedPackage, folder: Path) -> bool:
-        """Return True if the folder holds all of the content."""
+    def is_fetched(self, folder: Path) -> bool:
+        """Return True if a package's folder holds all of its content."""
+        return (folder / COMPLETE).is_file()
 
+    @abstractmethod
     def fetch(self, locked: LockedPackage, folder: Path, tools: Tools, *, scripts: bool) -> None:
         """Fetch the content and check each part against its hash. Raises PackageError, ToolError.
 
         With `scripts` a package may run its install scripts.
         """
 
+    @abstractmethod
     def argv(self, locked: LockedPackage, folder: Path, env: Mapping[str, str]) -> tuple[str, ...]:
         """Return the command line that starts the package. Raises PackageError."""
 
@@ -209,7 +198,7 @@ class LockFile:
 
     def _write(self, table: Table) -> None:
         servers = {
-            server: {spec: [one.to_json() for one in versions] for spec, versions in specs.items()}
+            server: {spec: [asdict(one) for one in versions] for spec, versions in specs.items()}
             for server, specs in sorted(table.items())
         }
         content = {"version": FORMAT, "servers": servers}
@@ -221,8 +210,16 @@ def _parsed(data: bytes) -> Table:
         content: Any = orjson.loads(data)
         servers: Any = content["servers"] if content["version"] == FORMAT else None
         return {
-            server: {spec: [read_locked(one) for one in versions] for spec, versions in specs.items()}
+            server: {spec: [_locked(one) for one in versions] for spec, versions in specs.items()}
             for server, specs in servers.items()
         }
     except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
         raise UnreadableLockError("servers.lock cannot be read", "Restore the file, or remove it") from None
+
+
+def _locked(content: Any) -> LockedPackage:
+    one = LockedPackage(**content)
+    texts = (one.kind, one.package, one.version, one.integrity)
+    if not all(isinstance(text, str) for text in texts) or one.kind not in get_args(Kind):
+        raise TypeError("a locked package of another form")
+    return one

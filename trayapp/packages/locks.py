@@ -153,19 +153,19 @@ class Locks:
 
     def _of_former_name(self, spec: str) -> list[LockedPackage]:
         """Return the locks of a server that is no longer configured and that asked for the same package."""
-        present = self.configured() if self.configured is not None else None
-        if present is None:
+        if self.configured is None:
             return []
+        present = self.configured()
         return next((kept for name, asked, kept in self.file.all() if asked == spec and name not in present), [])
 
     def fetched(self, request: PackageRequest, one: LockedPackage, tools: Tools, *, scripts: bool) -> Path:
         """Return the folder of a locked package, fetched if needed. Raises PackageError, ToolError, StorageError."""
         folder = self.store / (one.folder_name if scripts else f"{one.folder_name}-plain")
-        if request.is_fetched(one, folder):
+        if request.is_fetched(folder):
             return folder
         self.store.mkdir(mode=0o700, parents=True, exist_ok=True)
         with lock_of(folder, HELD_S):
-            if not request.is_fetched(one, folder):
+            if not request.is_fetched(folder):
                 shutil.rmtree(folder, ignore_errors=True)
                 folder.mkdir(mode=0o700)
                 request.fetch(one, folder, tools, scripts=scripts)

@@ -18,19 +18,25 @@ import orjson
 
 from trayapp.backends.stdio.npm_versions import Version, is_range, read_version, satisfies
 from trayapp.backends.stdio.npx import NpxRequest, argv_of, cached_version, copy_in, package_of, read_request
-from trayapp.packages.lock_file import LockedPackage, PackageError, WithdrawnReleaseError, with_options
+from trayapp.packages.lock_file import (
+    COMPLETE,
+    LockedPackage,
+    PackageError,
+    PackageRequest,
+    WithdrawnReleaseError,
+    with_options,
+)
 from trayapp.packages.tools import NO_NODE, UNLOCK, ToolError, Tools
 
 QUIET = ("--no-audit", "--no-fund", "--loglevel=error")
 # A person waits for the answer. By itself npm tries again after 10 s and 60 s, which is more than a minute offline.
 ONE_RETRY = ("--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=1000")
 AGE_LIMITS = ("--before", "--min-release-age")
-COMPLETE = ".complete"  # a marker file, written last
 _LEFT_OUT = frozenset(("license", "funding", "deprecated"))
 
 
 @dataclass(frozen=True, slots=True)
-class NpmRequest:
+class NpmRequest(PackageRequest):
     """The package that a command line of npx or npm exec asks for."""
 
     asked: NpxRequest
@@ -44,10 +50,6 @@ class NpmRequest:
     @property
     def pinned(self) -> bool:
         return self.asked.wanted is not None and read_version(self.asked.wanted) is not None
-
-    @property
-    def has_versions(self) -> bool:
-        return True
 
     @property
     def runs_scripts(self) -> bool:
@@ -135,9 +137,6 @@ class NpmRequest:
         others = dict(one for words in self.asked.beside if (one := package_of(words)) is not None)
         wanted = {name: asked or "latest" for name, asked in others.items()}
         return {"private": True, "dependencies": {package: version} | {k: v for k, v in wanted.items() if k != package}}
-
-    def is_fetched(self, locked: LockedPackage, folder: Path) -> bool:
-        return (folder / COMPLETE).is_file()
 
     def fetch(self, locked: LockedPackage, folder: Path, tools: Tools, *, scripts: bool) -> None:
         project = self._project(locked.package, locked.version)

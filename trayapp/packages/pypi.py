@@ -15,17 +15,23 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from trayapp.config.read.command import OptionTable, UncertainError, options
-from trayapp.packages.lock_file import LockedPackage, PackageError, WithdrawnReleaseError, with_options
+from trayapp.packages.lock_file import (
+    COMPLETE,
+    LockedPackage,
+    PackageError,
+    PackageRequest,
+    WithdrawnReleaseError,
+    with_options,
+)
 from trayapp.packages.tools import UNLOCK, ToolError, Tools
 
-COMPLETE = ".complete"  # a marker file, written last
 WHEELS = ("--only-binary", ":all:")
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 _REQUIREMENT = re.compile(rf"({_NAME})(\[[\w,. -]+\])?(?:@([\w.!+-]+)|((?:[=<>!~]=?=?[\w.!+*-]+,?)+))?")
 
 
 @dataclass(frozen=True, slots=True)
-class PypiRequest:
+class PypiRequest(PackageRequest):
     """The package that uvx, `uv tool run` or `pipx run` is asked for. `limits` are version limits in pip's form.
 
     `passed`: the options that decide which release is taken.
@@ -51,14 +57,6 @@ class PypiRequest:
 
     def _requirement(self, version: str | None = None) -> str:
         return f"{self.package}{self.extras}{f'=={version}' if version else self.limits}"
-
-    @property
-    def has_versions(self) -> bool:
-        return True
-
-    @property
-    def runs_scripts(self) -> bool:
-        return True
 
     def resolve(
         self, tools: Tools, now: float, version: str | None = None, before: float | None = None
@@ -105,9 +103,6 @@ class PypiRequest:
                         f"Write {self._requirement(version)} there: multi-mcp edit",
                     ) from None
                 raise _explained(error, self._requirement(version)) from None
-
-    def is_fetched(self, locked: LockedPackage, folder: Path) -> bool:
-        return (folder / COMPLETE).is_file()
 
     def fetch(self, locked: LockedPackage, folder: Path, tools: Tools, *, scripts: bool) -> None:
         wanted = folder / "requirements.txt"

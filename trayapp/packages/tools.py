@@ -49,14 +49,14 @@ class Tools:
         """Return the path of a tool; None if it is not installed."""
         return shutil.which(name, path=self.env.get("PATH"))
 
-    def run(self, name: str, *args: str, cwd: Path | None = None, limit_s: float = LIMIT_S) -> str:
+    def run(self, name: str, *args: str, cwd: Path | None = None) -> str:
         """Run a tool to its end and return its stdout.
 
-        Raises ToolError if the tool is missing, fails, was stopped, or takes longer than `limit_s` seconds.
+        Raises ToolError if the tool is missing, fails, is stopped, or takes longer than LIMIT_S.
         """
         if name == "npm" and self.find("node") is None:  # npm comes with node, and needs it to run
             raise ToolError(*NO_NODE)
-        program = name if Path(name).is_absolute() else self.find(name)
+        program = self.find(name)
         if program is None:
             raise ToolError(f"{name} is not installed", f"Install {name}. {UNLOCK}")
         try:
@@ -76,11 +76,11 @@ class Tools:
         try:
             if self._stopped.is_set():
                 _kill(process)
-            output, errors = process.communicate(timeout=limit_s)
+            output, errors = process.communicate(timeout=LIMIT_S)
         except subprocess.TimeoutExpired:
             _kill(process)
             process.communicate()
-            raise ToolError(f"{name} took longer than {limit_s:g} s", "Try again later") from None
+            raise ToolError(f"{name} took longer than {LIMIT_S:g} s", "Try again later") from None
         finally:
             self._running.discard(process)
         if self._stopped.is_set():
