@@ -51,7 +51,7 @@ def read_line(line: str, home: Path, *, windows: bool) -> list[Source]:
     """Return the servers that one command adds or starts. Raises UnclearSourceError."""
     words = words_of_line(_with_variables(line))
     if re.fullmatch(r"/[\w-]+", words[0]):
-        raise UnclearSourceError(f"{words[0]} is a chat command", "Paste the command that starts the server")
+        raise UnclearSourceError(f"{words[0]} is a chat command")
     words = _without_package(words)
     if (installed := _installed(words, home, windows)) is not None:
         return installed
@@ -67,9 +67,7 @@ def read_line(line: str, home: Path, *, windows: bool) -> list[Source]:
     if not windows:
         plain = without_cmd({"command": words[0], "args": words[1:]})
         if plain["command"] != words[0] and program_of(plain["command"]) not in RUNNERS:
-            raise UnclearSourceError(
-                f"{words[0]} is a shell command that may run anything", "Paste only the command that starts the server"
-            )
+            raise UnclearSourceError(f"{words[0]} is a shell command that may run anything")
         words = [plain["command"], *plain["args"]]
     return [read_start_command(words)]
 
@@ -89,7 +87,7 @@ def _adding(words: Sequence[str]) -> list[str]:
 
 def _without_package(words: Sequence[str]) -> list[str]:
     """Return `claude mcp add ...` for `npx -y @anthropic-ai/claude-code mcp add ...`; other words unchanged."""
-    package = package_of(list(words)) if program_of(words[0]) in ("npx", "bunx", "pnpx") else ""
+    package = package_of(words) if program_of(words[0]) in ("npx", "bunx", "pnpx") else ""
     client = _CLIENT_PACKAGES.get(re.sub(r"(?<=.)@.*", "", package))
     behind = list(words[words.index(package) + 1 :]) if client and package in words else []
     return [client, *behind] if client and behind[:1] == ["mcp"] else list(words)
@@ -114,7 +112,7 @@ def _installed(words: Sequence[str], home: Path, windows: bool) -> list[Source] 
 
     None for another program, for an unknown option, and for a line that does not name exactly one server.
     """
-    package = package_of(list(words)) or words[0]
+    package = package_of(words) or words[0]
     installer = without_version(package)
     if installer not in _SERVER_INSTALLERS or package not in words:
         return None
@@ -255,10 +253,7 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
         entry, note = with_input(with_words_apart(without_env(entry if windows else without_cmd(entry))))
         refuse_bare_runner([entry["command"], *entry["args"]])
         if is_preparation(" ".join([entry["command"], *entry["args"]])):
-            raise UnclearSourceError(
-                f"{entry['command']} installs something; it starts no server",
-                "Paste the command that starts the server",
-            )
+            raise UnclearSourceError(f"{entry['command']} installs something; it starts no server")
         refuse_verb([entry["command"], *entry["args"]])
         entry = with_passed(entry)
         kind += note

@@ -127,7 +127,7 @@ def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
         _with_plain_signs(_COMMENT.sub(r"\1", line)) for line in lines if line and not line.startswith(("#", "//"))
     ]
     if len(lines) > ALL_LINES_MOST:
-        raise UnclearSourceError(f"These are {len(lines)} lines", "Paste the one command that starts the server")
+        raise UnclearSourceError(f"These are {len(lines)} lines")
     starting = [line for line in lines if not (_CHECKS.fullmatch(line) or any(map(LEFT_OUT.search, line.split())))]
     starting = [line for line in starting if not _PATTERN.fullmatch(line)] or starting
     lines = starting if any(map(is_command_line, starting)) else lines
@@ -259,7 +259,7 @@ def _with_folder(source: Source, before: Sequence[str], lines: Sequence[str]) ->
 def refuse_long_lines(lines: Sequence[str]) -> None:
     """Raise UnclearSourceError for a line of more than LONGEST_LINE characters, the limit of Windows."""
     if (longest := max(map(len, lines), default=0)) > LONGEST_LINE:
-        raise UnclearSourceError(f"This has a line of {longest:,} characters", "Paste the server's own command")
+        raise UnclearSourceError(f"This has a line of {longest:,} characters")
 
 
 def without_prompt(line: str) -> str:
@@ -322,7 +322,7 @@ def _several_lines(lines: Sequence[str], home: Path, windows: bool) -> UnclearSo
         if read and not faults and not other:
             names = ", ".join(dict.fromkeys(read))
             title = f"These are {len(lines)} lines that each start something else ({names})"
-        return UnclearSourceError(title, "Paste the one command that starts the server")
+        return UnclearSourceError(title)
     if len(starting) == 1:
         try:
             read_line(starting[0], home, windows=windows)
@@ -350,7 +350,7 @@ def _settings_apart(lines: Sequence[str]) -> tuple[dict[str, str], list[str]]:
         else:
             settings |= setting
     if not rest:
-        raise UnclearSourceError("This sets variables and starts nothing", "Paste the command that starts the server")
+        raise UnclearSourceError("This sets variables and starts nothing")
     return settings, rest
 
 

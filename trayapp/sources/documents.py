@@ -39,8 +39,10 @@ from trayapp.sources.programs import (
     name_for,
     package_of,
     program_of,
+    words_of,
 )
 from trayapp.sources.source import (
+    START_FIRST,
     Source,
     TemplateError,
     UnclearSourceError,
@@ -281,11 +283,11 @@ def _source(
     left_out += ("env_vars",) if len(passed) < len(_passed_on(raw)) else ()
     if "command" in entry and "port" in left_out:
         title = f"{name or 'The server'} listens on a port, so it is not a stdio server"
-        raise UnclearSourceError(title, "Start it, and add its address instead")
+        raise UnclearSourceError(title, START_FIRST)
     if (program := program_of(str(entry.get("command") or ""))) in ("curl", "wget"):
-        raise UnclearSourceError(f"{program} fetches something; it is not a server", "Paste the server's own command")
+        raise UnclearSourceError(f"{program} fetches something; it is not a server")
     if "command" in entry:
-        words = [str(entry["command"]), *map(str, entry.get("args") or [])]
+        words = words_of(entry)
         refuse_verb(words)
         refuse_developers_script(words)
         refuse_http(words, entry.get("env") or {})
@@ -369,7 +371,7 @@ def _depends_on_session(entry: Mapping[str, Any], wants: Sequence[Variable]) -> 
     args = [str(word) for at, word in enumerate(entry.get("args") or []) if ("args", at) not in asked]
     if named is not None and (not is_relative(named) or named not in args):
         args = []
-    if (options := container_options([str(entry["command"]), *map(str, entry.get("args") or [])])) is not None:
+    if (options := container_options(words_of(entry))) is not None:
         args = options[2:]  # other paths are those of the container
     command = "" if any(one.keys == ("command",) for one in wants) else str(entry["command"])
     shared = {key: value for key, value in entry.items() if key != "scope"}
@@ -393,7 +395,7 @@ def with_input(entry: dict[str, Any]) -> tuple[dict[str, Any], str]:
     `kubectl exec` gets -i, too. Other entries stay unchanged.
     Raises UnclearSourceError for a container that is reached by a port instead.
     """
-    words = [str(entry.get("command") or ""), *map(str, entry.get("args") or [])]
+    words = words_of(entry)
     if program_of(words[0]) in PODS and "exec" in (own := list(takewhile("--".__ne__, words))):
         at = own.index("exec") + 1
         if reads_input(own):
@@ -408,7 +410,7 @@ def with_input(entry: dict[str, Any]) -> tuple[dict[str, Any], str]:
         return {**entry, "args": [*own[1:], *words[len(options) :]]}, ""
     if any(map(PUBLISHES.fullmatch, own)):
         title = "This container does not read its input and opens a port, so it is not a stdio server"
-        raise UnclearSourceError(title, "Start it, and add its address instead")
+        raise UnclearSourceError(title, START_FIRST)
     own = own if reads_input(own) else [*own[:2], "-i", *own[2:]]
     change = "in place of -d" if detached else "added"
     return {**entry, "args": [*own[1:], *words[len(options) :]]}, READS_INPUT.format(change)
@@ -438,12 +440,12 @@ def refuse_http(words: Sequence[str], env: Mapping[str, Any]) -> None:
         named = "TRANSPORT" in name.upper() and value.lower() in HTTP
         if named or (_HTTP_SWITCH.fullmatch(name) and value.lower() in ("true", "1")):
             title = f"This server speaks HTTP, not stdio ({name}={value})"
-            raise UnclearSourceError(title, "Start it, and add its address instead")
+            raise UnclearSourceError(title, START_FIRST)
 
 
 def refuse_verb(words: Sequence[str]) -> None:
     """Raise UnclearSourceError for `uvx run acme`, which fetches and runs a package named `run`."""
-    package = package_of(list(words))
+    package = package_of(words)
     program = program_of(words[0])
     if package in ("run", "exec", "dlx", "start") and program in ("uvx", "npx", "bunx", "pnpx"):
         behind = [word for word in words[1:] if word != package]
@@ -456,7 +458,7 @@ def refuse_developers_script(words: Sequence[str]) -> None:
     plain = (word for before, word in pairwise(words) if word[:1] != "-" and before not in VALUED_BEFORE)
     script = next((word for word in plain if word not in ("run", "run-script")), "")
     if program_of(words[0]) in ("npm", "pnpm", "yarn") and _DEVELOPERS_SCRIPT.fullmatch(script):
-        raise UnclearSourceError(f"{script} is a developer's script, not a server", "Paste the command of the server")
+        raise UnclearSourceError(f"{script} is a developer's script, not a server")
 
 
 def without_cmd(entry: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from trayapp.config.read.command import is_relative
-from trayapp.sources.programs import CONTAINERS, INTERPRETERS, OWN_PACKAGE, REACHING, RUNNERS, package_of, program_of
+from trayapp.sources.programs import (
+    CONTAINERS,
+    INTERPRETERS,
+    OWN_PACKAGE,
+    REACHING,
+    RUNNERS,
+    package_of,
+    program_of,
+    words_of,
+)
 from trayapp.sources.source import Entry, Keys, Source, ValueKind, Variable
 
 
@@ -127,7 +136,7 @@ def own_folder(entry: Entry) -> tuple[str | None, str]:
     The file is the server's code (`dist/index.js`), its project's file (`package.json`) or a file of its container; ""
     if the code comes from elsewhere.
     """
-    words = [str(entry.get("command") or ""), *map(str, entry.get("args") or [])]
+    words = words_of(entry)
     is_mark = words[0].startswith(("<", "{", "["))  # a placeholder for a program
     if re.search(r"[/\\]", words[0]) and is_relative(words[0]) and not is_mark:
         return None, words[0]

@@ -25,6 +25,11 @@ _ENVIRONMENTS = frozenset(("conda", "mamba", "micromamba"))  # they run a progra
 OWN_PACKAGE = re.compile(r"\.{1,2}(?:[/\\]|$)")  # `uvx --from . acme-mcp`, `npx ../acme-mcp`
 
 
+def words_of(entry: Mapping[str, Any]) -> list[str]:
+    """Return the command and the arguments of an entry; [""] for a server at an address."""
+    return [str(entry.get("command") or ""), *map(str, entry.get("args") or [])]
+
+
 def name_for(entry: Mapping[str, Any]) -> str:
     """Return a name for a server that has none, from its package, program or address."""
     url = entry.get("url")
@@ -32,7 +37,7 @@ def name_for(entry: Mapping[str, Any]) -> str:
         with suppress(ValueError):  # an invalid address
             return name_of_url(url)
         return "server"
-    words = [str(entry.get("command") or ""), *(str(arg) for arg in entry.get("args") or [])]
+    words = words_of(entry)
     package = package_of(words)
     bare = re.sub(r"(?<=.)@.*", "", package)
     if bare in BRIDGES and (address := next((word for word in words if re.match(r"https?://\w", word)), "")):
@@ -190,12 +195,12 @@ def program_of(word: str) -> str:
     return word.replace("\\", "/").rstrip("/").rpartition("/")[2].lower().removesuffix(".exe").removesuffix(".cmd")
 
 
-def package_of(words: list[str]) -> str:
+def package_of(words: Sequence[str]) -> str:
     """Return the package or image that a command line runs, or "" if it cannot be determined."""
     if not words:
         return ""
     program = program_of(words[0])
-    rest = words[1:]
+    rest = list(words[1:])
     if program in ("pnpm", "yarn", "bun", "npm"):
         own = list(dropwhile(_SWITCH.fullmatch, rest))
         if own[:1] and own[0] in ("dlx", "x", "exec"):

@@ -11,13 +11,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, takewhile
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, Literal
 
 from trayapp.model.errors import UsageError
 from trayapp.model.redact import redacted
 from trayapp.sources.placeholders import CONNECTION, as_whole_word
-from trayapp.sources.programs import package_of, program_of
+from trayapp.sources.programs import CONTAINERS, package_of, program_of, words_of
 
 Entry = dict[str, Any]
 Keys = tuple[str | int, ...]
@@ -26,12 +26,16 @@ ValueKind = Literal["string", "number", "boolean", "directory", "file", "path"]
 LARGEST = 1_000_000  # characters of pasted text
 LARGEST_SNIPPET = 100_000  # characters of pasted text that define servers
 LONGEST_LINE = 32_767  # characters of a command line, as in Windows
+START_FIRST = "Start it, and add its address instead"  # the hint for a server that speaks HTTP
 
 
 class UnclearSourceError(UsageError):
     """Raised if a text names no server, or is unclear about it. The hint says what to do."""
 
     code = "unclear_source"
+
+    def __init__(self, title: str, hint: str = "Paste the command that starts the server") -> None:
+        super().__init__(title, hint)
 
 
 class TemplateError(UnclearSourceError):
@@ -229,7 +233,7 @@ def without_env(entry: Entry) -> Entry:
 
     Other entries stay unchanged.
     """
-    words = [str(entry.get("command") or ""), *map(str, entry.get("args") or [])]
+    words = words_of(entry)
     count = 1 + sum(1 for _ in takewhile(re.compile(r"[A-Za-z_]\w*=").match, words[1:]))
     if words[0] not in ("env", "/usr/bin/env") or not 1 < count < len(words):
         return entry
@@ -242,7 +246,7 @@ def with_words_apart(entry: Entry) -> Entry:
 
     Other entries stay unchanged.
     """
-    words = [str(entry.get("command") or ""), *map(str, entry.get("args") or [])]
+    words = words_of(entry)
     package = package_of(words)
     for at, word in enumerate(words[1:], 1):
         if re.fullmatch(r"-{1,2}[\w-]+(?: [\w@./:=-]+)+|[\w@][\w@./:-]*(?: [\w@./:=-]+)+", word) and (
@@ -265,8 +269,8 @@ def _options(entry: Mapping[str, Any]) -> list[str]:
 
     [] for another program.
     """
-    words = [str(entry.get("command") or ""), *map(str, entry.get("args") or [])]
-    if PurePosixPath(words[0]).name not in ("docker", "podman") or (image := package_of(words)) not in words:
+    words = words_of(entry)
+    if program_of(words[0]) not in CONTAINERS or (image := package_of(words)) not in words:
         return []
     return [name for option, name in pairwise(words[: words.index(image)]) if option in ("-e", "--env")]
 

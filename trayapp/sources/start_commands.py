@@ -23,6 +23,7 @@ from trayapp.sources.documents import (
 )
 from trayapp.sources.programs import (
     BRIDGES,
+    CONTAINERS,
     RUNNERS,
     SHELLS,
     container_options,
@@ -32,7 +33,7 @@ from trayapp.sources.programs import (
     program_of,
     script_of,
 )
-from trayapp.sources.source import Entry, Source, UnclearSourceError, with_passed
+from trayapp.sources.source import START_FIRST, Entry, Source, UnclearSourceError, with_passed
 from trayapp.sources.wanted import wanted
 
 FETCHERS = frozenset(
@@ -132,6 +133,7 @@ _HTTP_OPTION = re.compile(
     rf"(?i)--?(?:[\w.-]*(?:transport|mode|profiles\.active)=)?(?:{'|'.join(HTTP)})|-D\S*stdio=false"
 )
 _SUBCOMMAND = re.compile(r"[a-z][a-z-]{2,}")
+ADD_ANYWAY = "To add it as a server: multi-mcp add NAME -- COMMAND"
 SERVING_WORD = re.compile("mcp|serve|stdio|start|run", re.IGNORECASE)
 _RUN_WORDS = frozenset(("run", "exec", "x", "dlx", "tool"))
 _NAMES_PACKAGE = re.compile(r"--(?:from|package)=")
@@ -175,32 +177,29 @@ def read_start_command(words: Sequence[str]) -> Source:
     """Return the server that a command starts. Raises UnclearSourceError if it does something else."""
     env: dict[str, str] = {}
     words = list(words)
-    if words[0] == "export" or (words[0] == "env" and len(words) > 1 and "=" in words[1]):
+    if words[0] == "export" or (words[0] == "env" and "=" in "".join(words[1:2])):
         words = words[1:]
     while words and (pair := ASSIGNMENT.fullmatch(words[0])):
         env[pair[1]] = pair[2]
         words = words[1:]
     if not words:
-        raise UnclearSourceError("This sets variables and starts nothing", "Paste the command that starts the server")
+        raise UnclearSourceError("This sets variables and starts nothing")
     program = program_of(words[0])
+    in_container = program in CONTAINERS
     if re.search(r"[/\\].*\.(?:json[c5]?|toml|ya?ml|md|txt|env|conf|log)$", words[0], re.IGNORECASE):
-        raise UnclearSourceError(f"{words[0]} is not a program", "Paste the command that starts the server")
+        raise UnclearSourceError(f"{words[0]} is not a program")
     if program == "sudo":
         raise UnclearSourceError("sudo may ask for a password, which nobody could type", "Paste the line without sudo")
     if program in SHELLS:
-        raise UnclearSourceError(
-            f"{words[0]} is a shell command that may run anything", "Paste only the command that starts the server"
-        )
+        raise UnclearSourceError(f"{words[0]} is a shell command that may run anything")
     refuse_bare_runner(words)
     if program in FETCHERS:
-        raise UnclearSourceError(
-            f"{words[0]} installs or fetches something; it starts no server", "Paste the command that starts the server"
-        )
+        raise UnclearSourceError(f"{words[0]} installs or fetches something; it starts no server")
     package = package_of(words)
     # `--package=x` becomes two words, as in `--package x`.
     plain = [part for word in words for part in (word.split("=", 1) if _NAMES_PACKAGE.match(word) else [word])]
     at = plain.index(package) if package in plain else 0
-    behind = [] if not at or program in ("docker", "podman") else plain[at + 1 :]
+    behind = [] if not at or in_container else plain[at + 1 :]
     behind = behind[1:] if behind[:1] == ["--"] else behind
     if not (package.startswith("@smithery/cli") and behind[:1] == ["run"]):
         _refuse_installer(words)
@@ -210,48 +209,41 @@ def read_start_command(words: Sequence[str]) -> Source:
         if word[:1] != "-" and before not in VALUED_BEFORE and word != "compose"
     ]
     if program in _RUNS and verb[:1] and verb[0] not in _RUNS[program] and not verb[0].endswith(".dll"):
-        hint = (
-            "Paste the one with docker run -i"
-            if program in ("docker", "podman")
-            else "Paste the command that starts it"
-        )
-        raise UnclearSourceError(f"{words[0]} {verb[0]} starts no server", hint)
+        title = f"{words[0]} {verb[0]} starts no server"
+        raise UnclearSourceError(title, *(["Paste the one with docker run -i"] if in_container else []))
     if verb[:1] in (["add"], ["install"], ["i"]) or (verb[:1] == ["tool"] and verb[1:2] not in (["run"], ["exec"])):
-        raise UnclearSourceError("This installs something and starts no server", "Paste the command that starts it")
+        raise UnclearSourceError("This installs something and starts no server")
     if program == "docker" and verb[:1] == ["mcp"] and verb[1:3] != ["gateway", "run"]:
-        raise UnclearSourceError(
-            "This line sets Docker's own MCP servers up", "Add its gateway: docker mcp gateway run"
-        )
+        title = "This line sets Docker's own MCP servers up"
+        raise UnclearSourceError(title, "Add its gateway: docker mcp gateway run")
     if words[-1] in ("--version", "--help", "-h", "-V"):
-        raise UnclearSourceError(f"{words[-1]} prints a text and ends", "Paste the command that starts the server")
-    if program in ("docker", "podman") and words[1:2] == ["run"]:
+        raise UnclearSourceError(f"{words[-1]} prints a text and ends")
+    if in_container and words[1:2] == ["run"]:
         words = _without_terminal(words)
     note = ""
     if (options := container_options(words)) is not None:
         if not reads_input(options):
             runs = " ".join(words[len(options) :])  # its image, and what runs in it
             if words[1] != "run" or re.search("(?i)mcp|stdio", runs) is None:
-                raise UnclearSourceError(
-                    "This container does not read its input, so it is not a stdio server",
-                    "Add -i behind run, or start it and add its address",
-                )
+                title = "This container does not read its input, so it is not a stdio server"
+                raise UnclearSourceError(title, "Add -i behind run, or start it and add its address")
             words, note = [*words[:2], "-i", *words[2:]], WITHOUT_INPUT
         note += MAY_SPEAK_HTTP if any(map(PUBLISHES.fullmatch, options)) else ""
     speaks = any(
         word.lower() in HTTP or _HTTP_OPTION.fullmatch(word) or (before == "--transport" and word.startswith("http"))
         for before, word in pairwise(words)
     )
-    bridges = any(word.startswith(("http://", "https://")) for before, word in pairwise(words) if before[0] != "-")
+    connects = any(word.startswith(("http://", "https://")) for before, word in pairwise(words) if before[0] != "-")
+    if speaks and not connects and without_version(package) not in BRIDGES:  # these connect to HTTP servers
+        raise UnclearSourceError("This server speaks HTTP, not stdio", START_FIRST)
     is_bridge = bool({without_version(package), program} & BRIDGES)
-    if speaks and not bridges and without_version(package) not in BRIDGES:  # these connect to HTTP servers
-        raise UnclearSourceError("This server speaks HTTP, not stdio", "Start it, and add its address instead")
     serves = any(re.match(r"--(?:stdio|(?:sse-)?port)(?:=|$)", word) for word in words)
-    if serves and not bridges and is_bridge and not any("http" in word for word in words):
+    if serves and is_bridge and not connects and not any("http" in word for word in words):
         raise UnclearSourceError("This listens on a port", "Paste the command of the server behind it")
     mentions = any("mcp" in word.lower() for word in words)
     tool = package if package in _TOOLS and not mentions else next(iter({package, script_of(words)} & _CHECKERS), "")
     if tool:
-        raise UnclearSourceError(f"{tool} is a developer's tool, not a server", "Paste the command of the server")
+        raise UnclearSourceError(f"{tool} is a developer's tool, not a server")
     refuse_verb(words)
     refuse_developers_script(words)
     if program == "uv" and (script := script_of(words)) in words:
@@ -260,52 +252,44 @@ def read_start_command(words: Sequence[str]) -> Source:
         behind = words[3:]
     if at and behind and plain[at - 1] in ("--from", "-p", "--package"):
         if _SETUP_PROGRAM.search(behind[0]):
-            raise UnclearSourceError(f"{behind[0]} starts no server", "Paste the command that starts it")
+            raise UnclearSourceError(f"{behind[0]} starts no server")
         behind = behind[1:]  # the program from that package
     elif program in ("cargo", "dotnet", "npm", "pnpm", "yarn") and "--" in words:
         behind = words[words.index("--") + 1 :]  # the words for the program that it builds or runs
-    built = program in ("cargo", "dotnet") or (program == "go" and words[2:3] and words[2][0] == ".")
-    built = built or program in ("npx", "bunx", "pnpx", "uvx", "pipx")
+    built = program in ("cargo", "dotnet", "npx", "bunx", "pnpx", "uvx", "pipx") or (
+        program == "go" and words[2:3] and words[2][0] == "."
+    )
     if built and behind and _SUBCOMMAND.fullmatch(behind[0]) and not SERVING_WORD.search(" ".join(words[2:])):
         said = " ".join(words[: words.index(behind[0]) + 1])
-        raise UnclearSourceError(
-            f"{said} does not look like a server's command", "To add it as a server: multi-mcp add NAME -- COMMAND"
-        )
+        raise UnclearSourceError(f"{said} does not look like a server's command", ADD_ANYWAY)
     if behind[:1] and behind[0] in ("serve", "server", "start") and "--port" in behind and "--stdio" not in behind:
-        raise UnclearSourceError("This server listens on a port", "Start it, and add its address instead")
+        raise UnclearSourceError("This server listens on a port", START_FIRST)
     refuse_http(words, env)
     if user := next(filter(_USES_SERVERS.match, words), ""):
-        raise UnclearSourceError(f"{user} is not a server; it uses servers", "Paste the command that starts the server")
-    if program in ("docker", "podman") and words[1] == "run" and not package:
+        raise UnclearSourceError(f"{user} is not a server; it uses servers")
+    if in_container and words[1] == "run" and not package:
         raise UnclearSourceError("This has no image name", "Paste the whole command")
-    options = words[words.index(package) :] if program in ("docker", "podman") and package else words[1:]
+    options = words[words.index(package) :] if in_container and package else words[1:]
     own_port = any(word.partition("=")[0] == "--port" for word in options)
     if "--listen" in options or (own_port and mentions and not _CONNECTS.search(" ".join(options))):
-        raise UnclearSourceError("This server listens on a port", "Start it, and add its address instead")
-    inside = options[1:] if program in ("docker", "podman") and words[1] == "run" else []  # what a container runs
+        raise UnclearSourceError("This server listens on a port", START_FIRST)
+    inside = options[1:] if in_container and words[1] == "run" else []  # what a container runs
     shell = next((after for before, after in pairwise(words) if before == "--entrypoint"), "")
     shell = shell if shell and not inside else "".join(inside[:1]) if len(inside) == 1 else ""
     if program_of(shell) in SHELLS or (inside and program_of(inside[0]) in _CHECKERS):
-        raise UnclearSourceError(
-            f"This container runs {shell or inside[0]}, not a server", "Paste the command that starts the server"
-        )
+        raise UnclearSourceError(f"This container runs {shell or inside[0]}, not a server")
     if inside:
         refuse_developers_script(inside)
     if setup := _setup_verb(behind or inside) or next(filter(_SETUP_OPTION.fullmatch, options), ""):
         address = redacted(_address_in(behind))
-        hint = (
-            f"If that is the server, add the address itself: {address}"
-            if address
-            else "Paste the command that starts it"
-        )
-        raise UnclearSourceError(f"{package or words[0]} {setup} starts no server", hint)
-    if file := next(
-        (word for before, word in pairwise(options) if before in _OUTPUT and re.search(r"\.\w+$", word)), ""
-    ):
-        raise UnclearSourceError(f"This writes {file} and ends", "Paste the command that starts the server")
+        hint = [f"If that is the server, add the address itself: {address}"] if address else []
+        raise UnclearSourceError(f"{package or words[0]} {setup} starts no server", *hint)
+    written = (word for before, word in pairwise(options) if before in _OUTPUT and re.search(r"\.\w+$", word))
+    if file := next(written, ""):
+        raise UnclearSourceError(f"This writes {file} and ends")
     developers = _DEVELOPERS_FOLDER if program == "go" else _DEVELOPERS
     if script := next(filter(developers.match, words), ""):
-        raise UnclearSourceError(f"{script} is a developer's script, not a server", "Paste the command of the server")
+        raise UnclearSourceError(f"{script} is a developer's script, not a server")
     entry: Entry = with_passed({"command": words[0], "args": words[1:]} | ({"env": env} if env else {}))
     return Source(name_for(entry), entry, f"a command line{note}", wanted(entry))
 
@@ -313,7 +297,7 @@ def read_start_command(words: Sequence[str]) -> Source:
 def refuse_bare_runner(words: Sequence[str]) -> None:
     """Raise UnclearSourceError for a runner without anything to run."""
     program = program_of(words[0])
-    bare = all(word.startswith("-") or word in _RUN_WORDS for word in words[1:]) and not package_of(list(words))
+    bare = all(word.startswith("-") or word in _RUN_WORDS for word in words[1:]) and not package_of(words)
     if program in RUNNERS and bare and (len(words) == 1 or program not in ("cargo", "dotnet")):
         raise UnclearSourceError(f"{' '.join(words)} alone starts no server", "Paste the whole command")
 
@@ -372,10 +356,10 @@ def _without_terminal(words: Sequence[str]) -> list[str]:
     """
     options = container_options(words) or []
     if any(map(DETACHED.fullmatch, options)):
-        raise UnclearSourceError("This container runs in the background", "Start it, and add its address instead")
+        raise UnclearSourceError("This container runs in the background", START_FIRST)
     own = without_terminal(options)
     if own != options and any(map(PUBLISHES.fullmatch, own)):
-        raise UnclearSourceError("This container wants a terminal and a port", "Start it, and add its address instead")
+        raise UnclearSourceError("This container wants a terminal and a port", START_FIRST)
     return [*own, *words[len(options) :]]
 
 

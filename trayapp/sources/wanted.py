@@ -25,7 +25,7 @@ from trayapp.sources.placeholders import (
     placeholder_in,
     placeholders_in,
 )
-from trayapp.sources.programs import SHELLS, package_of, program_of
+from trayapp.sources.programs import SHELLS, package_of, program_of, words_of
 from trayapp.sources.source import LONGEST_LINE, PAIRS, Entry, Keys, ValueKind, Variable, passed_variables
 
 
@@ -38,7 +38,7 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
     found: list[Variable] = []
     passed = passed_variables(entry)
     program = program_of(str(entry.get("command") or ""))
-    package = package_of([str(entry.get("command") or ""), *map(str, entry.get("args") or [])])
+    package = package_of(words_of(entry))
 
     def add(name: str, keys: Keys, text: Any, secret: Callable[[str], bool], *, stands: bool = False) -> None:
         if not isinstance(text, str):
