@@ -226,7 +226,7 @@ def test_what_is_unclear_is_refused_with_what_to_do(text: str) -> None:
         ("docker run -p 1:1 acme/a\nclaude mcp add a https://a.test", "docker run", "claude mcp add a https://a.test"),
         ('{"mcpServers": {"a": {"env": {"A": "1"}}}}', "a has neither a command nor a url", "whole snippet"),
         ("npx setup-mcp https://a.test/mcp --name a", "an installer", "the address itself: https://a.test/mcp"),
-        ("node scripts/build-mcpb.mjs", "a developer's script", "of the server"),
+        ("node scripts/build-mcpb.mjs", "a developer's script", "starts the server"),
         ("npx get-mcp @acme/a-mcp --env A=b", "an installer", "add npm:@acme/a-mcp"),
         ("npx -y setup-mcp 'npx -y a-mcp' --client claude", "an installer", "the command inside it: npx -y a-mcp"),
         ("uvx mcpm add a -- npx -y a-mcp", "an installer", "the command inside it: npx -y a-mcp"),

@@ -102,19 +102,15 @@ def lines(text: str, path: Keys) -> dict[str, int]:
 def _put(scanned: _Text, path: Keys, value: Any) -> str:
     objects = scanned.objects(path[:-1])
     if not objects:
-        return scanned.with_root(_nested(path, value))
+        return scanned.with_root(with_value({}, path, value))
     holder, rest = objects[-1], path[len(objects) - 1 :]
     index = holder.find(rest[0])
     if index is None:
-        return spliced(scanned.text, scanned.insertion(holder, rest[0], _nested(rest[1:], value)))
+        return spliced(scanned.text, scanned.insertion(holder, rest[0], with_value({}, rest[1:], value)))
     member = holder.members[index]
     if len(rest) > 1 and scanned.text[member.value : member.end] != "null":
         refuse(scanned.file, scanned.line_of(member.start), no_mapping(path[: len(objects)]))
-    return spliced(scanned.text, scanned.replacement(member, _nested(rest[1:], value)))
-
-
-def _nested(path: Keys, value: Any) -> Any:
-    return {path[0]: _nested(path[1:], value)} if path else value
+    return spliced(scanned.text, scanned.replacement(member, with_value({}, rest[1:], value)))
 
 
 class _Text:

@@ -1,11 +1,8 @@
-r"""Edit TOML by splices (family.Family): tomli reads the text, and a scanner of statements locates tables
-and keys.
+r"""Edit TOML by splices (family.Family). tomli reads the text, and a scanner locates tables and keys.
 
-TOML 1.1 allows line ends, comments and a trailing comma in inline tables, `servers = {a = {...}}`. Codex reads all of
-these.
+TOML 1.1 allows line ends, comments and a trailing comma in inline tables, `servers = {a = {...}}`. Codex reads these.
 Every edit is checked: tomli parses the new text again, and the result must be as expected.
-Written by hand: after a put and a drop, tomlkit restored 52 of 232 test files byte for byte, and these splices restored
-all of them.
+Written by hand: after a put and a drop, tomlkit restored 52 of 232 test files byte for byte; these splices do all.
 tomlkit also removes a comment after the table, writes `\n` into files with `\r\n`, and has no line numbers.
 """
 
@@ -25,32 +22,26 @@ from trayapp.config.read.text import BOM
 from trayapp.config.yaml.splices import Splice, spliced
 from trayapp.model.errors import Problem
 
-_INLINE_TOKEN = re.compile(
-    r'"""(?:[^\\]|\\.)*?"{3,5}'
-    r"|'''.*?'{3,5}"
-    r'|"(?:[^"\\\n]|\\.)*"'
-    r"|'[^'\n]*'"
-    r"|#[^\n]*|[\[\]{}=,]|[^\"'#\[\]{}=,]+",
-    re.DOTALL,
-)
 _BARE = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 _COMMA = re.compile(r"\s*,")
+_BLANKS = re.compile(r"\s*")
 _AT = re.compile(r"\(at (?:line (\d+), column (\d+)|end of document)\)")
 _TOKEN = re.compile(
     r'"""(?:[^\\]|\\.)*?"{3,5}'
     r"|'''.*?'{3,5}"
     r'|"(?:[^"\\\n]|\\.)*"'
     r"|'[^'\n]*'"
-    r"|#[^\n]*|[\[\]{}=]|\n|[^\"'#\[\]{}=\n]+",
+    r"|#[^\n]*|[\[\]{}=,]|\n|[^\"'#\[\]{}=,\n]+",
     re.DOTALL,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """A table header, or one key with its value: text[start:end] without a trailing comment. `path` is absolute.
+    """A table header, or one key with its value: text[start:end] without a trailing comment.
 
-    `value`: where the value of a key begins; -1 for a header. `is_list`: the header of an array of tables.
+    `path` is absolute, or relative to the inline table that the key is in. `value`: where the value of a key begins; -1
+    for a header. `is_list`: the header of an array of tables.
     """
 
     path: Keys
@@ -90,7 +81,10 @@ def put(text: str, path: Keys, value: Any, file: str) -> str:
         at = put_member(text, inline.value, inline.end, path[len(inline.path) :], _key(path[-1]), _literal(value))
         new = spliced(text, [at])
     elif present is not None and not isinstance(present, Mapping):
-        new = _with_value(text, statements, path, value, file)
+        found = next((s for s in statements if s.path == path and not s.is_head), None)
+        if found is None:
+            refuse(file, _line(text, path[:-1]), f"{path[-1]} is inside a value in braces")
+        new = spliced(text, [Splice(found.value, found.end, _literal(value))])
     elif present is not None:
         new = put(drop(text, path, file), path, value, file)
     elif isinstance(value, Mapping):
@@ -177,7 +171,7 @@ def _statements(text: str) -> list[_Statement]:
             start = equals = -1
             continue
         if start < 0:
-            start = token.start() + len(word) - len(word.lstrip())
+            start = _after_blanks(text, token.start())
         if word == "=" and equals < 0 and depth == 0:
             equals = token.start()
         depth += (word in "[{") - (word in "]}") if len(word) == 1 else 0
@@ -189,8 +183,12 @@ def _statements(text: str) -> list[_Statement]:
 def _statement(text: str, head: Keys, start: int, equals: int, end: int) -> _Statement:
     if equals < 0:
         return _Statement(key_path(text[start:end]), start, end, is_list=text.startswith("[[", start))
-    value = equals + 1 + len(text[equals + 1 : end]) - len(text[equals + 1 : end].lstrip())
-    return _Statement((*head, *key_path(f"{text[start:equals]}=0")), start, end, value)
+    return _Statement((*head, *key_path(f"{text[start:equals]}=0")), start, end, _after_blanks(text, equals + 1))
+
+
+def _after_blanks(text: str, at: int) -> int:
+    found = _BLANKS.match(text, at)
+    return found.end() if found else at
 
 
 # --- changes
@@ -259,13 +257,6 @@ def _with_key(text: str, statements: Sequence[_Statement], path: Keys, value: An
     return spliced(text, [Splice(end, end, f"{gap}{_key(path[-1])} = {_literal(value)}{newline}")])
 
 
-def _with_value(text: str, statements: Sequence[_Statement], path: Keys, value: Any, file: str) -> str:
-    found = next((s for s in statements if s.path == path and not s.is_head), None)
-    if found is None:
-        refuse(file, _line(text, path[:-1]), f"{path[-1]} is inside a value in braces")
-    return spliced(text, [Splice(found.value, found.end, _literal(value))])
-
-
 def _key(word: str) -> str:
     return word if _BARE.fullmatch(word) else _text(word)
 
@@ -285,17 +276,7 @@ def _literal(value: Any) -> str:
     return json.dumps(value)
 
 
-@dataclass(frozen=True, slots=True)
-class InlineMember:
-    """One `key = value` of an inline table: text[start:end]; `value`: where its value begins.
-
-    `path` is relative to the table.
-    """
-
-    path: Keys
-    start: int
-    value: int
-    end: int
+# --- inline tables
 
 
 def put_member(text: str, start: int, end: int, path: Keys, key: str, literal: str) -> Splice:
@@ -339,27 +320,22 @@ def member_offsets(text: str, start: int, end: int, path: Keys) -> Iterator[tupl
         yield from member_offsets(text, found.value, found.end, rest)
 
 
-def members(text: str, start: int, end: int) -> Iterator[InlineMember]:
+def members(text: str, start: int, end: int) -> Iterator[_Statement]:
     """Yield the members of the table text[start:end], which includes the braces."""
     depth, begin, equals = 0, start + 1, -1
-    for token in _INLINE_TOKEN.finditer(text, start, end):
+    for token in _TOKEN.finditer(text, start, end):
         word = token[0]
         if depth == 1 and (word == "," or (word == "}" and token.end() == end)):
             if equals >= 0:
-                yield _member(text, begin, equals, token.start())
+                last = begin + len(text[begin : token.start()].rstrip())
+                yield _statement(text, (), _after_blanks(text, begin), equals, last)
             begin, equals = token.end(), -1
         if word == "=" and depth == 1 and equals < 0:
             equals = token.start()
         depth += (word in "[{") - (word in "]}") if len(word) == 1 else 0
 
 
-def _member(text: str, begin: int, equals: int, end: int) -> InlineMember:
-    start = begin + len(text[begin:equals]) - len(text[begin:equals].lstrip())
-    value = equals + 1 + len(text[equals + 1 : end]) - len(text[equals + 1 : end].lstrip())
-    return InlineMember(key_path(f"{text[start:equals]}=0"), start, value, begin + len(text[begin:end].rstrip()))
-
-
-def _towards(text: str, start: int, end: int, path: Keys) -> tuple[InlineMember | None, Keys]:
+def _towards(text: str, start: int, end: int, path: Keys) -> tuple[_Statement | None, Keys]:
     """Return the member at `path` or on the way there (None if there is none), and the remaining keys."""
     for member in members(text, start, end):
         if path[: len(member.path)] == member.path:

@@ -9,7 +9,7 @@ from collections.abc import Mapping as MappingType
 from dataclasses import dataclass
 from typing import Any
 
-from trayapp.clients.family import Document, Keys
+from trayapp.clients.family import Document, Keys, with_value
 from trayapp.config.problems import InvalidValueError, UnparsableError, problem_at, shown
 from trayapp.config.yaml import rendering
 from trayapp.config.yaml.nodes import (
@@ -140,10 +140,6 @@ def _find(slots: list[Slot], key: str) -> Slot | None:
     return next((slot for slot in slots if slot.path[-1] == key), None)
 
 
-def _nested(path: Path, value: Any) -> Any:
-    return {path[0]: _nested(path[1:], value)} if path else value
-
-
 def _put_mapped(editor: _Editor, slots: list[Slot], path: Path, value: Any, holder: Slot | None) -> None:
     slot = _find(slots, path[0])
     if slot is not None and len(path) > 1:
@@ -151,9 +147,9 @@ def _put_mapped(editor: _Editor, slots: list[Slot], path: Path, value: Any, hold
     elif slot is not None:
         editor.assign(slot, value)
     elif holder is None:
-        editor.insert_top(_nested(path, value), depth=len(path))
+        editor.insert_top(with_value({}, path, value), depth=len(path))
     else:
-        editor.insert(holder, _nested(path, value), depth=len(path))
+        editor.insert(holder, with_value({}, path, value), depth=len(path))
 
 
 # --- lists of mappings with a name
@@ -161,13 +157,14 @@ def _put_mapped(editor: _Editor, slots: list[Slot], path: Path, value: Any, hold
 
 def _put_listed(editor: _Editor, path: Path, value: Any) -> None:
     holder = _find(editor.top(), path[0])
+    new_item = {NAME: path[1], **with_value({}, path[2:], value)}
     if holder is None:
-        editor.insert_top({path[0]: [_item(path, value)]}, depth=1)
+        editor.insert_top({path[0]: [new_item]}, depth=1)
         return
     items = _items(editor, holder)
-    index = next((at for at, item in enumerate(items) if _is_named(item, path[1])), None)
+    index = _index(items, path[1])
     if index is None:
-        _append(editor, holder, items, _item(path, value))
+        _append(editor, holder, items, new_item)
     elif len(path) == 2:
         editor.refuse(items[index].line, f"{shown(path[1])} already exists")
     else:
@@ -188,11 +185,6 @@ def _put_listed(editor: _Editor, path: Path, value: Any) -> None:
         _expect_items(editor, holder, [wanted if at == index else outline(item) for at, item in enumerate(items)])
 
 
-def _item(path: Path, value: Any) -> dict[str, Any]:
-    inside = _nested(path[2:], value)
-    return {NAME: path[1], **inside}
-
-
 def _items(editor: _Editor, holder: Slot) -> list[Node]:
     if isinstance(holder.value, Alias):
         editor.refuse(holder.value.line, f"{shown(holder.path[-1])} is an alias of another entry")
@@ -203,8 +195,8 @@ def _items(editor: _Editor, holder: Slot) -> list[Node]:
     return holder.value.items
 
 
-def _is_named(item: Node, name: str) -> bool:
-    return _name_of(item) == name
+def _index(items: list[Node], name: str) -> int | None:
+    return next((at for at, item in enumerate(items) if _name_of(item) == name), None)
 
 
 def _name_of(item: Node) -> str | None:
@@ -248,7 +240,7 @@ def _dash(editor: _Editor, item: Node) -> int:
 
 def _drop_listed(editor: _Editor, holder: Slot, path: Path) -> None:
     items = _items(editor, holder)
-    index = next((at for at, item in enumerate(items) if _is_named(item, path[1])), None)
+    index = _index(items, path[1])
     if index is None:
         return
     if len(path) == 2:

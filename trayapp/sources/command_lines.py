@@ -31,6 +31,7 @@ from trayapp.sources.source import (
     with_variants,
 )
 from trayapp.sources.start_commands import (
+    ADD_ANYWAY,
     ASSIGNMENT,
     BUILDERS,
     FETCHERS,
@@ -193,8 +194,7 @@ def _of_lines(text: str, lines: list[str], settings: Mapping[str, str], home: Pa
             pass
         raise _several_lines(shown, home, windows)
     if settings and not (is_command_line(lines[0]) or SERVING_WORD.search(lines[0])):
-        hint = "To add it as a server: multi-mcp add NAME -- COMMAND"
-        raise UnclearSourceError(f"{lines[0].split()[0]} does not look like a server's command", hint)
+        raise UnclearSourceError(f"{lines[0].split()[0]} does not look like a server's command", ADD_ANYWAY)
     found = read_line(lines[0], home, windows=windows)
     refuse_http((), settings)
     return [_with_env(one, settings) for one in found]
@@ -454,7 +454,7 @@ def is_command_line(text: str) -> bool:
     if _SETTING.fullmatch(head) or _SETTING_FIRST.match(head) or is_mcp_add(text.split(None, 4)[:4]):
         return True
     given = text
-    if ASSIGNMENT.match(text.strip()) and "=" in text.split()[0]:
+    if ASSIGNMENT.match(text) and "=" in text.split()[0]:
         with suppress(UnclearSourceError, ValueError):  # assignments with quotes before the program
             words = words_of_line(_logical_lines(_NEXT_LINE.sub(" ", text.strip()))[0])
             text = " ".join(words[next((at for at, one in enumerate(words) if not ASSIGNMENT.fullmatch(one)), 0) :])
