@@ -579,7 +579,7 @@ def test_a_file_that_cannot_be_read_is_one_problem_with_its_line(tmp_path: Path)
     path = saved(tmp_path, ".cursor/mcp.json", '{"mcpServers": {\n  "a": }}')
     reading = read_servers(BY_NAME["cursor"], machine_in(tmp_path))
     assert [(problem.file, problem.line) for problem in reading.problems] == [(str(path), 2)]
-    assert (reading.servers, reading.files) == ((), (path,))
+    assert reading.servers == ()
 
 
 def test_what_is_part_of_the_program_is_no_server(tmp_path: Path) -> None:

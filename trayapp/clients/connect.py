@@ -33,8 +33,6 @@ from trayapp.model.text import one_line
 from trayapp.service.checks.check import Check, CheckContext, CheckResult
 
 State = Literal["connected", "not connected", "drifted", "not found", "unreadable"]
-
-
 CHECK_CODE = "clients.connected"
 
 
@@ -132,40 +130,38 @@ def client_state(name: str, context: ClientsContext) -> ClientStatus:
     place = locate(client, context.machine)
     if not place.found:
         return ClientStatus(client.name, client.title, "not found", place.path)
-    profile = ""
     try:
-        state, reason = _state(client, place, context)
-        if state == "connected":
-            entry = entry_in(client, files.read_text(place.path) or "", place.path)
-            options = ours.options_of(entry) if isinstance(entry, Mapping) else []
-            profile = options[options.index("--profile") + 1] if "--profile" in options[:-1] else ""
+        state, reason, profile = _state(client, place.path, context)
     except UnparsableError as error:
-        state, reason = "unreadable", error.title.removeprefix(str(place.path)).lstrip(",: ")
+        state, reason, profile = "unreadable", error.title.removeprefix(str(place.path)).lstrip(",: "), ""
     except StorageError as error:
-        state, reason = "unreadable", error.title
+        state, reason, profile = "unreadable", error.title, ""
     return ClientStatus(client.name, client.title, state, place.path, reason, profile)
 
 
-def _state(client: Client, place: ClientFile, context: ClientsContext) -> tuple[State, str]:
-    text = files.read_text(place.path) or ""
-    known = recorded_connection(context, client.name)
-    made = known.entries if known is not None and known.file == place.path else ()
-    off = ""
-    connected = False
+def _state(client: Client, file: Path, context: ClientsContext) -> tuple[State, str, str]:
+    text = files.read_text(file) or ""
+    known = _record_of(client, context, file)
+    made = known.entries if known is not None else ()
+    state: State = "not connected"
+    off = profile = ""
     for name in dict.fromkeys((NAME, *made)):
-        entry = entry_in(client, text, place.path, name)
+        entry = entry_in(client, text, file, name)
+        suffix, prefix = ("", "") if name == NAME else (f": {name}", f"{name}: ")
         if entry is None:
             if name in made:
-                return "drifted", "the entry that was there is gone" + ("" if name == NAME else f": {name}")
+                return "drifted", f"the entry that was there is gone{suffix}", ""
         elif not ours.is_own(entry):
-            if name in made or len(made) == 0:
-                return "not connected", f"another server there is named {name}: {_launch_text(entry)}"
+            if name in made or not made:
+                return "not connected", f"another server there is named {name}: {_launch_text(entry)}", ""
         elif wrong := ours.fault(client, entry, context.command):
-            return "drifted", wrong if name == NAME else f"{name}: {wrong}"
+            return "drifted", prefix + wrong, ""
         else:
-            connected = True
+            state = "connected"
             off = off or (f"{name} is disabled there" if ours.is_off(entry) else "")
-    return ("connected", off) if connected else ("not connected", "")
+            options = ours.options_of(entry) if name == NAME else []
+            profile = options[options.index("--profile") + 1] if "--profile" in options[:-1] else profile
+    return state, off, profile
 
 
 def entry_in(client: Client, text: str, file: Path, name: str = NAME) -> Any:
@@ -178,9 +174,11 @@ def _place(client: Client, text: str, file: Path, name: str = NAME) -> Keys:
     return ours.place_of(client, client.family.read(text, str(file)), name)
 
 
-def _own_entries(client: Client, text: str, file: Path, names: Iterable[str]) -> dict[str, Any]:
-    """Return the entries under `names` that are ours, in the order of the file."""
+def _own_entries(client: Client, text: str, file: Path, context: ClientsContext) -> dict[str, Any]:
+    """Return our entries, in the order of the file: those that the record names, and the main one."""
     document = client.family.read(text, str(file))
+    known = _record_of(client, context, file)
+    names = (NAME, *(known.entries if known is not None else ()))
     found = {name: lookup(document, ours.place_of(client, document, name)) for name in names}
     held = [list(lookup(document, holder) or ()) for holder in ours.holders(client, document)]
     order = [name for names in held for name in names]
@@ -188,9 +186,9 @@ def _own_entries(client: Client, text: str, file: Path, names: Iterable[str]) ->
     return {name: found[name] for name in sorted(own, key=order.index)}
 
 
-def _names(client: Client, context: ClientsContext, file: Path) -> tuple[str, ...]:
+def _record_of(client: Client, context: ClientsContext, file: Path) -> ConnectionRecord | None:
     known = recorded_connection(context, client.name)
-    return tuple(dict.fromkeys((NAME, *(known.entries if known is not None and known.file == file else ()))))
+    return known if known is not None and known.file == file else None
 
 
 def _launch_text(entry: Any) -> str:
@@ -210,21 +208,21 @@ def plan_connect(name: str, context: ClientsContext, own: OwnEntry = MAIN, *, re
     client = find_client(name)
     place = _found_file(client, context)
     text = files.read_text(place.path)
-    entry = entry_in(client, text or "", place.path, own.name)
+    document = text or ""
+    entry = entry_in(client, document, place.path, own.name)
     after = text
     foreign = entry is not None and not ours.is_own(entry)
     if foreign and not replace:
         title = f"{client.title} has another server named {own.name}: {_launch_text(entry)}"
         words = ["connect", name, *(own.options or ()), *(["--as", own.name] if own.name != NAME else []), "--replace"]
         raise ForeignEntryError(title, f"Rename it in {place.path}, or replace it: multi-mcp {shlex.join(words)}")
-    if entry is None or foreign:
-        keys = _place(client, text or "", place.path, own.name)
+    if foreign or not isinstance(entry, Mapping):
+        keys = _place(client, document, place.path, own.name)
         command = [*context.command, *(own.options or ())]
-        after = with_entry(client, text or "", ours.wanted_entry(client, command, keys), place.path, own.name)
+        after = with_entry(client, document, ours.wanted_entry(client, command, keys), place.path, own.name)
     elif ours.fault(client, entry, context.command, own.options):
-        after = _repaired(client, text or "", entry, own, context, place.path)
-    first = not _own_entries(client, text or "", place.path, _names(client, context, place.path))
-    keep = first or not files.backup_of(place.path).exists()
+        after = _repaired(client, document, entry, own, context, place.path)
+    keep = not _own_entries(client, document, place.path, context) or not files.backup_of(place.path).exists()
     return Change(client, place.path, text, after, "connected", keep=keep, entry=own.name)
 
 
@@ -237,7 +235,7 @@ def plan_disconnect(name: str, context: ClientsContext, entry: str | None = None
     client = find_client(name)
     place = _found_file(client, context)
     text = files.read_text(place.path)
-    entries = _own_entries(client, text or "", place.path, _names(client, context, place.path))
+    entries = _own_entries(client, text or "", place.path, context)
     if entry is not None and entry not in entries:
         hint = f"It has: {', '.join(entries)}" if entries else "It is not connected"
         raise UsageError(f"{client.title} has no entry of ours named {entry}", hint)
@@ -247,8 +245,8 @@ def plan_disconnect(name: str, context: ClientsContext, entry: str | None = None
         after = _dropped(client, text, [entry], place.path)
         left = tuple(name for name in entries if name != entry)
         return Change(client, place.path, text, after, "disconnected", entry=entry, left=left)
-    known = recorded_connection(context, client.name)
-    made = known is not None and known.made and known.file == place.path and not place.path.is_symlink()
+    known = _record_of(client, context, place.path)
+    made = known is not None and known.made and not place.path.is_symlink()
     if made and _with_entries(client, "", entries, place.path) == text:
         return Change(client, place.path, text, None, "disconnected")
     original = _original(client, text, entries, place.path)
@@ -259,7 +257,7 @@ def plan_disconnect(name: str, context: ClientsContext, entry: str | None = None
 
 def disconnected_text(client: Client, text: str, file: Path, context: ClientsContext) -> str:
     """Return the text of a client's file without our entries. Blocks. Raises UnparsableError, EditRefusedError."""
-    entries = _own_entries(client, text, file, _names(client, context, file))
+    entries = _own_entries(client, text, file, context)
     if not entries:
         return text
     original = _original(client, text, entries, file)
@@ -301,11 +299,10 @@ def _with_entries(client: Client, text: str, entries: Mapping[str, Any], file: P
     return text
 
 
-def _repaired(client: Client, text: str, entry: Any, own: OwnEntry, context: ClientsContext, file: Path) -> str:
+def _repaired(
+    client: Client, text: str, entry: Mapping[str, Any], own: OwnEntry, context: ClientsContext, file: Path
+) -> str:
     path = _place(client, text, file, own.name)
-    if not isinstance(entry, Mapping):
-        command = [*context.command, *(own.options or ())]
-        return client.family.put(text, path, ours.wanted_entry(client, command, path), str(file))
     for key, value in ours.repairs(client, entry, context.command, own.options).items():
         if value is None:
             text = client.family.drop(text, (*path, key), str(file))
@@ -327,17 +324,16 @@ def _original(client: Client, text: str, entries: Mapping[str, Any], file: Path)
             stood = entry_in(client, backup, file, name)
             if stood is None:
                 by_key = with_entry(client, by_key, entry, file, name)
-            else:
-                for key, value in entry.items() if isinstance(stood, Mapping) and isinstance(entry, Mapping) else ():
-                    if stood.get(key) != value:
-                        by_key = client.family.put(by_key, (*_place(client, by_key, file, name), key), value, str(file))
+            elif isinstance(stood, Mapping) and isinstance(entry, Mapping):
+                place = _place(client, by_key, file, name)
+                for key in (key for key in entry if stood.get(key) != entry[key]):
+                    by_key = client.family.put(by_key, (*place, key), entry[key], str(file))
     except MultiMcpError:
         return None
     return backup if by_key == text else None
 
 
 def _backup_text(client: Client, file: Path) -> str | None:
-    """Return the text of the backup; None if there is none or it cannot be read."""
     try:
         backup = files.read_text(files.backup_of(file))
         entry_in(client, backup or "", file)
@@ -356,9 +352,9 @@ def apply(change: Change, context: ClientsContext) -> None:
     """
     backup = files.backup_of(change.file)
     known = recorded_connection(context, change.client.name)
-    own = known if known is not None and known.file == change.file else None
-    made = change.before is None or (own is not None and own.made)
-    entries = change.left or tuple(dict.fromkeys((*(own.entries if own is not None else ()), change.entry)))
+    own = _record_of(change.client, context, change.file) or ConnectionRecord(change.file, entries=())
+    made = change.before is None or own.made
+    entries = change.left or tuple(dict.fromkeys((*own.entries, change.entry)))
     adds = change.wanted == "connected"
     record = ConnectionRecord(change.file, made, entries) if adds or change.left else None
     if adds:  # before the file changes: an entry that is not recorded could not be removed later
@@ -413,24 +409,25 @@ def connected(surroundings: CheckContext) -> list[CheckResult]:
     if any(state.state in ("connected", "drifted") for state in states):
         return findings
     names = ", ".join(state.title for state in states)
-    what = f"None of these is connected: {names}" if names else "No known AI tool was found"
-    return [
-        *findings,
-        CheckResult(CHECK_CODE, "note", what, "Connect all of them: multi-mcp connect --all" if names else ""),
-    ]
+    note = CheckResult(CHECK_CODE, "note", "No known AI tool was found")
+    if names:
+        what = f"None of these is connected: {names}"
+        note = CheckResult(CHECK_CODE, "note", what, "Connect all of them: multi-mcp connect --all")
+    return [*findings, note]
 
 
 def _finding(state: ClientStatus) -> CheckResult | None:
-    if state.state == "connected" and state.reason:
-        return CheckResult(CHECK_CODE, "note", f"{state.title}: {state.reason} ({state.file})", "Enable it there")
-    if state.state == "connected":
-        return CheckResult(CHECK_CODE, "ok", f"{state.title}: {state.file}")
-    if state.state == "drifted":
-        what = f"{state.title}: {state.reason} ({state.file})"
-        return CheckResult(CHECK_CODE, "problem", what, f"Fix it with: multi-mcp connect {state.name}")
-    if state.state == "unreadable":
-        what = f"{state.title}: cannot read {state.file}: {state.reason}"
-        return CheckResult(CHECK_CODE, "note", what, "Correct the file. Until then it is left alone")
+    what = f"{state.title}: {state.reason} ({state.file})"
+    match state.state:
+        case "connected" if state.reason:
+            return CheckResult(CHECK_CODE, "note", what, "Enable it there")
+        case "connected":
+            return CheckResult(CHECK_CODE, "ok", f"{state.title}: {state.file}")
+        case "drifted":
+            return CheckResult(CHECK_CODE, "problem", what, f"Fix it with: multi-mcp connect {state.name}")
+        case "unreadable":
+            what = f"{state.title}: cannot read {state.file}: {state.reason}"
+            return CheckResult(CHECK_CODE, "note", what, "Correct the file. Until then it is left alone")
     return None
 
 

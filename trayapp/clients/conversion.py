@@ -143,8 +143,6 @@ def _of_its_type(raw: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 class _EntryReader:
-    """Reads one raw entry. `left`: the keys that were not read yet."""
-
     def __init__(self, client: Client, raw: Mapping[str, Any], context: Context) -> None:
         self._client = client
         self._raw = raw
@@ -180,7 +178,6 @@ class _EntryReader:
         return next((self._raw[key] for key in keys if self._raw.get(key) is not None), None)
 
     def _pairs(self, *keys: str) -> dict[str, Any]:
-        """Return the mapping that `_take` finds, {} if there is none. Raises ValueError for any other value."""
         value = self._take(*keys) or {}
         if not isinstance(value, Mapping):
             raise ValueError(f"{keys[0]} is not a mapping")

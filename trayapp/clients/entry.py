@@ -116,10 +116,7 @@ def options_of(entry: Mapping[str, Any]) -> list[str]:
 
 
 def _starts_shim(words: Sequence[str]) -> bool:
-    """Return True if a command line runs the shim: the shim's program, or another one of ours with the verb.
-
-    Any launcher may stand before the program.
-    """
+    """Return True if a command line runs the shim: the shim's program, or another one of ours with the verb."""
     if any(_name_of(word) == SHIM_PROGRAM for word in words):
         return True
     return any(word == SHIM and _is_program(words[:at]) for at, word in enumerate(words))

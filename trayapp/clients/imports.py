@@ -26,7 +26,6 @@ from trayapp.config.read.entry import read_one
 from trayapp.model.config import SAMPLE, Config, ServerConfig, launch_hash, launch_settings
 from trayapp.model.errors import MultiMcpError
 
-HOME = "~"
 LONGEST_NAME = 100  # characters; servers.yaml accepts it even with a client's name or a number appended
 
 
@@ -52,11 +51,11 @@ class ImportOffer:
     def written(self) -> dict[str, Any]:
         """Return the entry to write to our file.
 
-        A user's command without `cwd` gets HOME as `cwd`, unless it runs in the session's folder.
+        A user's command without `cwd` gets the home folder, unless it runs in the session's folder.
         """
         entry = dict(self.found.entry)
         if self.found.folder is None and "command" in entry and "cwd" not in entry and entry.get("scope") != "session":
-            entry["cwd"] = HOME
+            entry["cwd"] = "~"
         return entry
 
     def with_entry(self, entry: Mapping[str, Any]) -> ImportOffer:
@@ -126,7 +125,7 @@ def _same_launch(other: ServerConfig, found: ServerConfig, in_file: bool) -> boo
 
     A found server without a folder matches any folder and scope in our file: the user may have set them there.
     """
-    if found.cwd in (None, HOME) and (in_file or other.cwd in (None, HOME)):
+    if found.cwd in (None, "~") and (in_file or other.cwd in (None, "~")):
         other, found = (replace(each, cwd=None, scope="shared") for each in (other, found))
     return launch_settings(other) == launch_settings(found)
 
@@ -143,12 +142,9 @@ def _names_of(found: FoundServer) -> tuple[str, str]:
 
 
 def _free_name(found: FoundServer, taken: Collection[str]) -> str:
-    wished = _names_of(found)
-    name = wished[0]
-    for candidate in wished:
-        if candidate not in taken:
-            return candidate
-    return next(f"{name}-{n}" for n in range(2, len(taken) + 3) if f"{name}-{n}" not in taken)
+    name, other = _names_of(found)
+    numbered = (f"{name}-{n}" for n in itertools.count(2))
+    return next(one for one in itertools.chain((name, other), numbered) if one not in taken)
 
 
 # --- the first start
@@ -362,8 +358,7 @@ def _put_back(move: Move, context: ClientsContext) -> RestoredFile:
             return RestoredFile(move, why_not="" if has_all else "the backup no longer exists")
         after = _whole(move, now, before, context)
         whole = after is not None
-        if after is None:
-            after = _entry_by_entry(move, now, before)
+        after = _entry_by_entry(move, now, before) if after is None else after
         if after != now:
             files.replace_text(move.file, now, after, None)
         kept = files.backup_of(move.file)  # connect's backup: a later disconnect restores the text before the import

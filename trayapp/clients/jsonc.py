@@ -125,7 +125,6 @@ class _Text:
         self.step = self._find_step()
 
     def line_of(self, at: int) -> int:
-        """Return the line of that offset, 1-based."""
         return self.text.count("\n", 0, at) + 1
 
     def objects(self, path: Keys) -> list[_Object]:
@@ -164,7 +163,6 @@ class _Text:
         refuse(self.file, self.line_of(start), "its braces do not match")
 
     def _find_step(self) -> str | None:
-        """Return one step of the file's indentation; None if the first member shares a line with the brace."""
         if self.root is None or not self.root.members:
             return DEFAULT_STEP
         member = self.root.members[0]
@@ -176,7 +174,6 @@ class _Text:
         return max(self.text.rfind("\n", 0, at) + 1, len(BOM) * self.text.startswith(BOM))
 
     def _before_line(self, at: int) -> int:
-        """Return the offset where the line before the line of `at` ends, excluding its line break."""
         end = self._line_start(at) - 1
         return end - 1 if self.text[end - 1 : end] == "\r" else end
 
@@ -206,26 +203,22 @@ class _Text:
         return _json(value, (", ", ": ") if self._spaced() else (",", ":"))
 
     def _spaced(self) -> bool:
-        """Return True if whitespace follows the first colon, or if there is no colon."""
         member = self.root.members[0] if self.root and self.root.members else None
         return member is None or self.text[member.value - 1].isspace()
 
     # --- changes
 
     def with_root(self, value: Any) -> str:
-        """Return the text with a value at its end. The text must hold only whitespace and comments."""
         gap = self.newline if self.text.removeprefix(BOM).strip() and not self.text.endswith("\n") else ""
         return self.text + gap + self._value(value, "") + self.newline
 
     def replacement(self, member: _Member, value: Any) -> list[Splice]:
-        """Return the splices that give a member another value."""
         old = self.text[member.value : member.end]
         inline = old[0] in "{[" and "\n" not in old and len(old) > 2
         new = self._compact(value) if inline else self._value(value, self._indent(member.start))
         return [Splice(member.value, member.end, new)]
 
     def insertion(self, holder: _Object, key: str, value: Any) -> list[Splice]:
-        """Return the splices that add a member after the others."""
         name = _json(key)
         if not holder.members:
             return self._first(holder, name, value)
@@ -248,7 +241,6 @@ class _Text:
         return [Splice(last.end, last.end, ","), Splice(end, end, member)]
 
     def _first(self, holder: _Object, name: str, value: Any) -> list[Splice]:
-        """Return the splices that add the first member of an empty object."""
         inside = self.text[holder.start + 1 : holder.end]
         if self.step is None:
             at = holder.end if inside.strip() else holder.start + 1
@@ -266,7 +258,6 @@ class _Text:
         return [Splice(holder.end, holder.end, member + self.newline + outer)]
 
     def removal(self, holder: _Object, index: int) -> list[Splice]:
-        """Return the splices that remove a member and the comma that it needed."""
         member = holder.members[index]
         end = member.end if member.comma is None else member.comma + 1
         around = self.text[holder.start + 1 : member.start] + self.text[end : holder.end]
@@ -298,7 +289,6 @@ class _Text:
 
 
 def _rendered(value: Any, step: str) -> str:
-    """Render an object with one member per line. Other values stay on one line."""
     if not isinstance(value, Mapping) or not value:
         return _json(value)
     members = (f"{_json(key)}: {_rendered(item, step)}" for key, item in value.items())

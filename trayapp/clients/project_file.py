@@ -102,7 +102,6 @@ def _removed(path: Path, text: str, name: str) -> str:
 
 
 def _json_servers(path: Path, text: str) -> tuple[str, dict[str, Any]]:
-    """Return the key that holds the servers, and the servers."""
     document = jsonc.read(text, str(path))
     holder = next((key for key in document if is_servers_key(key)), DEFAULT_HOLDER)
     servers = document.get(holder)

@@ -63,8 +63,6 @@ def secret_name(server: str, name: str) -> str:
 
 
 class _SecretWalk:
-    """A traversal of an entry that replaces each secret with the result of `become`."""
-
     def __init__(self, server: str, become: Callable[[Secret], str], taken: Collection[str]) -> None:
         self._server = server
         self._become = become

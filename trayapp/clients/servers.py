@@ -71,7 +71,6 @@ class FoundServers:
 
     servers: tuple[FoundServer, ...] = ()
     problems: tuple[Problem, ...] = ()
-    files: tuple[Path, ...] = ()  # the files that were read
     elsewhere: tuple[tuple[Path, str], ...] = ()  # servers for sessions in other folders: folder and name
 
 
@@ -81,20 +80,17 @@ def found_servers(machine: Machine) -> FoundServers:
     return FoundServers(
         tuple(found for reading in every for found in reading.servers),
         tuple(problem for reading in every for problem in reading.problems),
-        tuple(path for reading in every for path in reading.files),
     )
 
 
 def read_servers(client: Client, machine: Machine, folder: Path | None = None) -> FoundServers:
     """Return the servers of one client; with `folder` also those for sessions in that folder. Blocks."""
+    reader = _FilesReader(client, machine)
     sources = [_Source(path, client.holder) for path in user_files(client, machine)]
     if folder is not None:
-        users = {
-            _real(source.path) for source in sources
-        }  # in the home folder, the user's file is also the project file
+        users = {_real(source.path) for source in sources}  # in the home folder, it is also the project's file
         beside = [_Source(folder / name, holder, folder) for name, holder in client.project]
         sources += [source for source in beside if _real(source.path) not in users]
-    reader = _FilesReader(client, machine)
     for source in sources:
         reader.look(source)
     return reader.reading(folder)
@@ -120,7 +116,6 @@ def watched_files(client: Client, machine: Machine) -> list[Path]:
 
 
 def _profile_files(path: Path) -> list[Path]:
-    """Return the files of VS Code's profiles, except the default one."""
     try:
         return sorted((path.parent / "profiles").glob(f"*/{path.name}"))
     except OSError:
@@ -184,8 +179,6 @@ class _Source:
 
 @dataclass(frozen=True, slots=True)
 class _Raw:
-    """One server as a client wrote it."""
-
     name: str
     value: Any
     source: _Source
@@ -208,18 +201,13 @@ def _merged(lower: Any, upper: Any) -> Any:
 
 
 class _FilesReader:
-    """Collects the servers of one client from its files."""
-
     def __init__(self, client: Client, machine: Machine) -> None:
         self._client = client
         self._machine = machine
         self._raw: list[_Raw] = []
         self._problems: list[Problem] = []
-        self._files: list[Path] = []
 
     def look(self, source: _Source) -> None:
-        """Read one file. An unreadable file is a problem; a missing file has no servers."""
-        self._files.append(source.path)
         try:
             text = files.read_text(source.path)
             document = self._client.family.read(text or "", str(source.path))
@@ -257,20 +245,17 @@ class _FilesReader:
                 yield _Raw(text_of_name, with_shared_rules(value, document), *place, inputs_of(document), off)
 
     def reading(self, folder: Path | None) -> FoundServers:
-        """Return the servers for sessions in any folder and those for `folder`, with the problems and the files.
-
-        Servers for other folders are only named (FoundServers.elsewhere).
-        """
+        """Return the servers for sessions in any folder and those for `folder`, with the problems and the files."""
         raw = [one for one in self._raw if one.source.folder in (None, folder)]
         if self._client.name in _ALL_COUNT:
             laid: dict[str, _Raw] = {}
             for one in raw:
                 laid[one.name] = one.over(laid[one.name]) if one.name in laid else one
             raw = list(laid.values())
-        servers = [found for one in raw if (found := self._found(one)) is not None]
-        others = [(one.source.folder, one.name) for one in self._raw if one.source.folder not in (None, folder)]
-        elsewhere = tuple((place, name) for place, name in others if place is not None)
-        return FoundServers(tuple(servers), tuple(self._problems), tuple(self._files), elsewhere)
+        servers = tuple(found for one in raw if (found := self._found(one)) is not None)
+        others = ((one.source.folder, one.name) for one in self._raw)
+        elsewhere = tuple((place, name) for place, name in others if place is not None and place != folder)
+        return FoundServers(servers, tuple(self._problems), elsewhere)
 
     def _found(self, raw: _Raw) -> FoundServer | None:
         windows, folder = self._machine.platform == "win32", raw.source.folder

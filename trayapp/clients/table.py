@@ -99,7 +99,6 @@ EDITIONS = ("Code", "Code - Insiders", "VSCodium")  # editions of VS Code, each 
 
 
 def _code(below: str, *editions: str) -> Platforms:
-    """Return the templates inside the user folders of these editions, best first."""
     return {
         "": tuple(f"{{config}}/{edition}/User/{below}" for edition in editions),
         "darwin": tuple(f"{{library}}/{edition}/User/{below}" for edition in editions),

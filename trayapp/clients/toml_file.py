@@ -52,7 +52,6 @@ class _Statement:
 
     @property
     def is_head(self) -> bool:
-        """True for a table header."""
         return self.value < 0
 
 
@@ -155,7 +154,6 @@ def _check(new: str, expected: Any, file: str, path: Keys) -> None:
 
 
 def _statements(text: str) -> list[_Statement]:
-    """Return all statements of a text that tomli accepts."""
     found: list[_Statement] = []
     head: Keys = ()
     start, equals, depth, end = -1, -1, 0, -1

@@ -149,7 +149,6 @@ def _closing(text: str, start: int) -> int:
 
 
 def _secret_command(command: str, windows: bool) -> str | None:
-    """Return our reference to the output of a command; None if it cannot be written as one."""
     if _NEEDS_SHELL.search(command):
         if windows:
             return None

@@ -128,11 +128,9 @@ class _Editor(Editor):
     by_hand = "Make this change by hand"  # not `multi-mcp edit`, which opens servers.yaml
 
     def expect(self, whole: Any) -> None:
-        """Set the expected outline of the whole text after the changes."""
         self._expected = whole
 
     def note(self, start: int, end: int, new: str) -> None:
-        """Add one splice."""
         self._note(start, end, new)
 
 
@@ -264,7 +262,6 @@ def _drop_listed(editor: _Editor, holder: Slot, path: Path) -> None:
 
 
 def _cut(editor: _Editor, start: int, node: Node) -> None:
-    """Remove the lines from `start` to the end of a value."""
     end = editor.layout.line_end(editor.layout.content_end(node))
     before, following = editor.layout.previous_end(start), editor.layout.next_line(end)
     if before is not None:

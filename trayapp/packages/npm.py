@@ -133,7 +133,6 @@ class NpmRequest(PackageRequest):
         return best[1] if best else None
 
     def _project(self, package: str, version: str) -> dict[str, Any]:
-        """Return a package.json with that version of the package, and with the packages requested beside it."""
         others = dict(one for words in self.asked.beside if (one := package_of(words)) is not None)
         wanted = {name: asked or "latest" for name, asked in others.items()}
         return {"private": True, "dependencies": {package: version} | {k: v for k, v in wanted.items() if k != package}}

@@ -108,7 +108,6 @@ class Tools:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End a tool and the processes that it started."""
     if process.poll() is not None:
         return
     with suppress(OSError):
@@ -121,7 +120,6 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _reason(output: str) -> str:
-    """Return the first lines of a tool's output that may say why it failed, redacted and joined in one line."""
     lines = [line.removeprefix("npm error").strip() for line in output.splitlines()]
     kept = [line for line in lines if line and not line.startswith(("A complete log", "/"))] or lines
     return one_line(redacted("; ".join(kept[:4])))[:REASON_LARGEST]

@@ -127,10 +127,7 @@ def _launch(document: Table, place: BundlePlace) -> Entry:
 
 
 def _default_launch(kind: str, start: str, env: Table, place: BundlePlace) -> tuple[str, list[str], Table]:
-    """Return command, args and env for a manifest that has no command: they follow from its server type.
-
-    Raises UnclearSourceError if it has no entry point, either.
-    """
+    """Return command, args and env for a manifest that has no command: they follow from its server type."""
     if not start:
         raise _unclear("has neither server.entry_point nor server.mcp_config")
     path = f"${{__dirname}}/{start}"
@@ -145,10 +142,7 @@ def _default_launch(kind: str, start: str, env: Table, place: BundlePlace) -> tu
 
 
 def _program(command: str, place: BundlePlace) -> str:
-    """Return the path below `${__dirname}` for a program in the bundle, and this system's name for Python.
-
-    Any other command stays unchanged.
-    """
+    """Return the path below `${__dirname}` for a program in the bundle, and this system's name for Python."""
     if command in ("python", "python3") and command not in place.programs:
         return next(iter(sorted(place.programs)), command)
     inside = command.removeprefix("${__dirname}").replace("${/}", "/").replace("${pathSeparator}", "/")
@@ -225,10 +219,7 @@ def _places(text: str, keys: tuple[str | int, ...], options: Mapping[str, Variab
 
 
 def _with_folders(text: str, place: BundlePlace, options: Mapping[str, Variable] | None = None) -> str:
-    """Return a text with the bundle's own variables replaced. References to `options` stay.
-
-    Raises UnclearSourceError for any other variable.
-    """
+    """Return a text with the bundle's own variables replaced. References to `options` stay."""
 
     def value(found: re.Match[str]) -> str:
         name = found[1]

@@ -160,10 +160,7 @@ def _installed(words: Sequence[str], home: Path, windows: bool) -> list[Source] 
 
 
 def _with_variables(line: str) -> str:
-    """Return a line with the shell's `$NAME` as our `${NAME}`, `$(pwd)` as `${PWD}`, and `$(which NAME)` as `NAME`.
-
-    In single quotes, these are plain text.
-    """
+    """Return a line with the shell's `$NAME` as our `${NAME}`, `$(pwd)` as `${PWD}`, and `$(which NAME)` as `NAME`."""
     parts = re.split(r"('[^']*')", line)
     own = re.compile(r"(?<![\\$])\$(?!env:)([A-Za-z_]\w*)")
     return "".join(
@@ -430,10 +427,7 @@ class _AddOptions:
         return words
 
     def _hoist(self) -> None:
-        """Move options after a URL or a quoted command to the client's options: `add NAME URL --header ...`.
-
-        Other words there are dropped.
-        """
+        """Move options after a URL or a quoted command to the client's options: `add NAME URL --header ...`."""
         remote = self.named(*_TRANSPORT) in HTTP
         is_address = len(self.plain) > 2 and (remote or _is_address(self.plain[1]))
         has_option = len(self.plain) > 2 and self.plain[2].startswith("-")

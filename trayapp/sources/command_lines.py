@@ -167,7 +167,6 @@ def _with_plain_signs(line: str) -> str:
 
 
 def _of_lines(text: str, lines: list[str], settings: Mapping[str, str], home: Path, windows: bool) -> list[Source]:
-    """Return the servers of lines, with the variables that other lines of the text set. Raises UnclearSourceError."""
     shown = lines
     if _WINDOWS.search(text):
         lines = [line if _setting(line) else _with_backslashes(line) for line in lines]
@@ -281,10 +280,7 @@ def _without_output(lines: Sequence[str]) -> list[str]:
 
 
 def _statements(line: str) -> Iterator[str]:
-    """Yield the commands of a line, separated by `&&` or `;`, and the settings before them (`set A=b && npx x`).
-
-    In quotes, these signs are plain text.
-    """
+    """Yield the commands of a line, separated by `&&` or `;`, and the settings before them (`set A=b && npx x`)."""
     for part in _AND.sub(lambda found: found[1] or "\0", line).split("\0"):
         rest = part.strip()
         while setting := _SETTING_FIRST.match(rest):
@@ -355,10 +351,7 @@ def _settings_apart(lines: Sequence[str]) -> tuple[dict[str, str], list[str]]:
 
 
 def _as_local(line: str, lines: Sequence[str]) -> str:
-    """Return a line `NAME=VALUE` as `$NAME=VALUE`, a variable of the shell alone, if one of `lines` refers to NAME.
-
-    Any other line stays unchanged.
-    """
+    """Return a line `NAME=VALUE` as `$NAME=VALUE`, a variable of the shell alone, if one of `lines` refers to NAME."""
     name, mark, _ = line.partition("=")
     used = re.compile(rf"\$(?:{re.escape(name)}(?!\w)|\{{{re.escape(name)}\}})")
     is_own = bool(mark) and re.fullmatch(r"[A-Za-z_]\w*", name) is not None and _setting(f"${line}") is not None
@@ -420,7 +413,6 @@ def _with_env(source: Source, env: Mapping[str, str]) -> Source:
 
 
 def _filled_in(value: Any, env: Mapping[str, str]) -> Any:
-    """Return a value of an entry with the values of variables in place of references to them, at any depth."""
     if isinstance(value, str):
         return re.sub(r"\$\{(\w+)\}", lambda found: env.get(f"${found[1]}", env.get(found[1], found[0])), value)
     if isinstance(value, Mapping):

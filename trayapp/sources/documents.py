@@ -482,7 +482,6 @@ def without_cmd(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _parsed(text: str) -> dict[str, Any]:
-    """Parse a snippet as JSON, TOML or YAML, chosen by its form. Raises UnclearSourceError."""
     text = _TOML_PLACE.sub(r'\1"\2"\3', text.strip().removesuffix(";"))
     if text.startswith("- "):
         text = f"mcpServers:\n{text}"
@@ -596,7 +595,6 @@ _TOKEN_ENV = re.compile("(?:bearer)?token(?:env|envvar|fromenv)")
 
 
 def _kind(raw: Mapping[str, Any], keys: Sequence[str]) -> str:
-    """Return the value of the first of these keys that holds a text, in lower case; "" for none."""
     return next((one.lower() for key in keys if isinstance(one := raw.get(key), str)), "")
 
 
@@ -688,10 +686,7 @@ _OF_TRANSPORT = re.compile("(sse|s?http|stdio)_servers")
 
 
 def _by_transport(listed: list[Any], key: str) -> list[Any]:
-    """Return the servers of OpenHands' `sse_servers` and `shttp_servers` as entries. Some are given as addresses.
-
-    Any other list stays unchanged.
-    """
+    """Return the servers of OpenHands' `sse_servers` and `shttp_servers` as entries. Some are given as addresses."""
     if (kind := _OF_TRANSPORT.fullmatch(key)) is None or kind[1] == "stdio":
         return listed
     entries: list[Any] = []

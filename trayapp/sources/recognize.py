@@ -298,10 +298,7 @@ def _here_texts(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _objects(text: str) -> Iterator[str]:
-    """Yield the outermost objects of a text that have a command or an address, each with the name before it, if any.
-
-    The last object may be cut off.
-    """
+    """Yield the outermost objects of a text that have a command or an address, each with the name before it, if any."""
     first = depth = 0
     for mark in re.finditer(r'(?:"[^"\n]{1,80}"[ \t]*:[ \t]*)?\{|\}', text):
         if mark[0] != "}":
@@ -317,7 +314,6 @@ def _objects(text: str) -> Iterator[str]:
 
 
 def _uncommented(text: str) -> str:
-    """Return an object without comment signs if each line after its first begins with one, otherwise as it is."""
     first, *lines = text.splitlines()
     return "\n".join([first, *(line.lstrip()[1:] for line in lines)]) if _IS_COMMENTED(text) else text
 

@@ -265,10 +265,7 @@ def passed_variables(entry: Mapping[str, Any]) -> list[str]:
 
 
 def _options(entry: Mapping[str, Any]) -> list[str]:
-    """Return the values of a container's `-e` options: `NAME=VALUE`, or `NAME` for a variable that is passed on.
-
-    [] for another program.
-    """
+    """Return the values of a container's `-e` options: `NAME=VALUE`, or `NAME` for a variable that is passed on."""
     words = words_of(entry)
     if program_of(words[0]) not in CONTAINERS or (image := package_of(words)) not in words:
         return []
