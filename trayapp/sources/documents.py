@@ -64,24 +64,13 @@ _HOLDERS = {
 _OTHER_HOLDER = re.compile(r".*mcp.*|.*servers?|targets|modelContextProtocol", re.IGNORECASE)
 _LANGUAGE_SERVERS = re.compile(r"(?i)lsp|language[_-]?servers?")  # editors configure these in the same form
 _LAUNCH = frozenset(("command", "cmd", "url", "serverUrl", "httpUrl", "uri"))
-_ENTRY_ONLY = frozenset(
-    (
-        "args",
-        "type",
-        "transport",
-        "env",
-        "envs",
-        "environment",
-        "headers",
-        "http_headers",
-        "auth",
-        "oauth",
-        "autoApprove",
-    )
-)
-_BESIDE = frozenset(
-    ("name", "id", "description", "cwd", "timeout", "disabled", "enabled", "isActive", "alwaysAllow", "icon")
-)
+_ENTRY_ONLY = frozenset((
+    "args", "type", "transport", "env", "envs", "environment", "headers", "http_headers", "auth", "oauth",
+    "autoApprove",
+))  # fmt: skip
+_BESIDE = frozenset((
+    "name", "id", "description", "cwd", "timeout", "disabled", "enabled", "isActive", "alwaysAllow", "icon",
+))  # fmt: skip
 # Scripts that build, check or publish a package: `npm run build:all`, `yarn lint`, `npm audit`.
 _DEVELOPERS_SCRIPT = re.compile(
     r"(?!\S*(?:mcp|serve|start|stdio))(?:build|compile|bundle|test|lint|format|check|typecheck|coverage|clean|docs|watch"
@@ -130,22 +119,8 @@ def read_document(
     """
     document = _with_servers_of_tools(_parsed(text))
     refuse_manifest(document)
-    found = list(_servers(document))
-    if not found:
-        held: Mapping[str, Any] = next(
-            (document[key] for key in _HOLDERS if isinstance(document.get(key), Mapping)), {}
-        )
-        for name, raw in held.items():
-            if isinstance(raw, Mapping) and _kind(raw, _KINDS) in ("ws", "wss", "websocket"):
-                _refuse_socket(str(name))
-        empty = next(
-            (f"{name} has neither a command nor a url" for name, raw in held.items() if not _is_server(raw)), ""
-        )
-        hint = "Paste the whole snippet, with its command or url"
-        if isinstance(whole := document.get("name"), str) and {"version", "$schema"} & document.keys():
-            title = f"{whole} offers no server: its description has neither mcpServers, packages nor remotes"
-            raise UnclearSourceError(title, "See its own page")
-        raise UnclearSourceError(empty or "This text defines no server", hint)
+    if not (found := list(_servers(document))):
+        raise _no_server(document)
     refuse_large(sum(len(json.dumps(raw, default=str)) for _, raw, _ in found))
     inner = document.get("mcp")
     inputs = inputs or inputs_of(document) or inputs_of(inner if isinstance(inner, Mapping) else {})
@@ -167,9 +142,23 @@ def read_document(
     return list(by_name.values())
 
 
-def _refuse_socket(name: str) -> None:
-    title = f"{name or 'The server'} uses WebSocket, which is not an MCP transport"
-    raise UnclearSourceError(title, "Look for its http or https address, or for a command that starts it")
+def _no_server(document: Mapping[str, Any]) -> UnclearSourceError:
+    held: Mapping[str, Any] = next((document[key] for key in _HOLDERS if isinstance(document.get(key), Mapping)), {})
+    for name, raw in held.items():
+        if isinstance(raw, Mapping) and _kind(raw, _KINDS) in ("ws", "wss", "websocket"):
+            return _uses_socket(str(name))
+    if isinstance(whole := document.get("name"), str) and {"version", "$schema"} & document.keys():
+        title = f"{whole} offers no server: its description has neither mcpServers, packages nor remotes"
+        return UnclearSourceError(title, "See its own page")
+    empty = next((f"{name} has neither a command nor a url" for name, raw in held.items() if not _is_server(raw)), "")
+    return UnclearSourceError(
+        empty or "This text defines no server", "Paste the whole snippet, with its command or url"
+    )
+
+
+def _uses_socket(name: str) -> UnclearSourceError:
+    title = f"{name} uses WebSocket, which is not an MCP transport"
+    return UnclearSourceError(title, "Look for its http or https address, or for a command that starts it")
 
 
 def refuse_manifest(document: Mapping[str, Any]) -> None:
@@ -234,43 +223,39 @@ def _keys_called(what: re.Pattern[str], text: str) -> set[str]:
 def _source(
     name: str, raw: Any, client: str, kind: str, inputs: Mapping[str, Any], home: Path, windows: bool
 ) -> Source:
-    raw = _with_credential_sent(_with_inputs_closed(_flat(raw), inputs))
-    if isinstance(raw, Mapping) and isinstance(raw.get("headers"), Mapping):  # `Bearer `, with nothing after it
-        sent = {
-            key: _SCHEME.sub(r"\1 <token>", value) if isinstance(value, str) else value
-            for key, value in raw["headers"].items()
-        }
-        raw = {**raw, "headers": sent}
-    passed = [one for one in _passed_on(raw) if is_variable_name(one)]
-    if passed:
-        raw = {**raw, "env": {**dict.fromkeys(passed, ""), **(raw.get("env") or {})}}
-    auth = raw.get("auth") if isinstance(raw, Mapping) else None
-    token = [auth[key] for key in auth if _TOKEN_ENV.fullmatch(_spelled(key))] if isinstance(auth, Mapping) else []
-    if token:  # the name of the variable that holds the token
-        raw = {**{key: value for key, value in raw.items() if key != "auth"}, "bearer_token_env": token[0]}
-    if isinstance(raw, Mapping) and isinstance(raw.get("command"), str):
-        line = raw["command"]
-        is_mark = re.fullmatch(r"\s*<[^<>]+>\S*\s*", line) is not None  # the author's `<path of the program>/program`
-        raw = {**raw, "command": [line] if is_mark else _SPACED.sub(r'"\1"', line)}
-        if operator := None if is_mark else _OPERATOR.search(line):
-            raise UnclearSourceError(
-                f"{name or 'The server'}: its command needs a shell (it has {operator[1]})", "Paste one plain command"
-            )
-    args = raw.get("args") if isinstance(raw, Mapping) else None
-    if isinstance(args, list) and any(isinstance(one, Mapping | list) for one in args):
-        raise UnclearSourceError(f"{name or 'The server'}: its arguments are not plain text", "Paste one plain command")
-    if isinstance(args, list) and any(one in RUN_WORDS and next_one == ELLIPSIS for one, next_one in pairwise(args)):
-        title = f"{name or 'The server'}: its arguments are a pattern: they contain {ELLIPSIS}"
-        raise UnclearSourceError(title, "Paste them with every word")
+    raw, called = _with_inputs_closed(_flat(raw), inputs), name or "The server"
+    passed: list[str] = []
+    if isinstance(raw, Mapping):
+        raw = _with_credential_sent(raw)
+        if isinstance(sent := raw.get("headers"), Mapping):  # `Bearer `, with nothing after it
+            schemes = {key: _SCHEME.sub(r"\1 <token>", one) for key, one in sent.items() if isinstance(one, str)}
+            raw = {**raw, "headers": {**sent, **schemes}}
+        if passed := [one for one in _passed_on(raw) if is_variable_name(one)]:
+            raw = {**raw, "env": {**dict.fromkeys(passed, ""), **(raw.get("env") or {})}}
+        auth = raw.get("auth")
+        token = [auth[key] for key in auth if _TOKEN_ENV.fullmatch(_spelled(key))] if isinstance(auth, Mapping) else []
+        if token:  # the name of the variable that holds the token
+            raw = {**{key: value for key, value in raw.items() if key != "auth"}, "bearer_token_env": token[0]}
+        if isinstance(line := raw.get("command"), str):
+            is_mark = re.fullmatch(r"\s*<[^<>]+>\S*\s*", line) is not None  # `<path of the program>/program`
+            raw = {**raw, "command": [line] if is_mark else _SPACED.sub(r'"\1"', line)}
+            if operator := None if is_mark else _OPERATOR.search(line):
+                title = f"{called}: its command needs a shell (it has {operator[1]})"
+                raise UnclearSourceError(title, "Paste one plain command")
+        if isinstance(args := raw.get("args"), list):
+            if any(isinstance(one, Mapping | list) for one in args):
+                raise UnclearSourceError(f"{called}: its arguments are not plain text", "Paste one plain command")
+            if any(one in RUN_WORDS and next_one == ELLIPSIS for one, next_one in pairwise(args)):
+                title = f"{called}: its arguments are a pattern: they contain {ELLIPSIS}"
+                raise UnclearSourceError(title, "Paste them with every word")
     context = Context(BY_NAME[client], home, None, inputs, windows, asks_folder=True)
     try:
         made = convert(BY_NAME[client], raw, context)
     except ValueError as error:
-        raise UnclearSourceError(f"{name or 'The server'}: {error}", "Correct it, then add it again") from None
+        raise UnclearSourceError(f"{called}: {error}", "Correct it, then add it again") from None
     if made is None:
-        raise UnclearSourceError(
-            f"{name} is built into the program that this was written for", "It is not an MCP server"
-        )
+        title = f"{called} is built into the program that this was written for"
+        raise UnclearSourceError(title, "It is not an MCP server")
     entry = with_words_apart(without_env(made.entry if windows else without_cmd(made.entry)))
     entry, note = with_input(entry)
     entry = with_passed(entry)
@@ -282,7 +267,7 @@ def _source(
     left_out = tuple(key for key in made.left_out if key != "inputs")  # inputs are read from the whole document
     left_out += ("env_vars",) if len(passed) < len(_passed_on(raw)) else ()
     if "command" in entry and "port" in left_out:
-        title = f"{name or 'The server'} listens on a port, so it is not a stdio server"
+        title = f"{called} listens on a port, so it is not a stdio server"
         raise UnclearSourceError(title, START_FIRST)
     if (program := program_of(str(entry.get("command") or ""))) in ("curl", "wget"):
         raise UnclearSourceError(f"{program} fetches something; it is not a server")
@@ -292,7 +277,7 @@ def _source(
         refuse_developers_script(words)
         refuse_http(words, entry.get("env") or {})
     if re.match("wss?://", str(entry.get("url"))):
-        _refuse_socket(name)
+        raise _uses_socket(called)
     if client == "cursor" or not name:  # seconds in some clients, milliseconds in others
         unclear = [key for key in ("request_timeout", "connect_timeout") if key in entry]
         entry = {key: value for key, value in entry.items() if key not in unclear}
@@ -308,9 +293,9 @@ _CREDENTIALS = {"bearer_token": ("Authorization", "Bearer {}"), "authorization":
                 "api_key": ("x-api-key", "{}")}  # fmt: skip
 
 
-def _with_credential_sent(raw: Any) -> Any:
+def _with_credential_sent(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return an entry with LiteLLM's `auth_type`, `auth_value` and `static_headers` as headers."""
-    if not isinstance(raw, Mapping) or not isinstance(raw.get("url"), str):
+    if not isinstance(raw.get("url"), str):
         return raw
     credential = _CREDENTIALS.get(str(raw.get("auth_type"))) if isinstance(raw.get("auth_value"), str) else None
     static = raw["static_headers"] if isinstance(raw.get("static_headers"), Mapping) else {}
@@ -318,9 +303,8 @@ def _with_credential_sent(raw: Any) -> Any:
         return raw
     sent = {credential[0]: credential[1].format(raw["auth_value"])} if credential else {}
     used = {"static_headers", *(("auth_type", "auth_value") if credential else ())}
-    return {key: value for key, value in raw.items() if key not in used} | {
-        "headers": {**(raw.get("headers") or {}), **static, **sent}
-    }
+    headers = {**(raw.get("headers") or {}), **static, **sent}
+    return {key: value for key, value in raw.items() if key not in used} | {"headers": headers}
 
 
 def _with_inputs_closed(raw: Any, inputs: Mapping[str, Any]) -> Any:
@@ -559,9 +543,8 @@ def _flat(raw: Any, *, certain: bool = False) -> Any:
     if is_known and nested and not _launches(raw):
         own = [key for key in nested if _spelled(key) == _spelled(kind)] or nested
         if len(own) > 1:
-            title = (
-                f"{raw.get('name') or 'This'} is a template: it shows several transports ({', '.join(map(str, own))})"
-            )
+            shown = ", ".join(map(str, own))
+            title = f"{raw.get('name') or 'This'} is a template: it shows several transports ({shown})"
             raise TemplateError(title, "Paste it with the one that it uses")
         named = str(own[0]).lower()
         inside = {key: value for key, value in raw[own[0]].items() if key != "name" or "name" not in raw}
@@ -630,9 +613,8 @@ def _servers(document: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
         client = _HOLDERS.get(key, "cursor")
         if key == "mcp":  # the key of OpenCode and Kilo Code, of Crush, or of another client
             types = {str(raw.get("type")) for raw in servers.values()}
-            is_opencode = types & {"local", "remote"} or any(
-                isinstance(raw.get("command"), list) for raw in servers.values()
-            )
+            listed = any(isinstance(raw.get("command"), list) for raw in servers.values())
+            is_opencode = listed or types & {"local", "remote"}
             client = "opencode" if is_opencode else "crush" if types & {"stdio", "http", "sse"} else "cursor"
         yield from ((str(name), raw, client) for name, raw in servers.items())
     if not holders and document and all(_is_server(raw) for raw in document.values()):
@@ -656,16 +638,7 @@ def _held(
         if isinstance(inside, list):
             inside = _by_name(_by_transport(inside, str(key)))
         if isinstance(inside, Mapping):
-            # leave out servers that are defined elsewhere: `{}`, `{"...": "as above"}`, `{"enabled": false}`
-            elided = ("enabled", "disabled")
-            inside = {
-                name: raw
-                for name, raw in inside.items()
-                if not (raw is None or (isinstance(raw, str) and _NO_KEY.fullmatch(str(name))))
-                and not (isinstance(raw, Mapping) and raw.get("command") in ("...", "\u2026"))
-                and not (isinstance(raw, Mapping) and raw.get("type") in NO_SERVER)
-                and not (isinstance(raw, Mapping) and all(_NO_KEY.fullmatch(str(one)) or one in elided for one in raw))
-            }
+            inside = {name: raw for name, raw in inside.items() if not _is_left_out(str(name), raw)}
             if certain or "mcp" in str(key).lower():
                 inside = {
                     name: raw if _HOLDS.fullmatch(str(name)) or name in _HOLDERS else _flat(raw, certain=True)
@@ -679,6 +652,14 @@ def _held(
             for inside in value if isinstance(value, list) else [value]:
                 if isinstance(inside, Mapping) and not _is_server(inside):
                     yield from _held(inside, levels - 1, certain=certain or "mcp" in str(key).lower())
+
+
+def _is_left_out(name: str, raw: Any) -> bool:
+    """Return True for a server that is defined elsewhere: `{}`, `{"...": "as above"}`, `{"enabled": false}`."""
+    if not isinstance(raw, Mapping):
+        return raw is None or (isinstance(raw, str) and _NO_KEY.fullmatch(name) is not None)
+    is_elided = all(one in ("enabled", "disabled") or _NO_KEY.fullmatch(str(one)) for one in raw)
+    return is_elided or raw.get("command") in ("...", "\u2026") or raw.get("type") in NO_SERVER
 
 
 _HOLDS = re.compile(r"(?i).*[-_]?servers|mcp")
@@ -706,9 +687,8 @@ def _by_name(listed: Sequence[Any]) -> dict[str, Any] | None:
     named: dict[str, Any] = {}
     for one in items:
         inside = one if isinstance(one, Mapping) else {}
-        if (
-            len(inside) == 1 and not _is_server(inside) and all(_is_server(raw) for raw in inside.values())
-        ):  # `{NAME: {...}}`
+        # `{NAME: {...}}`
+        if len(inside) == 1 and not _is_server(inside) and all(map(_is_server, inside.values())):
             named |= {str(name): raw for name, raw in inside.items()}
         else:
             name = str(inside.get("name") or inside.get("id") or "")

@@ -94,9 +94,9 @@ GENERIC_NAME = re.compile(
     r"|instance|company|customer|ip)"
 )
 _NOUNS = re.compile("[A-Z]{2,12}(?:NAME|TOKEN|KEY|SECRET|PASSWORD|URL|HOST|ID)")  # two nouns in one word
-_NOUN_ELSEWHERE = re.compile("(?:令牌|密码|キー|トークン|パスワード|토큰|비밀번호)$")
+_NOUN_ELSEWHERE = "(?:令牌|密码|キー|トークン|パスワード|토큰|비밀번호)"
 # A word in a secret that shows that the secret is an example.
-_SAMPLE = re.compile(r"(?i)(?<![a-z])(?:example|sample|dummy|fake|placeholder)(?![a-z])")
+_SAMPLE = r"(?i:(?<![a-z])(?:example|sample|dummy|fake|placeholder)(?![a-z]))"
 # The user and the password that authors write into addresses of databases.
 _SOMEBODY = r"(?:[a-z]{1,10}[_-]?)?user(?:name)?\d?"
 _SECRET_WORD = r"(?:[a-z]{1,10}[_-]?)?(?:pass(?:word|wd)?|pwd|secret)\d?"
@@ -214,31 +214,7 @@ def names_itself(name: str, text: str) -> bool:
     if FOLDER_VARIABLE.fullmatch(text):
         return False  # a reference to a variable
     upper = name.upper().replace("-", "_")
-    secret = _NOUN.search(upper) is not None
-    if secret and (
-        _NOUN.fullmatch(text)
-        or text.endswith(("EXAMPLE", "EXAMPLEKEY"))  # Amazon's examples
-        or _NOUN_ELSEWHERE.search(text)
-        or ("://" not in text and _SAMPLE.search(text))
-    ):
-        return True
-    if re.search("(?:TOKEN|KEY|SECRET)$", upper) and re.match(
-        r"(?!bearer |basic |token |bot |op://)[^~/.{$-]\S* .", text, re.I
-    ):
-        return True  # `get it from acme.com`: a token or a key contains no blanks; a password may
-    if secret and re.search(r"(?:TOKEN|KEY|SECRET|PASSWORD)$", upper) and re.search(r"[^\x00-\x7f]", text):
-        return True  # a description in another language: the secrets of services are ASCII
-    if _ADDRESS_NAME.search(upper) and _WORDS_ONLY.fullmatch(text):
-        return True  # `Acme 365 url`: an address has no blanks, and a host without a dot has only ASCII letters
-    if _PLACE_NAME.search(upper) and _NAMES_PLACE.fullmatch(text):
-        return True
-    if re.search("PASS|PWD|SECRET", upper) and re.fullmatch(_SECRET_WORD, text, re.IGNORECASE):
-        return True
-    if re.search("(?:TOKEN|KEY|SECRET)$", upper) and re.fullmatch("(?i)123(?:4(?:56?)?)?|key|token", text):
-        return True
-    if re.search("(?:^|_)ID$", upper) and re.fullmatch("12345?6?7?", text):
-        return True
-    if re.search("USER(?:NAME)?$", upper) and re.fullmatch(_SOMEBODY, text, re.IGNORECASE):
+    if any(named.search(upper) and only_says.fullmatch(text) for named, only_says in _SAYS):
         return True
     words = _WORDS.fullmatch(text)
     hidden = re.search("(?:TOKEN|KEY|SECRET|PASS|PASSWORD|PASSWD|PWD)$", upper) is not None
@@ -257,10 +233,23 @@ def names_itself(name: str, text: str) -> bool:
     )
 
 
-_ADDRESS_NAME = re.compile("(?:UR[LI]|ENDPOINT|HOSTNAME|EMAIL|(?:^|_)(?:HOST|PORT))$")
-_WORDS_ONLY = re.compile(r"(?=.*[^\W\d_])(?=.*(?:[ ]|[^\x00-\x7f]))[^/\\:@.,;=${}<>|\[\]*-]{2,80}")
-_PLACE_NAME = re.compile("(?:^|_)(?:PATH|DIR(?:ECTORY)?|FOLDER|FILE)$")
-_NAMES_PLACE = re.compile(r"(?i)[a-z][\w ]{0,60} (?:path|dir(?:ectory)?|folder|location|file)")
+# Names of values, and texts that only say what belongs there if the value has such a name.
+_SAYS = tuple((re.compile(name), re.compile(f"(?s:{text})")) for name, text in (
+    ("TOKEN|KEY|SECRET|PASSWORD", f"{_NOUN.pattern}|.*EXAMPLE(?:KEY)?|.*{_NOUN_ELSEWHERE}|(?!.*://).*{_SAMPLE}.*"),
+    # `get it from acme.com`: a token or a key contains no blanks; a password may
+    ("(?:TOKEN|KEY|SECRET)$", r"(?i:(?!bearer |basic |token |bot |op://)[^~/.{$-]\S* .+)"),
+    # a description in another language: the secrets of services are ASCII
+    ("(?:TOKEN|KEY|SECRET|PASSWORD)$", r".*[^\x00-\x7f].*"),
+    # `Acme 365 url`: an address has no blanks, and a host without a dot has only ASCII letters
+    ("(?:UR[LI]|ENDPOINT|HOSTNAME|EMAIL|(?:^|_)(?:HOST|PORT))$",
+     r"(?=.*[^\W\d_])(?=.*(?:[ ]|[^\x00-\x7f]))[^/\\:@.,;=${}<>|\[\]*-]{2,80}"),
+    ("(?:^|_)(?:PATH|DIR(?:ECTORY)?|FOLDER|FILE)$",
+     r"(?i:[a-z][\w ]{0,60} (?:path|dir(?:ectory)?|folder|location|file))"),
+    ("PASS|PWD|SECRET", f"(?i:{_SECRET_WORD})"),
+    ("(?:TOKEN|KEY|SECRET)$", "(?i:123(?:4(?:56?)?)?|key|token)"),
+    ("(?:^|_)ID$", "12345?6?7?"),
+    ("USER(?:NAME)?$", f"(?i:{_SOMEBODY})"),
+))  # fmt: skip
 _PLAIN_ADDRESS = re.compile(r"https?://[^@\s?]*|[\w-]+(?:\.[\w-]+)+\.(?:com|net|org|io|dev|app|cloud|local)")
 
 
@@ -303,8 +292,8 @@ def placeholders_in(text: str) -> list[str]:
         if found and (host := re.search(r"://([^/?#\s]+)", mark)):
             mark = host[1]  # only the host: the rest of this address may hold other placeholders
         found.append(mark)
-        if mark in ("", text) or f"{mark}:/" in text:
-            break  # `HOST:CONTAINER`: what follows is a path in a container
+        if mark in ("", text) or f"{mark}:/" in text:  # `HOST:CONTAINER`: what follows is a path in a container
+            break
         text = as_whole_word(mark).sub("plain", text)
     return sorted(found, key=whole.find)
 
@@ -336,15 +325,8 @@ def placeholder_in(text: str) -> str | None:
     if (named := _YOUR.search(text)) is not None:
         return named[0]
     head, _, rest = text.partition(" ")
-    if (
-        rest
-        and head.lower() in ("bearer", "basic", "token")
-        and (
-            _PLACEHOLDER.fullmatch(rest)
-            or GENERIC_NAME.fullmatch(rest)
-            or re.fullmatch(r"[a-z]+\d{0,2}(?:[_-][a-z]+)+", rest)
-        )
-    ):
+    words = (_PLACEHOLDER, GENERIC_NAME, re.compile(r"[a-z]+\d{0,2}(?:[_-][a-z]+)+"))
+    if rest and head.lower() in ("bearer", "basic", "token") and any(word.fullmatch(rest) for word in words):
         return rest
     for name, value in re.findall(r"[?&]([\w.-]+)=([^&#]+)", text):
         same = re.fullmatch("[A-Z]+(?:_[A-Z]+)+", value) and name.upper() in value.split("_")  # `?room=ROOM_CODE`
@@ -360,12 +342,11 @@ def placeholder_in(text: str) -> str | None:
     if mark and head.isupper() and GENERIC_NAME.fullmatch(head):
         return head  # `INSTANCE_URL/mcp`
     name, mark, value = text.partition("=")
-    if (
-        mark
-        and re.fullmatch(r"-{0,2}\w[\w-]*", name)
-        and (_PLACEHOLDER.fullmatch(value) or PLACEHOLDER_PATH.fullmatch(value))
-    ):
-        return value if _PLACEHOLDER.fullmatch(value) else re.split(r"(?<=..):(?=/)", value)[0]
+    if mark and re.fullmatch(r"-{0,2}\w[\w-]*", name):
+        if _PLACEHOLDER.fullmatch(value):
+            return value
+        if PLACEHOLDER_PATH.fullmatch(value):
+            return re.split(r"(?<=..):(?=/)", value)[0]
     if re.search(r"=(?:\.{3}|\u2026)(?=[;,\s]|$)", text):  # `SID=...; HSID=...`
         return text
     if "://" in text and text.endswith(("/...", "/\u2026")):

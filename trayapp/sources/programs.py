@@ -43,9 +43,10 @@ def name_for(entry: Mapping[str, Any]) -> str:
     if bare in BRIDGES and (address := next((word for word in words if re.match(r"https?://\w", word)), "")):
         return name_of_url(address)
     program = PurePosixPath(words[0].replace("\\", "/")).stem
-    if "--" in words and program.lower() in _WRAPPERS and (inner := words[words.index("--") + 1 :]):
-        return name_for({"command": inner[0], "args": inner[1:]})
-    if program.lower() in _ENVIRONMENTS and (inner := _in_environment(words)):
+    inner = _in_environment(words) if program.lower() in _ENVIRONMENTS else []
+    if "--" in words and program.lower() in _WRAPPERS:
+        inner = words[words.index("--") + 1 :]
+    if inner:
         return name_for({"command": inner[0], "args": inner[1:]})
     if bare == "@smithery/cli" and "run" in words[:-1]:
         package = words[words.index("run") + 1]
@@ -76,27 +77,10 @@ def _in_environment(words: Sequence[str]) -> list[str]:
 
 
 BRIDGES = frozenset(("mcp-remote", "supergateway", "mcp-proxy"))  # they start no server but connect to an address
-_WRAPPERS = frozenset(
-    ("op", "dotenvx", "infisical", "doppler", "mise", "volta")
-)  # they set variables, then run another program
-INTERPRETERS = frozenset(
-    (
-        "node",
-        "deno",
-        "bun",
-        "java",
-        "dotnet",
-        "dnx",
-        "go",
-        "cargo",
-        "ruby",
-        "php",
-        "tsx",
-        "ts-node",
-        "python",
-        "python3",
-    )
-)
+_WRAPPERS = frozenset(("op", "dotenvx", "infisical", "doppler", "mise", "volta"))  # run a program with more variables
+INTERPRETERS = frozenset((
+    "node", "deno", "bun", "java", "dotnet", "dnx", "go", "cargo", "ruby", "php", "tsx", "ts-node", "python", "python3",
+))  # fmt: skip
 # Parts of a path that say nothing about the program.
 _PLAIN_PARTS = frozenset((
     "index", "server", "main", "__main__", "app", "cli", "mcp", "stdio", "run", "start", "bin", "dist", "build", "src",
@@ -112,10 +96,8 @@ def _own_part(word: str) -> str:
     if re.match(r"(?:jsr|npm):|[\w.-]+\.\w+/.*/", word):  # a package, or a module of Go
         return re.sub(r"^(?:jsr|npm):/?((?:@[\w.-]+/)?[^/]+).*", r"\1", word)
     parts = [re.sub(r"-v?\d+\.\d[\w.-]*$", "", _PROGRAM_FILE.sub("", part)) for part in re.split(r"[/\\]", word)]
-    own = [
-        part for part in parts if part.lower() not in _PLAIN_PARTS and re.match(r"(?!net\d)\w*[A-Za-z][\w.-]+$", part)
-    ]
-    return own[-1] if own else ""
+    own = (part for part in parts[::-1] if re.match(r"(?!net\d)\w*[A-Za-z][\w.-]+$", part))
+    return next((part for part in own if part.lower() not in _PLAIN_PARTS), "")
 
 
 def script_of(words: Sequence[str]) -> str:
@@ -205,31 +187,24 @@ def package_of(words: Sequence[str]) -> str:
         own = list(dropwhile(_SWITCH.fullmatch, rest))
         if own[:1] and own[0] in ("dlx", "x", "exec"):
             program, rest = "npx", own[1:]
-    if program in ("bunx", "pnpx"):
-        program = "npx"
+    program = {"bunx": "npx", "pnpx": "npx", "podman": "docker"}.get(program, program)
     if (program == "pipx" and rest[:1] == ["run"]) or (program == "uv" and rest[:2] == ["tool", "run"]):
         program, rest = "uvx", rest[1 if program == "pipx" else 2 :]
-    if program == "podman":
-        program = "docker"
     if program == "docker":
         rest = rest[1:] if rest[:1] == ["run"] else []
     options = _WITH_VALUE.get(program)
     if options is None or program == "uv":
         return ""
+    named = {"npx": ("--package", "-p"), "uvx": ("--from",)}.get(program, ())
     chosen = ""
     at = 0
     while at < len(rest):
         word = rest[at]
-        named = {"npx": ("--package", "-p"), "uvx": ("--from",)}.get(program, ())
+        if not word.startswith("-"):
+            return chosen or word
         if word in named and at + 1 < len(rest):
             chosen = chosen or rest[at + 1]
-        if word.startswith("--package=") or word.startswith("--from="):
+        if word.startswith(("--package=", "--from=")):
             chosen = word.partition("=")[2]
-        if word == "--":
-            at += 1
-            continue
-        if word.startswith("-"):
-            at += 2 if word in options else 1
-            continue
-        return chosen or word
+        at += 2 if word in options else 1
     return chosen
