@@ -12,7 +12,7 @@ from pathlib import Path
 
 from trayapp.clients.conversion import is_variable_name
 from trayapp.sources.documents import HTTP, read_document, refuse_verb, with_input, without_cmd
-from trayapp.sources.programs import RUNNERS, name_for, package_of, program_of
+from trayapp.sources.programs import CONTAINERS, RUNNERS, name_for, package_of, program_of, words_of
 from trayapp.sources.source import Entry, Source, UnclearSourceError, with_passed, with_words_apart, without_env
 from trayapp.sources.start_commands import (
     ASSIGNMENT,
@@ -28,6 +28,7 @@ from trayapp.sources.start_commands import (
 )
 from trayapp.sources.wanted import wanted
 
+Reader = Callable[[Sequence[str], Path, bool], list[Source] | None]
 _FOUND = re.compile(r"\$\((?:which|command -v) ([\w.+-]+)\)")  # the path of a program
 _ADDING_VERBS = frozenset(("add", "install", "register", "create", "new"))  # also as options
 # The packages of AI tools: `npx @anthropic-ai/claude-code mcp add ...`.
@@ -65,10 +66,10 @@ def read_line(line: str, home: Path, *, windows: bool) -> list[Source]:
         if not own and (words[1:2] == ["mcp"] or re.match("(?!-).*(?:mcp|serve)", "".join(words[1:2])) is None):
             raise UnclearSourceError("This adds no server", f"Paste the line with {words[0]} mcp add")
     if not windows:
-        plain = without_cmd({"command": words[0], "args": words[1:]})
-        if plain["command"] != words[0] and program_of(plain["command"]) not in RUNNERS:
+        plain = words_of(without_cmd({"command": words[0], "args": words[1:]}))
+        if plain[0] != words[0] and program_of(plain[0]) not in RUNNERS:
             raise UnclearSourceError(f"{words[0]} is a shell command that may run anything")
-        words = [plain["command"], *plain["args"]]
+        words = plain
     return [read_start_command(words)]
 
 
@@ -147,14 +148,12 @@ def _installed(words: Sequence[str], home: Path, windows: bool) -> list[Source] 
     name = given.pop("--name", [""])[-1] or name_for(server)
     left_out = ("project",) if given.pop("--project", []) else ()
     comma = {"--env": r",(?=[A-Za-z_]\w*=)", "--header": r",(?=[\w-]+=)"} if installer == "mcp-add" else {}
-    options = [
-        word
+    parts = (
+        (option, re.split(comma[option], value) if option in comma else [value])
         for option, values in given.items()
         for value in values
-        for part in (re.split(comma[option], value) if option in comma else [value])
-        for word in (option, part)
-        if option
-    ]
+    )
+    options = [word for option, values in parts if option for value in values for word in (option, value)]
     added = _mcp_add(installer, home, windows, ["add", "--name", name, *options, *start]) or []
     return [replace(one, left_out=(*one.left_out, *left_out)) for one in added]
 
@@ -163,14 +162,10 @@ def _with_variables(line: str) -> str:
     """Return a line with the shell's `$NAME` as our `${NAME}`, `$(pwd)` as `${PWD}`, and `$(which NAME)` as `NAME`."""
     parts = re.split(r"('[^']*')", line)
     own = re.compile(r"(?<![\\$])\$(?!env:)([A-Za-z_]\w*)")
-    return "".join(
-        part
-        if part.startswith("'")
-        else own.sub(r"${\1}", _FOUND.sub(r"\1", re.sub(r"\$\(pwd\)|`pwd`", "${PWD}", part))).replace(
-            r"\$", "$"
-        )  # `"\${NAME}"`: the client replaces it, not the shell
-        for part in parts
-    )
+    for at in range(0, len(parts), 2):  # the others are in single quotes
+        plain = _FOUND.sub(r"\1", re.sub(r"\$\(pwd\)|`pwd`", "${PWD}", parts[at]))
+        parts[at] = own.sub(r"${\1}", plain).replace(r"\$", "$")  # `"\${NAME}"`: the client replaces it, not the shell
+    return "".join(parts)
 
 
 def is_mcp_add(words: Sequence[str]) -> bool:
@@ -204,9 +199,8 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
     url = given.named("--url") or next(addresses, "")
     env, headers = given.pairs("=", *_ENV), _json_pairs(given.named("--headers")) | given.pairs(":", *_HEADER)
     if kind in _BY_COMMA:
-        env = dict(
-            word.split("=", 1) for pair in env.items() for word in re.split(r",(?=[A-Za-z_]\w*=)", "=".join(pair))
-        )
+        pairs = (pair for one in env.items() for pair in re.split(r",(?=[A-Za-z_]\w*=)", "=".join(one)))
+        env = dict(pair.split("=", 1) for pair in pairs)
     if url:  # a remote server gets no variables; some authors write its headers as variables
         headers |= {name: env.pop(name) for name in list(env) if "-" in name or name == "Authorization"}
     own = list(filter(str.isidentifier, given.every(*_ENV)))  # `-e NAME`: the value comes from the shell
@@ -215,17 +209,16 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
     if name.startswith("<") and PLACE.fullmatch(url or " ".join(rest)):
         raise UnclearSourceError(f"This line is a pattern: it contains {name}", "Paste the line with every word")
     if url:
-        kind_of = given.named(*_TRANSPORT)
-        entry = {"url": url} | ({"type": "sse"} if kind_of == "sse" else {}) | ({"headers": headers} if headers else {})
+        is_sse = given.named(*_TRANSPORT) == "sse"
+        entry = {"url": url} | ({"type": "sse"} if is_sse else {}) | ({"headers": headers} if headers else {})
         token = given.named("--bearer-token-env-var")
         if token and not is_variable_name(token):
             entry["headers"] = {"Authorization": f"Bearer {token}", **headers}
         elif token:
             entry |= {"auth": "bearer", "bearer_token_env": token}
         client, port = given.named("--client-id"), given.named("--callback-port")
-        entry |= (
-            {"client_secret": given.named(_CLIENT_SECRET)} if _CLIENT_SECRET in words else {}
-        )  # "": the user is asked for it
+        if _CLIENT_SECRET in words:
+            entry["client_secret"] = given.named(_CLIENT_SECRET)  # "": the user is asked for it
         entry |= ({"client_id": client} if client else {}) | ({"callback_port": int(port)} if port.isdecimal() else {})
     else:
         command = given.named("--command")
@@ -248,13 +241,15 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
             raise UnclearSourceError(f"{kind} needs a name, and a command or a url", "Paste the whole line")
         entry = {"command": line[0], "args": list(line[1:])} | ({"env": env} if env else {})
         entry, note = with_input(with_words_apart(without_env(entry if windows else without_cmd(entry))))
-        refuse_bare_runner([entry["command"], *entry["args"]])
-        if is_preparation(" ".join([entry["command"], *entry["args"]])):
+        words = words_of(entry)
+        refuse_bare_runner(words)
+        if is_preparation(" ".join(words)):
             raise UnclearSourceError(f"{entry['command']} installs something; it starts no server")
-        refuse_verb([entry["command"], *entry["args"]])
+        refuse_verb(words)
         entry = with_passed(entry)
         kind += note
-    for option, key in (("--include-tools", "include_tools"), ("--exclude-tools", "exclude_tools")):
+    for key in ("include_tools", "exclude_tools"):
+        option = f"--{key.replace('_', '-')}"
         tools = [tool for value in given.every(option) for tool in re.split(r"[,\s]+", value) if tool]
         entry |= {key: tools} if tools else {}
     # the unit of a timeout differs from client to client
@@ -332,19 +327,19 @@ class _AddOptions:
                 return
             asked = name == _CLIENT_SECRET and words[:1] and words[0][:1] != "-"
             if asked or (name in _VALUED and (equals or words)):
-                self._given.setdefault(name, []).append(value if equals else words.pop(0))
+                self._take(name, value if equals else words.pop(0))
                 taken: list[str] = []
                 if name == "--args":  # takes further words, options of the server included (Hermes)
                     taken += takewhile(lambda word: word.partition("=")[0] not in _VALUED | _FLAGS | {"--"}, words)
                 elif name in _ENV:  # `-e A=1 B=2`
                     taken += takewhile(lambda word: ASSIGNMENT.fullmatch(word) is not None, words)
-                self._given[name] += taken
+                self._take(name, *taken)
                 del words[: len(taken)]
             elif self.plain and {"--command", "--url"} & self._given.keys() and not word.startswith("-"):
                 # the value of an unknown option: --command or --url already says what to start
                 self.unused += [self.unknown[word].lstrip("-")] if word in self.unknown else []
             elif len(self.plain) == 1 and words and word in ("stdio", *HTTP):  # `add NAME stdio COMMAND`
-                self._given.setdefault("--transport", []).append(word)
+                self._take("--transport", word)
             elif len(self.plain) >= 2 or (len(self.plain) == 1 and not word.startswith("-")):
                 if passes_unknown:
                     own = [word, *takewhile("--".__ne__, words)]
@@ -387,8 +382,11 @@ class _AddOptions:
             else:
                 plain.append(word)
         for name, value in given:
-            self._given.setdefault(name, []).append(value)
+            self._take(name, value)
         return plain
+
+    def _take(self, name: str, *values: str) -> None:
+        self._given.setdefault(name, []).extend(values)
 
     def _without_known(self, words: Sequence[str]) -> list[str]:
         """Take the client's options whose values have the form in _KNOWN_VALUES. Return the server's words.
@@ -402,15 +400,13 @@ class _AddOptions:
             name, equals, value = word.partition("=")
             value = value if equals else next(iter(left), "")
             form = next((form for names, form in _KNOWN_VALUES.items() if name in names), None)
-            inner = (name in _ENV and {"docker", "podman"} & {*words}) or (
-                name in _HEADER and not _is_address(words[0])
-            )
+            inner = CONTAINERS & {*words} if name in _ENV else name in _HEADER and not _is_address(words[0])
             if name == "--trust":
                 continue
             if form is None or inner or not re.fullmatch(form, value):
                 plain.append(word)
                 continue
-            self._given.setdefault(name, []).append(value)
+            self._take(name, value)
             del left[: 0 if equals else 1]
         return plain
 
@@ -419,7 +415,7 @@ class _AddOptions:
         while len(words) > 2:
             name, value = words[-2:]
             scope = name in ("-s", "--scope") and value in ("user", "local", "project", "global")
-            env = name in _ENV and ASSIGNMENT.fullmatch(value) and not {"docker", "podman"} & {*self.plain, *words}
+            env = name in _ENV and ASSIGNMENT.fullmatch(value) and not CONTAINERS & {*self.plain, *words}
             if not scope and not env:
                 break
             self._given.setdefault(name, []).insert(0, value)
@@ -432,10 +428,9 @@ class _AddOptions:
         is_address = len(self.plain) > 2 and (remote or _is_address(self.plain[1]))
         has_option = len(self.plain) > 2 and self.plain[2].startswith("-")
         if is_address or (has_option and is_quoted_command(self.plain[1])):
-            behind = _AddOptions(["x", *self.plain[2:]]) if has_option else None
-            if behind is not None:
-                for name, values in behind._given.items():
-                    self._given.setdefault(name, []).extend(values)
+            behind = _AddOptions(["x", *self.plain[2:]])._given if has_option else {}
+            for name, values in behind.items():
+                self._take(name, *values)
             self.plain = self.plain[:2]
 
     def named(self, *names: str) -> str:
@@ -458,19 +453,16 @@ def _is_address(word: str) -> bool:
     )
 
 
-def _client(kind: str) -> Callable[[Sequence[str], Path, bool], list[Source] | None]:
+def _client(kind: str) -> Reader:
     def read(words: Sequence[str], home: Path, windows: bool) -> list[Source] | None:
         for option, config in pairwise(words):
             if option == "--mcp-config" and config.startswith("{"):
                 return read_document(_json_word(config), kind, home, windows=windows)
             if option.startswith("--with-") and option.endswith("-extension"):  # goose: a command or an address
+                if not _is_address(config):
+                    return read_line(config, home, windows=windows)
                 entry = {"url": config}
-                remote = _is_address(config)
-                return (
-                    [Source(name_for(entry), entry, kind, wanted(entry))]
-                    if remote
-                    else read_line(config, home, windows=windows)
-                )
+                return [Source(name_for(entry), entry, kind, wanted(entry))]
         return _mcp_add(kind, home, windows, words[1:]) if words[:1] == ["mcp"] else None
 
     return read
@@ -498,7 +490,7 @@ _SERVES: tuple[list[str], ...] = (["serve"], ["server"], ["start"], ["run"], [])
 
 _CLIENTS = ("claude", "codex", "gemini", "qwen", "copilot", "amp", "droid", "kiro-cli", "devin", "auggie", "q", "goose",
             "kimi", "opencode", "cursor-agent", "crush", "kilo")  # fmt: skip
-CLIENT_COMMANDS: dict[str, Callable[[Sequence[str], Path, bool], list[Source] | None]] = {
+CLIENT_COMMANDS: dict[str, Reader] = {
     **{name: _client(f"{name} mcp add") for name in _CLIENTS},
     **dict.fromkeys(("code", "code-insiders", "codium", "cursor", "windsurf"), _editor),
 }  # fmt: skip

@@ -124,18 +124,16 @@ def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
     lines = _without_output([line.strip() for line in _logical_lines(joined)])
     refuse_long_lines(lines)
     lines = [part for line in lines for part in _statements(line)]
-    lines = [
-        _with_plain_signs(_COMMENT.sub(r"\1", line)) for line in lines if line and not line.startswith(("#", "//"))
-    ]
+    lines = [line for line in lines if line and not line.startswith(("#", "//"))]
+    lines = [_with_plain_signs(_COMMENT.sub(r"\1", line)) for line in lines]
     if len(lines) > ALL_LINES_MOST:
         raise UnclearSourceError(f"These are {len(lines)} lines")
     starting = [line for line in lines if not (_CHECKS.fullmatch(line) or any(map(LEFT_OUT.search, line.split())))]
     starting = [line for line in starting if not _PATTERN.fullmatch(line)] or starting
     lines = starting if any(map(is_command_line, starting)) else lines
     packages = {without_version(package_of(line.split())) for line in lines}  # npx and uvx fetch what they run
-    needed = [
-        line for line in lines if not ((named := _INSTALLS.fullmatch(line)) and without_version(named[1]) in packages)
-    ]
+    installed = {line: without_version(named[1]) for line in lines if (named := _INSTALLS.fullmatch(line))}
+    needed = [line for line in lines if installed.get(line) not in packages]
     lines, before = _preparations_apart([_as_local(line, lines) for line in needed or lines])
     settings, lines = _settings_apart(lines)
     if before and not all(adds_server(line) or _is_started(line, before) for line in lines):
@@ -187,10 +185,9 @@ def _of_lines(text: str, lines: list[str], settings: Mapping[str, str], home: Pa
                 whole = with_variants(max(several, key=lambda one: len(one.wants)), several)
                 if not any(given_names(one) - given_names(whole) for one in several):
                     return [whole]
-        except TemplateError:
-            raise
-        except UnclearSourceError:
-            pass
+        except UnclearSourceError as error:
+            if isinstance(error, TemplateError):
+                raise
         raise _several_lines(shown, home, windows)
     if settings and not (is_command_line(lines[0]) or SERVING_WORD.search(lines[0])):
         raise UnclearSourceError(f"{lines[0].split()[0]} does not look like a server's command", ADD_ANYWAY)
@@ -244,12 +241,9 @@ def _with_folder(source: Source, before: Sequence[str], lines: Sequence[str]) ->
     """
     folders = [found[2] for line in before if (found := _FOLDER.fullmatch(line))]
     is_needed = "command" in source.entry and (not any(map(adds_server, lines)) or own_folder(source.entry)[1])
-    if (
-        not folders
-        or not is_needed
-        or "cwd" in source.entry
-        or (is_relative(folders[-1]) and folders[-1][0] not in "<{[")
-    ):
+    if not folders or not is_needed or "cwd" in source.entry:
+        return source
+    if is_relative(folders[-1]) and folders[-1][0] not in "<{[":
         return source
     entry = {**source.entry, "cwd": folders[-1]}
     return replace(source, entry=entry, wants=wanted(entry))
@@ -291,18 +285,19 @@ def _statements(line: str) -> Iterator[str]:
 
 def _several_lines(lines: Sequence[str], home: Path, windows: bool) -> UnclearSourceError:
     """Return an error that names the lines that start or add servers, or says why such a line cannot be used."""
-    programs = [next((word for word in line.split() if not ASSIGNMENT.fullmatch(word)), "") for line in lines]
-    installing = FETCHERS | BUILDERS | SHELLS
+    programs = {
+        line: program_of(next((word for word in line.split() if not ASSIGNMENT.fullmatch(word)), "")) for line in lines
+    }
     starting = [line for line in lines if adds_server(line)]
     starting = starting or [
         line
-        for line, program in zip(lines, programs, strict=True)
-        if program_of(program) in RUNNERS - BUILDERS and not re.match(r"(?:docker|podman) (?!run\b|mcp\b)", line)
+        for line in lines
+        if programs[line] in RUNNERS - BUILDERS and not re.match(r"(?:docker|podman) (?!run\b|mcp\b)", line)
     ]
     starting = starting or [
         line
-        for line, program in zip(lines, programs, strict=True)
-        if program_of(program) not in installing and is_command_line(line) and not _setting(line)
+        for line in lines
+        if programs[line] not in FETCHERS | BUILDERS | SHELLS and is_command_line(line) and not _setting(line)
     ]
     other = redacted(next((line for line in lines if line not in starting), ""))
     if len(starting) != 1 and not (other and starting and all(map(adds_server, starting))):
@@ -450,15 +445,13 @@ def is_command_line(text: str) -> bool:
         with suppress(UnclearSourceError, ValueError):  # assignments with quotes before the program
             words = words_of_line(_logical_lines(_NEXT_LINE.sub(" ", text.strip()))[0])
             text = " ".join(words[next((at for at, one in enumerate(words) if not ASSIGNMENT.fullmatch(one)), 0) :])
-    first = text.split(None, 1)[:1]
-    if not first:
-        return False
-    word = first[0]
-    while (assigned := ASSIGNMENT.fullmatch(word)) and (rest := text.strip().split()) and len(rest) > 1:
+    words = text.split()
+    while len(words) > 1 and ASSIGNMENT.fullmatch(words[0]):
         text = text.strip().partition(" ")[2]
-        word = text.split()[0] if text.split() else ""
-        if assigned and not word:
-            return False
+        words = text.split()
+    if not words:
+        return False
+    word = words[0]
     program = program_of(word)
     if _NAMED_MCP.fullmatch(text.strip()) or ("mcp" in program and text != given):
         return True
