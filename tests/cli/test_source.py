@@ -163,7 +163,7 @@ def test_a_path_of_the_author_is_asked_for_as_a_whole_path(person: Person) -> No
     lines = done.stdout.splitlines()
     assert "  needs a path in place of /path/to/notes" in lines
     assert any(line.startswith("  in the folder ") for line in lines)  # ./data lies there
-    assert (done.returncode, done.stderr.splitlines()[0]) == (2, "Error: notes is not the whole path")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (2, "Error: notes is not an absolute path")
     done = person.says("add", text, "--yes", "--set=/path/to/notes=~/notes", "--json")
     assert json.loads(done.stdout)["entry"]["args"][1:] == [str(Path(person.env["HOME"], "notes")), "./data"]
 

@@ -165,9 +165,9 @@ VALUES = [
     ("boolean", {}, "maybe", "is one of: true, false"),
     ("directory", {"default": "${DOCUMENTS}/x"}, None, "/home/u/Docs/x"),
     ("directory", {}, "/tmp/x", "/tmp/x"),
-    ("directory", {}, "relative/x", "is the whole path of a directory"),
+    ("directory", {}, "relative/x", "is a directory"),
     ("file", {"default": "${HOME}/a.db"}, None, "/home/u/a.db"),
-    ("file", {}, "a.db", "is the whole path of a file"),
+    ("file", {}, "a.db", "is a file"),
     ("string", {"sensitive": True}, "hush", "hush"),
 ]
 

@@ -40,9 +40,9 @@ _REMOTE = frozenset((*_TYPES, "remote"))
 _LOCAL = frozenset(("stdio", "local"))
 NO_SERVER = ("builtin", "platform", "frontend", "inline_python")  # extensions that are built into Goose
 # keys that are read elsewhere, or matter only to the client
-_QUIET = frozenset(
-    ("name", "description", "source", "gallery", "version", "bundled", "env_vars", "display_name", "icon")
-)
+_QUIET = frozenset((
+    "name", "description", "source", "gallery", "version", "bundled", "env_vars", "display_name", "icon",
+))  # fmt: skip
 _OWN_VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)\}", re.ASCII)
 # Permissions to call tools without asking. They are not imported: a model may have written the client's file.
 PERMISSIONS = frozenset(("alwaysAllow", "always_allow", "autoApprove", "trust", "default_tools_approval_mode"))
@@ -53,11 +53,9 @@ KEPT = "x-"  # prefix of keys that servers.yaml accepts and ignores
 _ENDLESS = 10.0**15  # a timeout of this size, in any unit, counts as none; 1e999 is infinite, which int() refuses
 # Our key -> its names in clients, in snake case: in a mapping, or in the entry (`oauth_client_id`, `oauthScopes`).
 _OAUTH = {
-    "client_id": ("client_id",),
-    "client_secret": ("client_secret",),
-    "scopes": ("scopes", "scope"),
+    "client_id": ("client_id",), "client_secret": ("client_secret",), "scopes": ("scopes", "scope"),
     "callback_port": ("callback_port", "redirect_port"),
-}
+}  # fmt: skip
 _BESIDE_OAUTH = "oauth_"
 _INCLUDE = ("includeTools", "enabled_tools", "enabledTools", "allowedTools", "available_tools")
 _EXCLUDE = ("excludeTools", "disabled_tools", "disabledTools")
@@ -65,7 +63,7 @@ _EXCLUDE = ("excludeTools", "disabled_tools", "disabledTools")
 
 @dataclass(frozen=True, slots=True)
 class ConvertedEntry:
-    """A converted server. `entry`: in our keys; `left_out`: keys without an equivalent.
+    """A converted server, with the keys that have no equivalent.
 
     Keys of a sandbox stay in the entry as `x-KEY`, beside the `confine` derived from them.
     """
@@ -123,15 +121,13 @@ def _in_its_folder(client: Client, context: Context, entry: Entry) -> Entry:
     if context.folder is not None or not isinstance(command, str):
         return entry
     entry = with_own_browser(entry)
-    if isinstance(cwd, str):
-        relative = is_relative(cwd)
-    else:
-        relative = bool(relative_paths(command, [arg for arg in args if isinstance(arg, str)]))
+    texts = [arg for arg in args if isinstance(arg, str)]
+    relative = is_relative(cwd) if isinstance(cwd, str) else relative_paths(command, texts)
     if not relative or "scope" in entry:
         return entry
-    return entry | (
-        {"scope": "session"} if client.runs_in == "session" else {"cwd": str(PurePosixPath("~", cwd or ""))}
-    )
+    if client.runs_in == "session":
+        return {**entry, "scope": "session"}
+    return {**entry, "cwd": str(PurePosixPath("~", cwd or ""))}
 
 
 def _of_its_type(raw: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -263,11 +259,8 @@ class _EntryReader:
             return str(env[found[1]]) if found[1] in env else found[0]
 
         entry["url"] = _OWN_VARIABLE.sub(own, entry["url"])
-        if "headers" in entry:
-            entry["headers"] = {
-                key: _OWN_VARIABLE.sub(own, value) if isinstance(value, str) else value
-                for key, value in entry["headers"].items()
-            }
+        for name, value in entry.get("headers", {}).items():
+            entry["headers"][name] = _OWN_VARIABLE.sub(own, value) if isinstance(value, str) else value
         self._unknown |= {"env"} if set(env) - used else set()
 
     def _oauth(self, entry: Entry) -> None:
@@ -376,23 +369,21 @@ def confine_from(raw: Mapping[str, Any], *, windows: bool) -> object:
     If its rules cannot be converted, the value is True: confined without further access. On Windows the value is TRY:
     we cannot confine there, and VS Code has no sandbox there.
     """
-    settings = {key: value for key, value in raw.items() if "sandbox" in key.lower() or "confine" in key.lower()}
-    if not any(settings.values()) or settings.get(ENABLED) is False:
+    if not any(value for key, value in raw.items() if _SANDBOX.search(key)) or raw.get(ENABLED) is False:
         return None
     if windows:
         return TRY
-    rules = settings.get(SANDBOX) if isinstance(settings.get(SANDBOX), Mapping) else {}
-    assert isinstance(rules, Mapping)
-    if settings.get(ENABLED) is not True or not {"filesystem", "network"}.issuperset(rules):
+    held = raw.get(SANDBOX)
+    rules = held if isinstance(held, Mapping) else {}
+    if raw.get(ENABLED) is not True or not {"filesystem", "network"}.issuperset(rules):
         return True
     files, network = rules.get("filesystem"), rules.get("network")
     write = files.get("allowWrite") if isinstance(files, Mapping) else None
     hosts = network.get("allowedDomains") if isinstance(network, Mapping) else None
     # Left out: ".", the server's working folder, which it may write to anyway, and "~/.npm": each confined server has
     # private package caches, so that it cannot change what other servers run.
-    paths = [
-        path for path in write or () if isinstance(path, str) and path.startswith(("/", "~/")) and path != "~/.npm"
-    ]
+    texts = (path for path in write or () if isinstance(path, str))
+    paths = [path for path in texts if path.startswith(("/", "~/")) and path != "~/.npm"]
     names = [host for host in hosts or () if isinstance(host, str)]
     confine = ({"write": paths} if paths else {}) | {"network": list(dict.fromkeys((*names, _ALWAYS)))}
     server, _ = read_one("x", {"command": "x", "confine": confine})

@@ -31,10 +31,9 @@ def holders(client: Client, document: Document) -> list[Keys]:
     """Return the key paths of the mappings that hold servers in a client's file, the newer form first."""
     newer = (*client.holder, client.inner)
     inside = lookup(document, newer) if client.inner else None
-    is_server = isinstance(inside, Mapping) and any(
-        isinstance(inside.get(key), str | list) for key in (*_LAUNCH, "url")
-    )
-    return [newer, client.holder] if isinstance(inside, Mapping) and not is_server else [client.holder]
+    if not isinstance(inside, Mapping) or any(isinstance(inside.get(key), str | list) for key in (*_LAUNCH, "url")):
+        return [client.holder]  # there is no such key, or it is the name of a server
+    return [newer, client.holder]
 
 
 def place_of(client: Client, document: Document, name: str) -> Keys:
@@ -57,7 +56,7 @@ def flat(entry: Mapping[str, Any]) -> Mapping[str, Any]:
     inside = entry.get("transport")
     if not isinstance(inside, Mapping):
         return entry
-    return {**{key: value for key, value in entry.items() if key != "transport"}, **inside}
+    return {key: value for key, value in entry.items() if key != "transport"} | dict(inside)
 
 
 def words_of(entry: Mapping[str, Any]) -> list[str]:
@@ -159,9 +158,8 @@ def fault(client: Client, entry: Any, command: Sequence[str], options: Sequence[
         return "its entry is not a mapping"
     words = words_of(entry)
     if words[: len(command)] == list(command):
-        return (
-            "" if options is None or words[len(command) :] == list(options) else "it starts the shim with other options"
-        )
+        is_right = options is None or words[len(command) :] == list(options)
+        return "" if is_right else "it starts the shim with other options"
     program = words[0] if words else ""
     if not program:
         return "its entry starts no program"

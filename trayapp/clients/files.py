@@ -1,6 +1,4 @@
-"""Clients' files on this machine: resolve the paths of the table; locate a file, read its text, replace the text and
-keep a backup beside it, or remove the file.
-"""
+"""Clients' files on this machine: locate them, read them, and replace their text with a backup beside them."""
 
 from __future__ import annotations
 
@@ -23,10 +21,9 @@ Result = TypeVar("Result")
 
 _TOKEN = re.compile(r"\{(\w+)\}")
 _FOLDERS = {  # token -> (variable that sets the folder, its default below the home folder)
-    "config": ("XDG_CONFIG_HOME", ".config"),
-    "appdata": ("APPDATA", "AppData/Roaming"),
+    "config": ("XDG_CONFIG_HOME", ".config"), "appdata": ("APPDATA", "AppData/Roaming"),
     "localappdata": ("LOCALAPPDATA", "AppData/Local"),
-}
+}  # fmt: skip
 
 
 def _home() -> Path:
@@ -39,7 +36,7 @@ def _home() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The platform (as sys.platform), home and environment that decide where other programs keep their files."""
+    """The home folder, the environment and the platform that decide where other programs keep their files."""
 
     home: Path = field(default_factory=_home)
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
@@ -79,7 +76,6 @@ LARGEST = 64_000_000  # bytes; Claude Code keeps its prompt history in the same 
 BACKUP = ".multi-mcp.bak"  # suffix of the backup made before our first entry
 ATTEMPTS = 3  # in case the client saves the file at the same moment
 BACKUP_MOVED = ".before-import.bak"  # suffix of the backup made before servers were moved out
-_GLOBAL_STORAGE = "globalStorage"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +108,7 @@ def _signs(client: Client, template: str, path: Path, machine: Machine) -> list[
     if client.installed and template.startswith("{home}"):
         return [machine.path(sign) for sign in client.installed]
     extension = path.parent.parent
-    return [path.parent, *([extension] if extension.parent.name == _GLOBAL_STORAGE else [])]
+    return [path.parent, extension] if extension.parent.name == "globalStorage" else [path.parent]
 
 
 def _exists(path: Path) -> bool:

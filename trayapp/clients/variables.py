@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -84,13 +84,11 @@ def _input(asked: str, context: Context) -> str:
 def _place(found: re.Match[str], context: Context) -> str:
     """Resolve a reference of VS Code or Cursor. References to the workspace stay if there is no folder."""
     folder = context.folder
-    known: dict[str, Callable[[], str | None]] = {
-        "userHome": lambda: str(context.home),
-        "pathSeparator": lambda: "\\" if context.windows else "/",
-        "/": lambda: "\\" if context.windows else "/",
-        "workspaceFolderBasename": lambda: folder.name if folder else None,
-    }
-    return known.get(found[1], lambda: str(folder) if folder else None)() or found[0]
+    separator = "\\" if context.windows else "/"
+    known = {"userHome": str(context.home), "pathSeparator": separator, "/": separator}
+    if folder is not None:
+        known |= {"workspaceFolderBasename": folder.name, "workspaceFolder": str(folder), "workspaceRoot": str(folder)}
+    return known.get(found[1]) or found[0]
 
 
 def _from_shell(text: str, windows: bool) -> tuple[str, list[str]]:
@@ -104,11 +102,9 @@ def _from_shell(text: str, windows: bool) -> tuple[str, list[str]]:
     while found := _EXPANSION.search(text, done):
         parts.append(text[done : found.start()])
         done = found.end()
-        converted: str | None
+        converted: str | None = None
         if found["escaped"]:
-            converted = (
-                found["escaped"] if len(found["escaped"]) == 1 else None
-            )  # an escaped `${NAME}` cannot be written here
+            converted = found["escaped"] if len(found["escaped"]) == 1 else None  # we cannot escape `${NAME}`
         elif found["command"]:
             end = text.find("`", done) if found["command"] == "`" else _closing(text, done)
             converted = _secret_command(text[done:end].strip(), windows) if end >= 0 else None

@@ -111,9 +111,7 @@ _PROJECTS = {
 }  # fmt: skip
 _TASK_RUNNERS = frozenset(("pnpm", "yarn", "mix", "rake", "make", "mvn"))  # whatever follows is a task of the project
 _PROJECT_VERBS = frozenset(("run", "run-script", "start", "exec", "task"))
-_FOLDER_OPTIONS = frozenset(
-    ("--prefix", "-C", "--dir", "--cwd", "--directory", "--project", "--manifest-path", "--root")
-)
+_FOLDER_OPTIONS = ("--prefix", "-C", "--dir", "--cwd", "--directory", "--project", "--manifest-path", "--root")
 _WITHOUT_PROJECT = re.compile(r"--(?:with|script|no-project)(?:=|$)")
 _INLINE = re.compile(r"-m|-[a-z]*c|-e|--eval|-Command")
 # Programs whose first word is a file.
@@ -121,11 +119,9 @@ _SCRIPTED = frozenset(("node", "python", "python3", "py", "tsx", "ts-node", "php
 _CODE_FILE = re.compile(
     r"\.(?:[cm]?[jt]sx?|py(?::[a-z_]\w*)?|jar|rb|php|csx?|(?:cs|fs)proj|dll|go|sh|ps1|exs|pl)$", re.IGNORECASE
 )
-_LOADERS = frozenset(("fastmcp", "mcp"))  # `fastmcp run server.py:mcp`, with the name of an object in that file
+_LOADERS = ("fastmcp", "mcp")  # `fastmcp run server.py:mcp`, with the name of an object in that file
 _PATH_FIRST = re.compile(r"\.{1,2}(?:[/\\]|$)|[~/$<{\[]|[A-Za-z]:[/\\]")
 _ELSEWHERE = re.compile(r"[\w+.-]+:[^\\]|[\w-]+\.[\w.-]+/|@")  # an address, a module of Go, a scoped package
-
-
 COMPOSERS = frozenset(("docker-compose", "podman-compose"))
 _SPELLED = {"docker-compose.yml": ("docker-compose.yaml", "compose.yaml", "compose.yml"), "deno.json": ("deno.jsonc",)}
 
@@ -152,7 +148,7 @@ def own_folder(entry: Entry) -> tuple[str | None, str]:
     if program in COMPOSERS or (program in CONTAINERS and rest[:1] == ["compose"]):
         file = next((value for option, value in pairwise(rest) if option in ("-f", "--file")), "docker-compose.yml")
         return None, file if is_relative(file) else ""
-    runs_code = program in RUNNERS | INTERPRETERS | _SCRIPTED | _LOADERS | _PROJECTS.keys()
+    runs_code = program in RUNNERS | INTERPRETERS | _SCRIPTED | {*_LOADERS, *_PROJECTS}
     if program in CONTAINERS or not (is_mark or runs_code):
         return None, ""
     named = next((value for option, value in pairwise(rest) if option in _FOLDER_OPTIONS), None)

@@ -168,22 +168,21 @@ def recognize(
         raise
     except UnclearSourceError as error:
         try:
-            found = _in_parts(text, home, windows=windows)
+            if not (found := _in_parts(text, home, windows=windows)):
+                raise error
         except UnclearSourceError as inner:
             raise _program_error(text) or inner from None
-        if not found:
-            raise _program_error(text) or error from None
     elsewhere = {"command", "package", "url"}  # a placeholder for one of these cannot give the server a name
     names = [
         name_for(one.entry) if _NO_NAME(one.name) and not elsewhere & {want.name for want in one.wants} else one.name
         for one in found
     ]
     names = [short_name(name) if is_registry_name(name) else _NOT_IN_NAME.sub("-", name) for name in names]
-    found = [with_folder(with_home(_with_localhost(one), home), exists) for one in found]
-    return [
-        replace(one, name=name, wants=with_paths_of_others(one, home, windows=windows, exists=exists))
-        for one, name in zip(found, names, strict=True)
-    ]
+    made: list[Source] = []
+    for name, one in zip(names, found, strict=True):
+        one = with_folder(with_home(_with_localhost(one), home), exists)
+        made.append(replace(one, name=name, wants=with_paths_of_others(one, home, windows=windows, exists=exists)))
+    return made
 
 
 def _with_localhost(source: Source) -> Source:
@@ -203,11 +202,9 @@ def _program_error(text: str) -> UnclearSourceError | None:
     kind = "Python" if found.lastgroup == "python" else "JavaScript or TypeScript"
     urls = {one.rstrip(".,;:") for one in _URL.findall(text)}
     address = [one for one in urls if _ENDPOINT.search(one) and redacted(one) == one]
-    hint = (
-        f"To add that server, paste its address: {address[0]}"
-        if len(address) == 1
-        else "Paste only the server's part: its command with its arguments, or its address"
-    )
+    hint = "Paste only the server's part: its command with its arguments, or its address"
+    if len(address) == 1:
+        hint = f"To add that server, paste its address: {address[0]}"
     return UnclearSourceError(f"This is a program ({kind}), not a configuration", hint)
 
 
@@ -246,20 +243,17 @@ def _in_parts(text: str, home: Path, *, windows: bool) -> list[Source]:
     if any(one != starts[0] for one in starts):
         names = ", ".join(dict.fromkeys(server.name for one in read for server in one))
         raise UnclearSourceError(f"This shows several ways to run a server, or several servers ({names})", "Paste one")
-    # the snippet with the most variables; among equals, one that is not a command line and so names its servers
-    fullest = max(
-        read,
-        key=lambda found: (
-            sum(len(one.wants) + len(one.entry.get("env", {})) for one in found),
-            not found[0].kind.startswith("a command line"),
-        ),
-        default=[],
-    )
+
+    def fullness(found: list[Source]) -> tuple[int, bool]:
+        """Rank the snippet with the most variables first; among equals, one that names its servers."""
+        count = sum(len(one.wants) + len(one.entry.get("env", {})) for one in found)
+        return count, not found[0].kind.startswith("a command line")
+
+    fullest = max(read, key=fullness, default=[])
     found = [with_variants(one, variants) for one, *variants in zip(fullest, *read, strict=True)]
     if any(given_names(way) - given_names(one) for one, *ways in zip(found, *read, strict=True) for way in ways):
-        raise UnclearSourceError(
-            f"This shows several ways to run {found[0].name}, with and without a value", "Paste one"
-        )
+        title = f"This shows several ways to run {found[0].name}, with and without a value"
+        raise UnclearSourceError(title, "Paste one")
     return found
 
 
@@ -332,13 +326,9 @@ class _ProseLines:
         goes_on = line.endswith("\\") or self._before.endswith("\\")  # a command over several lines
         key = _KEY.match(line)
         keyed = key is not None and (key[1] == "=" or (indented and self._before != ""))
-        prose = not (listed or goes_on or keyed) and (
-            _SENTENCE.match(line) is not None
-            or (
-                (line[-1:] in (":", ".", "!", "?") and len(line.split()) > 2 and ": " not in line)
-                and not is_command_line(line)
-            )
-        )
+        ends = line[-1:] in (":", ".", "!", "?") and len(line.split()) > 2 and ": " not in line
+        sentence = _SENTENCE.match(line) is not None or (ends and not is_command_line(line))
+        prose = sentence and not (listed or goes_on or keyed)
         self._before = "" if prose else line
         return prose
 
@@ -452,13 +442,9 @@ def is_registry_name(text: str) -> bool:
 
 
 def _package(kind: str, name: str) -> Source:
-    entry: Entry
-    if kind == "npm":
-        entry = {"command": "npx", "args": ["-y", name]}
-    elif kind == "pypi":
-        entry = {"command": "uvx", "args": [name.replace("==", "@")]}
-    else:
-        entry = {"command": "docker", "args": ["run", "-i", "--rm", name]}
+    starts = {"npm": ["npx", "-y", name], "pypi": ["uvx", name.replace("==", "@")]}
+    command, *args = starts.get(kind, ["docker", "run", "-i", "--rm", name])
+    entry: Entry = {"command": command, "args": args}
     return Source(name_for(entry), entry, f"a package ({kind})")
 
 
@@ -517,7 +503,7 @@ def read_link(text: str, home: Path, *, windows: bool) -> list[Source]:
         found = read_document(_decoded(query["config"][0]), kind, home, windows=windows, inputs=_inputs(query))
     elif parts.query.startswith(("%7B", "%7b", "{")):  # vscode:mcp/install?{...}
         found = read_document(unquote(parts.query), kind, home, windows=windows)
-    elif "servers" in query:  # of Cherry Studio
+    elif "servers" in query:  # Cherry Studio
         found = read_document(_decoded(query["servers"][0]), kind, home, windows=windows)
     elif "command" in query:  # an entry whose keys are parameters of the link
         keys = {key: _json_or_text(query[key][0]) for key in ("command", "args", "env") if key in query}
@@ -527,10 +513,7 @@ def read_link(text: str, home: Path, *, windows: bool) -> list[Source]:
         found = [Source(name_for(entry), entry, kind, wanted(entry))]
     else:
         raise UnclearSourceError("This link contains no server", "Open it, and paste what it shows")
-    if name and len(found) == 1:
-        one = found[0]
-        return [Source(name, one.entry, kind, one.wants, one.left_out)]
-    return found
+    return [replace(found[0], name=name)] if name and len(found) == 1 else found
 
 
 def _json_or_text(text: str) -> Any:
@@ -578,17 +561,10 @@ def _goose(query: dict[str, list[str]], kind: str) -> Source:
     asked = [pair.partition("=") for pair in query.get("env", [])]
     if asked:
         entry["env"] = {name: "" for name, _, _ in asked}
-    wants = tuple(
-        Variable(
-            name,
-            ("env", name),
-            "",
-            "" if _DEFAULT.fullmatch(text) else text,
-            secret=may_be_secret(name, ""),
-            default=text if _DEFAULT.fullmatch(text) else "",
-        )
-        for name, _, text in asked
-    )
+    wants: tuple[Variable, ...] = ()
+    for name, _, text in asked:
+        why, default = ("", text) if _DEFAULT.fullmatch(text) else (text, "")
+        wants += (Variable(name, ("env", name), "", why, secret=may_be_secret(name, ""), default=default),)
     name = query.get("id", query.get("name", [""]))[0]
     left_out = ("timeout",) if "timeout" in query else ()
     description = query.get("description", [""])[0]

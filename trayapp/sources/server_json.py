@@ -6,7 +6,7 @@ Each package or remote that can be used becomes an alternative, best first: pack
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -45,8 +45,7 @@ class OnlyBundlesError(UnclearSourceError):
 
 def is_server_json(document: Mapping[str, Any]) -> bool:
     """Return True if a document describes a server in the registry's format, also inside `{"server": ...}`."""
-    inner = document.get("server")
-    one = inner if isinstance(inner, Mapping) else document
+    one = _server_in(document)
     return isinstance(one.get("name"), str) and any(isinstance(one.get(key), list) for key in ("packages", "remotes"))
 
 
@@ -55,8 +54,7 @@ def read_server_json(document: Mapping[str, Any], kind: str = _KIND) -> list[Sou
 
     Raises UnclearSourceError if there is none, OnlyBundlesError if the server offers only bundles.
     """
-    inner = document.get("server")
-    one = inner if isinstance(inner, Mapping) else document
+    one = _server_in(document)
     full = _text(one, "name")
     name = short_name(full)
     description = _text(one, "description")
@@ -66,9 +64,7 @@ def read_server_json(document: Mapping[str, Any], kind: str = _KIND) -> list[Sou
     tools = _tools(one) or _tools(document)
     found = [
         Source(name, entry, f"{kind} ({how})", tuple(wants), (), description, tools=tools)
-        for way in ways
-        if way is not None
-        for entry, how, wants in [way]
+        for entry, how, wants in filter(None, ways)
     ]
     bundles = [part for part in packages if _text(part, "registryType", "registry_type") == "mcpb"]
     if not found and (pairs := bundles_in(one)):
@@ -79,20 +75,22 @@ def read_server_json(document: Mapping[str, Any], kind: str = _KIND) -> list[Sou
     if not found:
         kinds = ", ".join(sorted({_text(part, "registryType") for part in packages} - {""})) or "nothing"
         known = any(_text(part, "registryType", "registry_type", "registry_name") in _RUNNERS for part in packages)
-        hint = "A package's name, version or registry cannot be used, or it speaks only HTTP; see its own page"
-        raise UnclearSourceError(
-            f"{full} cannot be started from here: it offers {kinds}", hint if known else "See its own page"
-        )
+        why = "A package's name, version or registry cannot be used, or it speaks only HTTP. " if known else ""
+        raise UnclearSourceError(f"{full} cannot be started from here: it offers {kinds}", f"{why}See its own page")
     return found
 
 
 def bundles_in(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return (address, SHA-256) of each of a server's bundles that has a hash and a safe address."""
-    inner = document.get("server")
-    one = inner if isinstance(inner, Mapping) else document
+    one = _server_in(document)
     listed = [part for part in _listed(one, "packages") if _text(part, "registryType", "registry_type") == "mcpb"]
     pairs = [(_text(part, "identifier"), _text(part, "fileSha256", "file_sha256").lower()) for part in listed]
     return [(url, digest) for url, digest in pairs if re.fullmatch(r"[0-9a-f]{64}", digest) and not unsafe_url(url)]
+
+
+def _server_in(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    inner = document.get("server")
+    return inner if isinstance(inner, Mapping) else document
 
 
 def _tools(part: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
@@ -126,11 +124,10 @@ class _Filled:
     asks: tuple[tuple[str, str, Input], ...] = ()
     optional: bool = False  # the whole word may be left out, together with its option
 
-    def variables(self, keys: Keys) -> list[Variable]:
-        found: list[Variable] = []
+    def variables(self, keys: Keys) -> Iterator[Variable]:
         for placeholder, name, definition in self.asks:
             choices = definition.get("choices")
-            variable = Variable(
+            yield Variable(
                 name,
                 keys,
                 placeholder,
@@ -141,8 +138,6 @@ class _Filled:
                 choices=tuple(str(one) for one in choices[:CHOICES_MOST]) if isinstance(choices, list) else (),
                 kind="path" if definition.get("format") == "filepath" else "string",
             )
-            found.append(variable)
-        return found
 
 
 def _listed(part: Input, *keys: str) -> list[Input]:
@@ -212,7 +207,7 @@ def _package(part: Input) -> Way | None:
     elif any(word.text == identifier for word in own):  # some authors repeat the package in runtimeArguments
         words = [_Filled(package) if word.text == identifier else word for word in own]
     elif (
-        runner == "uvx" and (line := _named_by_from(own, identifier, version)) and behind and behind[0].text[:1] != "-"
+        runner == "uvx" and behind and behind[0].text[:1] != "-" and (line := _named_by_from(own, identifier, version))
     ):
         words = line
     else:
@@ -255,7 +250,7 @@ def _remote(part: Input) -> Way | None:
     given = part.get("variables")
     definition = given if isinstance(given, Mapping) else {}
     filled = _filled_in(url, {name: definition.get(name, {}) for name in _VARIABLE.findall(url)})
-    wants = filled.variables(("url",))
+    wants = list(filled.variables(("url",)))
     entry: Entry = {"url": filled.text} | ({"type": "sse"} if kind == "sse" else {})
     _add_inputs(entry, "headers", _listed(part, "headers"), wants)
     return entry, "remote", wants
@@ -302,10 +297,8 @@ def _arguments(listed: Sequence[Input], *, offers_places: bool = False) -> list[
     words: list[_Filled] = []
     for one in listed:
         name = _text(one, "name")
-        hint = (
-            name if one.get("type") == "named" else _text(one, "valueHint", "value_hint") or name or "value"
-        ).lstrip("-")
         named = one.get("type") == "named" and name
+        hint = (name if named else _text(one, "valueHint", "value_hint") or name or "value").lstrip("-")
         if named and one.get("format") == "boolean" and _text(one, "value", "default") in ("", "true"):
             words += [_Filled(name)] if _is(one, *_REQUIRED) or _text(one, "value", "default") else []
             continue

@@ -72,10 +72,9 @@ class Variable:
 
     def hint(self) -> str:
         """Return a note for the user about the value's form, "" if there is none."""
-        limits = [f"at least {self.least:g}"] if self.least is not None else []
-        limits += [f"at most {self.most:g}"] if self.most is not None else []
-        several = [f"several: separated by {os.pathsep}"] if self.multiple else []
-        return ", ".join([*limits, *several])
+        least = "" if self.least is None else f"at least {self.least:g}"
+        most = "" if self.most is None else f"at most {self.most:g}"
+        return ", ".join(filter(None, (least, most, f"several: separated by {os.pathsep}" if self.multiple else "")))
 
     def checked(self, text: str) -> str:
         """Return a value as the server gets it: a path without `~`, several values without blanks around them.
@@ -100,14 +99,11 @@ class Variable:
             if not (math.isfinite(number) and low <= number <= high):
                 raise UsageError(", ".join(filter(None, (f"{self.name} is a number", self.hint()))), "Give another one")
         if self.kind in ("directory", "file", "path"):
-            try:
-                path = Path(text).expanduser()
-            except RuntimeError:
-                path = Path(text)
+            path = Path(os.path.expanduser(text))  # noqa: PTH111 (leaves an unknown user's folder as it is)
             if not path.is_absolute():
-                what = f"{self.name} is" if self.kind != "path" else f"{text} is not"
-                of = f" of a {self.kind}" if self.kind != "path" else ""
-                raise UsageError(f"{what} the whole path{of}", "Begin it with / or ~")
+                title = f"{text} is not an absolute path"
+                title += "" if self.kind == "path" else f": {self.name} is a {self.kind}"
+                raise UsageError(title, "Begin it with / or ~")
             return str(path)
         return text
 
