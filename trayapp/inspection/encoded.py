@@ -13,7 +13,6 @@ import urllib.parse
 from collections.abc import Callable, Iterator
 from itertools import islice
 
-from trayapp.inspection.text import low_case
 from trayapp.model.late import late
 
 RUN_SHORTEST = 24  # characters of base64 or hex: shorter runs are usually ids
@@ -104,11 +103,11 @@ def turned(text: str) -> Iterator[str]:
     A form is yielded only if one of KEYWORDS is in it more often than in the text: otherwise it reveals nothing.
     """
     escaped = _has_escapes(text[:READ_MOST].encode("utf-8", "replace"))
-    text = low_case(text[:READ_MOST])
+    text = text[:READ_MOST].lower()
     ways = [text[::-1]] if any(word in text for word in _BACKWARDS) else []
     if any(word in text for word in _BY_ROT13):  # translated as bytes, in a tenth of the time of the codec
         ways.append(text.encode("utf-8", "replace").translate(_ROT13).decode("utf-8"))
-    ways += [low_case(_of_escapes(_URL.sub(" ", text)))] if escaped else []
+    ways += [_of_escapes(_URL.sub(" ", text)).lower()] if escaped else []
     spelled = _WITH_DIGITS.sub(lambda word: word[0].translate(_LETTERS), text.replace("lgnore", "ignore"))
     if _SPACED.search(spelled) is not None:
         spelled = _SPACED_TOO.sub(lambda word: _NO_LETTER.sub("", word[0]), spelled)

@@ -16,7 +16,6 @@ REACH = 200  # characters that a match may span: parts of a longer sentence over
 
 _END = late(r"[.!?。！？](?<!e\.g\.|i\.e\.)(?:(?<=[.!?]) |(?<=[。！？]) ?)")
 _MARKS = frozenset(".!?:;。！？")  # these end a sentence if a line break follows
-_ASCII = bytes(range(128))
 _ITEMS = frozenset("-*#>|<[{•0123456789")  # these begin a list item, a heading or a tag
 
 
@@ -32,8 +31,6 @@ def passages(text: str) -> list[str]:
 
     The caller must have removed hidden content (hidden.bared).
     """
-    if " " not in text and len(text) <= TOGETHER and text.isascii() and text.isprintable():
-        return [text]  # a name or a value: some definitions have hundreds of them
     lines = text[:READ_MOST].splitlines()
     joined = _joined(lines) if len(lines) > 1 else (" ".join(line.split()) for line in lines)
     return [passage for line in joined for passage in _in_passages(line)]
@@ -50,27 +47,12 @@ def _in_passages(line: str) -> Iterator[str]:
 
 def sentences(passage: str) -> list[Sentence]:
     """Return the sentences of a passage."""
-    if 0 < len(passage) <= TOGETHER and " " not in passage and passage.isascii():
-        return [Sentence(passage, lowered(passage))]
     return [Sentence(said, lowered(said)) for said in _cut(passage)]
 
 
 def lowered(said: str) -> str:
     """Return a text in the form that rules and hints expect: in lower case, with straight apostrophes."""
-    return low_case(said).replace("’", "'")
-
-
-def low_case(text: str) -> str:
-    """Return a text in lower case.
-
-    Outside of ASCII, bytes.lower is ten times as fast as str.lower. It changes only ASCII letters, so it is used if no
-    other letter needs a change.
-    """
-    if text.isascii():
-        return text.lower()
-    data = text.encode("utf-8", "surrogatepass")
-    others = data.translate(None, _ASCII).decode("utf-8", "surrogatepass")
-    return data.lower().decode("utf-8", "surrogatepass") if others.lower() == others else text.lower()
+    return said.lower().replace("’", "'")
 
 
 def together(parts: Iterable[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
