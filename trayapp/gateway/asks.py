@@ -240,7 +240,7 @@ class OpenAsk:
     subject: Subject | None = None
     arguments: list[Shown] = field(default_factory=list)
     question: Question | None = None
-    timer: asyncio.TimerHandle | None = None
+    timer: asyncio.TimerHandle = field(init=False)
 
     @property
     def status(self) -> AskStatus:
@@ -445,8 +445,7 @@ class Asks:
     def _remove(self, ask: OpenAsk, how: str) -> bool:
         if self._open.pop(ask.id, None) is None:
             return False
-        if ask.timer is not None:
-            ask.timer.cancel()
+        ask.timer.cancel()
         self._over[ask.id] = how
         while len(self._over) > OVER_MOST:
             self._over.popitem(last=False)

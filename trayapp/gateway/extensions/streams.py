@@ -14,6 +14,7 @@ from trayapp.gateway.calls.routed_call import RoutedCall
 from trayapp.gateway.extensions.results import ServerResult, TaskHandles, is_of
 from trayapp.gateway.extensions.routing import named_event
 from trayapp.gateway.scopes.session_view import SessionView
+from trayapp.gateway.scopes.sharing import Topic
 from trayapp.wire.messages import Call, Channel, Params, Reply, Request, RequestId
 from trayapp.wire.revisions import SUBSCRIPTION_ID
 
@@ -24,7 +25,7 @@ ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 
 
 class ExtensionSession(AskingSession, Protocol):
-    """A client session, as extensions see it."""
+    """A client session, as extensions and the one tool see it."""
 
     seen: SessionView
     task_handles: TaskHandles
@@ -32,8 +33,8 @@ class ExtensionSession(AskingSession, Protocol):
     def present(self, server: str) -> Connection:
         """Return the connection that a call would use, without starting one. Raises ServerNotFoundError."""
 
-    async def connected(self, request_id: RequestId, server: str) -> Connection:
-        """Connect to a server, and return the connection for a request. Raises ServerError."""
+    async def connected(self, request_id: RequestId, server: str, topic: Topic | None = None) -> Connection:
+        """Connect the server of a request if needed, and return the connection for the request. Raises ServerError."""
 
     def send_cacheable(self, request_id: RequestId, result: bytes) -> None:
         """Send a nonempty result that a client of 2026-07-28 may cache."""

@@ -52,8 +52,8 @@ class HttpPeer:
         self._asked: dict[int, tuple[Call, RequestId | None, EventStream]] = {}
         self._gone = anyio.Event()
         self._ready = anyio.Event()
-        self._on_request: OnRequest | None = None
-        self._on_notification: OnNotification | None = None
+        self._on_request: OnRequest  # set by `run`, like `_on_notification`
+        self._on_notification: OnNotification
 
     async def run(self, on_request: OnRequest, on_notification: OnNotification) -> None:
         """Serve until `close`."""
@@ -90,7 +90,6 @@ class HttpPeer:
 
         Refuse the request if its id is already in progress.
         """
-        assert self._on_request is not None
         if request_id in self._open:
             error = RpcError(INVALID_REQUEST, f"A request with the id {request_id!r} is already in progress")
             stream.answer(request_id, Reply.of_error(error))
@@ -115,8 +114,7 @@ class HttpPeer:
             if token is not None:
                 call.progress({**known, "progressToken": token})
                 return
-        if self._on_notification is not None:
-            self._on_notification(method, params)
+        self._on_notification(method, params)
         request_id = known.get("requestId") if method == CANCELLED else None
         if is_request_id(request_id) and (stream := self._open.pop(request_id, None)) is not None:
             stream.be_events()  # the SDK's client no longer waits for a JSON answer
@@ -153,8 +151,7 @@ class HttpPeer:
     def give_up(self, requests: frozenset[RequestId]) -> None:
         """Cancel the given requests, unless they have been answered: their client is gone."""
         for request_id in requests & self.awaited:
-            if self._on_notification is not None:
-                self._on_notification(CANCELLED, {"requestId": request_id, **GONE})
+            self._on_notification(CANCELLED, {"requestId": request_id, **GONE})
             self.respond(request_id, Reply.of_error(RpcError(CONNECTION_CLOSED, "The client disconnected")))
 
     # -- to the client (ClientPeer) ------------------------------------------------------------------------------

@@ -12,15 +12,14 @@ from trayapp.catalog.names import Key
 from trayapp.catalog.search.index import LIMIT, Hit
 from trayapp.gateway.calls.errors import explained, model_hint, shown
 from trayapp.gateway.calls.routed_call import Finishing
-from trayapp.gateway.client import ClientSession
 from trayapp.gateway.exposure.exposure import Exposure
 from trayapp.gateway.exposure.options import UnknownOptionsError
+from trayapp.gateway.extensions.streams import ExtensionSession
 from trayapp.gateway.mcp_tool import texts
 from trayapp.gateway.mcp_tool.request import ToolRequest, prepared_call, read_request
 from trayapp.gateway.mcp_tool.results import ResultFitter, error_result, text_result
 from trayapp.gateway.mcp_tool.texts import Availability, availability
 from trayapp.gateway.mcp_tool.tool_dependencies import CutResults, ToolDependencies
-from trayapp.gateway.scopes.session_view import SessionView
 from trayapp.gateway.scopes.sharing import Topic
 from trayapp.history.ended_call import refused_call
 from trayapp.model.errors import MultiMcpError, ServerDisabledError, ServerNotFoundError, ToolNotFoundError
@@ -31,22 +30,14 @@ WARMED_HITS = 2  # servers to connect after a search: those of the best hits
 LISTS_S = 2.0  # how long a call may wait until the lists of a server that has just started are read again
 
 
-class ToolSession(ClientSession, Protocol):
+class ToolSession(ExtensionSession, Protocol):
     """A client session, as the one tool sees it."""
-
-    seen: SessionView
 
     def connection(self, server: str) -> Connection:
         """Return the connection that the session's requests to a server use. Raises ServerNotFoundError."""
 
-    def present(self, server: str) -> Connection:
-        """Return the connection that a call would use, without starting one. Raises ServerNotFoundError."""
-
     def connection_now(self, server: str, topic: Topic) -> Connection | None:
         """Return the connection for a request that can be sent at once; None if it has to wait."""
-
-    async def connected(self, request_id: RequestId, server: str, topic: Topic | None = None) -> Connection:
-        """Connect the server of a request if needed, and return the connection for the request. Raises ServerError."""
 
     def behind(self) -> list[Connection]:
         """Return the connections whose lists have changed, or may be changing, and have not been read again."""
