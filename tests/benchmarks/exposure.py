@@ -15,9 +15,8 @@ from tests.benchmarks.figures import Figure, Target
 from tests.benchmarks.table import table
 from trayapp.catalog.cache import CacheEntry, with_sound
 from trayapp.gateway.exposure.catalog import Catalog
-from trayapp.gateway.exposure.exposure import Exposure
+from trayapp.gateway.exposure.exposure import Choice, Exposure
 from trayapp.gateway.exposure.list_results import ListResults
-from trayapp.gateway.exposure.options import Choice
 from trayapp.gateway.exposure.search import ToolSearch
 from trayapp.gateway.exposure.served_tools import ServedOffer, ServedTools
 from trayapp.model.config import Config, ServerConfig, Settings, ToolSwitch

@@ -16,10 +16,9 @@ from tests.gateway.world import offer, served, server
 from trayapp.catalog.names import NAME_LENGTH
 from trayapp.gateway.control.catalog import tool_rows
 from trayapp.gateway.exposure.catalog import Catalog
-from trayapp.gateway.exposure.exposure import INDEX, INSTRUCTIONS_EACH, Exposure
+from trayapp.gateway.exposure.exposure import INDEX, INSTRUCTIONS_EACH, Choice, Exposure
 from trayapp.gateway.exposure.instructions import INSTRUCTIONS_ALL, instructions
 from trayapp.gateway.exposure.list_results import ListResults
-from trayapp.gateway.exposure.options import Choice
 from trayapp.gateway.exposure.served_tools import ServedOffer
 from trayapp.inspection.subjects import is_tool
 from trayapp.model.config import Config, PrefixMode, ServerConfig, Settings, ToolSwitch

@@ -14,9 +14,8 @@ from tests.gateway.catalogue import CATALOGUE, offer_of, stocked
 from tests.gateway.world import house, offer, served, server
 from tests.inspection.labeled import tool
 from trayapp.gateway.exposure.catalog import Catalog
-from trayapp.gateway.exposure.exposure import Exposure
+from trayapp.gateway.exposure.exposure import Choice, Exposure
 from trayapp.gateway.exposure.instructions import LONGEST, instructions
-from trayapp.gateway.exposure.options import Choice
 from trayapp.model.config import Config, ServerConfig, Settings
 from trayapp.model.offer import Offer
 

@@ -11,7 +11,7 @@ import pytest
 from tests.gateway.catalogue import CATALOGUE, mcp, names_in, refused, said, stocked
 from tests.gateway.world import House, house, offer, serve, server
 from trayapp.gateway.control.snapshot import snapshot_of
-from trayapp.gateway.exposure.options import Choice, SessionOptions, choose, session_options
+from trayapp.gateway.exposure.exposure import Choice, SessionOptions, choose, session_options
 from trayapp.model.config import Config, Profile, ServerConfig, Settings, ToolSwitch
 
 pytestmark = pytest.mark.anyio

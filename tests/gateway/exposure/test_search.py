@@ -12,8 +12,7 @@ from tests.gateway.world import offer, served, server
 from trayapp.catalog.patterns import InvalidPatternError
 from trayapp.catalog.search.index import STEP
 from trayapp.gateway.exposure.catalog import Catalog
-from trayapp.gateway.exposure.exposure import Exposure
-from trayapp.gateway.exposure.options import Choice
+from trayapp.gateway.exposure.exposure import Choice, Exposure
 from trayapp.gateway.exposure.search import ToolSearch
 from trayapp.model.config import Config, Settings
 from trayapp.model.offer import Offer

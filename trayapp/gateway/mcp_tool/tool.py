@@ -12,8 +12,7 @@ from trayapp.catalog.names import Key
 from trayapp.catalog.search.index import LIMIT, Hit
 from trayapp.gateway.calls.errors import explained, model_hint, shown
 from trayapp.gateway.calls.routed_call import Finishing
-from trayapp.gateway.exposure.exposure import Exposure
-from trayapp.gateway.exposure.options import UnknownOptionsError
+from trayapp.gateway.exposure.exposure import Exposure, UnknownOptionsError
 from trayapp.gateway.extensions.streams import ExtensionSession
 from trayapp.gateway.mcp_tool import texts
 from trayapp.gateway.mcp_tool.request import ToolRequest, prepared_call, read_request

@@ -19,9 +19,8 @@ from trayapp.catalog.suggest import nearest
 from trayapp.gateway.asks import READS, Subject, ask_mode, asks_first, strictest
 from trayapp.gateway.calls.routed_call import Finishing
 from trayapp.gateway.client import text_of
-from trayapp.gateway.exposure.exposure import Exposure
+from trayapp.gateway.exposure.exposure import Exposure, SessionOptions
 from trayapp.gateway.exposure.list_results import ListHints, ListResults
-from trayapp.gateway.exposure.options import SessionOptions
 from trayapp.gateway.scopes.sharing import QuietTopic
 from trayapp.gateway.scopes.view import NO_OPTIONS, View
 from trayapp.model.errors import MultiMcpError, ServerError, ServerNotFoundError, ToolNotFoundError

@@ -15,9 +15,8 @@ from weakref import WeakValueDictionary
 from trayapp.backends.clock import first_of
 from trayapp.backends.connection import Connection
 from trayapp.gateway.exposure.catalog import Catalog
-from trayapp.gateway.exposure.exposure import Exposure, Unseen
+from trayapp.gateway.exposure.exposure import Exposure, SessionOptions, Unseen, choose
 from trayapp.gateway.exposure.list_results import ListResults
-from trayapp.gateway.exposure.options import SessionOptions, choose
 from trayapp.gateway.exposure.search import ToolSearch
 from trayapp.gateway.services import Services
 from trayapp.model.config import Config, ServerConfig

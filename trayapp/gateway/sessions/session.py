@@ -19,8 +19,8 @@ from trayapp.gateway.calls.notifications import Notifications, at_least
 from trayapp.gateway.calls.routed_call import RoutedCall
 from trayapp.gateway.calls.server_requests import ServerRequests
 from trayapp.gateway.client import ClientInfo, ClientPeer
+from trayapp.gateway.exposure.exposure import session_options
 from trayapp.gateway.exposure.list_results import ListHints
-from trayapp.gateway.exposure.options import session_options
 from trayapp.gateway.extensions.results import TaskHandles
 from trayapp.gateway.extensions.streams import Streams
 from trayapp.gateway.mcp_tool.tool_dependencies import ToolDependencies
