@@ -113,7 +113,7 @@ def own_requirements() -> list[str]:
 
 def needed(requirements: list[str]) -> set[str]:
     """Return the canonical names of the installed distributions that the requirements need, transitively."""
-    from packaging.requirements import Requirement  # installed with PyInstaller, which needs it
+    from packaging.requirements import Requirement
     from packaging.utils import canonicalize_name
 
     found: set[str] = set()

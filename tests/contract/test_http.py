@@ -23,6 +23,7 @@ from tests.fixtures.secrets import no_secrets
 from tests.patience import stretched
 from trayapp.backends.connection import Connection
 from trayapp.backends.context import BackendContext
+from trayapp.backends.handshake import PROBE_PATIENCE_S
 from trayapp.backends.http import channel
 from trayapp.backends.http.channel import signs_of_life
 from trayapp.model.config import ServerConfig, Settings
@@ -741,6 +742,20 @@ async def test_servers_of_every_era_are_met(server: HttpServer, hint: str, kind:
             assert {headers["mcp-protocol-version"] for headers in calls} == {MODERN}
             assert {headers["mcp-name"] for headers in calls} == {"echo"}
             await server.heard_of("subscriptions/listen")
+
+
+async def test_a_slow_server_is_asked_in_one_era_at_a_time() -> None:
+    """A host that starts a server at the first request takes seconds, and `initialize` would open a session there."""
+    server = HttpServer(modern=True)
+
+    async def starting(params: dict[str, Any]) -> dict[str, Any]:
+        await anyio.sleep(PROBE_PATIENCE_S + 0.5)
+        return {"supportedVersions": [MODERN], "capabilities": {}, "resultType": "complete"}
+
+    server.replies["server/discover"] = starting
+    async with server.running(), connecting(server.url()) as case:
+        assert (await case.connection.ensure()).peer.protocol == MODERN
+        assert "initialize" not in server.methods()
 
 
 @pytest.mark.requirement("transport-header-params")

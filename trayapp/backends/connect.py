@@ -17,7 +17,7 @@ import anyio.to_thread
 
 from trayapp.auth.accounts import Accounts
 from trayapp.backends.context import BackendContext, Inbound, Live, Transport, first_cause
-from trayapp.backends.handshake import shake_hands
+from trayapp.backends.handshake import HTTP_PROBE_PATIENCE_S, PROBE_PATIENCE_S, shake_hands
 from trayapp.backends.http.refusal import SSE_AFTER, refused
 from trayapp.backends.launch import HttpLaunch, Launch, StdioLaunch, prepare_start
 from trayapp.backends.stdio.orphans import ProcessTracker
@@ -95,8 +95,10 @@ async def _shake_hands(
 ) -> Live | None:
     """Shake hands and return the live connection, or None if the next attempt should be made. Raises ServerError."""
     capabilities = context.capabilities(key)
+    patience_s = HTTP_PROBE_PATIENCE_S if transport.kind == "http" else PROBE_PATIENCE_S
     try:
-        return Live(transport, await shake_hands(transport.channel, capabilities, hint), capabilities)
+        peer = await shake_hands(transport.channel, capabilities, hint, patience_s)
+        return Live(transport, peer, capabilities)
     except RpcError as error:
         is_stdio = transport.kind == "stdio"
         go_on = error.code == CONNECTION_CLOSED if is_stdio else transport.refusal.status in SSE_AFTER

@@ -25,6 +25,9 @@ from trayapp.wire.revisions import HANDSHAKE_VERSIONS, MODERN_VERSIONS, SERVER_I
 # A server that is still being downloaded, or that ignores unknown methods, does not answer the probe. After this long
 # it is sent `initialize` as well, and the first good answer counts.
 PROBE_PATIENCE_S = 2.0
+# Over Streamable HTTP each request gets an HTTP response, so silence means that the server is slow, for example because
+# its host is starting it. A second request could open a session there that nobody ends.
+HTTP_PROBE_PATIENCE_S = 10.0
 
 CLIENT_INFO = {"name": "multi-mcp", "title": "multi-mcp", "version": __version__}
 
@@ -55,8 +58,12 @@ class Peer:
         return enveloped(params, self.protocol, CLIENT_INFO, capabilities)
 
 
-async def shake_hands(channel: Channel, capabilities: Mapping[str, Any], hint: str = "") -> Peer:
+async def shake_hands(
+    channel: Channel, capabilities: Mapping[str, Any], hint: str = "", patience_s: float = PROBE_PATIENCE_S
+) -> Peer:
     """Negotiate a revision and return the peer. `hint` is the revision to begin with ("" = none).
+
+    `initialize` is also sent if the probe has no answer after `patience_s` seconds.
 
     With a hint of the older era there is no probe. The newer era is then tried only if the server names it or does not
     know initialize. Raises RpcError if the server refuses both eras or closes the channel. The caller limits the time.
@@ -69,16 +76,16 @@ async def shake_hands(channel: Channel, capabilities: Mapping[str, Any], hint: s
         except RpcError as error:
             if error.code not in (UNSUPPORTED_PROTOCOL_VERSION, METHOD_NOT_FOUND, HEADER_MISMATCH):
                 raise
-    peer = await _negotiate(channel, capabilities)
+    peer = await _negotiate(channel, capabilities, patience_s)
     channel.adopt(peer.protocol)
     return peer
 
 
-async def _negotiate(channel: Channel, capabilities: Mapping[str, Any]) -> Peer:
+async def _negotiate(channel: Channel, capabilities: Mapping[str, Any], patience_s: float) -> Peer:
     probe = asyncio.ensure_future(_discover(channel, capabilities))
     older: asyncio.Future[Peer] | None = None
     try:
-        done, _ = await asyncio.wait({probe}, timeout=PROBE_PATIENCE_S)
+        done, _ = await asyncio.wait({probe}, timeout=patience_s)
         if probe in done and (peer := _peer_of(probe)) is not None:
             return peer
         older = asyncio.ensure_future(_initialize(channel, capabilities))
