@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from trayapp.gateway.mcp_tool.results import ResultFitter, as_tool_result
+from trayapp.gateway.calls.routed_call import Finishing
+from trayapp.gateway.mcp_tool.results import as_tool_result, fit_reply
 from trayapp.gateway.mcp_tool.tool_dependencies import CutResults, ResultFiles
 from trayapp.model.errors import MultiMcpError, ToolNotFoundError
 from trayapp.wire.jsonio import JsonError
@@ -24,8 +26,8 @@ def nothing_gone() -> MultiMcpError | None:
     return None
 
 
-def finish(protocol: str = NEWEST, limit: int = LIMIT, *, reads: bool = False) -> ResultFitter:
-    return ResultFitter(protocol, limit, CutResults(NO_FILES), nothing_gone, reads=reads)
+def finish(protocol: str = NEWEST, limit: int = LIMIT, *, reads: bool = False) -> Finishing:
+    return partial(fit_reply, protocol, limit, CutResults(NO_FILES), nothing_gone, reads=reads)
 
 
 def large(result: dict[str, Any]) -> Reply:
@@ -54,7 +56,7 @@ def test_a_large_answer_within_the_limit_is_not_even_read(size: int, limit: int)
         (finish(limit=0, reads=True), {"contents": [{"uri": "u://1", "text": "x" * 70_000}]}),
     ],
 )
-def test_an_answer_that_is_too_long_or_not_understood_is_made_anew(made: ResultFitter, result: dict[str, Any]) -> None:
+def test_an_answer_that_is_too_long_or_not_understood_is_made_anew(made: Finishing, result: dict[str, Any]) -> None:
     reply = large(result)
     assert made(reply) is not reply
 
@@ -68,14 +70,14 @@ def test_an_answer_that_must_be_read_and_is_no_json_says_so() -> None:
     "answer", [{"result": {"content": [], "isError": True}}, {"error": {"code": -32602, "message": "?"}}]
 )
 def test_a_refusal_of_a_tool_that_is_gone_says_that_it_is_gone(answer: dict[str, Any]) -> None:
-    made = ResultFitter(NEWEST, LIMIT, CutResults(NO_FILES), lambda: ToolNotFoundError("t"), reads=False)
+    made = partial(fit_reply, NEWEST, LIMIT, CutResults(NO_FILES), lambda: ToolNotFoundError("t"), reads=False)
     reply = made(Reply(b"", message={"jsonrpc": "2.0", "id": 1, **answer}))
     assert reply.message["result"]["_meta"] == {"multi-mcp/error": "tool_not_found"}
 
 
 @pytest.mark.parametrize("code", [-32000, -32603, 5])
 def test_other_errors_of_servers_pass(code: int) -> None:
-    made = ResultFitter(NEWEST, LIMIT, CutResults(NO_FILES), lambda: ToolNotFoundError("t"), reads=False)
+    made = partial(fit_reply, NEWEST, LIMIT, CutResults(NO_FILES), lambda: ToolNotFoundError("t"), reads=False)
     reply = Reply(b"", message={"jsonrpc": "2.0", "id": 1, "error": {"code": code, "message": "own words"}})
     assert made(reply) is reply
 

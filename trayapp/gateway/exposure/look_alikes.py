@@ -15,12 +15,7 @@ from trayapp.model.config import PREFIX_MODES
 SIBLING_TOOLS = 3  # two servers that share this many tool names, and half of the inspected server's, are one program
 
 
-class LookAlike(NamedTuple):
-    """A tool of another server, with the names of all tools of that server."""
-
-    server: str
-    tools: frozenset[str]
-    tool: str
+LookAlike = tuple[str, frozenset[str], str]  # another server, the names of all its tools, and that of the similar one
 
 
 class OtherTools:
@@ -84,7 +79,7 @@ class _ServerLooks(NamedTuple):
 
     def alike(self, look: str) -> Iterator[LookAlike]:
         """Yield the tools whose names have that comparable form."""
-        return (LookAlike(self.name, self.names, tool) for tool in self.tools.get(look, ()))
+        return ((self.name, self.names, tool) for tool in self.tools.get(look, ()))
 
 
 @lru_cache(maxsize=256)  # more than users have; each server is compared with every other one

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trayapp.gateway.http.asgi import CONNECTION, JSON, Asgi, Headers, respond
+from trayapp.gateway.http.manage import SERVERS
 from trayapp.wire.framing import MAX_FRAME_BYTES
 from trayapp.wire.jsonio import dumps
 from trayapp.wire.messages import INVALID_REQUEST, RpcError
@@ -24,7 +25,6 @@ UNAUTHORIZED = 401
 
 CHANGING = frozenset({"POST", "DELETE"})
 PANEL = "/panel"
-MANAGED = "/mcp_servers"  # adding and removing servers, which starts programs
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Guard:
             return None
         if not shows(given, access.client):
             return UNAUTHORIZED, f"The token is missing or wrong; it is in the file {access.place}"
-        if scope["method"] in CHANGING and scope["path"].startswith(MANAGED):
+        if scope["method"] in CHANGING and scope["path"].startswith(SERVERS):  # this starts programs
             hint = "To add or remove servers, send the token in the gateway's endpoint.json"
             return 403, f"This is a client's token. {hint}"
         return None

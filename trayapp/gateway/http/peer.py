@@ -37,7 +37,6 @@ log = logging.getLogger(__name__)
 REQUEST_CANCELLED = -32800  # the error code that the SDKs use; a cancelled request's stream needs an answer to end with
 AGAIN = "introduced again"  # the id of a repeated handshake, whose answer no client waits for
 INITIALIZED = "notifications/initialized"
-GONE = {"reason": "the client disconnected"}
 
 
 class HttpPeer:
@@ -151,7 +150,7 @@ class HttpPeer:
     def give_up(self, requests: frozenset[RequestId]) -> None:
         """Cancel the given requests, unless they have been answered: their client is gone."""
         for request_id in requests & self.awaited:
-            self._on_notification(CANCELLED, {"requestId": request_id, **GONE})
+            self._on_notification(CANCELLED, {"requestId": request_id, "reason": "the client disconnected"})
             self.respond(request_id, Reply.of_error(RpcError(CONNECTION_CLOSED, "The client disconnected")))
 
     # -- to the client (ClientPeer) ------------------------------------------------------------------------------

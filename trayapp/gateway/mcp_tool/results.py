@@ -23,52 +23,39 @@ NO_SUCH_TOOL = (INVALID_PARAMS, METHOD_NOT_FOUND)  # codes of servers' errors fo
 _WANTED: dict[object, dict[str, str]] = {"text": {"text": ""}, "image": {"data": "", "mimeType": "image/png"}}
 
 
-class ResultFitter:
-    """Adapts one answer to its client.
+def fit_reply(
+    protocol: str,
+    limit: int,
+    store: CutResults,
+    gone: Callable[[], MultiMcpError | None],
+    reply: Reply,
+    *,
+    reads: bool,
+) -> Reply:
+    """Adapt a server's reply to its client. If the call failed because the tool is gone, return an error that says so.
 
     `limit`: bytes of text, 0 = no limit. `gone`: returns an error if the tool is gone, otherwise None. `reads`: the
-    call was sent as resources/read.
+    call was sent as resources/read. Raises JsonError if the answer has to be read and is not valid JSON.
     """
-
-    def __init__(
-        self, protocol: str, limit: int, store: CutResults, gone: Callable[[], MultiMcpError | None], *, reads: bool
-    ) -> None:
-        self._protocol = protocol
-        self._limit = limit
-        self._store = store
-        self._gone = gone
-        self._reads = reads
-
-    def __call__(self, reply: Reply) -> Reply:
-        """Return the reply for the client. If the call failed because the tool is gone, the reply says so.
-
-        Raises JsonError if the answer has to be read and is not valid JSON.
-        """
-        # A client that does not know all kinds of parts may need substitutes.
-        passes = not self._reads and KNOWN_PARTS.get(self._protocol) == ALL_PARTS
-        if reply.is_large and passes and (not self._limit or self._is_short(reply.frame)):
-            return reply
-        message = reply.message
-        result = message.get("result")
-        if not isinstance(result, dict) or result.get("isError") is True:
-            error = message.get("error")
-            refused = isinstance(error, dict) and error.get("code") in NO_SUCH_TOOL
-            gone = self._gone() if isinstance(result, dict) or refused else None
-            if gone is not None:
-                return Reply.of_result(error_result(gone, f"Error ({gone.code}): {gone}"))
-        if not isinstance(result, dict) or task_of(result) is not None:
-            return reply  # clients with tasks get the task: the call's own result comes later
-        fit = fitted(as_tool_result(result) if self._reads else result, self._protocol)
-        if self._limit and not self._is_short(reply.frame):
-            fit = paged(fit, self._limit, self._store)
-        return reply if fit is result else Reply.of_result(fit)
-
-    def _is_short(self, frame: bytes) -> bool:
-        """Return True if the text in a frame is certainly within the limits: text is never longer than its JSON.
-
-        False without a frame.
-        """
-        return 0 < len(frame) <= self._limit and frame.count(b"\\n") < LINES_MOST
+    # A client that does not know all kinds of parts may need substitutes.
+    passes = not reads and KNOWN_PARTS.get(protocol) == ALL_PARTS
+    # Text is never longer than its JSON. Without a frame, its length is not known.
+    is_short = 0 < len(reply.frame) <= limit and reply.frame.count(b"\\n") < LINES_MOST
+    if reply.is_large and passes and (not limit or is_short):
+        return reply
+    result = reply.message.get("result")
+    if not isinstance(result, dict) or result.get("isError") is True:
+        error = reply.message.get("error")
+        refused = isinstance(error, dict) and error.get("code") in NO_SUCH_TOOL
+        missing = gone() if isinstance(result, dict) or refused else None
+        if missing is not None:
+            return Reply.of_result(error_result(missing, f"Error ({missing.code}): {missing}"))
+    if not isinstance(result, dict) or task_of(result) is not None:
+        return reply  # clients with tasks get the task: the call's own result comes later
+    fit = fitted(as_tool_result(result) if reads else result, protocol)
+    if limit and not is_short:
+        fit = paged(fit, limit, store)
+    return reply if fit is result else Reply.of_result(fit)
 
 
 def as_tool_result(read: Result) -> Result:

@@ -16,7 +16,7 @@ from trayapp.gateway.exposure.exposure import Exposure, UnknownOptionsError
 from trayapp.gateway.extensions.streams import ExtensionSession
 from trayapp.gateway.mcp_tool import texts
 from trayapp.gateway.mcp_tool.request import ToolRequest, prepared_call, read_request
-from trayapp.gateway.mcp_tool.results import ResultFitter, error_result, text_result
+from trayapp.gateway.mcp_tool.results import error_result, fit_reply, text_result
 from trayapp.gateway.mcp_tool.texts import Availability, availability
 from trayapp.gateway.mcp_tool.tool_dependencies import CutResults, ToolDependencies
 from trayapp.gateway.scopes.sharing import Topic
@@ -209,7 +209,7 @@ class McpTool:
             self._session.history.note(refused_call(began, self._session, owner, called, error))
             raise
 
-    def _prepare_call(self, request: Request, asked: ToolRequest, key: Key) -> tuple[Request, ResultFitter]:
+    def _prepare_call(self, request: Request, asked: ToolRequest, key: Key) -> tuple[Request, Finishing]:
         """Return the request for the server, and the adapter of its answer for the client.
 
         Other members of the params than `name` and `arguments` are passed on unchanged.
@@ -218,7 +218,7 @@ class McpTool:
         method, params = prepared_call(self._seen, key, asked.args, beside)
         limit, gone = self._session.seen.view.config.settings.result_limit, partial(self._find_gone, key, asked.text)
         reads = method == "resources/read"
-        fit = ResultFitter(self._session.client.protocol, limit, self._results, gone, reads=reads)
+        fit = partial(fit_reply, self._session.client.protocol, limit, self._results, gone, reads=reads)
         return Request(request.id, method, params), fit
 
     def _topic(self, key: Key) -> Topic:
