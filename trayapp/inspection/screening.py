@@ -37,7 +37,9 @@ def may_conceal(*items: Item) -> bool:
     except TypeError:  # a lone surrogate, a large integer, deep nesting
         return True
     return (
-        len(data) > READ_MOST or any(search(data) is not None for search in _searches()) or encoded.may_hold_run(data)
+        len(data) > READ_MOST
+        or any(search(data) is not None for search in _searches())
+        or bool(encoded.signs_in_runs(data))
     )
 
 
