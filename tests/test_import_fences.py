@@ -106,7 +106,7 @@ LIBRARIES: dict[str, set[str]] = {
     "orjson": {"wire", "catalog", "gateway", "backends", "auth", "cli", "inspection.screening", "packages"},
     "anyio": {"wire", "backends", "catalog", "gateway", "auth", "service", "confinement", "panel", "packages"},
     "psutil": {"backends", "service", "cli"},
-    "re2": {"catalog.patterns", "inspection.rules", "inspection.screening"},
+    "re2": {"catalog.search.index", "inspection.rules", "inspection.screening"},
 }
 
 # Inside functions only, for start-up time: `multi-mcp start` becomes the gateway, `multi-mcp tray` the tray; every

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trayapp.catalog.patterns import LONGEST_TEXT, InvalidPatternError, Pattern
+from trayapp.catalog.search.index import LONGEST_TEXT, InvalidPatternError, Pattern
 
 FOUND = [
     ("boot", "xcodebuild_BOOT_sim"), ("BOOT", "boot"), ("^a.c$", "abc"), ("a|b", "b"), ("(ab)+c", "xababc"),

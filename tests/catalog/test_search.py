@@ -13,9 +13,17 @@ from hypothesis import strategies as st
 
 from tests.catalog import shelf
 from tests.catalog.strategies import json_values
-from trayapp.catalog.patterns import InvalidPatternError, Pattern
 from trayapp.catalog.search.documents import keywords_of
-from trayapp.catalog.search.index import LIMIT, EmptyQueryError, Entry, Hit, SearchIndex, matching
+from trayapp.catalog.search.index import (
+    LIMIT,
+    EmptyQueryError,
+    Entry,
+    Hit,
+    InvalidPatternError,
+    Pattern,
+    SearchIndex,
+    matching,
+)
 from trayapp.catalog.search.query import DELETE, READ, WRITE, UserSynonyms, action_of_tool, read_query, without_literals
 from trayapp.catalog.search.vocabulary import ServerNames, Vocabulary
 from trayapp.catalog.search.words import split, stem

@@ -30,7 +30,7 @@ VERSION = 3  # of the file format; a file of another version counts as broken
 HASH_BYTES = 16
 BROKEN = ".broken"  # suffix of a file that could not be read
 PINNED = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
-BESIDE_LARGEST = 16 * 1024  # bytes of the other members that are kept as they were approved; larger ones are left out
+BESIDE_LARGEST = 16 * 1024  # bytes of the members beside PINNED; larger ones are not kept
 
 # Parts of the members beside PINNED (`_meta`, `icons`, unknown ones) vary with each listing and do not count as a
 # change: numbers, digits and digests in texts, signatures in addresses. A different word is a change.
@@ -91,14 +91,14 @@ class ServerPins:
         self.dirty = True
 
     def forget_apart(self, names: Iterable[str]) -> None:
-        """Delete the pins of `names`: subjects other than tools, no longer listed. Thousands may come and go."""
+        """Delete the pins of these subjects, which are not tools and are no longer listed."""
         for name in list(names):
             del self.tools[name]
             self.dirty = True
 
 
 def pinned(item: Item) -> str:
-    """Return a definition as JSON, as it may be served later; without members beside PINNED if they are large."""
+    """Return a definition as JSON, as it may be served later. Members beside PINNED are left out if they are large."""
     if item.keys() <= PINNED_SET:
         return dumps(item).decode()
     beside = _beside(item)
@@ -121,7 +121,7 @@ def definition_hash(item: Item) -> str:
     """
     definition = item
     if not item.keys() <= PINNED_SET:
-        definition = {**_counting(item), "": _steady(_beside(item), 0)}  # "" is no member's name
+        definition = {**_counting(item), "": _steady(_beside(item), 0)}  # no member has the name ""
     try:
         data = orjson.dumps(definition, option=orjson.OPT_SORT_KEYS)
     except TypeError:  # a lone surrogate, a large integer, deep nesting: members inside keep the server's order
@@ -130,7 +130,6 @@ def definition_hash(item: Item) -> str:
 
 
 def _steady(value: Any, depth: int) -> Any:
-    """Return a value without the parts that vary with each listing."""
     if isinstance(value, str):
         return _VOLATILE.sub("#", value)
     if depth > _DEEPEST or value is None or isinstance(value, bool):

@@ -196,7 +196,6 @@ def _entry(raw: dict[str, Any]) -> CacheEntry:
 
 
 def _traits(raw: dict[str, Any]) -> ServerTraits:
-    """Return the server's traits, or NO_TRAITS if the file has none."""
     found = raw.get("traits")
     if not isinstance(found, dict) or not isinstance(asks := found.get("asks"), list):
         return NO_TRAITS

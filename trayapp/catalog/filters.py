@@ -16,7 +16,7 @@ from trayapp.model.config import PREFIX_MODES, ServerConfig, ToolSwitch
 
 
 def switch_of(server: ServerConfig, tool: str, siblings: Container[str] = ()) -> Literal["on", "off", "excluded"]:
-    """Return the setting of a tool: clients get it if it is on. "excluded": by patterns. `siblings`: see `passes`.
+    """Return the setting of a tool: on, off, or excluded by a pattern. `siblings`: see `passes`.
 
     Without a `tools` key all tools are on. With one, a tool that it does not name is on unless `new_tools` is disabled.
     A stale tool that the server lists again has the state that the user gave it.

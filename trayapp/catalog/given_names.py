@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 FILE_NAME = "names.json"  # cannot be a server's file: those end in a hash
 VERSION = 1
-NAMES_MOST = 20_000  # per prefix mode; beyond that, names that the view noted last lacks are forgotten
+NAMES_MOST = 20_000  # per prefix mode; beyond that, only the names of the last noted view are kept
 
 Names = dict[str, list[Key]]  # name -> the (server key, tool) pairs that have it, each in a different view
 

@@ -48,7 +48,7 @@ NONE_GIVEN = SeenNames()
 @dataclass(frozen=True, slots=True)
 class Exposed:
     """The names of one catalog's tools, in both directions. `shared` holds the names that several tools wanted and none
-    got, each with all those tools, sorted.
+    got, each with these tools in order.
     """
 
     mode: PrefixMode
@@ -219,9 +219,9 @@ class Spellings:
 
 
 def _others_of(keys: Iterable[Key], mode: PrefixMode, servers: Iterable[str]) -> Callable[[Key, str], Key | None]:
-    """Return a function that takes a key and a name, and returns another server's tool that the name means by rule.
+    """Return a function (key, name) -> the tool of another server that the name means by rule, or None.
 
-    The function returns None if there is no such tool. A third tool with that name in `mode` does not matter.
+    A third tool with that name in `mode` does not matter.
 
     `mcp__SERVER__TOOL` is understood in every mode and belongs to that server, whatever tools it has. Spellings that
     begin with only a server's name count in mode none, where names have no prefix.

@@ -156,7 +156,6 @@ def _ends_destructive(words: list[str], first: str) -> bool:
 
 
 def _class_of_word(words: list[str], place: int, *, guess: bool) -> ToolClass | None:
-    """Return the class of the word at `place`, given the words around it."""
     word, after = words[place], words[place + 1 :]
     if word == _FORCE:
         return "destructive" if after and _class_of(after[0]) == "write" else None

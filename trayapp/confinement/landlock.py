@@ -81,7 +81,7 @@ def restrict_thread(read: Iterable[str], write: Iterable[str], devices: Iterable
 def scope_thread() -> None:
     """Keep the calling thread, and all that it starts, from using abstract sockets of other programs or signaling them.
 
-    Files are not limited. New privileges are forbidden, too. If Landlock has no scopes, that is all. Raises OSError.
+    Forbid new privileges, too. If Landlock has no scopes, do only that. Files are not limited. Raises OSError.
     """
     _forbid_privileges()
     if abi() >= LEAST_ABI:
@@ -91,7 +91,7 @@ def scope_thread() -> None:
 
 @contextmanager
 def _restricting(files: int, network: int) -> Iterator[int]:
-    """Yield a ruleset for these rights and all scopes. At the end without an error, apply it to the calling thread."""
+    """Yield a ruleset for these rights and all scopes. If no error occurs, then apply it to the calling thread."""
     attributes = struct.pack("QQQ", files, network, SCOPES)
     ruleset = system_call(CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint32(0))
     try:

@@ -20,7 +20,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from urllib.parse import quote
 
@@ -83,16 +83,6 @@ TEMPORARY = ("TMPDIR", "TMP", "TEMP")
 
 
 FOLDER = "confined"  # in the cache folder
-
-
-def system_paths() -> tuple[str, ...]:
-    """Return the system paths that every confined program may read."""
-    return DARWIN_SYSTEM if sys.platform == "darwin" else LINUX_SYSTEM
-
-
-def device_paths() -> tuple[str, ...]:
-    """Return the devices that every confined program may read and write."""
-    return DARWIN_DEVICES if sys.platform == "darwin" else LINUX_DEVICES
 
 
 def cache_environment(folder: str, environ: Mapping[str, str]) -> dict[str, str]:
@@ -167,7 +157,7 @@ _PARTS = re.compile(r"[=,]")
 _ASKS_KERNEL = sys.platform == "linux" and os.path.isdir("/proc/self/fd")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Program:
     """The program to confine: `argv[0]` is absolute, `env` is its environment.
 
@@ -182,11 +172,10 @@ class Program:
     scratch: tuple[str, ...]
     package: str | None = None
 
-    home: str = field(init=False)  # a real path
-
-    def __post_init__(self) -> None:
-        home = os.path.realpath(self.env.get("HOME") or os.path.expanduser("~"))
-        object.__setattr__(self, "home", home)
+    @cached_property
+    def home(self) -> str:
+        """Return the real path of the home folder."""
+        return os.path.realpath(self.env.get("HOME") or os.path.expanduser("~"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,10 +228,12 @@ def make_policy(confine: Confine, program: Program) -> Policy:
     read += grants.toolchain()
     write += program.scratch
     _refuse_linked_secrets(write + read, grants.there)
+    is_mac = sys.platform == "darwin"
+    system, devices = (DARWIN_SYSTEM, DARWIN_DEVICES) if is_mac else (LINUX_SYSTEM, LINUX_DEVICES)
     return Policy(
-        tuple(dict.fromkeys((*_real(system_paths()), *read))),
+        tuple(dict.fromkeys((*_real(system), *read))),
         tuple(dict.fromkeys(write)),
-        device_paths(),
+        devices,
         confine.network,
         confine.sockets,
         tuple(grants.secrets),
@@ -468,7 +459,6 @@ def _below(home: str, names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _real(paths: Iterable[str]) -> list[str]:
-    """Return the real paths of those paths that exist."""
     return [real for path in paths if (real := _found(path)) is not None]
 
 

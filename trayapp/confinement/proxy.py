@@ -131,7 +131,6 @@ async def _refuse(writer: asyncio.StreamWriter, status: str, words: str) -> None
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Copy one direction until it ends."""
     while data := await reader.read(CHUNK):
         writer.write(data)
         await writer.drain()

@@ -1,4 +1,4 @@
-"""Decoding of base64, hex and escapes in a text: a model can read the words in them, but a person does not.
+"""Decoding of base64, hex and escapes in a text: a model can read words that are encoded in this way, a person cannot.
 
 Pure.
 """
@@ -147,7 +147,6 @@ def signs_in_runs(text: bytes) -> set[str]:
 
 
 def _has_escapes(text: bytes) -> bool:
-    """Return True if there are signs of letters written as escapes."""
     if b"\\" in text and (b"\\x" in text or b"\\u" in text):
         return True
     return (b"&" in text and b"&#" in text) or (b"%" in text and _PERCENT.search(text) is not None)

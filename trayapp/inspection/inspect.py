@@ -1,7 +1,6 @@
 """Inspection of the definitions and other texts of a server, for hidden content and for orders to a model.
 
-The search for hidden content runs before a tool is served. The search for orders takes three times as long and may run
-later.
+The search for hidden content runs before a tool is served. The search for orders takes longer and may run later.
 
 The same text always gives the same findings.
 """
@@ -156,7 +155,7 @@ def _hopeful_sentences(
 def _order(rule: Rule, place: str, sentence: Sentence, match: re.Match[str]) -> Finding:
     said, low = sentence
     begin, end = max(_start(match) - 1, 0), match.end() - 1  # the searched sentence had a blank before it
-    end += len(_REST_OF_WORD.match(low, end)[0])  # type: ignore[index]  # it matches nothing, too
+    end += len(_REST_OF_WORD.match(low, end)[0])  # type: ignore[index]  # it also matches an empty text
     marked = (said if len(low) == len(said) else low)[begin:end]
     return finding(rule.code, "medium", place, f"It {rule.reason}", said, marked)
 

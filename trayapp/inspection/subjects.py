@@ -24,7 +24,7 @@ KINDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "events": ("(event) ", "name"),
     }
 )
-OLDER = "(older) "  # first prefix of a subject name: its definition for the older era, where that differs
+OLDER = "(older) "  # first prefix of the subject name of a definition for the older era, where that differs
 SKILL = "(skill) "  # prefix of a skill's subject name: like a changed tool, a changed skill waits for approval
 # Members of a prompt, resource, template or event that reach a model or a person. A URI may be shown in place of a
 # missing description.

@@ -72,7 +72,6 @@ def together(parts: Iterable[tuple[str, str]]) -> Iterator[list[tuple[str, str]]
 
 
 def _cut(line: str) -> Iterator[str]:
-    """Yield the sentences of a line."""
     begin = 0
     for end in _END.finditer(line):
         said = line[begin : end.start() + 1]
@@ -119,7 +118,6 @@ def texts_of(item: Item) -> list[tuple[str, str]]:
 
 
 def _note_texts(value: Any, field: str, first: dict[str, str]) -> None:
-    """Record where each text appears first."""
     todo: list[tuple[str, Any]] = [(field, value)]
     while todo:
         place, value = todo.pop()

@@ -9,8 +9,7 @@ import anyio.lowlevel
 import pytest
 
 from tests.gateway.world import offer, served, server
-from trayapp.catalog.patterns import InvalidPatternError
-from trayapp.catalog.search.index import STEP
+from trayapp.catalog.search.index import STEP, InvalidPatternError
 from trayapp.gateway.exposure.catalog import Catalog
 from trayapp.gateway.exposure.exposure import Choice, Exposure
 from trayapp.gateway.exposure.search import ToolSearch

@@ -122,7 +122,7 @@ class _Check:
         self._steps = STEPS_MOST
 
     def all_wrong(self, value: Any, schema: Any) -> list[str]:
-        """Return what is wrong with `value`, in at most PROBLEMS_MOST sentences; [] for a _TooLongError."""
+        """Return what is wrong with `value`, in at most PROBLEMS_MOST sentences; [] if the check takes too long."""
         try:
             return list(islice(self.wrong(value, schema, "", 0), PROBLEMS_MOST))
         except _TooLongError:
@@ -138,7 +138,7 @@ class _Check:
             raise _TooLongError
         if schema is False:
             yield f"{where or 'args'}: nothing is allowed here"
-        if not isinstance(schema, Mapping) or ("$id" in schema and depth):  # another base URI for the references inside
+        if not isinstance(schema, Mapping) or ("$id" in schema and depth):  # `$id`: another base URI for references
             return
         if self._old and "$ref" in schema:  # in old drafts `$ref` overrides everything beside it
             schema = {"$ref": schema["$ref"]}

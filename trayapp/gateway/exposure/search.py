@@ -62,8 +62,7 @@ class ToolSearch:
                     await anyio.lowlevel.checkpoint()
         if not regex or not words.strip():
             return self.search(exposure(), words, server=server, limit=limit)
-        from trayapp.catalog.patterns import Pattern
-        from trayapp.catalog.search.index import matching
+        from trayapp.catalog.search.index import Pattern, matching
 
         entries = self._index.listed(server, _allowed_keys(exposure()))
         return await anyio.to_thread.run_sync(matching, Pattern(words), entries, limit, abandon_on_cancel=True)
