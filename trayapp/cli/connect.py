@@ -21,7 +21,6 @@ from trayapp.clients.connect import (
     client_state,
     connect,
     disconnect,
-    find_client,
     found_clients,
     plan_connect,
     plan_disconnect,
@@ -29,7 +28,7 @@ from trayapp.clients.connect import (
 from trayapp.clients.context import ClientsContext, own_context, recorded_connection
 from trayapp.clients.files import backup_of, shown_path
 from trayapp.clients.imports import RestoredFile, put_back, recorded_moves
-from trayapp.clients.table import BY_NAME, NAME
+from trayapp.clients.table import BY_NAME, NAME, find_client
 from trayapp.config.problems import nearest
 from trayapp.model.errors import ExitCode, MultiMcpError, UsageError
 from trayapp.model.redact import redacted

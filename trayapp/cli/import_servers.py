@@ -23,7 +23,6 @@ from trayapp.cli.output import Table, agreed, is_terminal, note, print_json, pri
 from trayapp.cli.secret import keep_all, keeps_secrets, may_keep
 from trayapp.cli.shown_server import command_lines, unlocked
 from trayapp.clients import project_file
-from trayapp.clients.connect import find_client
 from trayapp.clients.context import decline_offer, own_context
 from trayapp.clients.conversion import KEPT, PERMISSIONS
 from trayapp.clients.entry import words_of
@@ -46,7 +45,7 @@ from trayapp.clients.imports import (
 from trayapp.clients.imports import duplicates as duplicate_offers
 from trayapp.clients.secrets import Secret, secrets_of, without_secrets
 from trayapp.clients.servers import FoundServers, read_servers
-from trayapp.clients.table import CLIENTS
+from trayapp.clients.table import CLIENTS, find_client
 from trayapp.config.edits import add_server
 from trayapp.config.read.parse import parse
 from trayapp.config.store import ConfigStore

@@ -25,8 +25,8 @@ from trayapp.clients.context import (
 )
 from trayapp.clients.family import Keys, lookup
 from trayapp.clients.files import ClientFile, Machine, locate
-from trayapp.clients.table import ALIASES, BY_NAME, CLIENTS, NAME, Client
-from trayapp.config.problems import UnparsableError, nearest
+from trayapp.clients.table import CLIENTS, NAME, Client, find_client
+from trayapp.config.problems import UnparsableError
 from trayapp.model.errors import MultiMcpError, StorageError, UsageError
 from trayapp.model.redact import redacted
 from trayapp.model.text import one_line
@@ -103,16 +103,6 @@ class OwnEntry:
 
 
 MAIN = OwnEntry()
-
-
-def find_client(name: str) -> Client:
-    """Return the client with that name or alias. Raises UsageError, which suggests the nearest name."""
-    known = BY_NAME.get(ALIASES.get(name, name))
-    if known is None:
-        near = nearest(name, BY_NAME)
-        hint = f"Did you mean {near}?" if near else f"Clients: {', '.join(BY_NAME)}"
-        raise UsageError(f"No client is named {name}", hint)
-    return known
 
 
 # --- the state of clients

@@ -19,13 +19,13 @@ from trayapp.clients.conversion import Entry, convert, inputs_of, with_shared_ru
 from trayapp.clients.entry import holders, is_ours
 from trayapp.clients.family import Document, Keys, lookup
 from trayapp.clients.files import Machine, locate
-from trayapp.clients.table import ALIASES, BY_NAME, CLIENTS, Client
+from trayapp.clients.table import ALIASES, BY_NAME, CLIENTS, Client, find_client
 from trayapp.clients.variables import Context
 from trayapp.config.files import signature
-from trayapp.config.problems import UnparsableError, nearest
+from trayapp.config.problems import UnparsableError
 from trayapp.config.read.fields import is_servers_key
 from trayapp.model.config import Imported
-from trayapp.model.errors import Problem, StorageError
+from trayapp.model.errors import Problem, StorageError, UsageError
 
 # Files beside the user's file in which a client disables servers:
 # https://docs.github.com/copilot/reference/copilot-cli-reference/cli-config-dir-reference (disabledMcpServers) and
@@ -141,13 +141,11 @@ class ClientLayers:
         return tuple(signature(path) for client in clients for path in watched_files(client, self._machine))
 
     def _layer(self, name: str, file: str) -> Imported:
-        client = BY_NAME.get(ALIASES.get(name, name))
-        if client is None:
-            near = nearest(name, BY_NAME)
-            hint = f"Did you mean {near}?" if near else f"Clients: {', '.join(BY_NAME)}"
-            return Imported(
-                name, problems=(Problem(file, 0, f"imports: no client is named {name}", hint, fatal=False),)
-            )
+        try:
+            client = find_client(name)
+        except UsageError as error:
+            problem = Problem(file, 0, f"imports: no client is named {name}", error.hint, fatal=False)
+            return Imported(name, problems=(problem,))
         reading = read_servers(client, self._machine)
         servers: dict[str, FoundServer] = {}
         for found in reading.servers:

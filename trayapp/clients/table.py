@@ -12,6 +12,8 @@ from typing import Any, Literal
 
 from trayapp.clients import jsonc, toml_file, yaml_file
 from trayapp.clients.family import Family, Keys
+from trayapp.config.problems import nearest
+from trayapp.model.errors import UsageError
 
 Entry = dict[str, Any]
 Platforms = dict[str, tuple[str, ...]]  # "linux" | "darwin" | "win32" | "" for all others -> templates, best first
@@ -343,14 +345,16 @@ CLIENTS: tuple[Client, ...] = (
 
 BY_NAME = {client.name: client for client in CLIENTS}
 ALIASES = {
-    "claude": "claude-code",
-    "copilot": "copilot-cli",
-    "gemini": "gemini-cli",
-    "code": "vscode",
-    "junie": "jetbrains",
-    "kiro-cli": "kiro",
-    "kilocode": "kilo",
-    "qwen": "qwen-code",
-    "factory": "droid",
-    "lmstudio": "lm-studio",
-}
+    "claude": "claude-code", "copilot": "copilot-cli", "gemini": "gemini-cli", "code": "vscode", "junie": "jetbrains",
+    "kiro-cli": "kiro", "kilocode": "kilo", "qwen": "qwen-code", "factory": "droid", "lmstudio": "lm-studio",
+}  # fmt: skip
+
+
+def find_client(name: str) -> Client:
+    """Return the client with that name or alias. Raises UsageError, which suggests the nearest name."""
+    known = BY_NAME.get(ALIASES.get(name, name))
+    if known is None:
+        near = nearest(name, BY_NAME)
+        hint = f"Did you mean {near}?" if near else f"Clients: {', '.join(BY_NAME)}"
+        raise UsageError(f"No client is named {name}", hint)
+    return known

@@ -13,7 +13,7 @@ from pathlib import Path
 from trayapp.clients.conversion import is_variable_name
 from trayapp.sources.documents import HTTP, read_document, refuse_verb, with_input, without_cmd
 from trayapp.sources.programs import CONTAINERS, RUNNERS, name_for, package_of, program_of, words_of
-from trayapp.sources.source import Entry, Source, UnclearSourceError, with_passed, with_words_apart, without_env
+from trayapp.sources.source import Entry, Source, UnclearSourceError, wanted, with_passed, with_words_apart, without_env
 from trayapp.sources.start_commands import (
     ASSIGNMENT,
     PACKAGE_FORM,
@@ -26,7 +26,6 @@ from trayapp.sources.start_commands import (
     without_version,
     words_of_line,
 )
-from trayapp.sources.wanted import wanted
 
 Reader = Callable[[Sequence[str], Path, bool], list[Source] | None]
 _FOUND = re.compile(r"\$\((?:which|command -v) ([\w.+-]+)\)")  # the path of a program

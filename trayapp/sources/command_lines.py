@@ -28,6 +28,7 @@ from trayapp.sources.source import (
     launch_of,
     refuse_large,
     start_of,
+    wanted,
     with_variants,
 )
 from trayapp.sources.start_commands import (
@@ -43,7 +44,6 @@ from trayapp.sources.start_commands import (
     without_version,
     words_of_line,
 )
-from trayapp.sources.wanted import wanted
 
 _INSTALLS = re.compile(
     r"(?:npm (?:install|i)|pnpm add|yarn global add|pip3? install|pipx install|uv (?:tool|pip) install)"

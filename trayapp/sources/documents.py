@@ -49,11 +49,11 @@ from trayapp.sources.source import (
     Variable,
     refuse_large,
     start_of,
+    wanted,
     with_passed,
     with_words_apart,
     without_env,
 )
-from trayapp.sources.wanted import wanted
 
 # Keys that hold servers by name, and the client whose format applies there.
 _HOLDERS = {

@@ -50,10 +50,10 @@ from trayapp.sources.source import (
     given_names,
     refuse_large,
     start_of,
+    wanted,
     with_variants,
     with_words_apart,
 )
-from trayapp.sources.wanted import wanted
 
 PARTS_MOST = 20  # snippets that are read from a text for people
 SCHEMES = (

@@ -33,8 +33,7 @@ from trayapp.sources.programs import (
     program_of,
     script_of,
 )
-from trayapp.sources.source import START_FIRST, Entry, Source, UnclearSourceError, with_passed
-from trayapp.sources.wanted import wanted
+from trayapp.sources.source import START_FIRST, Entry, Source, UnclearSourceError, wanted, with_passed
 
 FETCHERS = frozenset(
     ("curl", "wget", "iwr", "irm", "pip", "pip3", "gem", "brew", "git", "apt", "apt-get", "winget", "choco")
