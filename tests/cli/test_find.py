@@ -96,7 +96,7 @@ def test_a_server_of_the_registry_is_added_with_its_arguments_variables_and_head
         assert "https://{tenant}.acme.example/mcp" in done.stderr  # the other way
         assert "needs folder, mode, user, pass" in done.stderr
         assert (
-            "mode is one of: fast, safe"
+            "mode must be one of: fast, safe"
             in person.says("add", "com.acme/wiki-mcp", "--yes", *values, "--set", "mode=x").stderr
         )
         assert person.says("add", "com.acme/wiki-mcp@1.2.3", "--yes", *values).returncode == 0

@@ -152,7 +152,7 @@ def test_an_optional_choice_may_be_left_empty(person: Person) -> None:
     env = [{"name": "MODE", "choices": ["fast", "slow"]}]
     package = {"registryType": "npm", "identifier": "a-mcp", "environmentVariables": env}
     shown = person.answers("add", json.dumps({"name": "io.x/a", "packages": [package]}), typed="y\nquick\n\n")
-    assert ("MODE (optional, fast, slow)" in shown, "MODE is one of: fast, slow" in shown) == (True, True)
+    assert ("MODE (optional, fast, slow)" in shown, "MODE must be one of: fast, slow" in shown) == (True, True)
     assert "MODE" not in person.servers.read_text()
 
 

@@ -111,7 +111,7 @@ async def test_a_refused_form_stays_as_it_was_filled_in_with_the_message_beside_
         name = page.get_by_label("Name", exact=True)
         add = page.get_by_role("button", name="Add demo-bundle")
         for field, wrong, words in (
-            (number, "99", "num is a number, at least 1, at most 10"),
+            (number, "99", "num must be a number, at least 1, at most 10"),
             (name, "odd", "A server named odd already exists"),
             (name, "a/b", "A server's name"),
         ):

@@ -155,14 +155,14 @@ VALUES = [
     ("number", {"default": 10, "min": 1, "max": 100}, None, "10"),
     ("number", {"min": 1, "max": 100}, "100", "100"),
     ("number", {}, "-0.5", "-0.5"),
-    ("number", {"min": 1, "max": 100}, "101", "is a number, at least 1, at most 100"),
-    ("number", {"min": 1}, "0", "is a number, at least 1"),
-    ("number", {}, "many", "is a number"),
-    ("number", {}, "nan", "is a number"),
+    ("number", {"min": 1, "max": 100}, "101", "must be a number, at least 1, at most 100"),
+    ("number", {"min": 1}, "0", "must be a number, at least 1"),
+    ("number", {}, "many", "must be a number"),
+    ("number", {}, "nan", "must be a number"),
     ("boolean", {"default": True}, None, "true"),
     ("boolean", {"default": False}, None, "false"),
     ("boolean", {}, "true", "true"),
-    ("boolean", {}, "maybe", "is one of: true, false"),
+    ("boolean", {}, "maybe", "must be one of: true, false"),
     ("directory", {"default": "${DOCUMENTS}/x"}, None, "/home/u/Docs/x"),
     ("directory", {}, "/tmp/x", "/tmp/x"),
     ("directory", {}, "relative/x", "is a directory"),
@@ -180,7 +180,7 @@ def test_a_value_of_each_type_is_checked(kind: str, more: dict[str, Any], given:
     (want,) = source.wants
     assert (want.secret, want.description) == (more.get("sensitive", False), "What it is.")
     values = {} if given is None else {"v": given}
-    if expected.startswith("is "):
+    if expected.startswith(("is ", "must ")):
         with pytest.raises(UsageError, match=expected):
             line_of(source, **values)
     else:

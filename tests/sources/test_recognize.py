@@ -256,7 +256,7 @@ def test_what_is_unclear_is_refused_with_what_to_do(text: str) -> None:
             "This is a program (Python), not a configuration",
             "Paste only the server's part",
         ),
-        ("docker mcp server enable acme", "sets Docker's own MCP servers up", "docker mcp gateway run"),
+        ("docker mcp server enable acme", "sets up Docker's own MCP servers", "docker mcp gateway run"),
     ],
 )  # fmt: skip
 def test_a_refusal_names_what_is_in_the_way(text: str, what: str, hint: str) -> None:

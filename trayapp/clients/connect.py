@@ -1,7 +1,6 @@
 """Connect and disconnect clients: the planned change, the change itself, and the state of each client.
 
-Used by the command line, doctor and the tray. The check of doctor is here because service/checks must not import
-clients. File formats are in the families, file locations in the table.
+The check of doctor is here because service/checks must not import clients.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Import of clients' servers: choose and name them, remove them from the clients' files, and undo all of that.
-
-The format of servers.yaml is in config/edits.
-"""
+"""Import of clients' servers: choose and name them, remove them from the clients' files, and undo all of that."""
 
 from __future__ import annotations
 
@@ -64,9 +61,7 @@ class ImportOffer:
 
 
 def offers(found: Iterable[FoundServer], existing: Mapping[Path | None, Config]) -> list[ImportOffer]:
-    """Return an offer for each found server, in order.
-
-    `existing`: our configurations by folder (None: servers.yaml).
+    """Return an offer for each found server, in order. `existing`: our configurations by folder (None: servers.yaml).
 
     If another server has the name, the client's name is appended. Servers that start the same way are imported once,
     even if the secrets of one are in the keyring. Among these, an enabled server gives the name.

@@ -1,9 +1,7 @@
 """The servers in clients' own files, in our keys: the input of import and `settings.imports`.
 
 Our own entry is never among them: multi-mcp would start itself. If a file in which a client disables servers cannot be
-read, none of them counts as disabled.
-config/layers/overlay merges the layers of `settings.imports` below servers.yaml. Project files give no such layer,
-because they need trust.
+read, none of them counts as disabled. Project files give no layer of `settings.imports`, because they need trust.
 """
 
 from __future__ import annotations

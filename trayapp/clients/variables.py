@@ -92,10 +92,7 @@ def _place(found: re.Match[str], context: Context) -> str:
 
 
 def _from_shell(text: str, windows: bool) -> tuple[str, list[str]]:
-    """Convert what a shell expands: `$NAME`, `${NAME:-word}`, `${NAME:?message}`, and `$(command)` to `${cmd:command}`.
-
-    Other expansions stay as they are, and are returned.
-    """
+    """Convert what a shell expands, with `$(command)` as `${cmd:command}`. Other expansions stay, and are returned."""
     parts: list[str] = []
     unknown: list[str] = []
     done = 0

@@ -1,4 +1,4 @@
-"""Container images, locked and started by their digest. Docker or podman checks it."""
+"""Container images, locked and started by their digest, which Docker or podman checks."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """servers.lock: for each server and each package that its command line names, the locked package and earlier ones.
 
-The modules npm, pypi and images have a PackageRequest each.
+The modules npm, pypi and images implement PackageRequest.
 """
 
 from __future__ import annotations

@@ -193,10 +193,7 @@ def _default(raw: Any, multiple: bool, field: str, place: BundlePlace) -> str:
 
 
 def _filled(entry: Entry, options: Mapping[str, Variable], place: BundlePlace) -> tuple[Entry, list[Variable]]:
-    """Return the entry with the bundle's own variables replaced, and a Variable for each value that the user must give.
-
-    Raises UnclearSourceError for an unknown variable, and if the command needs a user's value.
-    """
+    """Return the entry with the bundle's variables replaced, and a Variable for each value that the user must give."""
     wants: list[Variable] = []
     args = []
     for at, word in enumerate(entry["args"]):

@@ -209,10 +209,9 @@ def _program_error(text: str) -> UnclearSourceError | None:
 
 
 def _in_parts(text: str, home: Path, *, windows: bool) -> list[Source]:
-    """Return the servers of the snippets inside a text for people, or at its only address; [] if it has neither.
+    """Return the servers of the snippets in a text such as a README, or at its only address; [] if it has neither.
 
-    All snippets must start the same server. The result is the snippet with the most variables. It also asks for those
-    of the others.
+    All snippets must start the same server. The one with the most variables is used, with the variables of the others.
 
     Raises UnclearSourceError if
     - two snippets start different servers,
@@ -313,7 +312,7 @@ def _uncommented(text: str) -> str:
 
 
 class _ProseLines:
-    """Recognizes lines of prose (headings, list items, sentences) among snippets. Call it with the lines in order."""
+    """Tells lines of prose (headings, list items, sentences) from snippets. Call it with the lines in order."""
 
     def __init__(self) -> None:
         self._before = ""  # the previous line, or "" if that was prose
@@ -405,7 +404,7 @@ def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:
 
 
 def _written(text: str) -> str:
-    """Return the text that `echo` or `printf` writes to a file; any other text as it is."""
+    """Return the text that `echo` or `printf` writes to a file; any other text unchanged."""
     if (echoed := _ECHOED.match(text)) is None:
         return text
     inner = echoed["plain"] or re.sub(r'\\(["$`\\])', r"\1", echoed["quoted"] or "")
@@ -421,7 +420,7 @@ def _without_comments(text: str) -> str:
 
 
 def _labelled(text: str) -> dict[str, str] | None:
-    """Return settings listed as `Command: npx`, by the first three letters of their labels; None for another text."""
+    """Return {first three letters of a label: value} for a list such as `Command: npx`; None for another text."""
     lines = [line for line in text.splitlines()[:PARTS_MOST] if line.strip()]
     read = [_LABEL.fullmatch(line) for line in lines]
     given = {found[1].lower()[:3]: _WHOLE_QUOTED.sub(r"\2", found[2].strip()) for found in read if found is not None}

@@ -107,7 +107,7 @@ class Variable:
         if not text:
             return text
         if self.choices and text not in self.choices:
-            raise UsageError(f"{self.name} is one of: {', '.join(self.choices)}", "Give one of them")
+            raise UsageError(f"{self.name} must be one of: {', '.join(self.choices)}", "Choose one of them")
         if self.kind == "number":
             try:
                 number = float(text)
@@ -116,7 +116,9 @@ class Variable:
             low = -math.inf if self.least is None else self.least
             high = math.inf if self.most is None else self.most
             if not (math.isfinite(number) and low <= number <= high):
-                raise UsageError(", ".join(filter(None, (f"{self.name} is a number", self.hint()))), "Give another one")
+                raise UsageError(
+                    ", ".join(filter(None, (f"{self.name} must be a number", self.hint()))), "Give another one"
+                )
         if self.kind in ("directory", "file", "path"):
             path = Path(os.path.expanduser(text))  # noqa: PTH111 (leaves an unknown user's folder as it is)
             if not path.is_absolute():

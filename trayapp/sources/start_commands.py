@@ -213,7 +213,7 @@ def read_start_command(words: Sequence[str]) -> Source:
     if verb[:1] in (["add"], ["install"], ["i"]) or (verb[:1] == ["tool"] and verb[1:2] not in (["run"], ["exec"])):
         raise UnclearSourceError("This installs something and starts no server")
     if program == "docker" and verb[:1] == ["mcp"] and verb[1:3] != ["gateway", "run"]:
-        title = "This line sets Docker's own MCP servers up"
+        title = "This line sets up Docker's own MCP servers"
         raise UnclearSourceError(title, "Add its gateway: docker mcp gateway run")
     if words[-1] in ("--version", "--help", "-h", "-V"):
         raise UnclearSourceError(f"{words[-1]} prints a text and ends")
@@ -351,14 +351,14 @@ def _setup_verb(behind: Sequence[str]) -> str:
 def _without_terminal(words: Sequence[str]) -> list[str]:
     """Return `docker run` without -t: a server has no terminal.
 
-    Raises UnclearSourceError if the container runs in the background, or wants a terminal and a port.
+    Raises UnclearSourceError if the container runs in the background, or needs a terminal and a port.
     """
     options = container_options(words) or []
     if any(map(DETACHED.fullmatch, options)):
         raise UnclearSourceError("This container runs in the background", START_FIRST)
     own = without_terminal(options)
     if own != options and any(map(PUBLISHES.fullmatch, own)):
-        raise UnclearSourceError("This container wants a terminal and a port", START_FIRST)
+        raise UnclearSourceError("This container needs a terminal and opens a port", START_FIRST)
     return [*own, *words[len(options) :]]
 
 
