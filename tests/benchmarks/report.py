@@ -20,10 +20,10 @@ MET = "met"
 BASES = ("direct", "python -c pass")  # what is compared with, and no peer
 
 INTRODUCTION = """\
-`python -m tests.benchmarks --peers` measures in turns, on one machine, the direct way to a server, multi-mcp and other
-gateways doing the same work; `--summary` then writes this page. Figures are medians. "Ratio" and "added" are against
-the direct way (or a bare interpreter's start), pair by pair in the same round. All figures, the rounds' spread and the
-plots are in `.cache/benchmarks` after a run."""
+`python -m tests.benchmarks --peers` lets a direct connection to a server, multi-mcp and other gateways do the same work
+in turns, on one machine. `--summary` then writes this page. Figures are medians. "Ratio" and "added" compare with the
+direct connection (or with the start of a bare interpreter), pair by pair in the same round. After a run, all figures,
+their spread and the plots are in `.cache/benchmarks`."""
 
 
 def write(run: Run, folder: Path) -> None:
