@@ -211,7 +211,7 @@ class Approvals:
             known = self.pins.of(server)
             known.listed = frozenset(filter(is_tool, items))
             others = cache(lambda: OtherTools(self._others(server)))  # needed only for new tools
-            verdicts = {name: self._judge_one(known, name, item, settings, others) for name, item in items.items()}
+            verdicts = {name: self._judge_one(known, name, item, others) for name, item in items.items()}
             known.known = True
             known.forget_apart(name for name in known.tools if is_apart(name) and name not in items)
             if settings.suspicious != "off" and any(pin.unread for pin in known.tools.values()):
@@ -246,41 +246,33 @@ class Approvals:
             if name in known.tools and f"{OLDER}{name}" not in known.tools:
                 known.pin(f"{OLDER}{name}", known.tools[name])
 
-    def _judge_one(
-        self, known: ServerPins, name: str, item: Item, settings: Settings, others: Callable[[], OtherTools]
-    ) -> Verdict:
-        pin, look, mode = known.tools.get(name), self._looked.get(known.server, {}).get(name), settings.approve_changes
+    def _judge_one(self, known: ServerPins, name: str, item: Item, others: Callable[[], OtherTools]) -> Verdict:
+        pin, look, settings = known.tools.get(name), self._looked.get(known.server, {}).get(name), self._settings()
         digest = look.hash if look is not None and look.item is item else definition_hash(item)
         if pin is not None and pin.hash == digest:
             if not pin.seen and settings.suspicious != "off":
-                return self._judge_new(known, name, item, digest, settings, others)
+                return self._judge_new(known, name, item, digest, others)
             if pin.unread and settings.suspicious == "hold":
                 pin = self._note_orders(known, name, pin, orders_in(name, item))
             return _judge_pinned(known.server, name, item, pin, settings)
         # Texts other than tools and skills may change from day to day: a changed text is judged as a new one.
-        if pin is None or not pin.approved or is_apart(name) or mode == "off":
-            return self._judge_new(known, name, item, digest, settings, others)
+        if pin is None or not pin.approved or is_apart(name) or settings.approve_changes == "off":
+            return self._judge_new(known, name, item, digest, others)
         takes = is_tool(name) and still_takes(pin.definition, item)  # a skill's earlier version cannot be served
         if pin.declined == digest:
             kept = in_approved_form(pin.definition, item) if takes else item
             return Verdict(kept, None if takes else DECLINED)
         held = HeldDefinition(pin.definition, item, digest, self._findings(known.server, name, item, digest))
-        if mode == "notify":
+        if settings.approve_changes == "notify":
             return Verdict(item, None, held)
         if takes:
             return Verdict(in_approved_form(pin.definition, item), None, held)
         return Verdict(item, f"its definition changed; {_approve_hint(known.server, name)}", held)
 
     def _judge_new(
-        self,
-        known: ServerPins,
-        name: str,
-        item: Item,
-        digest: str,
-        settings: Settings,
-        others: Callable[[], OtherTools],
+        self, known: ServerPins, name: str, item: Item, digest: str, others: Callable[[], OtherTools]
     ) -> Verdict:
-        looks = settings.suspicious != "off"
+        looks = self._settings().suspicious != "off"
         whole = self._looks_whole(name, known.tools.get(name))
         findings = self._findings(known.server, name, item, digest, whole=whole)
         alike = shadowed(name, known.listed, others(), late=known.known) if looks and is_tool(name) else None
@@ -289,7 +281,7 @@ class Approvals:
         kept = approval_store.pinned(item) if findings or not is_apart(name) else "{}"
         pin = Pin(digest, kept, not is_held(findings), findings, unread=looks and not whole, seen=looks)
         known.pin(name, pin)
-        return _judge_pinned(known.server, name, item, pin, settings)
+        return _judge_pinned(known.server, name, item, pin, self._settings())
 
     def _looks_whole(self, name: str, pin: Pin | None) -> bool:
         """Return True if a definition is searched for orders before it is judged: because orders would hold it back

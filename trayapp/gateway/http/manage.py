@@ -67,13 +67,15 @@ class Manage:
             return
         try:
             if name:
-                status, body = await self.remove(name)
+                status, body = await self._remove(name)
             elif method == "POST":
-                status, body = await self.add(receive)
+                status, body = await self._add(receive)
             elif path == "/health":
-                status, body = self.health()
-            else:
-                status, body = self.tools() if path == "/mcp_tools" else self.servers()
+                status, body = self._health()
+            elif path == "/mcp_tools":  # as in `list --json`
+                status, body = 200, {"tools": tool_rows(self._gateway.servers.view.catalog)}
+            else:  # as in `status --json`
+                status, body = 200, {"servers": snapshot_of(self._gateway).to_json()["servers"]}
         except ManageRefusalError as refusal:
             status, body = refusal.status, {"error": shown(str(refusal))}
         except MultiMcpError as error:
@@ -83,7 +85,7 @@ class Manage:
             body = {"error": shown(error.title), "hint": shown(error.hint)}
         await respond(send, dumps(body), status)
 
-    def health(self) -> Answer:
+    def _health(self) -> Answer:
         """Return 200 while the gateway runs, even if a server is down; 503 while it starts or stops.
 
         The body counts the connected and connecting servers, without their further connections.
@@ -98,16 +100,7 @@ class Manage:
         }
         return (200 if ready else 503), body
 
-    def servers(self) -> Answer:
-        """Return the servers as in `status --json`."""
-        return 200, {"servers": snapshot_of(self._gateway).to_json()["servers"]}
-
-    def tools(self) -> Answer:
-        """Return the tools as in `list --json`."""
-        return 200, {"tools": tool_rows(self._gateway.servers.view.catalog)}
-
-    async def add(self, receive: Any) -> Answer:
-        """Add a server to servers.yaml and apply the file. Raises ManageRefusalError, MultiMcpError."""
+    async def _add(self, receive: Any) -> Answer:
         if (data := await whole(receive, LARGEST_BODY)) is None:
             raise ManageRefusalError(413, "The body is too large")
         try:
@@ -120,8 +113,7 @@ class Manage:
         await self._file.reload()
         return 201, {"name": name}
 
-    async def remove(self, name: str) -> Answer:
-        """Remove a server from servers.yaml and apply the file. Raises ManageRefusalError, MultiMcpError."""
+    async def _remove(self, name: str) -> Answer:
         config = self._gateway.config
         if name in config.foreign:
             raise ManageRefusalError(409, f"{name} is defined in {config.foreign[name]}, which settings.imports lists")

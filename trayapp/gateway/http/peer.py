@@ -12,11 +12,11 @@ import anyio
 
 from trayapp.gateway.client import OnNotification, OnRequest
 from trayapp.gateway.http.streams import EventStream
+from trayapp.wire.frames import INTERNAL
 from trayapp.wire.jsonio import dumps
 from trayapp.wire.messages import (
     CANCELLED,
     CONNECTION_CLOSED,
-    INTERNAL_ERROR,
     INVALID_REQUEST,
     PROGRESS,
     Call,
@@ -98,9 +98,7 @@ class HttpPeer:
             self._on_request(Request(request_id, method, params))
         except Exception:  # the boundary for one request's failure
             log.exception("Unexpected error in a request over HTTP")
-            self.respond(
-                request_id, Reply.of_error(RpcError(INTERNAL_ERROR, "Internal error of the gateway; see its log"))
-            )
+            self.respond(request_id, Reply.of_error(INTERNAL))
 
     def notification(self, method: str, params: dict[str, Any] | None) -> None:
         """Pass a notification to the session, or progress on a question to the call that asked it.
