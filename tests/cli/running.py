@@ -177,7 +177,7 @@ class FakeGateway:
         answer = self._answers[method]
         answer = answer(dict(params or {})) if callable(answer) else answer
         if isinstance(answer, MultiMcpError):
-            rpc = to_rpc(answer)
+            rpc = to_rpc(answer, answer.hint)
             raise RpcError(rpc.code, answer.title, rpc.data)
         return answer
 

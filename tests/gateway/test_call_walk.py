@@ -16,6 +16,7 @@ import anyio
 import pytest
 
 import trayapp
+from trayapp.clients.servers import ClientLayers
 from trayapp.config.paths import find_paths
 from trayapp.gateway.main import GatewayHost
 from trayapp.shim.relay import greeting
@@ -84,7 +85,7 @@ async def test_a_call_of_a_running_server_passes_few_functions_and_modules_there
     settings = {"expose": "tools", "http": {"enabled": False}}
     paths.config_file.write_text(json.dumps({"settings": settings, "servers": servers}), encoding="utf-8")
     Path(run).mkdir(mode=0o700, parents=True, exist_ok=True)
-    host, ready = GatewayHost(environ, paths, run, ["python3"]), anyio.Event()
+    host, ready = GatewayHost(environ, paths, run, ["python3"], ClientLayers), anyio.Event()
     steps: list[tuple[str, str]] = []
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(host.main, False, ready.set)

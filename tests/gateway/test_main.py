@@ -17,6 +17,7 @@ import pytest
 
 from tests.fixtures.fake_transport import FakeNet
 from tests.patience import stretched
+from trayapp.clients.servers import ClientLayers
 from trayapp.config.layers.project import TRUST_NAME, TrustStore, read_project
 from trayapp.config.paths import find_paths
 from trayapp.gateway.main import GatewayHost, run_gateway
@@ -62,7 +63,7 @@ class Running:
 async def running(home: Path, linger: bool = False) -> AsyncIterator[Running]:
     made, ready = Running(home), anyio.Event()
     Path(made.run).mkdir(mode=0o700, parents=True, exist_ok=True)
-    process = GatewayHost(made.environ, made.paths, made.run, ["python3", "-m", "sample"], made.net.open)
+    process = GatewayHost(made.environ, made.paths, made.run, ["python3", "-m", "sample"], ClientLayers, made.net.open)
 
     async def main() -> None:
         await process.main(linger, ready.set)
@@ -193,7 +194,7 @@ def test_a_start_that_cannot_listen_is_a_plain_error_and_frees_the_lock(home: Pa
     lock = GatewayLock(made.run)
     lock.acquire()
     with pytest.raises(StorageError):
-        run_gateway(made.environ, lock, linger=False, sample=["python3"])
+        run_gateway(made.environ, lock, linger=False, sample=["python3"], layers=ClientLayers)
     words = (home / "logs" / "gateway.log").read_text(encoding="utf-8").splitlines()
     assert logged_end_reason(words).startswith("Cannot listen on ")  # where the tray and a shim's user look for it
     free = GatewayLock(made.run)

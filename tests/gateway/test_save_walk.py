@@ -17,6 +17,7 @@ import pytest
 
 import trayapp
 from tests.gateway.test_call_walk import CALL, INITIALIZE, SERVER, Client, stop
+from trayapp.clients.servers import ClientLayers
 from trayapp.config.paths import find_paths
 from trayapp.gateway.main import GatewayHost
 from trayapp.wire.greeting import read_endpoint
@@ -71,7 +72,7 @@ async def test_a_save_passes_no_module_of_the_gateway_twice(home: Path) -> None:
     content = {"settings": {"expose": "tools", "http": {"enabled": False}}, "servers": {"null": entry}}
     paths.config_file.write_text(json.dumps(content), encoding="utf-8")
     Path(run).mkdir(mode=0o700, parents=True, exist_ok=True)
-    host, ready = GatewayHost(environ, paths, run, ["python3"]), anyio.Event()
+    host, ready = GatewayHost(environ, paths, run, ["python3"], ClientLayers), anyio.Event()
     every: dict[tuple[str, ...], str] = {}
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(host.main, False, ready.set)

@@ -10,6 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from trayapp.clients.servers import ClientLayers
 from trayapp.gateway.servers_file import Layers, Outcome, ServersFile
 from trayapp.model.config import Config, Imported, ToolSwitch
 from trayapp.model.errors import MultiMcpError, Problem, StorageError
@@ -27,7 +28,7 @@ class Taken:
         self.all: list[Outcome] = []
         self.config = Config()
         self.news = anyio.Event()
-        self.file = ServersFile(path, ["python", "-m", "sample"], lambda: self.config, self._take)
+        self.file = ServersFile(path, ["python", "-m", "sample"], lambda: self.config, self._take, ClientLayers)
 
     def _take(self, outcome: Outcome) -> None:
         self.all.append(outcome)

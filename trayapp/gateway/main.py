@@ -36,10 +36,12 @@ from trayapp.gateway.gateway import Gateway, GatewayDependencies
 from trayapp.gateway.http.port import ClientTokens, HttpPort
 from trayapp.gateway.permissions import close_to_others
 from trayapp.gateway.scopes.projects import look_with
-from trayapp.gateway.servers_file import Layers, NoLayers, Outcome, ServersFile
+from trayapp.gateway.servers_file import Layers, Outcome, ServersFile
+from trayapp.gateway.services import Services
 from trayapp.gateway.tasks import fenced, kept_up
 from trayapp.model.config import Config
 from trayapp.model.errors import AlreadyRunningError, MultiMcpError, StorageError
+from trayapp.model.lifecycle import State
 from trayapp.model.logs import SERVER_LOGS
 from trayapp.service.logging import StderrFiles, level_of, start_logging
 from trayapp.wire.control import PANEL
@@ -53,9 +55,6 @@ if TYPE_CHECKING:
     from trayapp.gateway.control.accounts import AccountRequests
     from trayapp.gateway.control.server import Control
     from trayapp.panel.host import PanelHost
-
-from trayapp.gateway.services import Services
-from trayapp.model.lifecycle import State
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +73,7 @@ def run_gateway(
     *,
     linger: bool,
     sample: list[str],
-    layers: Callable[[], Layers] = NoLayers,
+    layers: Callable[[], Layers],
     on_ready: Callable[[], None] | None = None,
     is_followed: Callable[[], bool] = bool,
 ) -> int:
@@ -94,7 +93,7 @@ def run_gateway(
         start_logging(paths.log_dir, level_of(environ))
         raise_descriptor_limit()
         _prefer_pidfd()
-        process = GatewayHost(dict(environ), paths, run, sample, layers=layers, is_followed=is_followed, lock=lock)
+        process = GatewayHost(dict(environ), paths, run, sample, layers, is_followed=is_followed, lock=lock)
         # No uvloop, not even as an extra: it saves little. CPU time of the gateway per call in us, uvloop 0.23/asyncio
         # of Python 3.11: 100 B 88/94, 50 KB 254/300, 100 KB 253/301, 1 MB 995/1,026, with 64 in flight 20.4/20.6. With
         # uvloop, each start takes 3.5 ms and 2 MiB more, and one test of tests/backends never ends.
@@ -137,8 +136,8 @@ class GatewayHost:
         paths: Paths,
         run: str,
         sample: list[str],
+        layers: Callable[[], Layers],
         open: Open | None = None,
-        layers: Callable[[], Layers] = NoLayers,
         is_followed: Callable[[], bool] = bool,
         lock: GatewayLock | None = None,
     ) -> None:
@@ -478,9 +477,5 @@ def is_quiet(services: Services, since: float) -> bool:
 
 def is_amid(services: Services) -> bool:
     """Return True if a call or a server's start is in progress."""
-    return any(
-        (
-            *(connection.is_busy or connection.state is State.CONNECTING for connection in services.pool),
-            *(session.open_calls for session in services.sessions),
-        )
-    )
+    starting_or_busy = (one.is_busy or one.state is State.CONNECTING for one in services.pool)
+    return any(starting_or_busy) or any(session.open_calls for session in services.sessions)

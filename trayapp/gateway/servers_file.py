@@ -41,18 +41,6 @@ class Layers(Protocol):
         ...
 
 
-class NoLayers:
-    """The layers of a gateway that does not read other programs' files."""
-
-    def read(self, names: Sequence[str], file: str) -> tuple[Imported, ...]:
-        """Return no layers."""
-        return ()
-
-    def signature(self, names: Sequence[str]) -> object:
-        """Return None: nothing changes."""
-        return None
-
-
 class ServersFile:
     """The file servers.yaml at `path`. `take` gets each new configuration, or the problem if the file cannot be used.
 
@@ -67,7 +55,7 @@ class ServersFile:
         sample: list[str],
         running: Callable[[], Config],
         take: Callable[[Outcome], None],
-        layers: Callable[[], Layers] = NoLayers,
+        layers: Callable[[], Layers],
         look_anyway_s: float = LOOK_ANYWAY_S,
     ) -> None:
         self._path = path

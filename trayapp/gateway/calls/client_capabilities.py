@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, ref
 
 from trayapp.gateway.client import ClientSession
 from trayapp.gateway.exposure.listings import Listings
@@ -21,15 +21,16 @@ class Purpose(NamedTuple):
 
     server: str
     newer: bool | None = None
-    session: Any = None  # the only session that it serves; None also once that session has ended
+    holder: ref[ClientSession] | None = None  # the only session that it serves
     alone: bool = False  # serves one session at a time; True also between two sessions
+    single: bool = False  # `alone`, for sessions that are single requests
     kind: ClientKind | None = None  # serves no session: only reads the lists that clients of that kind get
     requests: bool = False  # shared by sessions that are single requests, from clients that can answer questions
 
     @property
-    def is_probe(self) -> bool:
-        """Return True if the connection is for one era or one kind of client, and reads the lists that these get."""
-        return self.newer is not None
+    def session(self) -> ClientSession | None:
+        """Return the only session that the connection serves. None also once that session has ended."""
+        return self.holder() if self.holder is not None else None
 
 
 class ClientCapabilities:
@@ -42,7 +43,7 @@ class ClientCapabilities:
         sessions: Collection[ClientSession],
         listings: Listings,
         purpose: Callable[[str], Purpose],
-        user_is_there: Callable[[], bool] = bool,
+        user_is_there: Callable[[], bool],
     ) -> None:
         self._sessions = sessions
         self._listings = listings

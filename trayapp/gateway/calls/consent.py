@@ -65,7 +65,7 @@ class CallConsent:
         self._beat: asyncio.TimerHandle | None = None
         asker = Asker(session.client.name, session.project, session if session.lasting else None)
         arguments = shown_arguments(call_arguments(request))
-        self._ask: OpenAsk = session.asks.open_call(asker, subject, arguments, self._end)
+        self._ask = session.asks.open_call(asker, subject, arguments, self._end)
         if self._token is not None:
             self._send_progress()
 
@@ -76,14 +76,7 @@ class CallConsent:
 
     def _end(self, ending: Ending, content: dict[str, Any] | None) -> None:
         self._stop()
-        server, tool = self._subject.server, self._subject.tool
-        match ending:
-            case "allowed":
-                self._answered(None)
-            case "denied":
-                self._answered(denied_error(server, tool))
-            case _:
-                self._answered(unanswered_error(server, tool, self._ask.until - self._ask.since))
+        self._answered(_refusal(ending, self._ask, self._subject))
 
     def _send_progress(self) -> None:
         """Send the client progress, now and every BEAT_S: some clients give up a call when they hear nothing."""
@@ -119,9 +112,14 @@ class CommandConsent:
 
     def row(self, subject: Subject) -> dict[str, Any]:
         """Return the ask as JSON, for a caller that asks the user itself."""
-        shown = [one._asdict() for one in self._arguments]
-        told = {"class": subject.tool_class, "basis": subject.basis, "hash": subject.hash}
-        return {"server": subject.server, "tool": subject.tool, **told, "arguments": shown}
+        return {
+            "server": subject.server,
+            "tool": subject.tool,
+            "class": subject.tool_class,
+            "basis": subject.basis,
+            "hash": subject.hash,
+            "arguments": [one._asdict() for one in self._arguments],
+        }
 
     @property
     def _arguments(self) -> list[Shown]:
@@ -132,20 +130,28 @@ class CommandConsent:
 
         Raises NotAllowedError if the user refuses, does not answer in time, or cannot be asked.
         """
-        server, tool = subject.server, subject.tool
         ended: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
         asker = Asker("multi-mcp call", self._project)
         ask = self._asks.open_call(asker, subject, self._arguments, lambda ending, _content: ended.set_result(ending))
-        self._note(f"Waits for your answer ({ask.id}): {server}/{tool}")
+        self._note(f"Waits for your answer ({ask.id}): {subject.server}/{subject.tool}")
         try:
             ending = await ended
         finally:
             self._asks.withdraw(ask, "its command ended")
-        if ending == "allowed":
-            return subject.hash
-        raise (
-            denied_error(server, tool) if ending == "denied" else unanswered_error(server, tool, ask.until - ask.since)
-        )
+        if (refusal := _refusal(ending, ask, subject)) is not None:
+            raise refusal
+        return subject.hash
+
+
+def _refusal(ending: Ending, ask: OpenAsk, subject: Subject) -> NotAllowedError | None:
+    """Return the error of a call whose ask has ended, None if the user consented."""
+    match ending:
+        case "allowed":
+            return None
+        case "denied":
+            return denied_error(subject.server, subject.tool)
+        case _:
+            return unanswered_error(subject.server, subject.tool, ask.until - ask.since)
 
 
 def call_arguments(request: Request) -> Any:

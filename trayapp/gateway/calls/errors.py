@@ -21,24 +21,20 @@ from trayapp.wire.messages import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_PAR
 _UNDOING = re.compile(r"multi-mcp (?:enable|approve|trust|allow|remove|import|connect)\b")
 
 
-def to_rpc(error: MultiMcpError) -> RpcError:
-    """Return the JSON-RPC error for the user's own programs, with the hint for people and the stable code in `data`."""
-    return _to_rpc(error, error.hint)
-
-
 def to_client(error: MultiMcpError) -> RpcError:
-    """Return the JSON-RPC error for a client, with the hint for its model and the stable code in `data`."""
-    return _to_rpc(error, model_hint(error))
+    """Return the JSON-RPC error for a client, with the hint for its model."""
+    return to_rpc(error, model_hint(error))
 
 
-def _to_rpc(error: MultiMcpError, hint: str) -> RpcError:
-    data = {"code": error.code, "hint": shown(hint), "exit_code": int(error.exit_code)}
+def to_rpc(error: MultiMcpError, hint: str) -> RpcError:
+    """Return the JSON-RPC error with that hint. `data` has the stable code."""
+    data = {"code": error.code, "hint": redacted(hint), "exit_code": int(error.exit_code)}
     if isinstance(error, ServerError):
         data["server"] = error.server
     code = CONNECTION_CLOSED if isinstance(error, ServerError) else INTERNAL_ERROR
     if isinstance(error, ToolNotFoundError | AmbiguousToolError | AmbiguousResourceError):
         code = INVALID_PARAMS  # MCP tools, error handling: unknown tools are protocol errors
-    return RpcError(code, shown(f"{error.title}. {hint}" if hint else error.title), data)
+    return RpcError(code, redacted(f"{error.title}. {hint}" if hint else error.title), data)
 
 
 def model_hint(error: MultiMcpError) -> str:
@@ -50,7 +46,7 @@ def model_hint(error: MultiMcpError) -> str:
 def tool_error(error: MultiMcpError) -> dict[str, Any]:
     """Return `error` as a tool's result for a model to read, with the stable code in `_meta`."""
     hint = model_hint(error)
-    text = shown(f"Error ({error.code}): {error.title}{'. ' if hint else ''}{hint}")
+    text = redacted(f"Error ({error.code}): {error.title}{'. ' if hint else ''}{hint}")
     return {"content": [{"type": "text", "text": text}], "isError": True, "_meta": {"multi-mcp/error": error.code}}
 
 
@@ -61,7 +57,7 @@ def unknown_method(method: str) -> RpcError:
 
 def error_json(error: MultiMcpError) -> dict[str, object]:
     """Return `{"title", "hint", "code", "exit_code"}` for control answers."""
-    title, hint = shown(error.title), shown(error.hint)
+    title, hint = redacted(error.title), redacted(error.hint)
     return {"title": title, "hint": hint, "code": error.code, "exit_code": int(error.exit_code)}
 
 
@@ -74,8 +70,3 @@ def explained(error: MultiMcpError, problems: Iterable[Problem]) -> MultiMcpErro
             error.title = f"{error.server} cannot be used: {wrong.message}"
             error.hint = ". ".join(part for part in (f"See {where}", wrong.hint) if part)
     return error
-
-
-def shown(text: str) -> str:
-    """Return the text of an error without secrets: servers quote what they received."""
-    return redacted(text)

@@ -23,7 +23,7 @@ from trayapp.backends.context import Live
 from trayapp.gateway.asks import Asker, Asks
 from trayapp.gateway.calls.client_capabilities import Purpose
 from trayapp.gateway.calls.consent import AskingSession
-from trayapp.gateway.calls.routed_call import RoutedCall
+from trayapp.gateway.calls.routed_call import IgnoredCall, RoutedCall
 from trayapp.gateway.client import ClientSession
 from trayapp.gateway.exposure.list_results import is_one_tool
 from trayapp.gateway.services import Services
@@ -90,7 +90,7 @@ class ServerRequests:
         connection must belong to one session. The gateway never guesses the client: the wrong user could answer.
         """
         purpose = self._purpose(connection.key)
-        owner: ClientSession | None = purpose.session if purpose.alone else None
+        owner = purpose.session
         among = await self._held(connection, method) if about is None and owner is None else None
         calls, session = self._find_session(connection, method, about, owner, among)
         if calls and all(call.session.is_switched_off(connection.key, call.request) for call in calls):
@@ -177,7 +177,6 @@ class ServerRequests:
             raise self._refusal(connection, method, _GIVEN_UP)
         if session is None:
             raise self._refusal(connection, method, _OVER if given_up else _NONE)
-        # Ask a parked call last: its client may never come back.
         return sorted(calls, key=_eligibility), session
 
     async def _held(self, connection: Connection, method: str) -> set[ClientSession] | None:
@@ -360,19 +359,18 @@ class ServerRequests:
 
     def drop(self, session: ClientSession) -> None:
         """Abandon the parked calls of a session that has ended."""
-        for state in [state for state, call in self._parked.items() if call.session is session]:
-            self._unpark(state)
+        self._unpark_all(lambda call: call.session is session)
 
     def cancel(self, session: ClientSession, request_id: RequestId) -> None:
         """Abandon the parked call of a request that its client cancels after it was answered with a question."""
-        for state in [
-            s for s, call in self._parked.items() if (call.session, call.request_id) == (session, request_id)
-        ]:
-            self._unpark(state)
+        self._unpark_all(lambda call: call.session is session and call.request_id == request_id)
 
     def abandon(self, call: RoutedCall) -> None:
         """Abandon a parked call: its client has long been away, and other calls wait for the connection."""
-        for state in [state for state, parked in self._parked.items() if parked is call]:
+        self._unpark_all(lambda parked: parked is call)
+
+    def _unpark_all(self, of: Callable[[RoutedCall], bool]) -> None:
+        for state in [state for state, call in self._parked.items() if of(call)]:
             self._unpark(state)
 
     def _unpark(self, state: str) -> None:
@@ -432,11 +430,7 @@ class Questions:
             key: {"method": method} if method == ROOTS and not params else {"method": method, "params": params or {}}
             for key, (method, params, _) in self._open.items()
         }
-        result = {
-            "resultType": INPUT_REQUIRED,
-            "inputRequests": asked,
-            "requestState": self._park(self._call),
-        }
+        result = {"resultType": INPUT_REQUIRED, "inputRequests": asked, "requestState": self._park(self._call)}
         session.peer.respond(request_id, Reply.of_result(result))
 
     def resume(self, session: AskingSession, request_id: RequestId, responses: Any) -> None:
@@ -451,19 +445,19 @@ class Questions:
         if goes_on and self._open:
             self._send_questions()
         elif not goes_on:
-            # The call has ended, so the open questions belong to another call of this session.
-            for *_, future in self._open.values():
-                if not future.done():
-                    future.set_exception(_CallEnded())
+            self._end_open()  # the call has ended, so they belong to another call of this session
 
     def give_up(self) -> None:
         """Abandon the call and end all its open questions with _CallEnded: the client will not answer."""
-        for *_, future in self._open.values():
-            if not future.done():
-                future.set_exception(_CallEnded())
+        self._end_open()
         self._open.clear()
         self._asking.pop(self._call, None)
         self._call.abandon("the client did not return an answer")
+
+    def _end_open(self) -> None:
+        for *_, future in self._open.values():
+            if not future.done():
+                future.set_exception(_CallEnded())
 
 
 class _HeldQuestions:
@@ -504,10 +498,8 @@ class _HeldQuestions:
         self._next_at, self._calls = now + UNSTUCK_S, calls
 
 
-class _CancelPing:
+class _CancelPing(IgnoredCall):
     """A ping after calls on one connection were cancelled. Its answer proves that the server has read the cancels."""
-
-    __slots__ = ("_note_answer", "asked", "live", "sessions", "until")
 
     def __init__(self, live: Live, note_answer: Callable[[_CancelPing], None]) -> None:
         self.live = live
@@ -517,16 +509,11 @@ class _CancelPing:
         self._note_answer = note_answer
 
     def ask(self) -> None:
-        """Send the ping."""
         self.asked = True
         self.live.channel.relay("ping", None, self)
 
     def answered(self, reply: Reply) -> None:
-        """Consider the server done with the cancelled calls."""
         self._note_answer(self)
-
-    def progress(self, params: dict[str, Any]) -> None:
-        """Ignore the progress."""
 
 
 def _eligibility(call: RoutedCall) -> tuple[bool, int]:

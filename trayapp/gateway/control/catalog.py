@@ -27,7 +27,6 @@ from trayapp.catalog.tokens import tokens
 from trayapp.catalog.tool_class import classify
 from trayapp.gateway.asks import Subject, ask_mode, asks_first
 from trayapp.gateway.calls.consent import CommandConsent
-from trayapp.gateway.calls.errors import shown
 from trayapp.gateway.calls.routed_call import lost_during_call, timed_out
 from trayapp.gateway.client import text_of
 from trayapp.gateway.exposure.catalog import Catalog
@@ -44,6 +43,7 @@ from trayapp.gateway.scopes.view import View
 from trayapp.history.ended_call import Caller, EndedCall, refused_call
 from trayapp.model.errors import MultiMcpError, ToolNotFoundError, UsageError
 from trayapp.model.offer import Item, Offer
+from trayapp.model.redact import redacted
 from trayapp.wire import control
 from trayapp.wire.messages import CONNECTION_CLOSED, INVALID_PARAMS, Request, RpcError
 
@@ -134,7 +134,7 @@ class CatalogRequests:
                 if problem.fatal and server in (None, problem.server):  # the reason why a server is left out
                     where = f"{problem.file}:{problem.line}" if problem.line else problem.file
                     whose = f"{problem.server}: cannot be used: " if problem.server else ""
-                    self._note(f"{whose}{shown(problem.message)} ({where})")
+                    self._note(f"{whose}{redacted(problem.message)} ({where})")
             missing, unread = seen_by.missing(), list[str]()
             for name in seen_by.exposure.servers:
                 offer = seen_by.view.offer(name)

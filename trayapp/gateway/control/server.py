@@ -14,7 +14,7 @@ import anyio.lowlevel
 from trayapp.backends.connection import Connection
 from trayapp.backends.pool import AT_ONCE
 from trayapp.catalog.filters import ToolsChange
-from trayapp.gateway.calls.errors import error_json, explained, shown, to_rpc
+from trayapp.gateway.calls.errors import error_json, explained, to_rpc
 from trayapp.gateway.client import text_of
 from trayapp.gateway.control.approvals import ApprovalRequests, AskRequests
 from trayapp.gateway.control.catalog import CatalogRequests
@@ -24,6 +24,7 @@ from trayapp.gateway.control.trials import ConfinementRequests, UpdateRequests
 from trayapp.gateway.gateway import Gateway
 from trayapp.model.errors import MultiMcpError, ServerError, problem_json
 from trayapp.model.lifecycle import State
+from trayapp.model.redact import redacted
 from trayapp.wire import control
 from trayapp.wire.endpoint import Link
 from trayapp.wire.frames import FrameDispatcher
@@ -98,8 +99,8 @@ class Control:
         try:
             result: dict[str, Any] = await handler(params)
         except MultiMcpError as error:
-            rpc = to_rpc(explained(error, self._gateway.problems))
-            raise RpcError(rpc.code, shown(error.title), rpc.data) from None
+            rpc = to_rpc(explained(error, self._gateway.problems), error.hint)
+            raise RpcError(rpc.code, redacted(error.title), rpc.data) from None
         return result
 
     async def _snapshot(self, params: dict[str, Any]) -> Any:

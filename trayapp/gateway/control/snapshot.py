@@ -8,11 +8,11 @@ from functools import lru_cache
 from trayapp import __version__
 from trayapp.backends.connection import Connection
 from trayapp.config.programs import RUNS_PACKAGES
-from trayapp.gateway.calls.errors import shown
 from trayapp.gateway.gateway import Gateway
 from trayapp.gateway.scopes.view import View
 from trayapp.model.config import ServerConfig, confine_of
 from trayapp.model.errors import CommandNotApprovedError
+from trayapp.model.redact import redacted
 from trayapp.model.status import CallsToday, ConfinementStatus, GatewayStatus, ServerStatus, SessionStatus, Snapshot
 
 
@@ -57,7 +57,7 @@ def _server(gateway: Gateway, connections: list[Connection], now: float) -> Serv
     state, error = gateway.sign_ins.state_of(connection, server, signed=offer is not None and offer.signed)
     reason = None
     if error:
-        reason = {"title": shown(error.title), "hint": shown(error.hint)}
+        reason = {"title": redacted(error.title), "hint": redacted(error.hint)}
     elif offer is not None and offer.failure:  # reachable, but some of its lists are missing
         hint = f"Ask it again with: multi-mcp refresh {server.name}"
         reason = {"title": f"{server.name} {offer.failure}", "hint": hint}

@@ -11,13 +11,13 @@ import anyio.to_thread
 from trayapp.config.interpolate import expand
 from trayapp.config.read.parse import parse
 from trayapp.config.urls import is_forbidden_place, unsafe_url
-from trayapp.gateway.calls.errors import shown
 from trayapp.gateway.control.catalog import tool_rows
 from trayapp.gateway.control.snapshot import snapshot_of
 from trayapp.gateway.gateway import Gateway
 from trayapp.gateway.http.asgi import respond, whole
 from trayapp.model.errors import ConfigError, MultiMcpError, ServerNotFoundError, UsageError
 from trayapp.model.lifecycle import State
+from trayapp.model.redact import redacted
 from trayapp.wire.jsonio import JsonError, dumps, loads
 
 LARGEST_BODY = 256 * 1024  # bytes: a body is one server's entry
@@ -77,12 +77,12 @@ class Manage:
             else:  # as in `status --json`
                 status, body = 200, {"servers": snapshot_of(self._gateway).to_json()["servers"]}
         except ManageRefusalError as refusal:
-            status, body = refusal.status, {"error": shown(str(refusal))}
+            status, body = refusal.status, {"error": redacted(str(refusal))}
         except MultiMcpError as error:
             # 404: an unknown server. 409: a change of the file that is refused. 500: any other failure.
             status = 404 if isinstance(error, ServerNotFoundError) else 500
             status = 409 if isinstance(error, UsageError | ConfigError) else status
-            body = {"error": shown(error.title), "hint": shown(error.hint)}
+            body = {"error": redacted(error.title), "hint": redacted(error.hint)}
         await respond(send, dumps(body), status)
 
     def _health(self) -> Answer:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, TypeVar
 from trayapp.backends.connection import Connection
 from trayapp.catalog.describe import compact, describe, parameters
 from trayapp.catalog.names import Key
-from trayapp.gateway.calls.errors import shown
 from trayapp.gateway.exposure.exposure import Exposure, first_line, first_paragraph, shortened
 from trayapp.model.config import Settings
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.lifecycle import State, backoff_left_s
 from trayapp.model.offer import Offer
+from trayapp.model.redact import redacted
 from trayapp.model.text import count
 from trayapp.wire.jsonio import dumps
 
@@ -82,7 +82,7 @@ def _availability(name: str, connection: Connection, now: float, settings: Setti
         return Availability("connected", connected=True)
     if state is State.NEEDS_AUTH:
         return Availability("needs sign-in", f"ask the user to run: multi-mcp auth {name}", f"multi-mcp auth {name}")
-    why = shown(connection.error.title) if connection.error else "unknown"
+    why = redacted(connection.error.title) if connection.error else "unknown"
     if state is State.KEYRING_LOCKED:
         return Availability("keyring locked", f"{why}; ask the user to unlock it", why)
     if (left := backoff_left(connection, now, settings)) > 0 and connection.failed_at is not None:
@@ -113,7 +113,7 @@ def why_unknown(name: str, connection: Connection, offer: Offer | None, *, being
         return f"{name}: sign in to see its tools: multi-mcp auth {name}"
     if being_asked or connection.state is State.CONNECTING:
         return f"{name}: still starting, so its tools are not known yet. Ask again later"
-    why = shown(connection.error.title) if connection.error else "it has not been asked"
+    why = redacted(connection.error.title) if connection.error else "it has not been asked"
     why = why.replace(connection.name, name)  # a project's server has a longer key
     return f"{name}: not known: {why}"
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from trayapp.backends.connection import Connection
 from trayapp.catalog.names import Key
 from trayapp.catalog.search.index import LIMIT, Hit
-from trayapp.gateway.calls.errors import explained, model_hint, shown
+from trayapp.gateway.calls.errors import explained, model_hint
 from trayapp.gateway.calls.routed_call import Finishing
 from trayapp.gateway.exposure.exposure import Exposure, UnknownOptionsError
 from trayapp.gateway.extensions.streams import ExtensionSession
@@ -22,6 +22,7 @@ from trayapp.gateway.mcp_tool.tool_dependencies import CutResults, ToolDependenc
 from trayapp.gateway.scopes.sharing import Topic
 from trayapp.history.ended_call import refused_call
 from trayapp.model.errors import MultiMcpError, ServerDisabledError, ServerNotFoundError, ToolNotFoundError
+from trayapp.model.redact import redacted
 from trayapp.wire.messages import Request, RequestId, RpcError
 
 SEARCH_MOST = 50  # hits
@@ -248,7 +249,7 @@ class McpTool:
 
     def _refuse(self, request_id: RequestId, error: MultiMcpError) -> None:
         told = explained(error, self._session.seen.view.config.problems)
-        self._respond(request_id, error_result(error, shown(texts.error_text(told, model_hint(told)))))
+        self._respond(request_id, error_result(error, redacted(texts.error_text(told, model_hint(told)))))
 
     def _respond(self, request_id: RequestId, result: dict[str, Any]) -> None:
         self._session.send_answer(request_id, result, "tools/call")

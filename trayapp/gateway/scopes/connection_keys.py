@@ -6,8 +6,8 @@ For the user all connections of a server are one server. The module `sharing` de
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary, ref
@@ -25,53 +25,40 @@ CALLS_MOST = {False: 4, True: 32}
 PARKED_MOST = {False: 12, True: 64}
 
 
-@dataclass(slots=True)
-class _ConnectionKey:
-    number: int
-    keys: dict[str, str] = field(default_factory=dict)  # server's key -> key of the session's own connection
-
-
 class ConnectionKeys:
     """Keys of one gateway's connections: `NAME` for a server's first one, `NAME#SUFFIX` for each further one."""
 
     def __init__(self) -> None:
-        self._numbers = itertools.count(1)
-        self._own: WeakKeyDictionary[ClientSession, _ConnectionKey] = WeakKeyDictionary()
+        self._count = itertools.count(1)
+        self._numbers: WeakKeyDictionary[ClientSession, int] = WeakKeyDictionary()
         self._used: WeakKeyDictionary[ClientSession, dict[str, str]] = WeakKeyDictionary()
-        self._owners: dict[str, tuple[str, ref[ClientSession]]] = {}
-        self._eras: dict[str, tuple[str, bool]] = {}
-        self._kinds: dict[str, tuple[str, ClientKind]] = {}
-        self._requests: dict[str, str] = {}
-        self._calls: dict[str, tuple[str, ref[ClientSession] | None]] = {}
+        self._purposes: dict[str, Purpose] = {}  # of all further connections, by key
 
     # -- keys ----------------------------------------------------------------------------------------------------
 
     def own(self, session: ClientSession, server: str) -> str:
         """Return the key of the session's own connection of a server."""
-        own = self._own.get(session)
-        if own is None:
-            self._own[session] = own = _ConnectionKey(next(self._numbers))
-        if server not in own.keys:
-            own.keys[server] = mine = f"{server}#{own.number}"
-            self._owners[mine] = server, ref(session)
-        return own.keys[server]
+        number = self._numbers.get(session)
+        if number is None:
+            self._numbers[session] = number = next(self._count)
+        key = f"{server}#{number}"
+        return key if key in self._purposes else self._further(key, Purpose(server, holder=ref(session), alone=True))
 
     def of_era(self, server: str, *, newer: bool) -> str:
         """Return the key of the connection for sessions of that era."""
-        key = era_key(server, newer=newer)
-        self._eras[key] = server, newer
-        return key
+        return self._further(era_key(server, newer=newer), Purpose(server, newer))
 
     def of_kind(self, server: str, kind: ClientKind) -> str:
         """Return the key of the connection that announces a client of that kind and era."""
         key = "-".join((era_key(server, newer=kind.newer), *(sorted(kind.able) or ["weak"])))
-        self._kinds[key] = server, kind
-        return key
+        return self._further(key, Purpose(server, kind.newer, alone=True, kind=kind))
 
     def of_requests(self, server: str) -> str:
         """Return the key of the connection for single requests of clients that can be asked."""
-        key = f"{server}#requests"
-        self._requests[key] = server
+        return self._further(f"{server}#requests", Purpose(server, requests=True))
+
+    def _further(self, key: str, purpose: Purpose) -> str:
+        self._purposes[key] = purpose
         return key
 
     def of_call(
@@ -84,7 +71,7 @@ class ConnectionKeys:
         """
         states = self._states_of_calls(server, state)
         for key in states:
-            if self._holder(key) is session:
+            if self._purposes[key].session is session:
                 return key
         free = next((key for key, now in states.items() if now == "free"), None)
         if free is None:
@@ -92,8 +79,7 @@ class ConnectionKeys:
             if busy >= CALLS_MOST[remote] or len(states) >= PARKED_MOST[remote]:
                 return None
             free = f"{server}#call-{len(states) + 1}"
-        self._calls[free] = server, ref(session)
-        return free
+        return self._further(free, Purpose(server, holder=ref(session), alone=True, single=True))
 
     def parked(self, server: str, state: Callable[[str], str], *, remote: bool = False) -> list[str]:
         """Return the keys of a server's parked connections if they keep a single request waiting, otherwise []."""
@@ -104,19 +90,12 @@ class ConnectionKeys:
         return [key for key, now in states.items() if now == "parked"]
 
     def _states_of_calls(self, server: str, state: Callable[[str], str]) -> dict[str, str]:
-        keys = [key for key, (of, _) in self._calls.items() if of == server]
-        return {key: "busy" if self._holder(key) is not None else state(key) for key in keys}
-
-    def _holder(self, key: str) -> ClientSession | None:
-        held = self._calls[key][1]
-        return held() if held is not None else None
+        calls = {key: one for key, one in self._purposes.items() if one.single and one.server == server}
+        return {key: state(key) if one.session is None else "busy" for key, one in calls.items()}
 
     def use(self, session: ClientSession, server: str, key: str) -> None:
         """Record which connection of a server the session uses from now on."""
-        used = self._used.get(session)
-        if used is None:
-            self._used[session] = used = {}
-        used[server] = key
+        self._used.setdefault(session, {})[server] = key
 
     def key(self, session: ClientSession, server: str) -> str:
         """Return the key of the connection that the session uses for a server: the first, or the one last recorded."""
@@ -125,19 +104,7 @@ class ConnectionKeys:
 
     def purpose(self, key: str) -> Purpose:
         """Return the purpose of the connection with that key."""
-        if key in self._owners:
-            server, session = self._owners[key]
-            return Purpose(server, session=session(), alone=True)
-        if key in self._calls:
-            return Purpose(self._calls[key][0], session=self._holder(key), alone=True)
-        if key in self._eras:
-            return Purpose(*self._eras[key])
-        if key in self._kinds:
-            server, kind = self._kinds[key]
-            return Purpose(server, newer=kind.newer, alone=True, kind=kind)
-        if key in self._requests:
-            return Purpose(self._requests[key], requests=True)
-        return Purpose(key)
+        return self._purposes.get(key) or Purpose(key)
 
     def kind(self, key: str) -> ClientKind:
         """Return the kind of client that a session's own connection serves; NO_KIND for any other connection, where the
@@ -148,11 +115,12 @@ class ConnectionKeys:
 
     def shared_key(self, key: str) -> str:
         """Return the key of the server that the connection with that key belongs to."""
-        return self.purpose(key).server if "#" in key else key
+        further = self._purposes.get(key)
+        return key if further is None else further.server
 
     def is_own(self, key: str) -> bool:
         """Return True if the key belongs to a further connection, not to a server's first one."""
-        return any(key in keys for keys in (self._owners, self._calls, self._eras, self._kinds, self._requests))
+        return key in self._purposes
 
     def serves(self, key: str, session: ClientSession) -> bool:
         """Return True if the connection with that key may serve the session, provided that it has the server."""
@@ -170,30 +138,27 @@ class ConnectionKeys:
 
         The connection that a single request had to itself becomes free for others.
         """
-        own = self._own.pop(session, None)
-        for mine in own.keys.values() if own else ():
-            self._owners.pop(mine, None)
-        for key, (server, held) in self._calls.items():
-            if held is not None and held() is session:
-                self._calls[key] = server, None
+        held = {key: one for key, one in self._purposes.items() if one.session is session}
+        for key, purpose in held.items():
+            if purpose.single:
+                self._purposes[key] = purpose._replace(holder=None)
+            else:
+                del self._purposes[key]
         self._used.pop(session, None)
-        return own is not None
+        return any(not purpose.single for purpose in held.values())
 
-    def servers(self, shared: dict[str, ServerConfig], sessions: Iterable[ClientSession]) -> dict[str, ServerConfig]:
+    def servers(self, shared: dict[str, ServerConfig]) -> dict[str, ServerConfig]:
         """Return the entries of all further connections by key, with the current configuration."""
         found: dict[str, ServerConfig] = {}
-        for session in sessions:
-            own = self._own.get(session)
-            for key, mine in own.keys.items() if own else ():
-                server = shared.get(key)
-                if server is not None and server.scope == "session":  # it runs in the session's folder
-                    found[mine] = replace(server, cwd=folder_of(server, session.cwd))
-                elif server is not None:
-                    found[mine] = replace(server, lifecycle="lazy")
-        of_all = self._requests | {
-            key: server for keys in (self._kinds, self._eras, self._calls) for key, (server, _) in keys.items()
-        }
-        return found | {key: replace(shared[name], lifecycle="lazy") for key, name in of_all.items() if name in shared}
+        for key, purpose in self._purposes.items():
+            server = shared.get(purpose.server)
+            if server is None:
+                continue
+            if purpose.session is not None and server.scope == "session":
+                found[key] = replace(server, cwd=folder_of(server, purpose.session.cwd))
+            else:
+                found[key] = replace(server, lifecycle="lazy")
+        return found
 
 
 def era_key(server: str, *, newer: bool) -> str:

@@ -74,7 +74,7 @@ class ListIntake:
         other_era = further and purpose.newer not in (None, kind.newer)
         if other_era and listings.kind_at(server.name, kind) in listings.kinds(server.name):
             return  # the server speaks one era, and its first connection has read the same lists and hears of changes
-        probed = further and (purpose.is_probe or listings.lacks_variant(server.name, kind))
+        probed = further and (purpose.newer is not None or listings.lacks_variant(server.name, kind))
         known_to_older = listings.older_names(server.name)
         if listings.take(server, offer, kind, probed=probed):
             services.approvals.split(server.name, listings.get(server.name), known_to_older)

@@ -103,7 +103,7 @@ class Servers:
 
     def _run_further(self) -> None:
         """Run the first connections of all servers and the further ones."""
-        own = self.own.servers(self.shared.servers, self._sessions)
+        own = self.own.servers(self.shared.servers)
         old, self._whole = self._whole, replace(self.shared, servers={**self.shared.servers, **own})
         self._services.pool.apply(plan(old, self._whole), self._whole)
 
@@ -171,7 +171,7 @@ class Servers:
     async def _up(self, session: ConnectedSession, connection: Connection) -> bool:
         """Connect. Return False if a connection for one era failed: that era is then bridged. Raises ServerError."""
         if connection.state is not State.CONNECTING:
-            self.sharing.note_wanted(session, connection)
+            self.sharing.capabilities.wanted_by(session, connection.key)
         try:
             await connection.up()
         except ServerError as error:

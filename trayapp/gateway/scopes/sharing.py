@@ -113,7 +113,7 @@ class Sharing:
     def __init__(self, services: Services, keys: ConnectionKeys, capabilities: ClientCapabilities) -> None:
         self._services = services
         self._keys = keys
-        self._capabilities = capabilities
+        self.capabilities = capabilities
         self._quiet: dict[str, dict[Topic, QuietTopic]] = {}  # by server
         self._asking: dict[str, set[Topic]] = {}  # by server: topics whose calls may have asked
         self._failed: set[tuple[str, bool]] = set()  # (server, newer) of bridged eras
@@ -246,15 +246,14 @@ class Sharing:
         own = quiet.get(topic)
         if (own is not None and own.answers >= TRUSTED) or self._keys.purpose(connection.key).alone:
             return None
-        me: Any = session
         now = self._services.clock.now()
-        others: set[Any] = set()  # the sessions to which a question may belong
+        others: set[ClientSession] = set()  # the sessions to which a question may belong
         left_s = most_s = 0.0
         proven = True  # the tools of all their calls have answered without a question
         for call in connection.open_calls:
             if not isinstance(call, RoutedCall):
                 continue
-            if call.session is me:
+            if call.session is session:
                 if own is not None:
                     return None
                 continue
@@ -268,7 +267,7 @@ class Sharing:
                 is_known = known is not None and own is not None and min(known.answers, own.answers) >= KNOWN
                 most_s = max(most_s, QUIET_S if is_known and not may_ask else WORKS_S)
         told = questions_of(live.sent_capabilities)
-        if not others or not any(told & questions_of(one.client.capabilities) for one in (me, *others)):
+        if not others or not any(told & questions_of(one.client.capabilities) for one in (session, *others)):
             return None
         proves = own is None and not proven
         return Wait(left_s, most_s, proves) if left_s > 0 or proves else None
@@ -291,7 +290,7 @@ class Sharing:
             return
         (self._sse.add if live.transport.kind == "sse" else self._sse.discard)(name)
         traits = self._services.listings.traits(name)
-        tried_older = self._capabilities.tried_older(connection.key)
+        tried_older = self.capabilities.tried_older(connection.key)
         if live.peer.modern:
             known = traits._replace(newer=True, older=False if tried_older else traits.older)
         else:
@@ -332,10 +331,6 @@ class Sharing:
             return False
         self._failed.add((purpose.server, purpose.newer))
         return True
-
-    def note_wanted(self, session: ClientSession, connection: Connection) -> None:
-        """Note that a session needs that connection, which is about to be made."""
-        self._capabilities.wanted_by(session, connection.key)
 
     def forget(self, servers: Mapping[str, Any]) -> None:
         """Forget what was learned about servers that are not among `servers`."""

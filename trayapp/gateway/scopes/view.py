@@ -9,7 +9,6 @@ import hashlib
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 from weakref import WeakValueDictionary
 
 from trayapp.backends.clock import first_of
@@ -43,7 +42,7 @@ class View:
         self.config = Config()
         self.finder = ToolSearch()
         self._services = services
-        self.first_list_delay = FirstListDelay(services, self.being_asked)
+        self.first_list_delay = FirstListDelay(services, self)
         self._keys: dict[str, str] = {}
         self.revision = 0  # changes with each new catalog
         self._catalog: Catalog | None = None
@@ -188,18 +187,12 @@ class View:
         return [name for name, found in asked.items() if found is not None and found.state not in HOPELESS]
 
 
-class AskedServers(Protocol):
-    """A function like View.being_asked."""
-
-    def __call__(self, *, own: bool = False) -> list[str]: ...
-
-
 class FirstListDelay:
     """The delay of the first lists of one view on the very first run, while its servers are being asked."""
 
-    def __init__(self, services: Services, being_asked: AskedServers) -> None:
+    def __init__(self, services: Services, view: View) -> None:
         self._services = services
-        self._being_asked = being_asked
+        self._view = view
         self._latest = 0.0  # the clock's time until which a list may wait
 
     def begin(self) -> None:
@@ -209,7 +202,7 @@ class FirstListDelay:
     @property
     def may_grow(self) -> bool:
         """Return True if a list should wait: servers are being asked for their tools, and the delay has not ended."""
-        return self._services.clock.now() < self._latest and bool(self._being_asked())
+        return self._services.clock.now() < self._latest and bool(self._view.being_asked())
 
     async def settled(self) -> None:
         """Wait until `may_grow` is False."""
@@ -219,7 +212,7 @@ class FirstListDelay:
         """Wait at most `at_most_s` until no server is being asked. `own`: only servers that run for this view alone."""
 
         async def all_answered() -> None:
-            while self._being_asked(own=own):
+            while self._view.being_asked(own=own):
                 await self._services.changes.next()
 
         await first_of(all_answered, partial(self._services.clock.sleep, max(0.0, at_most_s)))
