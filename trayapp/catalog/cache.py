@@ -56,13 +56,10 @@ class CacheEntry(NamedTuple):
 
 
 def with_sound(entry: CacheEntry) -> CacheEntry:
-    """Return `entry` with `sound` filled in."""
-    return entry if entry.sound is not None else entry._replace(sound=sound_places(entry.offer))
-
-
-def sound_places(offer: Offer) -> frozenset[int]:
-    """Return the positions of the tools that clients get unchanged. Takes about 0.1 ms per tool."""
-    return frozenset(place for place, tool in enumerate(offer.tools) if is_sound(tool))
+    """Return `entry` with `sound` filled in. Takes about 0.1 ms per tool."""
+    if entry.sound is not None:
+        return entry
+    return entry._replace(sound=frozenset(place for place, tool in enumerate(entry.offer.tools) if is_sound(tool)))
 
 
 def file_name(server: str) -> str:
@@ -103,17 +100,12 @@ def sweep(folder: Path, servers: Iterable[str], now: float) -> None:
         for path in list(folder.iterdir()):
             is_cut_off = path.name.startswith(".") and path.suffix == ".tmp"
             limit_s = KEPT_S if path.suffix == ".json" else LEFT_S if is_cut_off else None
-            if limit_s is not None and path.name not in kept and _is_older(path, now - limit_s):
-                with suppress(OSError):
+            if limit_s is None or path.name in kept:
+                continue
+            with suppress(OSError):
+                status = path.lstat()
+                if stat.S_ISREG(status.st_mode) and status.st_mtime < now - limit_s:
                     path.unlink()
-
-
-def _is_older(path: Path, than: float) -> bool:
-    try:
-        status = path.lstat()
-    except OSError:
-        return False
-    return stat.S_ISREG(status.st_mode) and status.st_mtime < than
 
 
 def read_file(path: Path) -> bytes:

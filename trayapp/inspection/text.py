@@ -31,9 +31,7 @@ def passages(text: str) -> list[str]:
 
     The caller must have removed hidden content (hidden.bared).
     """
-    lines = text[:READ_MOST].splitlines()
-    joined = _joined(lines) if len(lines) > 1 else (" ".join(line.split()) for line in lines)
-    return [passage for line in joined for passage in _in_passages(line)]
+    return [passage for line in _joined(text[:READ_MOST].splitlines()) for passage in _in_passages(line)]
 
 
 def _in_passages(line: str) -> Iterator[str]:
