@@ -61,7 +61,7 @@ def why_no_headers(schema: Any) -> str | None:
 
 
 def header_params(schema: Any) -> Iterator[tuple[tuple[str, ...], str, Any]]:
-    """Yield path, header name and type of each parameter that a header repeats. `why_no_headers` must return None."""
+    """Yield the path, header and type of each parameter that a header repeats, if `why_no_headers` returns None."""
     for place, part in _parts(schema):
         if place and ANNOTATION in part:
             yield place, part[ANNOTATION], part["type"]

@@ -91,13 +91,7 @@ NEITHER = {"code": -32603, "message": "It has neither a result nor an error"}
     ],
 )
 def test_a_json_response_is_the_answer_to_its_request_or_an_error(said: Any, meant: Any) -> None:
-    assert find_answer(dumps(said), 7, "It") == meant
-
-
-def test_a_json_response_that_breaks_off_is_an_error() -> None:
-    given = find_answer(b'{"jsonrpc":"2.0","id":7,"result":{', 7, "It")
-    assert given is not None
-    assert given["error"]["message"] == "It is not valid JSON, or nested too deep"
+    assert find_answer(said, 7, "It") == meant
 
 
 # -- line ends of event streams, whatever way the bytes are cut --

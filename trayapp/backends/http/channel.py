@@ -39,7 +39,7 @@ from trayapp.backends.http.responses import (
     find_answer,
     is_event_stream,
     is_json,
-    is_json_rpc,
+    json_rpc_in,
     kind_of,
     retry_after_s,
     session_is_lost,
@@ -173,8 +173,9 @@ class HttpChannel(FrameDispatcher, ABC):
 
     def take_answer(self, request_id: int, body: bytes) -> None:
         """Handle the JSON response to a request, repaired if it is not a valid answer. The request always ends."""
-        if len(body) <= LARGE and (answer := find_answer(body, request_id, f"The answer of {self.server}")) is not None:
-            body = dumps(answer)
+        said = json_rpc_in(body) if len(body) <= LARGE else None
+        answer = find_answer(said, request_id, f"The answer of {self.server}") if said is not None else None
+        body = dumps(answer) if answer is not None else body
         self.take_text(body)
         error = RpcError(INTERNAL_ERROR, f"The answer of {self.server} is not a JSON-RPC message")
         self.answer(request_id, Reply.of_error(error))
@@ -338,9 +339,9 @@ class HttpChannel(FrameDispatcher, ABC):
             why = refused(self.server, refusal)
             refusal.why = f"{why.title}. {why.hint}"  # for other open requests, since the connection ends now
             self.gone.set()
-        if body is not None and is_json_rpc(body):
-            found = find_answer(body, request_id, f"The answer of {self.server}") if request_id is not None else None
-            message = found or loads(body)
+        if body is not None and (rpc := json_rpc_in(body)) is not None:
+            found = find_answer(rpc, request_id, f"The answer of {self.server}") if request_id is not None else None
+            message = found or rpc
             if isinstance(message, dict) and message.get("error") is not None:
                 return RpcError.received(message["error"])
         if status == 404:

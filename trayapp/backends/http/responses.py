@@ -51,7 +51,7 @@ def kind_of(status: int, content_type: str = "", body: bytes = b"", challenge: s
     if status == 401:  # RFC 9110 11.6.1: there may be several challenges
         is_bearer = challenge is not None and _BEARER.search(_QUOTED.sub("", challenge)) is not None
         return ResponseKind.SIGN_IN if is_bearer else ResponseKind.MAYBE_SIGN_IN
-    if is_json_rpc(body):
+    if json_rpc_in(body) is not None:
         return ResponseKind.MCP
     if status in UNAVAILABLE:
         return ResponseKind.BUSY
@@ -60,14 +60,14 @@ def kind_of(status: int, content_type: str = "", body: bytes = b"", challenge: s
     return ResponseKind.OTHER
 
 
-def is_json_rpc(body: bytes) -> bool:
-    """Return True if the body is a JSON-RPC message or a batch of messages."""
+def json_rpc_in(body: bytes) -> dict[str, Any] | list[dict[str, Any]] | None:
+    """Return the JSON-RPC message or the batch of messages in a body; None if it holds neither."""
     try:
-        message = loads(body)
+        said = loads(body)
     except JsonError:
-        return False
-    parts = message if isinstance(message, list) and message else [message]
-    return all(isinstance(part, dict) and part.get("jsonrpc") == "2.0" for part in parts)
+        return None
+    parts = said if isinstance(said, list) and said else [said]
+    return said if all(isinstance(part, dict) and part.get("jsonrpc") == "2.0" for part in parts) else None
 
 
 def words(server: str, kind: ResponseKind, status: int, content_type: str = "") -> str:
@@ -77,19 +77,16 @@ def words(server: str, kind: ResponseKind, status: int, content_type: str = "") 
     return f"{server} {kind} ({told})"
 
 
-def find_answer(body: bytes, request_id: RequestId, words: str) -> dict[str, Any] | None:
-    """Return the answer in a JSON response to a request, or None if the response is a valid answer as it stands.
+def find_answer(
+    said: dict[str, Any] | list[dict[str, Any]], request_id: RequestId, words: str
+) -> dict[str, Any] | None:
+    """Return the answer in a response to a request (json_rpc_in), or None if that is a valid answer as it stands.
 
     An answer without an id counts as the request's: the server could not read the id. A batch is searched. A
     response without an answer becomes an error; otherwise it would be dropped and the request would never end.
     """
-    try:
-        said = loads(body)
-    except JsonError:
-        return _error(request_id, f"{words} is not valid JSON, or nested too deep")
-    parts = [part for part in (said if isinstance(said, list) else [said]) if isinstance(part, dict)]
     number = own_id(request_id)
-    for part in parts:
+    for part in said if isinstance(said, list) else [said]:
         given = part.get("id")
         is_ours = given is None or given == request_id or (number is not None and own_id(given) == number)
         if "method" in part or not is_ours:
@@ -140,12 +137,14 @@ def session_is_lost(status: int, body: bytes | None) -> bool:
     """
     if status == 404:
         return True
-    if status not in (200, 400) or body is None or len(body) > LONGEST_REFUSAL or not is_json_rpc(body):
+    if status not in (200, 400) or body is None or len(body) > LONGEST_REFUSAL:
         return False
-    message = loads(body)
-    error = message.get("error") if isinstance(message, dict) else None
+    message = json_rpc_in(body)
+    if not isinstance(message, dict) or (status == 200 and message.get("id") is not None):
+        return False
+    error = message.get("error")
     told = error.get("message") if isinstance(error, dict) else None
-    if not isinstance(told, str) or (status == 200 and message.get("id") is not None):
+    if not isinstance(told, str):
         return False
     return _NO_SESSION.search(told) is not None or (status == 400 and _NOT_INITIALIZED.search(told) is not None)
 
