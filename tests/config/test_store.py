@@ -90,7 +90,7 @@ def test_every_edit_is_there(path: Path) -> None:
     assert store.merge_tools({"s": {"a": ToolSwitch(), "b": ToolSwitch()}}) == {}
     assert store.edit(lambda text: edits.set_tools_enabled(text, "s", ["a"], False))
     assert store.add_server("t", {"url": "https://x/"})
-    assert store.set_setting("expose", "search")
+    assert store.edit(lambda text: edits.set_setting(text, "expose", "search"))
     config = parse(store.read().text, "servers.yaml")
     assert config.problems == ()
     assert config.servers["s"].tools == {"a": ToolSwitch(False), "b": ToolSwitch()}

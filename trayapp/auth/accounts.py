@@ -126,7 +126,7 @@ class Account:
         if grant is None:
             return None
         if grant.header != refused:
-            return grant.header  # another request had it renewed in the meantime
+            return grant.header  # another request renewed it in the meantime
         if grant.refresh_token is None or self._is_within(grant.issued_at, FRESH_S):
             self._refused = refused
             self._changed()

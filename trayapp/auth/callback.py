@@ -1,9 +1,8 @@
 """The redirect URI of a sign-in: a listener on 127.0.0.1 that takes one answer and closes.
 
-The port is random unless the server's `callback_port` names one.
-
-An answer must carry our state (RFC 6749 10.12) and, if it names an issuer or has to, the expected one (RFC 9207). The
-browser gets a page that says what happened and what to do. The page loads nothing else.
+The port is random unless the server's `callback_port` names one. An answer must carry our state (RFC 6749 10.12) and,
+if it names an issuer or has to, the expected one (RFC 9207). The browser gets a page that says what happened and what
+to do. The page loads nothing else.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ from trayapp.config.urls import is_inside
 from trayapp.model.reasons import reason_of
 from trayapp.model.redact import redacted
 
-WORDS_MAX = 200  # characters that an error quotes of another program's text
+WORDS_MAX = 200  # characters of another program's text that an error quotes
 LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
 ANSWER_MOST = 1 << 20  # bytes, decoded; real ones have a few KB
 _OF_THE_WAY = frozenset({"content-encoding", "content-length", "transfer-encoding"})  # headers of the encoded body
@@ -304,7 +304,7 @@ class _Provider(OAuthClientProvider):
         metadata = self.context.oauth_metadata
         if metadata is not None:
             methods = metadata.code_challenge_methods_supported
-            # Some good services omit the list. A service that lists only others does not support PKCE as MCP requires.
+            # Some good services omit the list. A service with a list that lacks S256 does not support PKCE as MCP requires.
             if methods is not None and "S256" not in methods:
                 raise SignInError(
                     "The sign-in service does not protect its codes (PKCE with S256)", "Report this to its makers"

@@ -15,6 +15,7 @@ from trayapp.cli.edit import own_store, tell_gateway
 from trayapp.cli.options import ask, examples, json_option
 from trayapp.cli.output import at_terminal, print_json, require_person, say, waiting
 from trayapp.clients.files import shown_path
+from trayapp.config import edits
 from trayapp.model.errors import ExitCode
 from trayapp.model.text import count, one_line
 from trayapp.wire.control import CONFINE
@@ -43,7 +44,7 @@ def confine_verb(server: str, only_try: bool, yes: bool, as_json: bool) -> int:
         say(*map(one_line, _lines(server, found)))
     written = False
     if works and not only_try and (yes or (at_terminal() and not as_json and click.confirm("Write it?"))):
-        written = own_store().set_confine(server, found["confine"])
+        written = own_store().edit(lambda text: edits.set_confine(text, server, found["confine"]))
         tell_gateway()
         if not as_json:
             say("Written" if written else "The entry already has this confine key")

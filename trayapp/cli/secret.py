@@ -17,6 +17,7 @@ from trayapp.cli.edit import own_config, own_store, tell_gateway
 from trayapp.cli.options import examples, json_option
 from trayapp.cli.output import agreed, is_terminal, note, print_json, say
 from trayapp.clients.secrets import Secret
+from trayapp.config import edits
 from trayapp.model.errors import KeyringUnavailableError, MultiMcpError, UsageError
 from trayapp.model.text import count, one_line
 from trayapp.service.secrets import can_keep, delete_secret, secret_names, store_secret
@@ -98,7 +99,7 @@ def may_keep(names: Sequence[str], hide: bool | None, asks: bool) -> bool:
         if agreed(f"No keyring here. Keep {what} in an encrypted file (settings: token_store: file)?", default=True):
             store = own_store()
             store.create()
-            store.set_setting("token_store", "file")
+            store.edit(lambda text: edits.set_setting(text, "token_store", "file"))
             tell_gateway()
             return True
         return False

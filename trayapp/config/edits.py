@@ -166,7 +166,9 @@ def set_setting(text: str, key: str, value: Any, file: str = FILE) -> str:
     while names and (found := [slot for slot in slots if snake(slot.path[-1]) == snake(names[0])]):
         holder, names = found[0], names[1:]
         slots = editor.slots(holder.value, holder.path) if names else []
-    wanted = _nested(names[1:], value)
+    wanted = value
+    for name in reversed(names[1:]):
+        wanted = {name: wanted}
     if holder is None:
         editor.insert_top({names[0]: wanted}, depth=1)
     elif names:
@@ -174,10 +176,6 @@ def set_setting(text: str, key: str, value: Any, file: str = FILE) -> str:
     else:
         editor.assign(holder, value)
     return editor.finish()
-
-
-def _nested(names: list[str], value: Any) -> Any:
-    return {names[0]: _nested(names[1:], value)} if names else value
 
 
 def _servers(editor: Editor) -> dict[str, Slot]:

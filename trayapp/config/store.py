@@ -156,25 +156,16 @@ class ConfigStore:
         return refused
 
     def add_server(self, name: str, entry: Mapping[str, Any]) -> bool:
-        """Add a server (edits.add_server). Return True if bytes changed, as do the methods below."""
+        """Add a server (edits.add_server). Return True if bytes changed."""
         from trayapp.config import edits
 
         return self.edit(lambda text: edits.add_server(text, name, entry, self.path.name))
 
     def remove_server(self, name: str) -> bool:
+        """Remove a server (edits.remove_server). Return True if bytes changed."""
         from trayapp.config import edits
 
         return self.edit(lambda text: edits.remove_server(text, name, self.path.name))
-
-    def set_confine(self, server: str, value: Any) -> bool:
-        from trayapp.config import edits
-
-        return self.edit(lambda text: edits.set_confine(text, server, value, self.path.name))
-
-    def set_setting(self, key: str, value: Any) -> bool:
-        from trayapp.config import edits
-
-        return self.edit(lambda text: edits.set_setting(text, key, value, self.path.name))
 
 
 PROGRAMS = ("multi-mcp", "multi-mcp-shim")  # each of them can be the bundled sample server

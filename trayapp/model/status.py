@@ -244,11 +244,10 @@ _KINDS: dict[Any, str] = {int: "a whole number", float: "a number", str: "a text
 
 
 def read(kind: type[T], value: object, place: str) -> T:
-    """Return the dataclass `kind` from a JSON object. Missing keys get their default.
+    """Return the dataclass `kind` from a JSON object.
 
-    Unknown keys are dropped, since a newer program may add some.
-
-    Raise ShapeError, which names `place` and the path below it.
+    Missing keys get their default. Unknown keys are dropped, since a newer program may add some. Raise ShapeError,
+    which names `place` and the path below it.
     """
     if not isinstance(value, Mapping):
         raise _wrong(place, "an object")

@@ -136,7 +136,7 @@ class StderrDecoder:
             even, odd, encoding = data[::2], data[1::2], "utf-8"
             if data[:2] in _MARKS:
                 encoding = _MARKS[data[:2]]
-            elif odd.count(0) * 2 > len(odd) and 0 not in even:  # usual for the first lines in most languages
+            elif odd.count(0) * 2 > len(odd) and 0 not in even:  # true for the first lines in most languages
                 encoding = "utf-16-le"
             elif even.count(0) * 2 > len(even) and 0 not in odd:
                 encoding = "utf-16-be"

@@ -137,9 +137,10 @@ def read_project(path: Path) -> ProjectFile | None:
 
 
 class Script(NamedTuple):
-    """A program in the project. `server`: one that runs it. `name`: its path relative to the project's folder.
+    """A program in the project.
 
-    `digest`: the hash of its content.
+    `server`: the name of a server that runs it. `name`: its path relative to the project's folder. `digest`: the hash
+    of its content.
     """
 
     server: str

@@ -385,7 +385,7 @@ _WHOLE_PATH = re.compile(r"[/\\~]|[A-Za-z]:[/\\]|\$")
 
 
 def read_confine(node: Node) -> Confining:
-    """Read true, false, `try`, or {read, write, network, sockets}: what else the server may access.
+    """Read true, false, `try`, or {read, write, network, sockets}: what a confined server may access besides its own.
 
     An unknown key is an error here: a misspelled limit must not grant more.
     """

@@ -1,6 +1,6 @@
 """Parsing of servers.yaml to a Config. Each problem has its line; one invalid entry affects no other (PRODUCT 4, 15).
 
-Reads and writes no files. The only look at the machine: a command line that is an existing path is one word.
+Reads and writes no files. It only checks if a command line is an existing path, which is then one word.
 """
 
 from __future__ import annotations
