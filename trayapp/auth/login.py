@@ -304,7 +304,7 @@ class _Provider(OAuthClientProvider):
         metadata = self.context.oauth_metadata
         if metadata is not None:
             methods = metadata.code_challenge_methods_supported
-            # Some good services omit the list. A service with a list that lacks S256 does not support PKCE as MCP requires.
+            # Some good services omit the list. A list that lacks S256 means no PKCE as MCP requires it.
             if methods is not None and "S256" not in methods:
                 raise SignInError(
                     "The sign-in service does not protect its codes (PKCE with S256)", "Report this to its makers"
