@@ -11,10 +11,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 from tests.tools import require
-from trayapp.auth.os_keyring import WINDOWS_LIMIT, Records
+from trayapp.auth.os_keyring import WINDOWS_LIMIT
 from trayapp.model.errors import KeyringUnavailableError
 
 READY_S = 10.0
@@ -52,12 +51,6 @@ class MemoryEntries:
 
     def delete(self, name: str) -> None:
         self.texts.pop(name, None)
-
-
-class FixedPlace(NamedTuple):
-    """A place that never shows a dialog."""
-
-    records: Records
 
     def would_ask(self, *, writing: bool) -> bool:
         return False

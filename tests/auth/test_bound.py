@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.auth.places import FixedPlace, MemoryEntries
+from tests.auth.places import MemoryEntries
 from trayapp.auth.accounts import Accounts
 from trayapp.auth.grant import DEFAULT_PORTS, Grant, OAuthClient, canonical, covers, record_key
 from trayapp.auth.os_keyring import ChunkedRecords
@@ -140,7 +140,7 @@ class Life:
         self.accounts = self._started()
 
     def _started(self) -> Accounts:
-        vault = Vault(FixedPlace(ChunkedRecords(self.entries)))
+        vault = Vault(ChunkedRecords(self.entries))
         return Accounts(vault, self._tasks, lambda: 0.0, anyio.sleep)
 
     async def step(self, what: str, one: str, other: str) -> None:

@@ -14,7 +14,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from tests.auth.places import FixedPlace, MemoryEntries
+from tests.auth.places import MemoryEntries
 from tests.fixtures.clock import settle
 from trayapp.auth.os_keyring import ChunkedRecords
 from trayapp.auth.vault import CHECK_AGAIN_S, KEEP_AGAIN_S, SAME_WISH_S, Vault, check_secret
@@ -43,6 +43,9 @@ class MoodyEntries(MemoryEntries):
         self._check()
         super().set(name, text)
 
+    def would_ask(self, *, writing: bool) -> bool:
+        return self.mood == "locked"
+
     def _check(self) -> None:
         self.asked += 1
         self.threads.add(threading.get_ident())
@@ -57,21 +60,17 @@ class MoodyEntries(MemoryEntries):
 
 @dataclass
 class Desk:
-    """Implements vault.RecordPlace over moody entries, and holds a vault with a clock that only tests move."""
+    """A vault over moody entries, with a clock that only tests move."""
 
     entries: MoodyEntries = field(default_factory=MoodyEntries)
     time: float = 0.0
     states: list[str | None] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.records = ChunkedRecords(self.entries)
-        self.vault = Vault(self, deadline_s=0.5, now=lambda: self.time, changed=self._changed)
+        self.vault = Vault(ChunkedRecords(self.entries), deadline_s=0.5, now=lambda: self.time, changed=self._changed)
 
     def _changed(self) -> None:
         self.states.append(self.vault.state)
-
-    def would_ask(self, *, writing: bool) -> bool:
-        return self.entries.mood == "locked"
 
 
 @asynccontextmanager
@@ -229,7 +228,7 @@ async def test_another_place_is_used_from_then_on() -> None:
     async with a_desk() as desk:
         await desk.vault.write("key", "here")
         other = MemoryEntries()
-        desk.vault.use(FixedPlace(ChunkedRecords(other)))
+        desk.vault.use(ChunkedRecords(other))
         assert desk.vault.state is None
         assert await desk.vault.read("key") is None
         await desk.vault.write("key", "there")

@@ -10,7 +10,7 @@ import anyio
 import anyio.abc
 
 from tests.auth.issuer import browse
-from tests.auth.places import FixedPlace, MemoryEntries
+from tests.auth.places import MemoryEntries
 from tests.fixtures.clock import FakeClock
 from trayapp.auth.accounts import Accounts, SignIn
 from trayapp.auth.grant import Target
@@ -40,7 +40,7 @@ class Person:
         self.tasks = before
 
     def _start(self) -> None:
-        vault = Vault(FixedPlace(ChunkedRecords(self.entries)))
+        vault = Vault(ChunkedRecords(self.entries))
         self.accounts = Accounts(vault, self.tasks, self.clock.time, self.clock.sleep)
 
     def start(self, url: str, **more: object) -> SignIn:

@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 import anyio.abc
 
-from tests.auth.places import FixedPlace, MemoryEntries
+from tests.auth.places import MemoryEntries
 from tests.fixtures.behaviour import tool
 from tests.fixtures.clock import FakeClock, settle
 from tests.fixtures.fake_transport import FakeNet, FakeServer
@@ -227,7 +227,7 @@ class House:
         self.reloads = 0
         self.look: Look = lambda folder, user: NOTHING
         self.config = Config(Settings(expose="tools"))
-        vault = Vault(FixedPlace(ChunkedRecords(MemoryEntries())))
+        vault = Vault(ChunkedRecords(MemoryEntries()))
         self.dependencies = GatewayDependencies(
             clock=clock(self.clock),
             environ={"PATH": "/nowhere"},

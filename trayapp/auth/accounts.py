@@ -31,7 +31,8 @@ from trayapp.auth.grant import (
     from_text,
     record_key,
 )
-from trayapp.auth.vault import RecordPlace, Vault
+from trayapp.auth.os_keyring import Records
+from trayapp.auth.vault import Vault
 from trayapp.model.errors import KeyringUnavailableError
 from trayapp.model.redact import KNOWN
 
@@ -384,9 +385,9 @@ class Accounts:
         account = self._accounts.get(account_key(url, name))
         return account.status if account else None
 
-    def use(self, place: RecordPlace) -> None:
-        """Store sign-ins in another place from now on, and forget the sign-ins read from the old place."""
-        self.vault.use(place)
+    def use(self, records: Records) -> None:
+        """Use another store from now on, and forget the sign-ins read from the old one."""
+        self.vault.use(records)
         self._accounts.clear()
 
     async def close(self) -> None:

@@ -65,7 +65,7 @@ class KeyringEntries:
 
     @staticmethod
     def would_ask(*, writing: bool) -> bool:
-        """Return True if an access now would show the user a dialog; False if that is unknown. Blocks."""
+        """Return True if an access now would show the user a dialog; False if that is unknown."""
         locked = _collection_locked()
         return writing if locked is None else locked
 
@@ -180,6 +180,9 @@ class Entries(Protocol):
     def delete(self, name: str) -> None:
         """Delete the text, if there is one."""
 
+    def would_ask(self, *, writing: bool) -> bool:
+        """Return True if reading or writing now would show the user a dialog. Blocks."""
+
 
 class Records(Protocol):
     """A store of texts of any length. Its methods block and raise KeyringUnavailableError."""
@@ -192,6 +195,9 @@ class Records(Protocol):
 
     def delete(self, key: str) -> None:
         """Delete the text."""
+
+    def would_ask(self, *, writing: bool) -> bool:
+        """Return True if reading or writing now would show the user a dialog. Blocks."""
 
 
 class ChunkedRecords:
@@ -233,6 +239,9 @@ class ChunkedRecords:
         self._entries.delete(key)
         for slot in range(GENERATIONS):
             self._drop(key, slot)
+
+    def would_ask(self, *, writing: bool) -> bool:
+        return self._entries.would_ask(writing=writing)
 
     def _whole(self, key: str, head: str | None) -> str | None:
         if head is None or head.startswith(PLAIN):

@@ -47,6 +47,9 @@ class SealedFile:
     def delete(self, key: str) -> None:
         self._change(lambda texts: {name: text for name, text in texts.items() if name != key})
 
+    def would_ask(self, *, writing: bool) -> bool:
+        return self._keyring is not None and self._keyring.would_ask(writing=writing)
+
     def _change(self, change: Callable[[dict[str, str]], dict[str, str]]) -> None:
         try:
             with locked(self._path):

@@ -20,7 +20,7 @@ from concurrent.futures import Future
 from contextlib import aclosing, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import anyio
 
@@ -54,17 +54,6 @@ Value = TypeVar("Value")
 Store = Literal["keyring", "file"]
 
 
-class RecordPlace(Protocol):
-    """A place where records are stored."""
-
-    @property
-    def records(self) -> Records:
-        """Return the store of the records."""
-
-    def would_ask(self, *, writing: bool) -> bool:
-        """Return True if reading or writing them now would show the user a dialog. Blocks."""
-
-
 @dataclass(frozen=True, slots=True)
 class Secrets:
     """Values of named secrets. `refused` is the error if some could not be read."""
@@ -78,7 +67,7 @@ class Vault:
 
     def __init__(
         self,
-        place: RecordPlace,
+        records: Records,
         *,
         deadline_s: float = DEADLINE_S,
         now: Callable[[], float] = time.monotonic,
@@ -86,7 +75,7 @@ class Vault:
     ) -> None:
         self.state: KeyringState | None = None
         self.refused: KeyringUnavailableError | None = None  # the last refusal, until an access succeeds
-        self._place = place
+        self._records = records
         self._deadline_s = deadline_s
         self._now = now
         self._changed = changed
@@ -97,9 +86,9 @@ class Vault:
         self._refused_at = 0.0
         self._closed_at = -math.inf  # when an access failed for which the keyring may have shown its dialog
 
-    def use(self, place: RecordPlace) -> None:
-        """Store records in another place from now on. Records in the old place stay there."""
-        self._place, self.refused = place, None
+    def use(self, records: Records) -> None:
+        """Use another store from now on. Records in the old one stay there."""
+        self._records, self.refused = records, None
         self._set_state(None)
 
     def close(self) -> None:
@@ -265,13 +254,13 @@ class Vault:
             raise self.refused.with_traceback(None)
         if self.refused is not None and asked and self._now() - self._closed_at < SAME_WISH_S:
             raise self.refused.with_traceback(None)
-        place = self._place
+        records = self._records
         deadline_s = self._deadline_s if asked else min(QUIET_S, self._deadline_s)
 
         def job() -> Value:
-            if not asked and place.would_ask(writing=writing):
+            if not asked and records.would_ask(writing=writing):
                 raise KeyringUnavailableError("The keyring is locked", UNLOCK, "locked")
-            return work(place.records)
+            return work(records)
 
         try:
             value = await self._worker.run(job, deadline_s)
@@ -279,11 +268,11 @@ class Vault:
             self.refused, self._refused_at = error, self._now()
             self._closed_at = self._refused_at if asked else self._closed_at
             self._unavailable.set()
-            if place is self._place:
+            if records is self._records:
                 self._set_state(error.state)
             raise
         self.refused = None
-        if place is self._place:
+        if records is self._records:
             self._set_state("available")
         return value
 
@@ -367,27 +356,16 @@ def check_secret(name: str, value: str = "x") -> None:
         raise UsageError(f"A secret has 1 to {SECRET_MAX} characters", "Pass it on stdin")
 
 
-# --- the place by setting, passphrase and home, and the vault of a process without a gateway
+# --- the store by setting, passphrase and home, and the vault of a process without a gateway
 
 
-class Place(NamedTuple):
-    """A RecordPlace: records in the keyring, or in the encrypted file, whose key may be in the keyring."""
-
-    records: Records
-    keyring: KeyringEntries | None
-
-    def would_ask(self, *, writing: bool) -> bool:
-        return self.keyring is not None and self.keyring.would_ask(writing=writing)
-
-
-def place_for(store: Store, config_file: Path, environ: Mapping[str, str]) -> RecordPlace:
-    """Return the place that `settings.token_store` selects. Opens nothing."""
+def records_for(store: Store, config_file: Path, environ: Mapping[str, str]) -> Records:
+    """Return the records that `settings.token_store` selects. Opens nothing."""
     entries = KeyringEntries(service_of(environ))
     if store == "keyring":
-        return Place(ChunkedRecords(entries), entries)
+        return ChunkedRecords(entries)
     passphrase = environ.get(PASSPHRASE, "")
-    keyring = None if passphrase else entries
-    return Place(SealedFile(config_file.with_name(SEALED_NAME), passphrase, keyring), keyring)
+    return SealedFile(config_file.with_name(SEALED_NAME), passphrase, None if passphrase else entries)
 
 
 def service_of(environ: Mapping[str, str]) -> str:
@@ -417,7 +395,7 @@ def with_vault(
     """
 
     async def run() -> Value:
-        vault = Vault(place_for(store, config_file, environ))
+        vault = Vault(records_for(store, config_file, environ))
         try:
             value = await work(vault)
         finally:

@@ -20,7 +20,7 @@ import anyio.lowlevel
 from trayapp import __version__
 from trayapp.auth.accounts import Accounts
 from trayapp.auth.os_keyring import secret_service_signals
-from trayapp.auth.vault import SEALED_NAME, Secrets, Vault, place_for
+from trayapp.auth.vault import SEALED_NAME, Secrets, Vault, records_for
 from trayapp.backends.clock import SystemClock, next_beat
 from trayapp.backends.connect import open_transport
 from trayapp.backends.context import Open, first_cause
@@ -249,8 +249,8 @@ class GatewayHost:
     def _make_accounts(self, tasks: anyio.abc.TaskGroup) -> Accounts:
         """Return the accounts: sign-ins and secrets. Their vault is opened when first needed."""
 
-        clock, place = SystemClock(), place_for(self._store, self._paths.config_file, self._environ)
-        vault = Vault(place, changed=self._keyring_changed)
+        clock, records = SystemClock(), records_for(self._store, self._paths.config_file, self._environ)
+        vault = Vault(records, changed=self._keyring_changed)
         return Accounts(vault, tasks, clock.time, clock.sleep, lambda: self._gateway.services.changes.changed())
 
     def _keyring_changed(self) -> None:
@@ -268,7 +268,7 @@ class GatewayHost:
             self._http_port.follow(outcome.settings.http)
             if (store := outcome.settings.token_store) != self._store:
                 self._store = store
-                self._accounts.use(place_for(store, self._paths.config_file, self._environ))
+                self._accounts.use(records_for(store, self._paths.config_file, self._environ))
                 self._tasks.start_soon(fenced, self._gateway.sign_ins.look)
         else:
             self._gateway.take_problem(outcome)

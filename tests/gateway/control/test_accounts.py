@@ -15,7 +15,7 @@ import httpx2
 import pytest
 
 from tests.auth.issuer import Guarded, Issuer, browse, guarded
-from tests.auth.places import FixedPlace, MemoryEntries
+from tests.auth.places import MemoryEntries
 from tests.backends.world import open_untracked
 from tests.contract.http_servers import HttpServer
 from tests.fixtures.clock import FakeClock
@@ -56,7 +56,7 @@ class Town:
 
     def start(self) -> None:
         """Start a gateway with the keyring's contents."""
-        vault = Vault(FixedPlace(ChunkedRecords(self.entries)), changed=self._keyring_changed)
+        vault = Vault(ChunkedRecords(self.entries), changed=self._keyring_changed)
         self.accounts = Accounts(
             vault, self.tasks, self.clock.time, self.clock.sleep, lambda: self.gateway.services.changes.changed()
         )
@@ -530,7 +530,7 @@ async def test_an_encrypted_file_that_does_not_open_is_told_with_the_reason(tmp_
     SealedFile(path, "right").write("x", "y")
     async with guarded() as server, town(tmp_path) as made:
         made.settings = Settings(token_store="file")
-        made.accounts.use(FixedPlace(SealedFile(path, "wrong")))
+        made.accounts.use(SealedFile(path, "wrong"))
         await made.known(web(server))
         shown = snapshot_of(made.gateway).gateway
         assert (shown.keyring, shown.keyring_error is not None) == ("locked", True)
@@ -563,7 +563,7 @@ async def test_once_the_keyring_is_unlocked_the_servers_that_need_it_are_served(
         await made.gateway.services.pool.stop()
         records = Locked(made.entries)
         made.start()
-        made.accounts.use(FixedPlace(records))
+        made.accounts.use(records)
         await made.known(web(server), named)
         await made.control().result("refresh")  # lists that were cached by then are no reason to connect
         assert (made.state(), made.state("named")) == (State.KEYRING_LOCKED, State.KEYRING_LOCKED)
@@ -605,13 +605,9 @@ async def test_a_sign_in_looks_into_the_keyring_before_it_opens_a_browser(tmp_pa
 
 
 class OnceAsked(ChunkedRecords):
-    """Implements vault.RecordPlace: locked until the user is asked, and unlocks it then."""
+    """Records in a keyring that is locked until the user is asked."""
 
     asked = False
-
-    @property
-    def records(self) -> OnceAsked:
-        return self
 
     def would_ask(self, *, writing: bool) -> bool:
         return not self.asked
