@@ -791,7 +791,7 @@ def claude(home: Path, **servers: Any) -> Path:
 def laid(home: Path, text: str) -> Config:
     config = parse(text, "servers.yaml")
     layers = ClientLayers(machine_in(home)).read(config.settings.imports, "servers.yaml")
-    return lay_over(config, layers)
+    return lay_over(config, layers, "servers.yaml")
 
 
 def started(config: Config) -> dict[str, str]:

@@ -54,7 +54,7 @@ def nobody(folder: Path) -> Iterator[None]:
 
 
 def switch(store: ConfigStore, server: str, enabled: bool) -> bool:
-    return store.edit(lambda text: edits.set_server_enabled(text, server, enabled, store.path.name))
+    return store.edit(lambda text: edits.set_server_enabled(text, server, enabled))
 
 
 def only_file_in(folder: Path) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from trayapp.config.paths import CONFIG_NAME
 from trayapp.config.problems import InvalidValueError, shown
 from trayapp.config.read import fields
 from trayapp.config.read.entry import read_tools
@@ -23,7 +24,6 @@ from trayapp.config.yaml.splices import Editor, EditRefusedError, Layout, Slot
 from trayapp.model.config import ToolSwitch
 from trayapp.model.errors import ServerNotFoundError, UsageError
 
-FILE = "servers.yaml"
 LONGEST_KEY = 1000  # characters as written; YAML limits plain keys to 1,024
 SHOWN = 40  # characters of a name in a message
 
@@ -36,7 +36,7 @@ class RefreshEdit:
     refused: dict[str, str]
 
 
-def merge_tools(text: str, found: Mapping[str, Mapping[str, ToolSwitch]], file: str = FILE) -> RefreshEdit:
+def merge_tools(text: str, found: Mapping[str, Mapping[str, ToolSwitch]]) -> RefreshEdit:
     """Merge the result of a refresh into the text. `found`: server -> tool -> its switch.
 
     Tools that the file lacks are added as given. Of listed tools only `stale` is set or removed, never `enabled`. Tools
@@ -45,24 +45,24 @@ def merge_tools(text: str, found: Mapping[str, Mapping[str, ToolSwitch]], file: 
     Raise only UnparsableError: a server that cannot be edited keeps its text and is named in `refused`.
     """
     try:
-        return _merge_all(text, found, file)
+        return _merge_all(text, found)
     except EditRefusedError as error:
         if len(found) == 1:
             return RefreshEdit(text, {name: str(error) for name in found})
     refused: dict[str, str] = {}
     for name, tools in found.items():  # one server makes the whole edit fail: write each alone
-        merged = merge_tools(text, {name: tools}, file)
+        merged = merge_tools(text, {name: tools})
         text, refused = merged.text, refused | merged.refused
     return RefreshEdit(text, refused)
 
 
-def _merge_all(text: str, found: Mapping[str, Mapping[str, ToolSwitch]], file: str) -> RefreshEdit:
-    editor = Editor(text, file)
+def _merge_all(text: str, found: Mapping[str, Mapping[str, ToolSwitch]]) -> RefreshEdit:
+    editor = Editor(text, CONFIG_NAME)
     servers = _servers(editor)
     refused: dict[str, str] = {}
     for name, tools in found.items():
         if name not in servers:
-            refused[name] = f"{name} is not in {file}"
+            refused[name] = f"{name} is not in {CONFIG_NAME}"
             continue
         try:
             with editor.all_or_nothing():
@@ -76,21 +76,19 @@ def _merge_all(text: str, found: Mapping[str, Mapping[str, ToolSwitch]], file: s
     return RefreshEdit(editor.finish(), refused)
 
 
-def set_tools_enabled(
-    text: str, server: str, names: Iterable[str], enabled: bool, file: str = FILE, *, brief: bool = False
-) -> str:
+def set_tools_enabled(text: str, server: str, names: Iterable[str], enabled: bool, *, brief: bool = False) -> str:
     """Enable or disable tools of one server. A tool that the file does not list is added.
 
     With `brief` (`write_tools: switched`), enabling a tool removes its line if the line holds nothing but the switch.
     All lines stay if a comment would be lost or one of the tools is stale. Raises UsageError for a name that is too
     long for a key.
     """
-    editor = Editor(text, file)
+    editor = Editor(text, CONFIG_NAME)
     entry = _server(editor, server)
     listed = _listed(editor, entry)
     names = list(dict.fromkeys(names))
     if long := next((name for name in names if not _fits(name)), None):
-        what = f"The name {long[:SHOWN]}... has {len(long)} characters, too many for a key of {file}"
+        what = f"The name {long[:SHOWN]}... has {len(long)} characters, too many for a key of {CONFIG_NAME}"
         raise UsageError(what, f"Hide it by a pattern: exclude_tools of {server}")
     differing = [name for name in names if name in listed and listed[name].enabled != enabled]
     if brief and enabled and not any(listed[name].stale for name in differing):
@@ -100,9 +98,9 @@ def set_tools_enabled(
     return editor.finish()
 
 
-def set_server_enabled(text: str, server: str, enabled: bool, file: str = FILE) -> str:
+def set_server_enabled(text: str, server: str, enabled: bool) -> str:
     """Enable or disable one server, by the key that its entry has (`enabled` or `disabled`), or else by `disabled`."""
-    editor = Editor(text, file)
+    editor = Editor(text, CONFIG_NAME)
     entry = _server(editor, server)
     slots = editor.slots(entry.value, entry.path)
     said = [(slot, _name(slot)) for slot in slots if _name(slot) in ("disabled", "enabled")]
@@ -115,9 +113,9 @@ def set_server_enabled(text: str, server: str, enabled: bool, file: str = FILE) 
     return editor.finish()
 
 
-def set_confine(text: str, server: str, value: Any, file: str = FILE) -> str:
+def set_confine(text: str, server: str, value: Any) -> str:
     """Set `confine` of a server. `value`: as Confine.value returns it, or false."""
-    editor = Editor(text, file)
+    editor = Editor(text, CONFIG_NAME)
     entry = _server(editor, server)
     slots = editor.slots(entry.value, entry.path)
     said = next((slot for slot in slots if _name(slot) == "confine"), None)
@@ -128,7 +126,7 @@ def set_confine(text: str, server: str, value: Any, file: str = FILE) -> str:
     return editor.finish()
 
 
-def add_server(text: str, name: str, entry: Mapping[str, Any], file: str = FILE) -> str:
+def add_server(text: str, name: str, entry: Mapping[str, Any], file: str = CONFIG_NAME) -> str:
     """Add a server after the others. Raises UsageError if the name is taken."""
     editor = Editor(text, file)
     if name in _servers(editor):
@@ -142,7 +140,7 @@ def add_server(text: str, name: str, entry: Mapping[str, Any], file: str = FILE)
     return editor.finish()
 
 
-def remove_server(text: str, name: str, file: str = FILE) -> str:
+def remove_server(text: str, name: str, file: str = CONFIG_NAME) -> str:
     """Remove a server with its own comments: those inside its entry and directly above it."""
     editor = Editor(text, file)
     slot = _server(editor, name)
@@ -153,7 +151,7 @@ def remove_server(text: str, name: str, file: str = FILE) -> str:
     return editor.finish()
 
 
-def set_setting(text: str, key: str, value: Any, file: str = FILE) -> str:
+def set_setting(text: str, key: str, value: Any) -> str:
     """Set one setting; `http.port` is the port inside `http`.
 
     Raises UsageError if the first name is unknown or any name is empty.
@@ -161,7 +159,7 @@ def set_setting(text: str, key: str, value: Any, file: str = FILE) -> str:
     path = key.split(".")
     if snake(path[0]) not in SETTING_KEYS or not all(path):
         raise UsageError(f"No setting is named {shown(key)}", f"Settings: {', '.join(sorted(SETTING_KEYS))}")
-    editor = Editor(text, file)
+    editor = Editor(text, CONFIG_NAME)
     slots, holder, names = editor.top(), None, ["settings", *path]
     while names and (found := [slot for slot in slots if snake(slot.path[-1]) == snake(names[0])]):
         holder, names = found[0], names[1:]

@@ -147,7 +147,7 @@ class ConfigStore:
         refused: dict[str, str] = {}
 
         def change(text: str) -> str:
-            merged = edits.merge_tools(text, found, self.path.name)
+            merged = edits.merge_tools(text, found)
             refused.clear()
             refused.update(merged.refused)
             return merged.text
@@ -159,13 +159,13 @@ class ConfigStore:
         """Add a server (edits.add_server). Return True if bytes changed."""
         from trayapp.config import edits
 
-        return self.edit(lambda text: edits.add_server(text, name, entry, self.path.name))
+        return self.edit(lambda text: edits.add_server(text, name, entry))
 
     def remove_server(self, name: str) -> bool:
         """Remove a server (edits.remove_server). Return True if bytes changed."""
         from trayapp.config import edits
 
-        return self.edit(lambda text: edits.remove_server(text, name, self.path.name))
+        return self.edit(lambda text: edits.remove_server(text, name))
 
 
 PROGRAMS = ("multi-mcp", "multi-mcp-shim")  # each of them can be the bundled sample server

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from trayapp.config.layers.project import ProjectFile, TrustedFile
+from trayapp.config.paths import CONFIG_NAME
 from trayapp.config.problems import InvalidValueError, Report, UnparsableError
 from trayapp.config.read import fields
 from trayapp.config.read.command import split_command
@@ -24,14 +25,13 @@ from trayapp.config.yaml.nodes import Mapping, Node, Pair, Scalar, Sequence, fol
 from trayapp.model.config import Config, Imported, ServerConfig, launch_settings
 from trayapp.model.errors import Problem
 
-OWN = "servers.yaml"
 Entry = Plain[str, Any]
 
 STDIO_FIELDS = frozenset(("command", "args", "env", "cwd", "inherit_env", "type"))
 HTTP_FIELDS = frozenset(("url", "type", *HTTP_ONLY))
 
 
-def lay_over(config: Config, imported: tuple[Imported, ...], file: str = OWN) -> Config:
+def lay_over(config: Config, imported: tuple[Imported, ...], file: str) -> Config:
     """Merge `config`, as parsed from `file`, over the layers, per field.
 
     If several layers define the same server, the first one counts. An unusable server of a layer is reported for its
@@ -39,7 +39,7 @@ def lay_over(config: Config, imported: tuple[Imported, ...], file: str = OWN) ->
     """
     top = _top(config)
     below, problems = _usable(_with_lines(imported, top, file))
-    own = server_pairs(top, OWN)
+    own = server_pairs(top, CONFIG_NAME)
     report = Report(file)
     servers = {
         name: read_entry(merged_pair(below[name], pair), report) if name in below else config.servers.get(name)
@@ -61,7 +61,7 @@ def lay_over(config: Config, imported: tuple[Imported, ...], file: str = OWN) ->
 
 def user_pairs(user: Config) -> dict[str, Pair]:
     """Return the layer below a project's file: the entries of servers.yaml merged over the imports."""
-    own, below = server_pairs(_top(user), OWN), _pairs(user.imported)
+    own, below = server_pairs(_top(user), CONFIG_NAME), _pairs(user.imported)
     merged = {n: merged_pair(below[n], pair) if n in below else pair for n, pair in own.items()}
     return {**below, **merged}
 
@@ -148,7 +148,7 @@ def _plain(pairs: dict[str, Pair]) -> dict[str, Any]:
 
 def _top(config: Config) -> list[Pair]:
     try:
-        return read_top(config.text, OWN)
+        return read_top(config.text, CONFIG_NAME)
     except UnparsableError:
         return []
 
