@@ -15,10 +15,10 @@ from typing import Any
 
 from trayapp.auth.os_keyring import Entries
 from trayapp.config.files import FOLDER_MODE, locked, replace_file
+from trayapp.config.paths import PASSPHRASE
 from trayapp.model.errors import KeyringUnavailableError, StorageError
 
 FORM = "multi-mcp sealed file 1"
-PASSPHRASE = "MULTI_MCP_PASSPHRASE"  # the environment variable with the passphrase
 KEY_ENTRY = "sealed-file-key"  # keyring entry with the file's key, if there is no passphrase
 KEY_BYTES = 32
 SALT_BYTES = 16

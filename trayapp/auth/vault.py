@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 import anyio
 
 from trayapp.auth.os_keyring import UNLOCK, ChunkedRecords, KeyringEntries, Records
-from trayapp.auth.sealed import PASSPHRASE, SealedFile
+from trayapp.auth.sealed import SealedFile
 from trayapp.config.files import locked
-from trayapp.config.paths import HOME_VARIABLE
+from trayapp.config.paths import HOME_VARIABLE, PASSPHRASE, SEALED_NAME
 from trayapp.model.errors import KeyringUnavailableError, UsageError
 
 if TYPE_CHECKING:
@@ -47,7 +47,6 @@ SECRET, NAMES = "secret:", "secrets"  # record keys: one per secret, and the lis
 FORBIDDEN = frozenset(":{}$")  # in a secret's name: `${keyring:NAME:-default}` could not express it
 
 SERVICE = "multi-mcp"
-SEALED_NAME = "secrets.sealed"  # beside servers.yaml
 HOME_HEX = 8
 
 Value = TypeVar("Value")
@@ -121,20 +120,15 @@ class Vault:
 
     async def _keep(self, key: str, text: str | None, asked: bool) -> bool:
         self._unstored[key] = text
-        try:
 
-            def put(records: Records) -> None:
-                if text is None:
-                    records.delete(key)
-                else:
-                    records.write(key, text)
+        def put(records: Records) -> None:
+            if text is None:
+                records.delete(key)
+            else:
+                records.write(key, text)
 
-            await self._do(put, asked, writing=text is not None)
-        except KeyringUnavailableError:
+        if not await self._change(put, asked, writing=text is not None):
             return False
-        except asyncio.CancelledError:  # nobody waits any longer; the next try shows if it was stored
-            self._unavailable.set()
-            raise
         if key in self._unstored and self._unstored[key] == text:
             del self._unstored[key]
         return True
@@ -236,17 +230,23 @@ class Vault:
         def put(records: Records) -> None:
             records.write(NAMES, json.dumps(_relisted(records.read(NAMES), changes)))
 
-        try:
-            await self._do(put, asked, writing=True)
-        except KeyringUnavailableError:
+        if not await self._change(put, asked, writing=True):
             return False
-        except asyncio.CancelledError:  # nobody waits any longer; the next try stores it
-            self._unavailable.set()
-            raise
         self._relisted = {name: there for name, there in self._relisted.items() if changes.get(name) is not there}
         return True
 
     # -- access --------------------------------------------------------------------------------------------------
+
+    async def _change(self, put: Callable[[Records], None], asked: bool, *, writing: bool) -> bool:
+        """Run `put` in the thread. Return False if that is not possible now."""
+        try:
+            await self._do(put, asked, writing=writing)
+        except KeyringUnavailableError:
+            return False
+        except asyncio.CancelledError:  # nobody waits any longer; the next try shows if it was stored
+            self._unavailable.set()
+            raise
+        return True
 
     async def _do(self, work: Callable[[Records], Value], asked: bool, *, writing: bool = False) -> Value:
         """Run `work` in the thread, within the deadline. Raises KeyringUnavailableError."""

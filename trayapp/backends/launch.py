@@ -23,11 +23,10 @@ import anyio
 import anyio.to_thread
 
 from trayapp.auth.grant import ClientSettings
-from trayapp.auth.sealed import PASSPHRASE
 from trayapp.auth.vault import Secrets
 from trayapp.backends.stdio.shellenv import Environment
 from trayapp.config.interpolate import resolve, variable_names
-from trayapp.config.paths import HOME_VARIABLE, find_paths
+from trayapp.config.paths import HOME_VARIABLE, PASSPHRASE, find_paths
 from trayapp.config.programs import found_elsewhere, is_runner, own_folder
 from trayapp.model.config import Auth, ServerConfig, auth_of
 from trayapp.model.errors import KEYRING, ConfigError, ConnectFailedError, KeyringLockedError, MissingVariableError

@@ -18,12 +18,12 @@ from trayapp.cli.options import examples, json_option
 from trayapp.cli.output import agreed, is_terminal, note, print_json, say
 from trayapp.clients.secrets import Secret
 from trayapp.config import edits
+from trayapp.config.paths import PASSPHRASE
 from trayapp.model.errors import KeyringUnavailableError, MultiMcpError, UsageError
 from trayapp.model.text import count, one_line
 from trayapp.service.secrets import can_keep, delete_secret, secret_names, store_secret
 
 LONGEST = 1 << 20  # characters read from stdin; secrets are shorter
-PASSPHRASE = "MULTI_MCP_PASSPHRASE"  # opens the encrypted file (auth/sealed)
 
 
 @click.group("secret", epilog=examples("multi-mcp secret set github", "pass github | multi-mcp secret set github"))

@@ -19,12 +19,12 @@ import click
 
 from trayapp.cli.find import note_old, own_registry
 from trayapp.cli.output import agreed, at_terminal, is_terminal, note, print_json, say, waiting
-from trayapp.cli.secret import PASSPHRASE, keep_all, keeps_secrets
+from trayapp.cli.secret import keep_all, keeps_secrets
 from trayapp.cli.shown_server import decisive_lines, unlocked
 from trayapp.clients.files import Machine, shown_path
 from trayapp.clients.secrets import Secret, secret_name
 from trayapp.config.files import make_folder
-from trayapp.config.paths import find_paths, user_folders
+from trayapp.config.paths import PASSPHRASE, find_paths, user_folders
 from trayapp.config.read.command import path_exists, relative_paths
 from trayapp.config.read.entry import name_fault, read_one
 from trayapp.config.urls import exposure, unsafe_url, unsafe_url_hint, url_fault

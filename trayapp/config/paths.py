@@ -13,6 +13,8 @@ from typing import NamedTuple
 APP_NAME = "multi-mcp"
 HOME_VARIABLE = "MULTI_MCP_HOME"
 CONFIG_NAME = "servers.yaml"
+SEALED_NAME = "secrets.sealed"  # beside servers.yaml: sign-ins and secrets with `token_store: file`
+PASSPHRASE = "MULTI_MCP_PASSPHRASE"  # the environment variable with the passphrase of that file
 PACKAGES = "packages"  # folder in the state folder
 
 

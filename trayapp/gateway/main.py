@@ -20,7 +20,7 @@ import anyio.lowlevel
 from trayapp import __version__
 from trayapp.auth.accounts import Accounts
 from trayapp.auth.os_keyring import secret_service_signals
-from trayapp.auth.vault import SEALED_NAME, Secrets, Vault, records_for
+from trayapp.auth.vault import Secrets, Vault, records_for
 from trayapp.backends.clock import SystemClock, next_beat
 from trayapp.backends.connect import open_transport
 from trayapp.backends.context import Open, first_cause
@@ -29,7 +29,7 @@ from trayapp.backends.stdio.shellenv import Environment
 from trayapp.backends.wake.watch import watch_wake
 from trayapp.catalog.approval_store import FOLDER_NAME as APPROVED
 from trayapp.config.layers.project import TRUST_NAME, TrustStore
-from trayapp.config.paths import Paths, find_paths
+from trayapp.config.paths import SEALED_NAME, Paths, find_paths
 from trayapp.config.programs import own_environment
 from trayapp.gateway.client import FramePeer
 from trayapp.gateway.gateway import Gateway, GatewayDependencies

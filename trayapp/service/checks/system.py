@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from trayapp.config.paths import PASSPHRASE, SEALED_NAME
 from trayapp.model.config import confine_of
 from trayapp.model.errors import KeyringUnavailableError, MultiMcpError
 from trayapp.service.checks.check import CheckContext, CheckResult
@@ -145,14 +146,12 @@ BUS_TIMEOUT_S = 0.8  # limit for one question; a check asks a silent bus at most
 SECRETS = "org.freedesktop.secrets"  # the Secret Service: gnome-keyring, KWallet, KeePassXC
 DEFAULT_COLLECTION = "/org/freedesktop/secrets/aliases/default"
 PROPERTIES = "org.freedesktop.DBus.Properties"
-PASSPHRASE = "MULTI_MCP_PASSPHRASE"  # as in auth/sealed, which this package must not import
 TRAY = "org.kde.StatusNotifierWatcher"
 BUS = ("org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus")  # name, path, interface of the bus
 NO_KEYRING = "New sign-ins are kept in memory only and lost when the gateway ends"
 ANSWER_TIMEOUT_S = 1.5  # for the answer; less than the limit of a check
 OWN_KEYRINGS = {"darwin": "The Keychain of macOS", "win32": "The Credential Manager of Windows"}
 SEALED_FILE = "secrets.file"
-SEALED_NAME = "secrets.sealed"  # as in auth/storage, which this package must not import
 
 
 def session_bus(context: CheckContext) -> list[CheckResult]:
