@@ -106,7 +106,7 @@ def is_browser(words: Iterable[str]) -> bool:
         if installed is not None:
             package = installed[1].replace("\\", "/").lower().removesuffix(".cmd")
         elif word.startswith(("/", "~", ".")) or "\\" in word:
-            package = re.split(r"[/\\]", word)[-1].lower().removesuffix(".exe").removesuffix(".cmd")
+            package = program_of(word)
         else:
             package = _VERSION.sub("", word).lower()
         if package in BROWSER_SERVERS and not word.startswith("-"):
@@ -122,11 +122,17 @@ RUNNERS = frozenset(("npx", "npm", "uvx", "uv", "pipx", "docker", "podman"))
 _SUFFIXES = (".exe", ".cmd", ".ps1", ".bat")
 
 
-def runner_name(program: str) -> str:
-    """Return a runner's name without its path and Windows suffix. Return other programs unchanged."""
-    name = program.replace("\\", "/").rpartition("/")[2].lower()
+def program_of(word: str) -> str:
+    """Return a program's name in lower case, without its folder and Windows suffix: `npx` for `C:\\node\\npx.cmd`."""
+    name = word.replace("\\", "/").rstrip("/").rpartition("/")[2].lower()
     for suffix in _SUFFIXES:
         name = name.removesuffix(suffix)
+    return name
+
+
+def runner_name(program: str) -> str:
+    """Return a runner's name without its path and Windows suffix. Return other programs unchanged."""
+    name = program_of(program)
     return name if name in RUNNERS else program
 
 

@@ -11,8 +11,9 @@ from itertools import pairwise, takewhile
 from pathlib import Path
 
 from trayapp.clients.conversion import is_variable_name
+from trayapp.config.programs import program_of
 from trayapp.sources.documents import HTTP, read_document, refuse_verb, with_input, without_cmd
-from trayapp.sources.programs import CONTAINERS, RUNNERS, name_for, package_of, program_of, words_of
+from trayapp.sources.programs import CONTAINERS, RUNNERS, name_for, package_of, words_of
 from trayapp.sources.source import Entry, Source, UnclearSourceError, wanted, with_passed, with_words_apart, without_env
 from trayapp.sources.start_commands import (
     ASSIGNMENT,

@@ -12,12 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from trayapp.config.programs import program_of
 from trayapp.config.read.command import is_relative
 from trayapp.model.redact import redacted
 from trayapp.sources.client_commands import CLIENT_COMMANDS, adds_server, is_mcp_add, read_line
 from trayapp.sources.documents import refuse_http
 from trayapp.sources.folders import own_folder
-from trayapp.sources.programs import RUNNERS, SHELLS, package_of, program_of
+from trayapp.sources.programs import RUNNERS, SHELLS, package_of
 from trayapp.sources.source import (
     LONGEST_LINE,
     Entry,

@@ -23,6 +23,7 @@ from trayapp.clients.conversion import (
 from trayapp.clients.table import BY_NAME
 from trayapp.clients.variables import Context, asked_inputs
 from trayapp.config.problems import UnparsableError
+from trayapp.config.programs import program_of
 from trayapp.config.read.command import is_relative, relative_paths
 from trayapp.config.yaml.splices import EditRefusedError
 from trayapp.model.redact import redacted
@@ -38,7 +39,6 @@ from trayapp.sources.programs import (
     container_options,
     name_for,
     package_of,
-    program_of,
     words_of,
 )
 from trayapp.sources.source import (

@@ -9,17 +9,9 @@ from itertools import dropwhile, pairwise
 from pathlib import Path
 from typing import Any
 
+from trayapp.config.programs import program_of
 from trayapp.config.read.command import is_relative
-from trayapp.sources.programs import (
-    CONTAINERS,
-    INTERPRETERS,
-    OWN_PACKAGE,
-    REACHING,
-    RUNNERS,
-    package_of,
-    program_of,
-    words_of,
-)
+from trayapp.sources.programs import CONTAINERS, INTERPRETERS, OWN_PACKAGE, REACHING, RUNNERS, package_of, words_of
 from trayapp.sources.source import Entry, Keys, Source, ValueKind, Variable
 
 

@@ -9,6 +9,7 @@ from itertools import dropwhile
 from pathlib import PurePosixPath
 from typing import Any
 
+from trayapp.config.programs import program_of
 from trayapp.config.urls import name_of_url
 
 LONGEST_NAME = 60
@@ -170,11 +171,6 @@ RUNNERS = frozenset((
 
 
 _SWITCH = re.compile(r"--[\w-]+=.*|--(?:silent|yes|quiet|bun)|-[sy]")  # an option of a package manager before its verb
-
-
-def program_of(word: str) -> str:
-    """Return a program's name in lower case, without folder, `.exe` and `.cmd`: `npx` for `C:\\node\\npx.cmd`."""
-    return word.replace("\\", "/").rstrip("/").rpartition("/")[2].lower().removesuffix(".exe").removesuffix(".cmd")
 
 
 def package_of(words: Sequence[str]) -> str:

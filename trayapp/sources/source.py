@@ -18,6 +18,7 @@ from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any, Literal
 
+from trayapp.config.programs import program_of
 from trayapp.model.errors import UsageError
 from trayapp.model.redact import redacted
 from trayapp.sources.placeholders import (
@@ -36,7 +37,7 @@ from trayapp.sources.placeholders import (
     placeholder_in,
     placeholders_in,
 )
-from trayapp.sources.programs import CONTAINERS, SHELLS, package_of, program_of, words_of
+from trayapp.sources.programs import CONTAINERS, SHELLS, package_of, words_of
 
 Entry = dict[str, Any]
 Keys = tuple[str | int, ...]

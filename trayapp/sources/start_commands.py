@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
+from trayapp.config.programs import program_of
 from trayapp.config.read.command import split_command
 from trayapp.model.redact import redacted
 from trayapp.sources.documents import (
@@ -30,7 +31,6 @@ from trayapp.sources.programs import (
     name_for,
     name_of_package,
     package_of,
-    program_of,
     script_of,
 )
 from trayapp.sources.source import START_FIRST, Entry, Source, UnclearSourceError, wanted, with_passed

@@ -19,13 +19,13 @@ import re
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from trayapp.config.files import FILE_MODE, locked, read_bytes, write_atomic
 from trayapp.config.interpolate import expand, secret_commands
 from trayapp.config.problems import InvalidValueError, UnparsableError
-from trayapp.config.programs import script_of
+from trayapp.config.programs import program_of, script_of
 from trayapp.config.read.command import is_relative
 from trayapp.config.read.fields import field_of
 from trayapp.config.read.parse import read_top, server_pairs
@@ -234,7 +234,7 @@ def _named(words: list[str]) -> Iterator[str]:
         if before == "-m" and re.fullmatch(r"[\w.]+", module):
             way = module.replace(".", "/")
             yield from (f"{way}{end}" for end in (".py", "/__main__.py", "/__init__.py"))
-    programs = {PurePath(piece).name.removesuffix(".exe").removesuffix(".cmd") for piece in pieces}
+    programs = set(map(program_of, pieces))
     for program in programs & _MANIFESTS.keys():
         if program not in _ONLY_WITH or not _ONLY_WITH[program].isdisjoint(pieces):
             yield from _MANIFESTS[program]

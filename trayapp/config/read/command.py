@@ -11,8 +11,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
-from pathlib import Path, PurePath
+from pathlib import Path
 
+from trayapp.config.programs import program_of
 from trayapp.model.late import late
 
 Exists = Callable[[str], bool]
@@ -95,7 +96,7 @@ def relative_paths(command: str, args: Sequence[str]) -> list[str]:
     A word may have several parts: --dir=./x, type=bind,src=.,dst=/data. No argument counts if an option names the
     absolute folder that they are relative to: `uv --directory /x run main.py`.
     """
-    program = PurePath(command.replace("\\", "/")).name.lower().removesuffix(".cmd").removesuffix(".exe")
+    program = program_of(command)
     package = -1  # the index of the package that a runner starts: a package's name may look like a path
     if program in _PACKAGE_RUNNERS:
         package = next((at for at, arg in enumerate(args) if not arg.startswith("-") and arg != "run"), -1)
