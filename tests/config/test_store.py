@@ -19,7 +19,7 @@ from trayapp.config.files import LOCK_WAIT_S, QUIET_LOOKS, QUIET_S, _take_place,
 from trayapp.config.problems import UnparsableError
 from trayapp.config.read.parse import parse
 from trayapp.config.read.text import MAX_BYTES
-from trayapp.config.store import EDIT_S, ConfigStore, LoadedFile, sample_text, with_sample
+from trayapp.config.store import EDIT_S, ConfigStore, sample_text, with_sample
 from trayapp.config.yaml.splices import EditRefusedError
 from trayapp.model.config import Settings, ToolSwitch
 from trayapp.model.errors import FileChangedError, StorageError
@@ -82,7 +82,7 @@ def test_edits_at_the_same_moment_are_all_written(path: Path) -> None:
     store, names = ConfigStore(path), [f"t{number}" for number in range(24)]
     with ThreadPoolExecutor(len(names)) as threads:
         assert all(threads.map(lambda name: store.add_server(name, {"url": "https://x/"}), names))
-    assert set(parse(store.read().text, "servers.yaml").servers) == {"s", *names}
+    assert set(parse(store.read() or "", "servers.yaml").servers) == {"s", *names}
 
 
 def test_every_edit_is_there(path: Path) -> None:
@@ -91,13 +91,13 @@ def test_every_edit_is_there(path: Path) -> None:
     assert store.edit(lambda text: edits.set_tools_enabled(text, "s", ["a"], False))
     assert store.add_server("t", {"url": "https://x/"})
     assert store.edit(lambda text: edits.set_setting(text, "expose", "search"))
-    config = parse(store.read().text, "servers.yaml")
+    config = parse(store.read() or "", "servers.yaml")
     assert config.problems == ()
     assert config.servers["s"].tools == {"a": ToolSwitch(False), "b": ToolSwitch()}
     assert config.servers["t"].url == "https://x/"
     assert config.settings.expose == "search"
     assert store.remove_server("t")
-    assert "t" not in parse(store.read().text, "f").servers
+    assert "t" not in parse(store.read() or "", "f").servers
 
 
 @pytest.mark.requirement("file-changed-refused")
@@ -112,7 +112,7 @@ def test_a_write_is_refused_when_the_file_changed_since_it_was_read(path: Path) 
         store.write("mine", seen)
     path.write_bytes(b"")
     with pytest.raises(FileChangedError):
-        store.write("mine", LoadedFile("", ""))
+        store.write("mine", None)
     assert path.read_bytes() == b""
     assert only_file_in(path.parent) == "servers.yaml"
 
@@ -140,7 +140,7 @@ def test_a_file_that_is_emptied_to_be_saved_as_it_is_read_is_read_again(path: Pa
             file.write(TEXT.encode())
 
     class EmptiedMeanwhile(ConfigStore):
-        def read(self) -> LoadedFile:
+        def read(self) -> str | None:
             if not editors:
                 editors.append(threading.Thread(target=save, args=(self.path.open("wb"),)))
                 editors[0].start()
@@ -210,21 +210,21 @@ def test_an_edit_that_is_refused_leaves_the_file_alone(path: Path) -> None:
 @pytest.mark.requirement("file-first-run")
 def test_a_missing_file_is_made_from_the_first_text(tmp_path: Path) -> None:
     store = ConfigStore(tmp_path / "a" / "b" / "servers.yaml", sample_text)
-    assert store.read() == LoadedFile("", "")
+    assert store.read() is None
     assert store.signature() is None
     assert store.create()
     assert not store.create()
-    assert parse(store.read().text, "f").servers["sample"].command == "multi-mcp"
+    assert parse(store.read() or "", "f").servers["sample"].command == "multi-mcp"
     assert store.signature() is not None
 
 
 def test_the_first_edit_makes_the_file_too(tmp_path: Path) -> None:
     store = ConfigStore(tmp_path / "servers.yaml", sample_text)
     assert switch(store, "sample", False)
-    assert parse(store.read().text, "f").servers["sample"].disabled
+    assert parse(store.read() or "", "f").servers["sample"].disabled
     bare = ConfigStore(tmp_path / "bare.yaml")
     assert bare.add_server("s", {"command": "x"})
-    assert bare.read().text == "servers:\n  s:\n    command: x\n"
+    assert bare.read() == "servers:\n  s:\n    command: x\n"
 
 
 @posix_only
@@ -295,7 +295,7 @@ def test_what_stands_in_the_way_is_named(tmp_path: Path, make: Callable[[Path], 
         ConfigStore(path).add_server("s", {"command": "x"})
     assert caught.value.hint
     with pytest.raises(StorageError):
-        ConfigStore(path).write("x", LoadedFile("", ""))
+        ConfigStore(path).write("x", None)
 
 
 @posix_only

@@ -41,7 +41,7 @@ def own_trust() -> TrustStore:
 
 def own_config(store: ConfigStore) -> Config:
     """Return the configuration in the file, merged over its imports. Blocks. Raises StorageError, UnparsableError."""
-    return config_of(store.read().text, str(store.path))
+    return config_of(store.read() or "", str(store.path))
 
 
 def config_of(text: str, file: str) -> Config:

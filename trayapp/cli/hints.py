@@ -70,8 +70,8 @@ def import_hint() -> str:
 
     store = own_store()
     try:
-        loaded = store.read()
-        config = parse(loaded.text, str(store.path)) if loaded.exists else None
+        text = store.read()
+        config = None if text is None else parse(text, str(store.path))
     except MultiMcpError:
         return ""
     words = imports.offer_text(imports.names_by_client(imports.first_offers(config, own_context())))

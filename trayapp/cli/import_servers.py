@@ -109,8 +109,8 @@ def import_verb(
         return _show_form() if dry_run else _take_form(sys.stdin.read())
     machine, store = Machine(), own_store()
     if first:
-        loaded = store.read()
-        config = parse(loaded.text, str(store.path)) if loaded.exists else None
+        text = store.read()
+        config = None if text is None else parse(text, str(store.path))
         reading = FoundServers(tuple(offer.found for offer in first_offers(config, own_context())))
     elif doubled:
         config = parse(store.start(), str(store.path))
@@ -531,7 +531,7 @@ def _server(taken: ImportedServer) -> ServerConfig | None:
     with suppress(MultiMcpError):
         store = own_store()
         own = taken.file == store.path
-        config = parse(store.read().text, str(store.path)) if own else project_file.read_config(taken.file)
+        config = parse(store.read() or "", str(store.path)) if own else project_file.read_config(taken.file)
         return config.servers.get(taken.name)
     return None
 

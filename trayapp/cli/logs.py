@@ -91,7 +91,7 @@ def log_path(server: str | None) -> Path:
 def known_servers() -> list[str]:
     """Return the servers in servers.yaml, invalid ones too, and those that a running gateway has from other sources."""
     store = own_store()
-    config = parse(store.read().text, str(store.path))
+    config = parse(store.read() or "", str(store.path))
     names = [*config.servers, *(problem.server for problem in config.problems if problem.server)]
     with suppress(NoGatewayError, ControlError):
         names += [server["name"] for server in ask(SNAPSHOT)["servers"]]

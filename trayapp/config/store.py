@@ -5,12 +5,11 @@ The module `edits` changes the text.
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath
-from typing import Any, NamedTuple
+from typing import Any
 
 from trayapp.config.files import QUIET_S, Signature, locked, read_bytes, signature, wait_until_quiet, write_atomic
 from trayapp.config.read.text import MAX_BYTES, decode
@@ -19,18 +18,6 @@ from trayapp.model.errors import FileChangedError, MultiMcpError, StorageError
 
 EDIT_S = 20.0  # for an edit, including waits for other programs: the tray waits 30 s for a whole command
 AWAY_LOOKS = 5  # checks, QUIET_S apart, for a file that an editor may have moved away
-MISSING = ""  # the fingerprint of a missing file
-
-
-class LoadedFile(NamedTuple):
-    """A file's text (with its byte order mark) and fingerprint; MISSING if there is no file."""
-
-    text: str
-    fingerprint: str
-
-    @property
-    def exists(self) -> bool:
-        return self.fingerprint != MISSING
 
 
 class ConfigStore:
@@ -40,19 +27,20 @@ class ConfigStore:
         self.path = path
         self._first_text = first_text
 
-    def read(self) -> LoadedFile:
-        """Return the current file, empty if missing. Raises StorageError, UnparsableError (too large, not UTF-8)."""
+    def read(self) -> str | None:
+        """Return the file's text with its byte order mark, or None if there is no file.
+
+        Raises StorageError, UnparsableError (too large, not UTF-8).
+        """
         data = read_bytes(self.path, MAX_BYTES)
-        if data is None:
-            return LoadedFile("", MISSING)
-        return LoadedFile(decode(data, self.path.name), hashlib.blake2b(data, digest_size=16).hexdigest())
+        return None if data is None else decode(data, self.path.name)
 
     def start(self) -> str:
         """Return the text that the next edit starts from: the file's, or else the first text. Raises as `read`."""
         return self._start(self.read())
 
-    def _start(self, seen: LoadedFile) -> str:
-        return seen.text if seen.exists else self._first_text()
+    def _start(self, seen: str | None) -> str:
+        return self._first_text() if seen is None else seen
 
     def signature(self) -> Signature | None:
         """Return a value that changes with every save, for the cost of one stat. None if there is no file."""
@@ -60,21 +48,21 @@ class ConfigStore:
 
     def create(self) -> bool:
         """Write the first text if there is no file. Return True if it was written. Raises as `read` and `write`."""
-        if self.read().exists:
+        if self.read() is not None:
             return False
         with locked(self.path):
-            return not self.read().exists and self.write(self._first_text(), LoadedFile("", MISSING))
+            return self.read() is None and self.write(self._first_text(), None)
 
-    def write(self, text: str, seen: LoadedFile) -> bool:
-        """Replace the file with `text`, atomically, if it is still as `seen`. Return True if bytes changed.
+    def write(self, text: str, seen: str | None) -> bool:
+        """Replace the file with `text`, atomically, if `read` still returns `seen`. Return True if bytes changed.
 
         Raises FileChangedError, StorageError or UnparsableError. Nothing is then written or left behind.
         """
-        if seen.exists and text == seen.text:
+        if text == seen:
             return False
 
         def still_as_seen() -> None:
-            if self.read().fingerprint != seen.fingerprint:
+            if self.read() != seen:
                 raise FileChangedError(f"{self.path} was changed in the meantime", "Try again")
 
         try:
@@ -104,24 +92,24 @@ class ConfigStore:
                         hint = "Wait until that program is done, or close it; then try again"
                         raise FileChangedError(f"{why} {within_s:.0f} s", hint) from None
                 except MultiMcpError:
-                    if time.monotonic() > end or self._settled(end).fingerprint == seen.fingerprint:
+                    if time.monotonic() > end or self._settled(end) == seen:
                         raise
 
-    def _settled(self, end: float) -> LoadedFile:
-        """Wait until no program is saving the file, at most until about `end`, and return it.
+    def _settled(self, end: float) -> str | None:
+        """Wait until no program is saving the file, at most until about `end`, and return its text.
 
         Some editors first move the file away: a missing file is checked again if its folder has just changed.
         """
         seen = self._quiet(end)
         for _ in range(AWAY_LOOKS):
-            if seen.exists or time.monotonic() > end or not self._folder_changed():
+            if seen is not None or time.monotonic() > end or not self._folder_changed():
                 break
             time.sleep(QUIET_S)
             seen = self._quiet(end)
         return seen
 
-    def _quiet(self, end: float) -> LoadedFile:
-        """Wait until no program is writing the file, and return it. A file truncated for a write does not count."""
+    def _quiet(self, end: float) -> str | None:
+        """Wait until no program is writing the file, and return its text. One truncated for a write does not count."""
         while True:
             quiet = wait_until_quiet(self.path)
             try:

@@ -147,10 +147,10 @@ class ServersFile:
         self._seen = self._signature()
         file = str(self._path)
         try:
-            loaded = self._store.read()
-            if not loaded.exists:
+            text = self._store.read()
+            if text is None:
                 return Problem(file, 0, "servers.yaml is missing", "Write one with: multi-mcp edit"), False
-            return with_sample(self._lay_imports(parse(loaded.text, file), file), self._sample), False
+            return with_sample(self._lay_imports(parse(text, file), file), self._sample), False
         except UnparsableError as error:
             return error.problem, False
         except MultiMcpError as error:

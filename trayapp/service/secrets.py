@@ -80,7 +80,7 @@ def _in_vault(
 
     file = find_paths(environ).config_file
     try:
-        settings = parse(ConfigStore(file).read().text, str(file)).settings
+        settings = parse(ConfigStore(file).read() or "", str(file)).settings
     except UnparsableError:
         settings = Settings()
     return with_vault(settings.token_store, file, environ, work, changing=changing)

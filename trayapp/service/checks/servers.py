@@ -44,11 +44,11 @@ NEEDS = {  # a server's command -> the programs that it needs, each with a remed
 def config_parses(context: CheckContext) -> list[CheckResult]:
     """Report whether servers.yaml can be parsed, and where the error is."""
     code, path = "config.parses", context.paths.config_file
-    loaded = ConfigStore(path).read()
-    if not loaded.exists:
+    text = ConfigStore(path).read()
+    if text is None:
         return [CheckResult(code, "note", f"There is no {path} yet", "Create it with: multi-mcp edit")]
     try:
-        config = context.lay(parse(loaded.text, str(path)), str(path))
+        config = context.lay(parse(text, str(path)), str(path))
     except UnparsableError as error:
         return [CheckResult(code, "problem", error.title, error.hint or "Correct it with: multi-mcp edit")]
     count = len(config.servers)
@@ -135,7 +135,7 @@ def read_config(context: CheckContext) -> Config | None:
     """Return the configuration; None if it cannot be read, which `config.parses` reports."""
     path = context.paths.config_file
     try:
-        return with_sample(context.lay(parse(ConfigStore(path).read().text, str(path)), str(path)), sample_command())
+        return with_sample(context.lay(parse(ConfigStore(path).read() or "", str(path)), str(path)), sample_command())
     except (UnparsableError, StorageError):
         return None
 
