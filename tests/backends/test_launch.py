@@ -25,7 +25,7 @@ from trayapp.backends.launch import (
     prepare_start,
     secrets_in,
 )
-from trayapp.config.programs import clean_environment, own_environment
+from trayapp.config.programs import own_environment
 from trayapp.model.config import ServerConfig
 from trayapp.model.errors import ConnectFailedError, KeyringLockedError, KeyringUnavailableError, MissingVariableError
 from trayapp.model.redact import REDACTED, redacted
@@ -54,11 +54,13 @@ FROZEN: list[tuple[dict[str, str], dict[str, str]]] = [
 @pytest.mark.requirement("env-clean")
 @pytest.mark.parametrize(("environ", "expected"), FROZEN)
 def test_servers_get_nothing_of_what_a_packaged_program_needs(
-    environ: dict[str, str], expected: dict[str, str]
+    environ: dict[str, str], expected: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = dict(environ)
-    assert clean_environment(environ, frozen=True, bundle=BUNDLE) == expected
-    assert clean_environment(environ, frozen=False, bundle=BUNDLE) == environ == before
+    assert own_environment(environ) == environ == before  # this program is not packaged
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    monkeypatch.setattr(sys, "_MEIPASS", BUNDLE, raising=False)
+    assert own_environment(environ) == expected
 
 
 @pytest.mark.requirement("life-folder")
@@ -78,13 +80,6 @@ async def test_a_server_without_a_folder_runs_in_the_home_folder_and_never_in_th
     launch = await prepare_start(ServerConfig("x", command=sys.executable), homeless, no_secrets, 0.0)
     assert isinstance(launch, StdioLaunch)
     assert Path(launch.cwd or "/") == Path(tempfile.gettempdir())
-
-
-def test_this_program_is_not_packaged_and_passes_all_on() -> None:
-    assert own_environment({"LD_LIBRARY_PATH": "/mine", "_MEIPASS2": "x"}) == {
-        "LD_LIBRARY_PATH": "/mine",
-        "_MEIPASS2": "x",
-    }
 
 
 @pytest.mark.requirement("env-inherit-off")

@@ -28,28 +28,22 @@ _FROZEN_PREFIXES = ("_MEIPASS", "_PYI_", "PYINSTALLER_")
 _PYTHON_FOLDERS = ("PYTHONHOME", "VIRTUAL_ENV")
 
 
-def clean_environment(environ: Mapping[str, str], *, frozen: bool, bundle: str = "") -> dict[str, str]:
-    """Return `environ` without the variables of our frozen (PyInstaller) program, which break other programs. Pure.
+def own_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return `environ` without the variables of our frozen (PyInstaller) program, which break other programs.
 
-    `bundle` is the folder of our program's files. Library paths get back the value from before our program started.
-    PYTHONHOME and VIRTUAL_ENV are removed only if they name the bundle. If our program is not frozen, nothing is
-    removed.
+    Library paths get back the value from before our program started. PYTHONHOME and VIRTUAL_ENV are removed only if
+    they name a folder in our program. If our program is not frozen, nothing is removed.
     """
-    if not frozen:
+    if not getattr(sys, "frozen", False):
         return dict(environ)
+    bundle = str(getattr(sys, "_MEIPASS", Path(sys.executable).parent))
     clean = {name: value for name, value in environ.items() if not name.startswith(_FROZEN_PREFIXES)}
     for name in {name.removesuffix("_ORIG") for name in clean if name.startswith(_LIBRARY_PATHS)}:
         clean.pop(name, None)
         before = clean.pop(f"{name}_ORIG", "")
         clean.update({name: before} if before else {})
-    ours = [name for name in _PYTHON_FOLDERS if bundle and Path(clean.get(name, "/")).is_relative_to(bundle)]
+    ours = [name for name in _PYTHON_FOLDERS if Path(clean.get(name, "/")).is_relative_to(bundle)]
     return {name: value for name, value in clean.items() if name not in ours}
-
-
-def own_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return `environ` without the variables of this program, if it is frozen."""
-    bundle = str(getattr(sys, "_MEIPASS", Path(sys.executable).parent))
-    return clean_environment(environ, frozen=bool(getattr(sys, "frozen", False)), bundle=bundle)
 
 
 def script_of(words: Sequence[str], is_file: Callable[[str], bool]) -> str | None:
