@@ -261,7 +261,8 @@ class Editor:
         The new pairs go to its end or, in a block mapping, after its pair `after`. `depth` is that of rendering.block.
         """
         node = slot.value
-        if isinstance(node, Mapping) and (node.pairs or slot.parent.flow or not may_become_lines(node, self.text)):
+        may_become_lines = node.anchor is None and self.text[node.start : node.end] in ("{}", "{ }")
+        if isinstance(node, Mapping) and (slot.parent.flow or not may_become_lines):
             self._insert_into(node, new, depth, after.value if after else None)
         elif isinstance(node, Mapping) or (is_null(node) and not isinstance(node, Alias)):
             if slot.parent.flow:  # in braces, inside a flow collection
@@ -429,11 +430,6 @@ class Editor:
     def _flow_value_end(self, key: Node, value: Node) -> int:
         """Return the end of a pair in braces. An empty value's end mark depends on the loader, so it is not used."""
         return value.end if value.end > value.start else self.layout.colon_end(key) or key.end
-
-
-def may_become_lines(node: Mapping, text: str) -> bool:
-    """Return True if an empty mapping may become lines: it has no anchor, and is written `{}` or `{ }`."""
-    return node.anchor is None and text[node.start : node.end] in ("{}", "{ }")
 
 
 def _json_like(node: Mapping) -> bool:
