@@ -173,18 +173,13 @@ def _locate_program(launch: StdioLaunch) -> StdioLaunch:
     if program is None:
         on_path = "" if _is_path(command) else " on the PATH"
         first = command.split()[0]
-        is_line = first != command and find_program(first, launch.env, launch.cwd) is not None
-        as_list = (
-            f"With args, command must be the program alone. Or write everything as one list: command: [{first}, ...]"
-        )
-        raise ConnectFailedError(
-            launch.server,
-            f"Cannot start {launch.server}: no program {command}{on_path} (ENOENT)",
-            as_list
-            if is_line
-            else found_elsewhere(command, launch.env.get("HOME") or str(Path.home()))
-            or "Install it, or write its full path in servers.yaml",
-        )
+        if first != command and find_program(first, launch.env, launch.cwd) is not None:
+            hint = f"With args, command must be the program alone. Or write one list: command: [{first}, ...]"
+        else:
+            elsewhere = found_elsewhere(command, launch.env.get("HOME") or str(Path.home()))
+            hint = elsewhere or "Install it, or write its full path in servers.yaml"
+        title = f"Cannot start {launch.server}: no program {command}{on_path} (ENOENT)"
+        raise ConnectFailedError(launch.server, title, hint)
     return replace(launch, argv=(program, *args))
 
 

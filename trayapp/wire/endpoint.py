@@ -340,10 +340,9 @@ class PendingConnections:
             known[1].cancel()
 
     def _end(self, connection: object) -> None:
-        known = self._pending.get(connection)
-        self.discard(connection)
-        if known is not None:
-            known[0]()
+        end, timer = self._pending.pop(connection)
+        timer.cancel()
+        end()
 
 
 def places(descriptors: int) -> int:

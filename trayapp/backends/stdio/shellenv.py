@@ -119,7 +119,7 @@ def should_ask(environ: Mapping[str, str], has_terminal: bool) -> bool:
     """Return True if the login shell may have more variables than we do, by the module's rule."""
     if sys.platform == "win32" or has_terminal or environ.get(RESOLVING) or environ.get("TERM_PROGRAM"):
         return False
-    return not (environ.get("SHLVL", "0") not in ("", "0") and environ.get("TERM", "") not in _POOR_TERMS)
+    return environ.get("SHLVL", "") in ("", "0") or environ.get("TERM", "") in _POOR_TERMS
 
 
 def login_shell(environ: Mapping[str, str]) -> str:
