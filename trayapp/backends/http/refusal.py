@@ -22,9 +22,7 @@ UNAUTHORIZED = 401
 SIGN_IN_DATA: dict[str, object] = {"code": SignInWantedError.code, "exit_code": int(SignInWantedError.exit_code)}
 BUSY = frozenset({429, 503})  # with Retry-After: no requests until then (RFC 9110 10.2.3, RFC 6585 4)
 LONGEST_WAIT_S = 3600.0  # the limit of the wait that a busy server may ask for
-SSE_AFTER = frozenset(
-    {404, 405, 406, 415}
-)  # statuses that mean "no Streamable HTTP here" (MCP transports, backwards compatibility)
+SSE_AFTER = frozenset({404, 405, 406, 415})  # no Streamable HTTP here (MCP transports, backwards compatibility)
 
 
 @dataclass(slots=True)
@@ -58,5 +56,4 @@ def refused(server: str, refusal: HttpRefusal) -> ServerError:
     hint = f"Check bearer_token_env and headers of {server} in servers.yaml"
     if refusal.auth == "none":
         hint = f"Set auth: oauth for {server} in servers.yaml to sign in, or give it a token"
-    failure = ConnectFailedError(server, f"{server} refused access (HTTP {refusal.status})", hint)
-    return failure
+    return ConnectFailedError(server, f"{server} refused access (HTTP {refusal.status})", hint)
