@@ -84,7 +84,7 @@ class Questioner(Protocol):
         """Get the answers to a question. Return the params to add when the request is sent again. Raises RpcError."""
 
     def is_for_user(self, session: ClientSession, question: dict[str, Any]) -> bool:
-        """Return True if the client can answer no part of the question, and the user all of it."""
+        """Return True if the client can answer no part of the question, and the user can answer all of it."""
 
     def give_up(self, connection: Connection, live: Live, session: ClientSession) -> None:
         """Note that a session gave up a call before the server answered it."""
@@ -151,7 +151,7 @@ class ClientSession(Protocol):
         """Run `work` as a task until the client cancels that request. An error of `work` is the request's answer."""
 
 
-def text_of(params: dict[str, Any], member: str, where: str) -> str:
+def text_of(params: dict[str, Any], member: str, where: str = "the request") -> str:
     """Return `params[member]`. Raises RpcError if it is not text. `where`: names the params in the error."""
     value = params.get(member)
     if not isinstance(value, str):

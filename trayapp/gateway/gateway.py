@@ -212,7 +212,6 @@ class Gateway:
 
     @cached_property
     def panel_access(self) -> PanelAccess:
-        """Return the access control of the panel."""
         from trayapp.panel.host import PanelAccess  # loaded with its first use
 
         return PanelAccess(self.services.history.path.with_name("panel-cookies"))

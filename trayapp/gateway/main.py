@@ -360,7 +360,7 @@ class GatewayHost:
                 if self._gateway.http_url is not None:
                     self._listener.publish(self._gateway.http_url)
             except AlreadyRunningError as error:
-                log.warning("%s, since the runtime folder was removed. Ending once no call is in progress", error)
+                log.warning("Another gateway replaced this one: %s. Ending once no call is in progress", error)
                 while is_amid(self._gateway.services):
                     await next_beat(FOUND_CHECK_S)
                 self._gateway.stop_wanted.set()
@@ -410,7 +410,6 @@ class GatewayHost:
         """
 
         def has_control_connection() -> bool:
-            """Return True if a tray or a command is connected."""
             return len(self._links) > sum(session.transport == "stdio" for session in self._gateway.sessions)
 
         await await_turn(self._gateway.services, self._is_followed, has_control_connection)

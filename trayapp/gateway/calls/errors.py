@@ -62,7 +62,7 @@ def error_json(error: MultiMcpError) -> dict[str, object]:
 
 
 def explained(error: MultiMcpError, problems: Iterable[Problem]) -> MultiMcpError:
-    """Return `error`. If its server was not found because the entry has a fatal problem, put that into `error`."""
+    """Return `error`. If its server was not found because its entry has a fatal problem, name the problem in it."""
     if isinstance(error, ServerNotFoundError):
         wrong = next((problem for problem in problems if problem.fatal and problem.server == error.server), None)
         if wrong is not None:

@@ -224,8 +224,8 @@ class RoutedCall:
         return self.session.subject_of(self.connection, self.request, listed=not self.through_tool)
 
     def _is_round(self, subject: Subject) -> bool:
-        """Return True, and note the consent, if the request is the next round of a call that the user has allowed: it
-        brings the client's answers to the server's questions.
+        """Return True if the request brings the answers to a server's questions in a call that the user has allowed. If
+        so, the consent holds for this request, too.
         """
         params = self.request.params or {}
         if "inputResponses" not in params and "requestState" not in params:

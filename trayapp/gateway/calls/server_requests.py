@@ -294,8 +294,8 @@ class ServerRequests:
         return again
 
     def is_for_user(self, session: ClientSession, question: dict[str, Any]) -> bool:
-        """Return True if the client can answer no part of the question, and the user all of it. A newer client gets all
-        other questions of a newer server unchanged.
+        """Return True if the client can answer no part of the question, and the user can answer all of it. A newer
+        client gets all other questions of a newer server unchanged.
         """
         asked = question.get("inputRequests")
         return (

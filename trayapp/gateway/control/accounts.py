@@ -84,7 +84,7 @@ class AccountRequests:
 
     async def _login_answer(self, params: dict[str, Any]) -> Any:
         begun = await self._find_sign_in(self._connection(params))
-        begun.paste(text_of(params, "url", "the request"))
+        begun.paste(text_of(params, "url"))
         return {}
 
     async def _logout(self, params: dict[str, Any]) -> Any:
@@ -104,7 +104,7 @@ class AccountRequests:
 
     def _connection(self, params: dict[str, Any]) -> Connection:
         """Return the connection of the server named in `params`. Raises ServerNotFoundError, RpcError."""
-        return self._services.pool.find(text_of(params, "server", "the request"))
+        return self._services.pool.find(text_of(params, "server"))
 
     async def _target(self, connection: Connection) -> Target:
         """Return where to sign in for a connection.
@@ -142,7 +142,7 @@ class AccountRequests:
     # -- secrets -------------------------------------------------------------------------------------------------
 
     async def _secret_set(self, params: dict[str, Any]) -> Any:
-        name = text_of(params, "name", "the request")
+        name = text_of(params, "name")
         value = params.get("value")
         if not isinstance(value, str):
             raise UsageError("A secret must be text", "Pass it on stdin")
@@ -160,4 +160,4 @@ class AccountRequests:
         return {"names": names, "keyring": self._sign_ins.keyring_state}
 
     async def _secret_delete(self, params: dict[str, Any]) -> Any:
-        return {"deleted": await self._sign_ins.accounts.vault.delete_secret(text_of(params, "name", "the request"))}
+        return {"deleted": await self._sign_ins.accounts.vault.delete_secret(text_of(params, "name"))}

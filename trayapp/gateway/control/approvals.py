@@ -47,7 +47,7 @@ class ApprovalRequests:
         waiting = self._gateway.services.approvals.waiting(server)
         found = [one for one in waiting if tool in (None, one.tool)]
         if tool is not None and not found:
-            raise MultiMcpError(f"{server}/{tool} does not wait for approval", "See what waits: multi-mcp approve")
+            raise MultiMcpError(f"{server}/{tool} is not waiting for approval", "See what is: multi-mcp approve")
         return {"rows": [waiting_json(one) for one in found]}
 
     async def _approve(self, asked: Asked) -> Any:
@@ -97,7 +97,7 @@ class ApprovalRequests:
         """Return the named server, or None if no server is named. Raises ServerNotFoundError, RpcError."""
         if asked.get("server") is None:
             return None
-        name = text_of(asked, "server", "the request")
+        name = text_of(asked, "server")
         if name not in self._gateway.servers.shared.servers:
             raise ServerNotFoundError(name, list(self._gateway.servers.shared.servers))
         return name
@@ -189,7 +189,7 @@ class SecretCommandRequests:
 
     async def _approve(self, asked: Asked) -> Any:
         """Approve those of `commands` that still wait for approval. The user has seen each of them in full."""
-        server, commands = text_of(asked, "server", "the request"), asked.get("commands")
+        server, commands = text_of(asked, "server"), asked.get("commands")
         if not isinstance(commands, list) or not all(isinstance(one, str) for one in commands):
             raise RpcError(INVALID_PARAMS, "approve_commands needs commands: a list of texts")
         waiting = (await anyio.to_thread.run_sync(self._unapproved, server)).get(server, [])

@@ -94,7 +94,7 @@ class CatalogRequests:
         if asked.get("project") is None:
             yield self._gateway.session_dependencies.views.of(self._gateway.servers.view)
             return
-        visitor = CatalogCaller(text_of(asked, "project", "the request"))
+        visitor = CatalogCaller(text_of(asked, "project"))
         projects, servers = self._gateway.projects, self._gateway.servers
         view = None
         try:
@@ -150,14 +150,14 @@ class CatalogRequests:
 
     async def _offer(self, asked: Asked) -> Any:
         async with self._session_view(asked, complete=False) as seen_by:
-            return offer_rows(seen_by.view.offer(seen_by.named(text_of(asked, "server", "the request"))))
+            return offer_rows(seen_by.view.offer(seen_by.named(text_of(asked, "server"))))
 
     @staticmethod
     def _server(seen_by: SessionView, asked: Asked) -> str | None:
         """Return the named server, or None if the request names none. Raises ServerNotFoundError, RpcError."""
         if asked.get("server") is None:
             return None
-        return seen_by.named(text_of(asked, "server", "the request"))
+        return seen_by.named(text_of(asked, "server"))
 
     async def _search(self, asked: Asked) -> Any:
         batch = asked.get("batch")
@@ -305,7 +305,7 @@ class CatalogRequests:
             if key is None:
                 known = list(seen_by.exposure.catalog.prompt_names.by_name)
                 hint = f"Did you mean {', '.join(near)}?" if (near := nearest(name, known)) else ""
-                hint = hint or (f"There are: {', '.join(known[:20])}" if known else "")
+                hint = hint or (f"Prompts: {', '.join(known[:20])}" if known else "")
                 raise MultiMcpError(f"No prompt is named {name}", hint)
             positional, named = split_line(words) if isinstance(words, str) else split_words(words)
             args = prompt_arguments(seen_by.exposure.catalog.prompts[key].get("arguments"), positional, named)
@@ -407,7 +407,7 @@ def prompt_arguments(declared: Any, positional: Sequence[str], named: Mapping[st
     args = {name: {**named, **filled}[name] for name in [*names, *named] if name in named or name in filled}
     missing = [item["name"] for item in items if item.get("required") is True and item.get("name") not in args]
     if missing:
-        raise UsageError(f"{', '.join(missing)} missing", f"Write it after the name, or as {missing[0]}=VALUE")
+        raise UsageError(f"Missing: {', '.join(missing)}", f"Write the value after the name, or as {missing[0]}=VALUE")
     return args
 
 

@@ -202,7 +202,7 @@ class Control:
             results[connection.key] = {"state": connection.state.value, **outcome}
 
         if params.get("server") is not None:
-            chosen = [pool.find(text_of(params, "server", "the request"))]
+            chosen = [pool.find(text_of(params, "server"))]
         else:
             usable = [c for c in pool if c.state is not State.DISABLED and not self._gateway.servers.own.is_own(c.key)]
             chosen = [c for c in usable if asleep or not sleeps(c)]

@@ -86,7 +86,9 @@ class UpdateRequests:
         updates = self._gateway.services.pool.updates
         one = updates.tried.get(server.name)
         if one is None or one.version != asked.get("to"):
-            raise UsageError(f"{server.name} was not tried with that version", f"See: multi-mcp update {server.name}")
+            raise UsageError(
+                f"{server.name} has not been tried with that version", f"See: multi-mcp update {server.name}"
+            )
         await anyio.to_thread.run_sync(updates.take, server, package, one)
         connection, failure = self._gateway.services.pool.find(server.name), None
         try:
@@ -98,12 +100,12 @@ class UpdateRequests:
 
     def _package(self, asked: Asked) -> tuple[ServerConfig, Package]:
         """Return the server that a request names, and its package. Raises ServerNotFoundError, UsageError."""
-        server = self._gateway.services.pool.find(text_of(asked, "server", "the request")).server
+        server = self._gateway.services.pool.find(text_of(asked, "server")).server
         package = self._gateway.services.pool.updates.package(server)
         if package is None:
             raise UsageError(f"{server.name} runs no locked package", "See: multi-mcp outdated")
         if not package.versions:
-            raise UsageError(f"{server.name} was not started yet", f"Start it: multi-mcp reconnect {server.name}")
+            raise UsageError(f"{server.name} has not been started yet", f"Start it: multi-mcp reconnect {server.name}")
         return server, package
 
 
@@ -123,7 +125,7 @@ class ConfinementRequests:
 
     async def _try(self, params: dict[str, Any]) -> Any:
         services = self._gateway.services
-        name = text_of(params, "server", "the request")
+        name = text_of(params, "server")
         connection = services.pool.find(name)
         server = connection.server
         if server.command is None:

@@ -103,7 +103,6 @@ class ConnectionKeys:
         return used.get(server, server) if used else server
 
     def purpose(self, key: str) -> Purpose:
-        """Return the purpose of the connection with that key."""
         return self._purposes.get(key) or Purpose(key)
 
     def kind(self, key: str) -> ClientKind:

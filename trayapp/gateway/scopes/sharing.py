@@ -153,7 +153,7 @@ class Sharing:
         return key
 
     def _lists_too_little(self, session: ClientSession, connection: Connection) -> bool:
-        """Return True if the server lists items to clients of the session's kind that it lacks on that connection."""
+        """Return True if that connection lacks items that the server lists to clients of the session's kind."""
         listings, name = self._services.listings, self._keys.shared_key(connection.key)
         if connection.live is None or len(listings.variants(name)) < 2:
             return False

@@ -66,12 +66,12 @@ class ClientRequests:
     """
 
     def __init__(self, session: Session, dependencies: SessionDependencies) -> None:
-        self._session = session
+        self.session = session
         self._dependencies = dependencies
 
     async def run(self) -> None:
         """Serve until the client is gone, then cancel its calls."""
-        session = self._session
+        session = self.session
         try:
             async with anyio.create_task_group() as session.pending.tasks:
                 await session.peer.run(self.take, self._on_notification)
@@ -93,15 +93,11 @@ class ClientRequests:
 
         return ExtensionRequests(self, self._dependencies.streams, self._dependencies.services.spawn)
 
-    @property
-    def session(self) -> Session:
-        return self._session
-
     # -- requests ------------------------------------------------------------------------------------------------
 
     def take(self, request: Request) -> None:
         """Answer a request or pass it on: at once if possible, as with most calls, otherwise in a task."""
-        session, method = self._session, request.method
+        session, method = self.session, request.method
         try:
             if request.id in session.open_calls or request.id in session.pending.scopes:
                 raise RpcError(INVALID_REQUEST, f"A request with the id {request.id!r} is already in progress")
@@ -133,7 +129,7 @@ class ClientRequests:
 
         Immediate answers are sent in the order of their requests: clients pipeline their handshake.
         """
-        session, params = self._session, request.params if isinstance(request.params, dict) else {}
+        session, params = self.session, request.params if isinstance(request.params, dict) else {}
         match request.method:
             case "initialize":
                 take_handshake(session.client, params)
@@ -161,8 +157,7 @@ class ClientRequests:
         session.send_cacheable(request.id, dumps(result))
 
     async def _subscribe(self, request: Request) -> None:
-        """Subscribe an older client to one resource, or unsubscribe it."""
-        session, subscriptions = self._session, self._dependencies.subscriptions
+        session, subscriptions = self.session, self._dependencies.subscriptions
         uri = text_of(request.params if isinstance(request.params, dict) else {}, "uri", request.method)
         if request.method == "resources/subscribe":
             await subscriptions.subscribe(session, uri, partial(session.connected, request.id))
@@ -181,7 +176,7 @@ class ClientRequests:
 
         Raises RpcError for a cursor: every list is one page, so the gateway never issues one (MCP, pagination).
         """
-        session, request_id = self._session, request.id
+        session, request_id = self.session, request.id
         if isinstance(request.params, dict) and request.params.get("cursor") is not None:
             raise RpcError(INVALID_PARAMS, "Invalid cursor: every list here is one page")
         if self._is_settled(kind):
@@ -195,28 +190,28 @@ class ClientRequests:
         """Return True if the list holds only the one tool, whatever servers answer. It is then sent at once: some
         clients do not wait for lists, and send the model's first request without our tools.
         """
-        exposure = self._session.seen.exposure
-        if kind != "tools" or self._session.shows_apps or exposure.mode != "search":
+        exposure = self.session.seen.exposure
+        if kind != "tools" or self.session.shows_apps or exposure.mode != "search":
             return False
         return not any(server.direct_tools for server in exposure.servers.values())
 
     async def _list_later(self, request_id: RequestId, kind: str) -> None:
         try:
-            with self._session.lists.awaiting(kind):
-                await self._session.view.first_list_delay.settled()
+            with self.session.lists.awaiting(kind):
+                await self.session.view.first_list_delay.settled()
                 await self._read_kind()
-                await self._session.catch_up()
+                await self.session.catch_up()
         except anyio.get_cancelled_exc_class():
             self._dependencies.services.changes.changed()  # reports changes that the answer would have contained
             raise
         self._give_list(request_id, kind)
 
     async def _read_kind(self) -> None:
-        if self._session.unread():
-            await self._dependencies.probes.read(self._session.seen.running_keys, self._session.kind)
+        if self.session.unread():
+            await self._dependencies.probes.read(self.session.seen.running_keys, self.session.kind)
 
     def _give_list(self, request_id: RequestId, kind: str) -> None:
-        session = self._session
+        session = self.session
         listing = session.listing(kind)
         session.note_given(kind, listing)
         session.send_cacheable(request_id, listing, session.seen.list_hints(kind))
@@ -225,7 +220,7 @@ class ClientRequests:
     # -- calls ---------------------------------------------------------------------------------------------------
 
     def _route(self, request: Request) -> None:
-        session, method, params = self._session, request.method, request.params
+        session, method, params = self.session, request.method, request.params
         if method == "tools/call":
             if is_one_tool(params):
 
@@ -265,7 +260,7 @@ class ClientRequests:
 
         Raises RpcError for a method of the other era or one that resembles a gated method, and for invalid params.
         """
-        session, params = self._session, request.params
+        session, params = self.session, request.params
         settled = request.method in OLDER or request.method in MODERN  # the other era's method: no server gets it
         misspelled = _letters(request.method) in _GATED  # a lenient server would execute it, without the user's consent
         if settled or misspelled or not isinstance(params, dict | None):
@@ -277,7 +272,7 @@ class ClientRequests:
 
         `fit`: adapts the answer of a call through the one tool.
         """
-        seen = self._session.seen.exposure
+        seen = self.session.seen.exposure
         finish, eyes = finish_of(seen, server), None
         if request.method == "tools/call" and finish is not None and finish.tasks:
             self._extensions.send(server, request, connection, finish, fit)
@@ -292,9 +287,9 @@ class ClientRequests:
         self, called: str | Key, request: Request, connection: Connection, finish: Finishing | None
     ) -> None:
         """Keep the route for later calls once it is certain that they may use this connection, too."""
-        quiet = self._dependencies.servers.sharing.quiet_topic(self._session, connection, topic_of(request))
+        quiet = self._dependencies.servers.sharing.quiet_topic(self.session, connection, topic_of(request))
         if quiet is not None:
-            self._session.seen.keep_route(called, connection, request.params["name"], finish, quiet)
+            self.session.seen.keep_route(called, connection, request.params["name"], finish, quiet)
 
     def send_again(self, called: str | Key, request: Request, fit: Finishing | None = None) -> bool:
         """Send a call over the route of an earlier call of its tool. Most calls are sent in this way. Return False if
@@ -302,7 +297,7 @@ class ClientRequests:
 
         `called`: the tool's exposed name, or (server, the tool's own name) for a call through the one tool, with `fit`.
         """
-        session = self._session
+        session = self.session
         route = session.seen.route(called)
         if route is None or route.server in session.apart:
             return False
@@ -329,9 +324,9 @@ class ClientRequests:
         *,
         through_tool: bool = False,
     ) -> None:
-        timeout_s = self._session.seen.timeout_s(connection)
+        timeout_s = self.session.seen.timeout_s(connection)
         own = self._with_log_level(request, connection)
-        call = RoutedCall(self._session, own, connection, finish, through_tool=through_tool)
+        call = RoutedCall(self.session, own, connection, finish, through_tool=through_tool)
         if connection.live is not None and not connection.live.peer.modern:
             call.proof = partial(self._dependencies.servers.sharing.note_answer, connection, request)
         call.send(timeout_s)
@@ -341,7 +336,7 @@ class ClientRequests:
 
         Ask an older server separately for the level that a client of 2026-07-28 sent in its request.
         """
-        client, params = self._session.client, request.params
+        client, params = self.session.client, request.params
         if client.log_level is not None and connection.live is not None and connection.live.peer.modern:
             meta = params.get("_meta")
             meta = {**(meta if isinstance(meta, dict) else {}), LOG_LEVEL: client.log_level}
@@ -352,7 +347,7 @@ class ClientRequests:
 
     async def _route_later(self, request: Request) -> None:
         """Send a request after finding and starting its server, if needed."""
-        session, params = self._session, request.params
+        session, params = self.session, request.params
         began, server = perf_counter(), ""
         try:
             if request.method == "tools/call" and isinstance(params, dict) and isinstance(params.get("name"), str):
@@ -370,7 +365,7 @@ class ClientRequests:
         """Find the tool of a call as SessionView.find_tool does. A server that starts for it may ask this client
         questions.
         """
-        session = self._session
+        session = self.session
         try:
             return session.seen.exposure.find(asked, server)
         except ToolNotFoundError:
@@ -379,7 +374,7 @@ class ClientRequests:
 
     async def _target(self, request: Request) -> Target:
         """Return the server and params of a request. If the name is unknown, first read lists that have changed."""
-        session = self._session
+        session = self.session
         try:
             return session.seen.target(request)
         except (MultiMcpError, RpcError):
@@ -391,7 +386,7 @@ class ClientRequests:
     # -- notifications -------------------------------------------------------------------------------------------
 
     def _on_notification(self, method: str, params: Params) -> None:
-        session = self._session
+        session = self.session
         if method == CANCELLED:
             request_id = params.get("requestId") if params is not None else None
             if params is None or not is_request_id(request_id):

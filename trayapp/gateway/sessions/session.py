@@ -106,6 +106,7 @@ class Session:
         self.open_calls: dict[RequestId, RoutedCall] = {}
         self.called_servers: set[str] = set()
         self.pending = PendingRequests(self.refuse)
+        self.start = self.pending.start
         self.lists = ClientLists()
         self.task_handles = TaskHandles()
         self._with_user: tuple[Any, dict[str, Any]] = (None, {})  # cached: the client's capabilities; with the user's
@@ -145,7 +146,6 @@ class Session:
 
     @property
     def project(self) -> str | None:
-        """Return the folder of the session's project, or else its client's working folder; None if both are unknown."""
         return str(self.view.folder) if self.view.folder else self.cwd if isinstance(self.cwd, str) else None
 
     def subject_of(self, connection: Connection, request: Request, *, listed: bool) -> Subject | None:
@@ -174,9 +174,6 @@ class Session:
 
     def awaited_servers(self) -> set[str]:
         return {self.server_key(name) for name in self.pending.servers}
-
-    def start(self, request_id: RequestId, work: Callable[[], Awaitable[None]]) -> None:
-        self.pending.start(request_id, work)
 
     # -- servers -------------------------------------------------------------------------------------------------
 
@@ -217,7 +214,6 @@ class Session:
         return await self.connected(request_id, server or connection.name, topic_of(request))
 
     def server_key(self, name: str) -> str:
-        """Return the key of the connection through which this session reaches a server."""
         return self._dependencies.servers.own.key(self, self.view.key(name))
 
     def connection(self, server: str) -> Connection:
@@ -278,7 +274,6 @@ class Session:
         self.peer.respond(request_id, as_modern(reply, method) if self.client.modern else reply)
 
     def refuse(self, request_id: RequestId, error: MultiMcpError | RpcError) -> None:
-        """Answer a request with an error."""
         rpc = to_client(error) if isinstance(error, MultiMcpError) else error
         reply = Reply.of_error(rpc)
         self.peer.respond(request_id, error_as_modern(reply) if self.client.modern else reply)
@@ -318,7 +313,6 @@ class Session:
         return {kind: self.listing(kind) for kind in LIST_KINDS}
 
     def listing(self, kind: str) -> bytes:
-        """Return the JSON of a list as the session's client gets it."""
         return self.seen.listing(kind, apps=kind == "tools" and self.shows_apps)
 
     @property
@@ -440,11 +434,9 @@ class PendingRequests:
 
     @property
     def servers(self) -> set[str]:
-        """Return the servers that these requests wait for."""
         return set(self._servers.values())
 
     def waits_for(self, request_id: RequestId, server: str) -> None:
-        """Record which server a request needs."""
         self._servers[request_id] = server
 
     def start(self, request_id: RequestId, work: Callable[[], Awaitable[None]]) -> None:

@@ -274,7 +274,6 @@ class Subscriptions:
                 self._subscribed[place] = live
 
     def _lock(self, place: Place) -> anyio.Lock:
-        """Return the lock of an older server's subscription to a resource."""
         lock = self._locks.get(place)
         if lock is None:
             lock = self._locks[place] = anyio.Lock()
