@@ -154,7 +154,8 @@ def marked(text: str) -> str:
     """Return the text with `<U+...>` for each character that draws nothing or changes the writing direction."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(letter if _is_drawn(letter) else f"<U+{ord(letter):04X}>" for letter in text)
+    hidden = {letter for letter in set(text) - {" "} if letter in _BLANK or unicodedata.category(letter) in _UNDRAWN}
+    return "".join(f"<U+{ord(letter):04X}>" if letter in hidden else letter for letter in text)
 
 
 def _cut(text: str, longest: int, length: int) -> str:
@@ -187,10 +188,6 @@ def _safe(label: str, text: str, longest: int) -> str:
     return _cut(marked(text), longest, len(text))
 
 
-def _is_drawn(letter: str) -> bool:
-    return letter == " " or (letter not in _BLANK and unicodedata.category(letter) not in _UNDRAWN)
-
-
 # -- asks ------------------------------------------------------------------------------------------------------------
 
 Answer = Literal["once", "session", "always", "deny"]
@@ -198,7 +195,7 @@ Ending = Literal["allowed", "denied", "expired"]
 Ended = Callable[[Ending, dict[str, Any] | None], None]  # gets how the ask ended, and the answer to a question
 ID_BYTES = 3
 OVER_MOST = 200  # closed asks that are remembered, to tell them from unknown ones
-OPEN_MOST = 100  # asks: a client that calls in a loop must not bury the user
+OPEN_MOST = 100  # asks: a client that calls in a loop must not flood the user
 ROUND_S = 600.0  # time for the client of an allowed call to return its answers to the server's questions
 MESSAGE_LONGEST = 1_000  # characters of a server's question
 STILL_WANTED_S = 1.0  # between checks that a question's call is still waiting

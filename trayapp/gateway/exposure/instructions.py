@@ -99,7 +99,7 @@ def _first_words(instructions: str) -> str:
 READ_MOST = 160  # characters of a description: usually its first sentence
 NAME_WEIGHT = 2  # a word in a tool's name says more than one in its description
 SHORTEST = 3  # characters of a word
-TOGETHER = 0.75  # if this share of the tools with either word has both side by side, they are one term
+TOGETHER = 0.75  # two words are one term if at least this share of the tools with either has them side by side
 UNTELLING = frozenset(
     """
     able all allow allows another available based between both call calls complete contain contains current data

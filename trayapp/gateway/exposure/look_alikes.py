@@ -12,7 +12,7 @@ from trayapp.inspection.finding import Finding, finding
 from trayapp.inspection.hidden import bared, folded
 from trayapp.model.config import PREFIX_MODES
 
-SIBLING_TOOLS = 3  # two servers that share this many tool names, and half of the inspected server's, are one program
+SIBLING_TOOLS = 3  # two servers are one program if they share this many tool names, and half of the inspected server's
 
 
 LookAlike = tuple[str, frozenset[str], str]  # another server, the names of all its tools, and that of the similar one

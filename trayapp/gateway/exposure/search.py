@@ -77,7 +77,7 @@ class ToolSearch:
         return self._index.search(words, server=server, limit=limit, allowed=_allowed_keys(exposure))
 
     def kept_back(
-        self, exposure: Exposure, words: str, hits: Sequence[Hit], *, server: str | None, regex: bool = False
+        self, exposure: Exposure, words: str, hits: Sequence[Hit], *, server: str | None, regex: bool
     ) -> tuple[dict[str, int], dict[str, int]]:
         """Return how many matching tools the search left out, by server: those that the user disabled, and those that
         wait for approval. A tool matches if it lacks no more of the words than the best hit.

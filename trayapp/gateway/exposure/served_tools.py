@@ -1,4 +1,4 @@
-"""Prepare the tools of one offer for clients, once for as long as the offer stays the same."""
+"""Prepare the tools of an offer for clients, once for each offer."""
 
 from __future__ import annotations
 

@@ -318,7 +318,7 @@ def inspected_file(
 
 
 def inspected_skill(settings: Settings, reply: Reply) -> Reply:
-    """Return a server's answer to skills/get, or an error if the skill is held back: it need not have been listed."""
+    """Return a server's answer to skills/get, or an error if the skill is held back. It may be in no list."""
     result = reply.message.get("result")
     skill = result.get("skill") if isinstance(result, dict) else None
     if settings.suspicious == "off" or not isinstance(skill, dict):

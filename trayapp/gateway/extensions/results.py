@@ -1,9 +1,10 @@
 """Make the addresses and handles in a server's results lead back to that server.
 
 A server that keeps its tasks in memory may count them from 1 in each of its processes. So the server's own id alone
-does not identify a task: a session may use several processes of one server, and a later process may use the id again. A
-handle therefore contains the server's name, a checksum of the task's time of creation, and a number if another task
-would have the same handle: multi-mcp://NAME%00CHECKSUM/ID.
+does not identify a task: a session may use several processes of one server, and a later process may use the id again.
+
+A handle has the form multi-mcp://NAME%00CHECKSUM/ID: the server's name, a checksum of the time when the task was
+created, and the server's id. The checksum is followed by a number if another task would have the same handle.
 """
 
 from __future__ import annotations

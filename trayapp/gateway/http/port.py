@@ -14,6 +14,7 @@ import socket
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,6 +23,7 @@ from urllib.parse import urlencode
 import anyio
 import anyio.to_thread
 
+from trayapp.backends.clock import first_of
 from trayapp.gateway.permissions import close_to_others
 from trayapp.model.config import HttpSettings
 from trayapp.model.errors import MultiMcpError, Problem
@@ -161,25 +163,14 @@ class HttpPort:
                 log.warning("%s. %s", self._gateway.http_problem.message, self._gateway.http_problem.hint)
             self._tell(f"http://{HOST}:{bound.port}/mcp", settled)
             try:
-                await self._expect_client(bound.sock)
+                await first_of(partial(anyio.wait_readable, bound.sock), self._expected.wait)
+                self._expected.set()
                 server = await anyio.to_thread.run_sync(import_module, "trayapp.gateway.http.server")
                 access = server.Access(token if settings.token else "", self._owner_token(), place)
                 await server.serve(self._gateway, self._file, bound.sock, access, self._panel)
             finally:
                 self._tokens.release()
                 self._gateway.http_problem = None
-
-    async def _expect_client(self, sock: socket.socket) -> None:
-        """Wait until a client connects, or is about to."""
-
-        async def connect() -> None:
-            await anyio.wait_readable(sock)
-            self._expected.set()
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(connect)
-            await self._expected.wait()
-            tasks.cancel_scope.cancel()
 
 
 def taken_port(bound: BoundPort, wanted: int, place: str) -> Problem:

@@ -216,7 +216,7 @@ async def listen(app: Asgi, sock: socket.socket, last_answers_s: float = LAST_AN
                 task.cancel()
             if waiting:
                 await asyncio.wait(waiting, timeout=LAST_WORDS_S)
-            for _ in range(2):  # clients that do not read, or that connected at the last moment
+            for _ in range(2):  # the second time for clients that connected at the last moment
                 await anyio.lowlevel.checkpoint()
                 for connection in list(left.connections):
                     connection.transport.abort()

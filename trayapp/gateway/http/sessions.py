@@ -96,7 +96,7 @@ class HttpSessions:
         return session
 
     def add(self, session: HttpSession, introduction: dict[str, Any], protocol: str) -> None:
-        """Keep a session after its handshake. `introduction`: the params sent. `protocol`: the agreed revision."""
+        """Keep a session after its handshake. `introduction`: its params. `protocol`: the agreed revision."""
         session.introduction, session.protocol = introduction, protocol
         self._sessions[session.id] = session
         self._rest(session)

@@ -98,7 +98,7 @@ def _availability(name: str, connection: Connection, now: float, settings: Setti
 
 
 def backoff_left(connection: Connection, now: float, settings: Settings) -> float:
-    """Return the seconds for which calls still fail at once; 0 if they are tried."""
+    """Return the seconds for which calls still fail at once; 0 if calls are tried."""
     if connection.failed_at is None:
         return 0.0
     ago = now - connection.failed_at
@@ -227,10 +227,10 @@ def search_text(
     availability_of: AvailabilityOf,
     *,
     schemas: bool,
-    brief: bool = False,
-    server: str | None = None,
-    asking: Sequence[str] = (),
-    kept_back: tuple[Mapping[str, int], Mapping[str, int]] = ({}, {}),
+    brief: bool,
+    server: str | None,
+    asking: Sequence[str],
+    kept_back: tuple[Mapping[str, int], Mapping[str, int]],
 ) -> str:
     """Return the hits with their parameters, after a line about servers (all, or `server`) that cannot serve.
 
