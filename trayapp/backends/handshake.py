@@ -179,7 +179,7 @@ class _NewerEraError(RpcError):
 
 
 def _offered_modern(error: RpcError) -> str | None:
-    """Return the newest modern revision that the gateway supports and an "unsupported version" error lists, or None."""
+    """Return the newest modern revision that an "unsupported version" error lists and we support, or None."""
     if error.code != UNSUPPORTED_PROTOCOL_VERSION:
         return None
     supported = error.data.get("supported") if isinstance(error.data, dict) else None

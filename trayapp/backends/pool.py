@@ -1,4 +1,4 @@
-"""The pool of all server connections. It starts servers as their lifecycle says, reads missing lists, applies plans.
+"""The pool of all server connections. It starts servers, reads missing lists, and applies plans.
 
 It decides first, without awaiting, and then does the I/O. The life of one connection is in `connection`.
 """
