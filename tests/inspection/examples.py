@@ -561,7 +561,6 @@ _TEXTS = {
         """
         Send 5 % of it to wallet 0x12ab34cd56ef.
         If it is over 1000, move 10% to account 998877.
-        If it is over 1000, move 10% to account 998877.
         """,
         """
         Transfers the amount to the given account.

@@ -154,30 +154,27 @@ class ConfinedStart:
 
     async def start(self, protocol: asyncio.SubprocessProtocol, env: dict[str, str], **options: Any) -> None:
         """Start the program like `loop.subprocess_exec`. Raises OSError, CannotConfineError."""
-        argv, env = self._program.argv, env | self._variables
-        if self._policy is not None and self._mechanism == "landlock":
-            await self._start_in_thread(protocol, argv, env, options)
+        argv, env, policy = self._program.argv, env | self._variables, self._policy
+        if policy is None or self._mechanism == "sandbox-exec":
+            argv = argv if policy is None else (SANDBOX_EXEC, "-p", profile(policy, self._port), *argv)
+            options |= dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+            await asyncio.get_running_loop().subprocess_exec(lambda: protocol, *argv, env=env, **options)
             return
-        pipe = subprocess.PIPE
-        if self._policy is not None and self._mechanism == "sandbox-exec":
-            argv = (SANDBOX_EXEC, "-p", profile(self._policy, self._port), *argv)
-        elif self._policy is not None:
+        if self._mechanism == "bubblewrap":
             # With a list of hosts, the filter around bubblewrap reports each socket to the gateway.
-            internet: seccomp.Sockets = "none" if self._policy.network is False else "all"
-            rules = seccomp.filter_program(seccomp.machine(), internet, unix=self._policy.sockets, namespaces=True)
+            internet: seccomp.Sockets = "none" if policy.network is False else "all"
+            rules = seccomp.filter_program(seccomp.machine(), internet, unix=policy.sockets, namespaces=True)
             reader, writer = os.pipe()
             os.write(writer, rules)
             os.close(writer)
             self._stack.callback(os.close, reader)
-            argv = tuple(bubblewrap.command_line(self._policy, self._program, reader))
+            argv = tuple(bubblewrap.command_line(policy, self._program, reader))
             options |= {"pass_fds": (reader,), "cwd": "/"}
-            await self._start_in_thread(protocol, argv, env, options)
-            return
-        loop = asyncio.get_running_loop()
-        await loop.subprocess_exec(lambda: protocol, *argv, stdin=pipe, stdout=pipe, stderr=pipe, env=env, **options)
+        await self._start_in_thread(policy, protocol, argv, env, options)
 
     async def _start_in_thread(
         self,
+        policy: Policy,
         protocol: asyncio.SubprocessProtocol,
         argv: tuple[str, ...],
         env: dict[str, str],
@@ -191,8 +188,7 @@ class ConfinedStart:
             spawn_confined,
         )
 
-        policy, in_namespaces = self._policy, self._mechanism == "bubblewrap"
-        assert policy is not None
+        in_namespaces = self._mechanism == "bubblewrap"
         trace = None if in_namespaces else self._record.trace
         loop = asyncio.get_running_loop()
 
