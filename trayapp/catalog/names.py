@@ -289,7 +289,7 @@ def _clashes(
     for wish, keys in rivals.items():
         who = sorted(f"{server}/{name}" for server, name in keys)
         more = f" and {len(who) - CLASH_SHOWN} more" if len(who) > CLASH_SHOWN else ""
-        reason = f"more than one tool would be called {wish}: {', '.join(who[:CLASH_SHOWN])}{more}"
+        reason = f"more than one tool would be named {wish}: {', '.join(who[:CLASH_SHOWN])}{more}"
         losers = (key for key in keys if key in wishes and wishes[key][0] == wish and names[key] != wish)
         clashes += [NameClash(*key, names[key], reason) for key in losers]
     return tuple(sorted(clashes, key=lambda clash: (clash.server, clash.tool)))

@@ -362,7 +362,7 @@ _CONCEALMENT = (
 _DECEPTION = (
     _rule(
         "deceive.consent",
-        "claims that you have already agreed, or that nobody need ask you",
+        "claims that you have already agreed, or that nobody needs to ask you",
         _MCP,
         "dialog|bother|consent|agreed|approv|authori|permission|confirm|already knows|wants this|asking|asked|"
         "ask again",
@@ -678,7 +678,7 @@ _SECRETS = (
     ),
     _rule(
         "secrets.contents",
-        "wants a file of yours, what you have open, or your clipboard, handed over",
+        "wants the model to hand over a file of yours, what you have open, or your clipboard",
         _INVARIANT,
         "and pass|and include|and send|and put|and submit|and attach|and upload|and giv|and includ|then pass|"
         "then send|then put|then includ|then submit|then attach|then upload|then giv|open tab|open file|open editor|"
@@ -698,7 +698,7 @@ _SECRETS = (
     ),
     _rule(
         "secrets.give",
-        "wants passwords, keys or other private things handed over",
+        "wants the model to hand over passwords, keys or other private things",
         _OWASP_LEAK,
         f"{_SECRET_HINTS}|login|address book|contacts|belong&collect|gather|export|grab|all |any |every |each |'s |"
         "their |stored |found |known |private information|extract|harvest|steal|you |seen |mentioned|typed|shared|"
@@ -867,7 +867,7 @@ _EXFILTRATION = (
     ),
     _rule(
         "exfiltrate.link",
-        "wants your data put into a link or picture",
+        "wants the model to put your data into a link or picture",
         _OWASP_LEAK,
         "query string|url|image|link|pixel|markdown|![&append|encode|embed|put|insert|base64|![",
         (
@@ -1000,7 +1000,7 @@ _ACTIONS = (
     ),
     _rule(
         "run.damage",
-        "wants something deleted, opened up or switched off",
+        "wants the model to delete, expose or disable something",
         _OWASP_AGENCY,
         "rm -rf|chmod|--no-verify|dangerously|push --force|grant all|cluster-admin|--privileged|branch protection|"
         "audit log|audit.log|antivirus|anti-virus|defender|gatekeeper|selinux|history|always run|~/|/home/|$home|"
@@ -1021,7 +1021,7 @@ _ACTIONS = (
     ),
     _rule(
         "run.persist",
-        "wants to change what starts, or what other tools are told",
+        "wants to change what starts by itself, or the instructions of other AI tools",
         _OWASP_AGENCY,
         "bashrc|zshrc|.profile|crontab|authorized_keys|.cursor|claude.md|agents.md|cursorrules|mcp.json|mcpservers|"
         "launchagents|autostart|/etc/hosts|settings.json|core.hookspath|alwaysallow|permissions.allow|"
@@ -1049,7 +1049,7 @@ _ACTIONS = (
     ),
     _rule(
         "run.money",
-        "wants money sent, or amounts changed",
+        "wants the model to send money or change amounts",
         _OWASP_AGENCY,
         "wallet|iban|0x|bc1|acct_|amount|fee|tip|account&transfer|send|move|pay|paid|wire|donate|add|multiply|"
         "round up|increase|double|use 0x|set 0x|through account",
