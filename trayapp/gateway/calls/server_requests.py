@@ -50,7 +50,7 @@ STATE_ONLY_PAUSE_S = 0.1  # pause before repeating a call whose server asked for
 HELD_S = 50.0  # limit for holding a question whose session is uncertain; the SDKs' clients give up a call after 60 s
 STUCK_S = 5.0  # limit after the newest question, if there are as many questions as calls: no call then ends by itself
 UNSTUCK_S = 1.0  # for a refused question's call to end; if that leaves one session, the next question is that session's
-STOPS_WITHIN_S = 30.0  # for so long a cancelled call may still ask, unless the server answers the ping after the cancel
+STOPS_WITHIN_S = 30.0  # a cancelled call may ask for this long, unless the server answers the ping after the cancel
 
 # Why a question is refused: part of the log line and of the server's error
 _NONE = "no client has a call in progress on this server"
@@ -59,8 +59,8 @@ _SEVERAL = (
     "several sessions have calls in progress on this server, and the request does not say to which call it belongs"
 )
 _OFF = "the tool of its call was disabled"
-_MOVED = "its call is sent again on a connection of its session's own"
-_GIVEN_UP = "another session just canceled a call of this server, and the request does not say to which call it belongs"
+_MOVED = "its call is being sent again on its session's own connection"
+_GIVEN_UP = "another session just canceled a call to this server, and the request does not say to which call it belongs"
 
 
 class ServerRequests:

@@ -27,7 +27,6 @@ from trayapp.wire import control
 from trayapp.wire.messages import INVALID_PARAMS, RpcError
 
 Asked = dict[str, Any]
-MEMBERS = PendingApproval._fields
 
 
 class ApprovalRequests:
@@ -113,8 +112,7 @@ def inspected(offer: Offer) -> Iterator[tuple[str, tuple[Finding, ...]]]:
 
 def waiting_json(one: PendingApproval) -> dict[str, Any]:
     """Return a row of `approve --json`."""
-    row = {name: getattr(one, name) for name in MEMBERS}  # asdict would copy every line of every difference
-    return {**row, "findings": [found._asdict() for found in one.findings]}
+    return {**one._asdict(), "findings": [found._asdict() for found in one.findings]}
 
 
 ALLOWING: tuple[Answer, ...] = ("once", "session", "always")

@@ -448,16 +448,20 @@ def tool_rows(
             asks = asks_first(ask_mode(known.config.settings, entry, key[1]), tool_class, listed=False)
             row |= {"class": tool_class, "ask": asks, "switch": known.switch(key), "held": key in known.held}
         rows.append(row)
-    names = [name for name in known.config.servers if server in (None, name)]
-    servers = [known.config.servers[name] for name in names]
     return rows + [
         {
-            **{"server": entry.name, "name": tool, "exposed_name": None},
-            **{"enabled": (entry.tools or {})[tool].enabled, "stale": True, "withheld": None, "description": ""},
+            "server": name,
+            "name": tool,
+            "exposed_name": None,
+            "enabled": (entry.tools or {})[tool].enabled,
+            "stale": True,
+            "withheld": None,
+            "description": "",
         }
-        for entry in servers
+        for name, entry in known.config.servers.items()
+        if server in (None, name)
         for tool in known.gone_of(entry)
-        if only is None or (entry.name, tool) in only
+        if only is None or (name, tool) in only
     ]
 
 

@@ -193,7 +193,7 @@ class SessionView:
         return self._subjects[asked]
 
     def _find_subject(self, key: str, method: str, name: str, listed: bool) -> Subject | None:
-        """Judge by the server's definitions of the tool, as approved and as listed now, not by what the caller says."""
+        """Find the subject in the server's definitions of the tool, as approved and as listed now."""
         shared = self.view.shared_key(key)
         server = self.view.name_of(shared) or shared
         config = self.view.config

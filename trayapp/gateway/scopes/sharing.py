@@ -47,6 +47,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import anyio
@@ -72,17 +73,15 @@ TRUSTED = 1000  # answers without a question; the chance that the next call asks
 Topic = tuple[str, Any]  # what a request is about: its method, and the name or URI
 
 
+@dataclass(eq=False, slots=True)
 class QuietTopic:
     """The number of answers on one topic, none of which needed a question, and the longest time that an answer took.
 
     Of a tool's calls, only those that could overlap are counted.
     """
 
-    __slots__ = ("answers", "longest_s")
-
-    def __init__(self, answers: int, longest_s: float = 0.0) -> None:
-        self.answers = answers
-        self.longest_s = longest_s
+    answers: int
+    longest_s: float = 0.0
 
     def note(self, seconds: float) -> None:
         """Count an answer that took `seconds`."""
@@ -236,8 +235,8 @@ class Sharing:
     # -- who may join --------------------------------------------------------------------------------------------
 
     def wait(self, session: ClientSession, connection: Connection, topic: Topic | None) -> Wait | None:
-        """Return how long a request waits for calls in progress on that connection. None: it can be sent now, since it
-        will stay certain to which session a question belongs.
+        """Return how long a request must wait for calls in progress on that connection. Return None if it can be sent
+        now: it will then still be certain to which session a question belongs.
         """
         live = connection.live
         if topic is None or not connection.open_calls or live is None or live.peer.modern:

@@ -135,7 +135,7 @@ class VariantProbes:
             await first_of(self._services.changes.next, partial(self._services.clock.sleep, left_s))
 
     def _left_s(self, key: str) -> float:
-        """Return for how many more seconds a list waits for that probe. Start it if it has not begun."""
+        """Start that probe if it has not begun. Return for how many more seconds a list waits for it."""
         services = self._services
         now = services.clock.now()
         if key not in self._hurried:

@@ -79,7 +79,6 @@ class View:
 
     @property
     def catalog(self) -> Catalog:
-        """Return the current catalog."""
         if self._catalog is None:
             parts = self._services
             offers = {name: offer for name in self.config.servers if (offer := self.offer(name)) is not None}
@@ -89,7 +88,7 @@ class View:
 
     @property
     def _plain(self) -> dict[str, str]:
-        """Return the servers' plain names by their keys."""
+        """Return key -> plain name of each server."""
         return {self.key(name): name for name in self.config.servers}
 
     def note_names(self) -> bool:

@@ -274,10 +274,7 @@ class Subscriptions:
                 self._subscribed[place] = live
 
     def _lock(self, place: Place) -> anyio.Lock:
-        lock = self._locks.get(place)
-        if lock is None:
-            lock = self._locks[place] = anyio.Lock()
-        return lock
+        return self._locks.setdefault(place, anyio.Lock())
 
     def _forget(self, listener: _Listener) -> None:
         listeners = self._listeners.get(listener.session, {})
