@@ -233,7 +233,7 @@ def test_a_disabled_server_offers_no_prompt_no_resource_and_no_instructions() ->
     )
     seen = exposure({"a": facts}, server("a", disabled=True))
     assert [listed(seen, kind) for kind in KINDS] == [[]] * 4
-    assert (instructions(seen), seen.resource_servers) == (None, [])
+    assert (instructions(seen), seen.capabilities) == (None, {})
 
 
 @pytest.mark.parametrize("name", [None, 5, [], {}, True])

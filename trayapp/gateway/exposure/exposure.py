@@ -382,22 +382,10 @@ class Exposure:
         hidden = {key: OUTSIDE for key in names.by_key if not self.choice.has(key[0])}
         return Lookup(names, hidden, servers=self.servers)
 
-    def find_resource(self, uri: str) -> Key | None:
-        """Return the (server, original URI) of a resource, None if no server is known to have it.
-
-        Raises AmbiguousResourceError.
-        """
-        return self.catalog.uris.find(uri, self.choice.has)
-
     def find_template(self, exposed: str) -> Key | None:
         """Return the (server, original template) of a listed URI template, None if it is not listed."""
         key = self.catalog.by_template.get(exposed)
         return key if key is not None and self.choice.has(key[0]) else None
-
-    @cached_property
-    def resource_servers(self) -> list[str]:
-        """Return the enabled servers that announced resources, even if they listed none."""
-        return [name for name, capabilities in self.capabilities.items() if "resources" in capabilities]
 
     # -- capabilities and instructions ---------------------------------------------------------------------------
 

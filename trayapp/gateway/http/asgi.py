@@ -84,6 +84,12 @@ async def open_stream(send: Any, more: Sequence[Line] = ()) -> None:
     await send({"type": "http.response.start", "status": 200, "headers": headers})
 
 
+def id_of(message: Any) -> RequestId | None:
+    """Return the id of a JSON-RPC message; None if it has no valid one."""
+    request_id = message.get("id") if isinstance(message, dict) else None
+    return request_id if is_request_id(request_id) else None
+
+
 class HttpRequest:
     """A request to an MCP endpoint. `more`: further headers of its response."""
 
@@ -119,10 +125,9 @@ class HttpRequest:
                 await asyncio.sleep(0)  # lets other tasks send, and lets the server notice that the client is gone
         await self.send({"type": "http.response.body"})
 
-    async def refuse(self, status: int, error: RpcError, request_id: Any = None) -> None:
-        """Send a JSON-RPC error with an HTTP status. The error's id is null unless `request_id` is a valid id."""
-        known = request_id if is_request_id(request_id) else None
-        await self.respond(dumps({"jsonrpc": "2.0", "id": known, "error": error.body()}), status)
+    async def refuse(self, status: int, error: RpcError, message: Any = None) -> None:
+        """Send a JSON-RPC error with an HTTP status. Its id is that of the refused message, if that has a valid one."""
+        await self.respond(dumps({"jsonrpc": "2.0", "id": id_of(message), "error": error.body()}), status)
 
     async def refuse_method(self, allowed: str) -> None:
         """Refuse the HTTP method and name the allowed ones (RFC 9110, 15.5.6)."""

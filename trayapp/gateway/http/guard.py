@@ -67,14 +67,13 @@ class Guard:
             return 431, LONG_HEADERS
         panel = is_of_panel(scope["path"])  # has its own cookie, and takes requests only from its own pages
         refusal = of_another_page(headers, scope["server"][1] if panel or not self._access.client else None)
-        refusal = refusal or (None if panel else self._without_token(headers, scope))
+        if refusal := refusal or (None if panel else self._without_token(headers, scope)):
+            return refusal
         connection = scope.get("state", {}).get(CONNECTION)
-        if refusal is None and connection is not None and not connection.let_in():
-            refusal = 403, "Other users of this machine are not allowed"
-        length = headers.get("content-length") or "0"
-        if refusal is None and length.isdigit() and int(length[:20]) > MAX_FRAME_BYTES:
-            refusal = 413, "The body is too large"  # a body without a declared length is measured where it is read
-        return refusal
+        if connection is not None and not connection.let_in():
+            return 403, "Other users of this machine are not allowed"
+        length = headers.get("content-length") or "0"  # a body without a declared length is measured where it is read
+        return (413, "The body is too large") if length.isdigit() and int(length[:20]) > MAX_FRAME_BYTES else None
 
     def _without_token(self, headers: Headers, scope: Any) -> tuple[int, str] | None:
         access, given = self._access, headers.all("authorization")

@@ -19,7 +19,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from trayapp.gateway.client import ClientPeer
-from trayapp.gateway.http.asgi import CONNECTION, STREAM, Asgi, Headers, HttpRequest, respond
+from trayapp.gateway.http.asgi import CONNECTION, STREAM, Asgi, Headers, HttpRequest, id_of, respond
 from trayapp.gateway.http.guard import LONG_HEADERS, Access, Guard, is_of_panel
 from trayapp.gateway.http.legacy_sse import MESSAGES, LegacySse
 from trayapp.gateway.http.manage import Manage
@@ -32,7 +32,7 @@ from trayapp.wire.endpoint import BACKLOG, PendingConnections
 from trayapp.wire.framing import SMALL_FRAME_BYTES
 from trayapp.wire.jsonio import JsonError, dumps, loads
 from trayapp.wire.loopback import comes_from_another_user
-from trayapp.wire.messages import CONNECTION_CLOSED, RpcError, is_request_id
+from trayapp.wire.messages import CONNECTION_CLOSED, RpcError
 
 if TYPE_CHECKING:
     from trayapp.gateway.gateway import Gateway
@@ -273,8 +273,7 @@ class Exchange:
         request_id = None
         with suppress(JsonError):
             message = loads(self._body)
-            if isinstance(message, dict) and "method" in message and is_request_id(message.get("id")):
-                request_id = message["id"]
+            request_id = id_of(message) if isinstance(message, dict) and "method" in message else None
         error = dumps({"jsonrpc": "2.0", "id": request_id, "error": CLOSED.body()})
         if self._begun is None:
             await respond(self._send, error, 503)

@@ -16,7 +16,7 @@ from typing import Any
 
 import anyio
 
-from trayapp.gateway.http.asgi import STREAM, Headers, HttpRequest, Line, until_gone
+from trayapp.gateway.http.asgi import STREAM, Headers, HttpRequest, Line, id_of, until_gone
 from trayapp.gateway.http.peer import HttpPeer
 from trayapp.gateway.http.sessions import HttpSession, HttpSessions, ServeClient
 from trayapp.gateway.http.streams import EventStream
@@ -113,7 +113,7 @@ class StreamableHttp:
         if error is None and not (is_request(message) and message["method"] == "initialize"):
             error = NO_SESSION
         if error is not None:
-            await request.refuse(400, error, message.get("id") if isinstance(message, dict) else None)
+            await request.refuse(400, error, message)
             return
         session = self._sessions.begin(request.options)
         await session.peer.ready()
@@ -135,7 +135,7 @@ class StreamableHttp:
         if isinstance(message, list):
             await self._post_batch(session, message, request)
         elif message is not None and (error := fault_in(message)) is not None:
-            await request.refuse(400, error, message.get("id") if isinstance(message, dict) else None)
+            await request.refuse(400, error, message)
         elif message is not None:
             peer = await self._sessions.peer(session, request)
             if not is_request(message):
@@ -172,8 +172,7 @@ class StreamableHttp:
             if fault is None:
                 take(peer, message, stream)
             else:
-                request_id = message.get("id") if isinstance(message, dict) else None
-                stream.answer(request_id if is_request_id(request_id) else None, Reply.of_error(fault))
+                stream.answer(id_of(message), Reply.of_error(fault))
         if any(answers):
             await stream.carry(request)
         else:
@@ -280,7 +279,7 @@ class StatelessHttp:
         elif "id" in message:
             error = self._fault(request.headers, message)
             if error is not None:
-                await request.refuse(STATUS[error.code], error, message["id"])
+                await request.refuse(STATUS[error.code], error, message)
             else:
                 await self._answer(message, request)
         elif (version := request.headers.get(VERSION_HEADER)) in MODERN_VERSIONS:

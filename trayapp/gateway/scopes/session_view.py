@@ -213,9 +213,9 @@ class SessionView:
 
     def resource(self, uri: str) -> Key:
         """Return the (server, original URI) of a client's URI. Raises MultiMcpError, RpcError."""
-        key = self.exposure.find_resource(uri)
+        catalog = self.exposure.catalog
+        key = catalog.uris.find(uri, self.exposure.choice.has)
         if key is not None:
-            catalog = self.exposure.catalog
             if key in catalog.skill_files and key not in catalog.served_skill_files:
                 raise RpcError(
                     INVALID_PARAMS, "The skill of that file is held back until the user approves it", {"uri": uri}
@@ -223,7 +223,7 @@ class SessionView:
             return key
         if not uri.startswith(SCHEME):
             # No list and no template has the URI. If only one server has resources, the URI is that server's.
-            holders = self.exposure.resource_servers
+            holders = [name for name, capabilities in self.exposure.capabilities.items() if "resources" in capabilities]
             if len(holders) == 1:
                 return holders[0], uri
         raise RpcError(RESOURCE_NOT_FOUND, "No server has that resource", {"uri": uri})
