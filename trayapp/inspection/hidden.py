@@ -104,16 +104,12 @@ def has_suspects(text: bytes) -> bool:
     return _SUSPECT.search(text.translate(None, _PLAIN).decode("utf-8", "replace")) is not None
 
 
-def is_plain(text: str) -> bool:
-    """Return True for a short text of printable ASCII, which hides nothing. Some definitions have hundreds of these."""
-    return len(text) <= FAR_BELOW and text.isascii() and text.isprintable()
-
-
 def hidden_in(text: str) -> Iterator[Hidden]:
     """Yield each way in which a text hides something from people."""
-    if _FAR.search(text.strip()):
+    is_plain = text.isascii() and text.isprintable()
+    if (len(text) > FAR_BELOW or not is_plain) and _FAR.search(text.strip()):
         yield Hidden("hidden.far-away", False, "It has text behind a long stretch of spaces")
-    if (text.isascii() and text.isprintable()) or not has_suspects(text.encode("utf-8", "replace")):
+    if is_plain or not has_suspects(text.encode("utf-8", "replace")):
         return
     if tags := "".join(_TAGS.findall(_FLAG.sub("", text))):
         words = "".join(chr(ord(letter) - 0xE0000) for letter in tags)

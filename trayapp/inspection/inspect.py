@@ -91,7 +91,7 @@ def _sorted(found: Sequence[Finding] | Iterator[Finding]) -> tuple[Finding, ...]
 
 def _concealed(texts: list[tuple[str, str]]) -> Iterator[Finding]:
     for place, text in texts:
-        for found in () if hidden.is_plain(text) else hidden.hidden_in(text):
+        for found in hidden.hidden_in(text):
             yield finding(found.code, "high" if found.serious else "medium", place, found.evidence, text)
     search = _Search(LOOKED_CONCEALED)
     decoded = next(_decoded(texts, search), None)
