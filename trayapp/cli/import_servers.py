@@ -44,7 +44,7 @@ from trayapp.clients.imports import (
 )
 from trayapp.clients.imports import duplicates as duplicate_offers
 from trayapp.clients.secrets import Secret, secrets_of, without_secrets
-from trayapp.clients.servers import FoundServers, read_servers
+from trayapp.clients.servers import FoundServers, found_servers
 from trayapp.clients.table import CLIENTS, find_client
 from trayapp.config.edits import add_server
 from trayapp.config.read.parse import parse
@@ -267,16 +267,13 @@ def _file_of(offer: ImportOffer, store: ConfigStore) -> Path:
 
 def _read(client: str | None, machine: Machine) -> FoundServers:
     clients = CLIENTS if client is None else (find_client(client),)
-    readings = [read_servers(one, machine, Path.cwd()) for one in clients]
-    servers = [
+    reading = found_servers(machine, clients, Path.cwd())
+    servers = (
         found
-        for reading in readings
         for found in reading.servers  # sessions read a project's own file in any case
         if found.folder is None or found.file != project_file.project_file_of(found.folder)
-    ]
-    problems = tuple(problem for reading in readings for problem in reading.problems)
-    elsewhere = tuple(each for reading in readings for each in reading.elsewhere)
-    return FoundServers(tuple(servers), problems, elsewhere=elsewhere)
+    )
+    return replace(reading, servers=tuple(servers))
 
 
 # --- display

@@ -72,12 +72,13 @@ class FoundServers:
     elsewhere: tuple[tuple[Path, str], ...] = ()  # servers for sessions in other folders: folder and name
 
 
-def found_servers(machine: Machine) -> FoundServers:
-    """Return the user's own servers in all clients, without servers for a single folder. Blocks; never raises."""
-    every = [read_servers(client, machine) for client in CLIENTS]
+def found_servers(machine: Machine, clients: Sequence[Client] = CLIENTS, folder: Path | None = None) -> FoundServers:
+    """Return the servers of these clients, in order (read_servers). Blocks; never raises."""
+    every = [read_servers(client, machine, folder) for client in clients]
     return FoundServers(
         tuple(found for reading in every for found in reading.servers),
         tuple(problem for reading in every for problem in reading.problems),
+        tuple(other for reading in every for other in reading.elsewhere),
     )
 
 

@@ -6,7 +6,7 @@ the client on the PATH and without an account, can show a diff first, and can be
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -32,7 +32,7 @@ class Client:
     `files`: where it keeps the user's servers. The first that exists counts, or else the first whose folder exists.
     `installed`: folders or files that show that it is installed, if the folder of the file does not show it.
     `holder`: the key path of its servers; `inner`: one more key in newer files.
-    `entry`: builds its entry for a stdio server from program and arguments.
+    `form`: its entry for a stdio server, without the program and the arguments.
     `project`: files that it also reads in a project's folder, with the key path of their servers.
     `fresh`: text that a file created by us must also contain.
     `runs_in`: where it starts the user's servers without `cwd`: in the session's folder, or in no particular folder.
@@ -41,7 +41,7 @@ class Client:
     name: str
     title: str
     files: Platforms
-    entry: Callable[[str, list[str]], Entry]
+    form: Entry
     holder: Keys = ("mcpServers",)
     family: Family = jsonc
     format: Literal["JSON", "JSONC", "TOML", "YAML"] = "JSON"
@@ -58,39 +58,25 @@ class Client:
     variables: tuple[Syntax, ...] = ()
     runs_in: Literal["session", "home"] = "session"
 
+    def entry(self, command: str, args: list[str]) -> Entry:
+        """Return the client's entry for a stdio server."""
+        key = "cmd" if "cmd" in self.form else "command"
+        words = {key: command, "args": args} if "args" in self.form else {key: [command, *args]}
+        return deepcopy(self.form) | words
+
     def templates(self, platform: str) -> tuple[str, ...]:
         """Return the templates of the client's file on a platform, best first (Machine.path)."""
         return self.files.get(platform, self.files.get("", ()))
 
 
-def _plain(command: str, args: list[str]) -> Entry:
-    return {"command": command, "args": args}
-
-
-def _stdio(command: str, args: list[str]) -> Entry:
-    return {"type": "stdio", "command": command, "args": args}
-
-
-def _with_env(command: str, args: list[str]) -> Entry:
-    return {"type": "stdio", "command": command, "args": args, "env": {}}
-
-
-def _copilot(command: str, args: list[str]) -> Entry:
-    return {"type": "local", "command": command, "args": args, "tools": ["*"]}
-
-
-def _opencode(command: str, args: list[str]) -> Entry:
-    return {"type": "local", "command": [command, *args], "enabled": True}
-
-
-def _zed(command: str, args: list[str]) -> Entry:
-    return {"command": command, "args": args, "env": {}}
-
-
-def _goose(command: str, args: list[str]) -> Entry:
-    return {
-        "type": "stdio", "name": NAME, "enabled": True, "cmd": command, "args": args, "envs": {}, "timeout": 300,
-    }  # fmt: skip
+# The entries that clients write for a stdio server. Client.entry fills the program and its arguments in.
+_PLAIN: Entry = {"command": "", "args": []}
+_STDIO: Entry = {"type": "stdio", **_PLAIN}
+_WITH_ENV: Entry = {**_STDIO, "env": {}}
+_COPILOT: Entry = {"type": "local", **_PLAIN, "tools": ["*"]}
+_OPENCODE: Entry = {"type": "local", "command": [], "enabled": True}  # one list of all words
+_ZED: Entry = {**_PLAIN, "env": {}}
+_GOOSE: Entry = {"type": "stdio", "name": NAME, "enabled": True, "cmd": "", "args": [], "envs": {}, "timeout": 300}
 
 
 def _all(*templates: str) -> Platforms:
@@ -118,7 +104,7 @@ def _vscode(name: str, title: str, edition: str, *project: tuple[str, Keys]) -> 
     Only the client for VS Code itself has the project file.
     """
     return Client(
-        name, title, _code("mcp.json", edition), _stdio, ("servers",), jsonc, "JSONC", project=project, max_tools=128
+        name, title, _code("mcp.json", edition), _STDIO, ("servers",), jsonc, "JSONC", project=project, max_tools=128
     )  # fmt: skip
 
 
@@ -127,7 +113,7 @@ CLIENTS: tuple[Client, ...] = (
     # https://code.claude.com/docs/en/settings (CLAUDE_CONFIG_DIR); the first page gives `timeout` in ms
     Client(
         "claude-code", "Claude Code",
-        _all("{CLAUDE_CONFIG_DIR}/.claude.json", "{home}/.claude.json"), _with_env,
+        _all("{CLAUDE_CONFIG_DIR}/.claude.json", "{home}/.claude.json"), _WITH_ENV,
         installed=("{home}/.claude",),
         project=((".mcp.json", ("mcpServers",)),),
         restart="restart", timeout_unit="ms",
@@ -143,20 +129,20 @@ CLIENTS: tuple[Client, ...] = (
                 "{localappdata}/Packages/Claude_pzs8sxrjxfjjc/LocalCache/Roaming/Claude/claude_desktop_config.json",
                 "{appdata}/Claude/claude_desktop_config.json",
             ),
-        }, _plain, http=False, restart="restart", runs_in="home",
+        }, _PLAIN, http=False, restart="restart", runs_in="home",
     ),
     # https://developers.openai.com/codex/mcp and /codex/config-reference (CODEX_HOME; startup_timeout_sec,
     # tool_timeout_sec). Hermes has the same key `mcp_servers` in YAML, with `timeout` and `connect_timeout` in s:
     # https://hermes-agent.nousresearch.com/docs/reference/mcp-config-reference
     Client(
-        "codex", "Codex", _all("{CODEX_HOME}/config.toml", "{home}/.codex/config.toml"), _plain,
+        "codex", "Codex", _all("{CODEX_HOME}/config.toml", "{home}/.codex/config.toml"), _PLAIN,
         ("mcp_servers",), toml_file, "TOML",
         project=((".codex/config.toml", ("mcp_servers",)),), restart="restart",
         timeout_unit="s",
     ),
     # https://cursor.com/docs/context/mcp (files, interpolation); the limit of a name is from its own warning
     Client(
-        "cursor", "Cursor", _all("{home}/.cursor/mcp.json"), _stdio,
+        "cursor", "Cursor", _all("{home}/.cursor/mcp.json"), _STDIO,
         project=((".cursor/mcp.json", ("mcpServers",)),), max_tools=40, max_name=60,
     ),
     # https://code.visualstudio.com/docs/copilot/reference/mcp-configuration (servers, inputs; 128 tools a request)
@@ -170,7 +156,7 @@ CLIENTS: tuple[Client, ...] = (
     # (`$NAME` in env; `oauthClientId`, `auth.redirectPort`; .mcp.json and .github/mcp.json of a folder)
     Client(
         "copilot-cli", "Copilot CLI",
-        _all("{COPILOT_HOME}/mcp-config.json", "{home}/.copilot/mcp-config.json"), _copilot,
+        _all("{COPILOT_HOME}/mcp-config.json", "{home}/.copilot/mcp-config.json"), _COPILOT,
         project=((".mcp.json", ("mcpServers",)), (".github/mcp.json", ("mcpServers",))), restart="restart",
         timeout_unit="ms", variables=("$NAME",),
     ),
@@ -181,7 +167,7 @@ CLIENTS: tuple[Client, ...] = (
         _all(
             "{OPENCODE_CONFIG}", "{config}/opencode/opencode.json", "{config}/opencode/opencode.jsonc",
             "{config}/opencode/config.json",
-        ), _opencode, ("mcp",), jsonc, "JSONC",
+        ), _OPENCODE, ("mcp",), jsonc, "JSONC",
         project=tuple(
             (f"{folder}opencode.{ending}", ("mcp",)) for folder in ("", ".opencode/") for ending in ("jsonc", "json")
         ), inner="servers",
@@ -191,14 +177,14 @@ CLIENTS: tuple[Client, ...] = (
     # .agents/mcp_config.json in a workspace)
     Client(
         "antigravity", "Antigravity",
-        _all("{home}/.gemini/config/mcp_config.json", "{home}/.gemini/antigravity/mcp_config.json"), _plain,
+        _all("{home}/.gemini/config/mcp_config.json", "{home}/.gemini/antigravity/mcp_config.json"), _PLAIN,
         project=((".agents/mcp_config.json", ("mcpServers",)),), restart="reload",
     ),
     # https://geminicli.com/docs/tools/mcp-server (settings.json; `url` is SSE, `httpUrl` is HTTP; `timeout` in ms;
     # `$NAME`, on Windows `%NAME%`) and /docs/reference/configuration (GEMINI_CLI_HOME stands for the home folder)
     Client(
         "gemini-cli", "Gemini CLI",
-        _all("{GEMINI_CLI_HOME}/.gemini/settings.json", "{home}/.gemini/settings.json"), _plain,
+        _all("{GEMINI_CLI_HOME}/.gemini/settings.json", "{home}/.gemini/settings.json"), _PLAIN,
         ("mcpServers",), jsonc, "JSONC",
         project=((".gemini/settings.json", ("mcpServers",)),),
         restart="restart", max_name=63, timeout_unit="ms", variables=("$NAME", "%NAME%"),
@@ -207,7 +193,7 @@ CLIENTS: tuple[Client, ...] = (
     # (~/.codeium/windsurf, `serverUrl`, 100 tools). Since June 2026 the editor is Devin Desktop: its Cascade
     # agent reads this file, and new tabs run the agent of the next row.
     Client(
-        "windsurf", "Windsurf (Cascade)", _all("{home}/.codeium/windsurf/mcp_config.json"), _plain,
+        "windsurf", "Windsurf (Cascade)", _all("{home}/.codeium/windsurf/mcp_config.json"), _PLAIN,
         restart="reload", max_tools=100,
     ),
     # https://docs.devin.ai/cli/extensibility/mcp/configuration and /desktop/cascade/mcp (Devin CLI, and the agent of
@@ -215,7 +201,7 @@ CLIENTS: tuple[Client, ...] = (
     # servers were in config.json beside it, and older copies of these pages still say so.
     Client(
         "devin", "Devin (CLI, Desktop)",
-        {"": ("{config}/devin/mcp_config.json",), "win32": ("{appdata}/devin/mcp_config.json",)}, _plain,
+        {"": ("{config}/devin/mcp_config.json",), "win32": ("{appdata}/devin/mcp_config.json",)}, _PLAIN,
         ("mcpServers",), jsonc, "JSONC",
         project=tuple(
             (f".devin/{name}.json", ("mcpServers",))
@@ -230,7 +216,7 @@ CLIENTS: tuple[Client, ...] = (
             "": ("{config}/zed/settings.json", "{home}/.var/app/dev.zed.Zed/config/zed/settings.json"),
             "darwin": ("{home}/.config/zed/settings.json",),
             "win32": ("{appdata}/Zed/settings.json",),
-        }, _zed, ("context_servers",), jsonc, "JSONC",
+        }, _ZED, ("context_servers",), jsonc, "JSONC",
         project=((".zed/settings.json", ("context_servers",)),), timeout_unit="s",
     ),
     # https://docs.cline.bot/getting-started/config (~/.cline/data/settings for the IDEs, the CLI and the SDK; before
@@ -246,12 +232,12 @@ CLIENTS: tuple[Client, ...] = (
                 "{home}/.cline/data/settings/cline_mcp_settings.json",
             ),
             "globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
-        ), _plain, installed=("{home}/.cline",), timeout_unit="s",
+        ), _PLAIN, installed=("{home}/.cline",), timeout_unit="s",
     ),
     # https://docs.roocode.com/features/mcp/using-mcp-in-roo (mcp_settings.json, .roo/mcp.json; `timeout` in s)
     Client(
         "roo", "Roo Code",
-        _code("globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json", *EDITIONS), _plain,
+        _code("globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json", *EDITIONS), _PLAIN,
         project=((".roo/mcp.json", ("mcpServers",)),), timeout_unit="s",
     ),
     # https://docs.continue.dev/reference (config.yaml: `mcpServers` is a list of items with a name) and
@@ -260,7 +246,7 @@ CLIENTS: tuple[Client, ...] = (
     # other file: https://github.com/continuedev/continue/issues/12254. `apiKey` is a bearer token:
     # https://github.com/continuedev/continue, core/context/mcp/MCPConnection.ts
     Client(
-        "continue", "Continue", _all("{home}/.continue/config.yaml"), _stdio,
+        "continue", "Continue", _all("{home}/.continue/config.yaml"), _STDIO,
         ("mcpServers",), yaml_file.LISTED, "YAML",
         fresh="name: Local Assistant\nversion: 1.0.0\nschema: v1\n", restart="reload",
         variables=("${{ secrets.NAME }}",),
@@ -269,7 +255,7 @@ CLIENTS: tuple[Client, ...] = (
     # JetBrains AI Assistant documents no file: servers are added in its settings, or by a plugin through its API
     # (https://www.jetbrains.com/help/ai-assistant/mcp.html). Its storage is not meant for other programs.
     Client(
-        "jetbrains", "JetBrains (Junie)", _all("{home}/.junie/mcp/mcp.json"), _plain,
+        "jetbrains", "JetBrains (Junie)", _all("{home}/.junie/mcp/mcp.json"), _PLAIN,
         installed=("{home}/.junie",), project=((".junie/mcp/mcp.json", ("mcpServers",)),), http=False,
     ),
     # https://block.github.io/goose/docs/guides/config-files (`extensions`; `cmd`, `envs`; `timeout` in s);
@@ -278,17 +264,17 @@ CLIENTS: tuple[Client, ...] = (
     Client(
         "goose", "Goose",
         {"": ("{GOOSE_PATH_ROOT}/config/config.yaml", "{config}/goose/config.yaml"),
-         "win32": ("{GOOSE_PATH_ROOT}/config/config.yaml", "{appdata}/Block/goose/config/config.yaml")}, _goose,
+         "win32": ("{GOOSE_PATH_ROOT}/config/config.yaml", "{appdata}/Block/goose/config/config.yaml")}, _GOOSE,
         ("extensions",), yaml_file.MAPPED, "YAML", restart="restart", timeout_unit="s", variables=("$NAME",),
     ),
     # https://kiro.dev/docs/mcp/configuration and /docs/cli/mcp/configuration (one file for the editor and the CLI)
     Client(
-        "kiro", "Kiro", _all("{home}/.kiro/settings/mcp.json"), _plain,
+        "kiro", "Kiro", _all("{home}/.kiro/settings/mcp.json"), _PLAIN,
         installed=("{home}/.kiro",), project=((".kiro/settings/mcp.json", ("mcpServers",)),),
     ),
     # https://kilo.ai/docs/automate/mcp/using-in-kilo-code (`mcp` in kilo.jsonc, for the extension and the CLI)
     Client(
-        "kilo", "Kilo Code", _all("{config}/kilo/kilo.jsonc", "{config}/kilo/kilo.json"), _opencode, ("mcp",), jsonc,
+        "kilo", "Kilo Code", _all("{config}/kilo/kilo.jsonc", "{config}/kilo/kilo.json"), _OPENCODE, ("mcp",), jsonc,
         "JSONC",
         project=tuple(
             (f"{folder}kilo.{ending}", ("mcp",)) for folder in ("", ".kilo/") for ending in ("jsonc", "json")
@@ -298,27 +284,27 @@ CLIENTS: tuple[Client, ...] = (
     # https://qwenlm.github.io/qwen-code-docs/en/users/features/mcp (settings.json, as Gemini CLI's; `httpUrl`; `$NAME`;
     # `discoveryTimeoutMs`); https://github.com/QwenLM/qwen-code (QWEN_HOME stands for ~/.qwen)
     Client(
-        "qwen-code", "Qwen Code", _all("{QWEN_HOME}/settings.json", "{home}/.qwen/settings.json"), _plain,
+        "qwen-code", "Qwen Code", _all("{QWEN_HOME}/settings.json", "{home}/.qwen/settings.json"), _PLAIN,
         ("mcpServers",), jsonc, "JSONC",
         project=tuple((f".qwen/{name}.json", ("mcpServers",)) for name in ("settings", "settings.local")),
         restart="restart", max_name=63, timeout_unit="ms", variables=("$NAME",),
     ),
     # https://lmstudio.ai/docs/app/mcp (Cursor's notation; the folder of some installations is ~/.cache/lm-studio)
     Client(
-        "lm-studio", "LM Studio", _all("{home}/.lmstudio/mcp.json", "{home}/.cache/lm-studio/mcp.json"), _plain,
+        "lm-studio", "LM Studio", _all("{home}/.lmstudio/mcp.json", "{home}/.cache/lm-studio/mcp.json"), _PLAIN,
         runs_in="home",
     ),
     # https://ampcode.com/manual#mcp (one key with a dot in it; settings.json or settings.jsonc, on every system below
     # ~/.config)
     Client(
-        "amp", "Amp", _all("{home}/.config/amp/settings.json", "{home}/.config/amp/settings.jsonc"), _plain,
+        "amp", "Amp", _all("{home}/.config/amp/settings.json", "{home}/.config/amp/settings.jsonc"), _PLAIN,
         ("amp.mcpServers",), jsonc, "JSONC",
         project=tuple((f".amp/settings.{ending}", ("amp.mcpServers",)) for ending in ("json", "jsonc")),
         restart="restart",
     ),
     # https://docs.warp.dev/agents/capabilities/mcp (servers in files; `working_directory`)
     Client(
-        "warp", "Warp", _all("{home}/.warp/.mcp.json"), _plain,
+        "warp", "Warp", _all("{home}/.warp/.mcp.json"), _PLAIN,
         installed=("{home}/.warp",), project=((".warp/.mcp.json", ("mcpServers",)),),
     ),
     # https://github.com/charmbracelet/crush, README.md and docs/config/README.md (crush.json is still read; its newer
@@ -326,19 +312,19 @@ CLIENTS: tuple[Client, ...] = (
     # (CRUSH_GLOBAL_CONFIG is a folder; ~/.config on every system: the crush.json in %LOCALAPPDATA% holds its state) and
     # config.go, MCPConfig (`timeout` in s, for the connection; expansion by its shell)
     Client(
-        "crush", "Crush", _all("{CRUSH_GLOBAL_CONFIG}/crush.json", "{config}/crush/crush.json"), _stdio,
+        "crush", "Crush", _all("{CRUSH_GLOBAL_CONFIG}/crush.json", "{config}/crush/crush.json"), _STDIO,
         ("mcp",), jsonc, "JSON",
         project=((".crush.json", ("mcp",)), ("crush.json", ("mcp",))), restart="restart", timeout_unit="s",
         timeout_of="start", variables=("shell",),
     ),
     # https://docs.factory.ai/cli/configuration/mcp (mcp.json of the user and of a folder)
     Client(
-        "droid", "Factory Droid", _all("{home}/.factory/mcp.json"), _stdio,
+        "droid", "Factory Droid", _all("{home}/.factory/mcp.json"), _STDIO,
         project=((".factory/mcp.json", ("mcpServers",)),),
     ),
     # https://docs.augmentcode.com/cli/integrations (`mcpServers` in settings.json)
     Client(
-        "auggie", "Auggie CLI", _all("{home}/.augment/settings.json"), _with_env, ("mcpServers",), jsonc, "JSONC",
+        "auggie", "Auggie CLI", _all("{home}/.augment/settings.json"), _WITH_ENV, ("mcpServers",), jsonc, "JSONC",
         restart="restart",
     ),
 )  # fmt: skip
