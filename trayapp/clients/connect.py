@@ -387,10 +387,7 @@ def _apply_plan(plan: Callable[[], Change], context: ClientsContext) -> Change:
 
 
 def connected(surroundings: CheckContext) -> list[CheckResult]:
-    """Return a result for each client that is connected, drifted or unreadable, and a note if none is connected.
-
-    A drifted client counts as connected. Blocks.
-    """
+    """Return a result for each client that is connected, drifted or unreadable, and a note if there is none. Blocks."""
     machine = Machine(environ=surroundings.environ, platform=surroundings.platform)
     context = ClientsContext(machine, surroundings.paths.config_file.with_name(RECORD_NAME))
     states = found_clients(context)

@@ -247,10 +247,7 @@ class _EntryReader:
         self._oauth(entry)
 
     def _without_env(self, entry: Entry) -> None:
-        """Remove `env` from a server at a URL, after filling its variables into the URL and headers, as Goose does.
-
-        Variables that neither uses are reported as left out.
-        """
+        """Remove `env` from a server at a URL, after filling its variables into the URL and headers, as Goose does."""
         env = entry.pop("env", {})
         used: set[str] = set()
 
@@ -326,10 +323,7 @@ def is_variable_name(text: Any) -> bool:
 
 
 def _words_of_line(command: Any, windows: bool) -> list[str]:
-    """Split a command line that is given as one string into words.
-
-    Return [] for a program alone, whose path may contain blanks, and for a line that cannot be split.
-    """
+    """Split a command line. Return [] for a program alone, whose path may contain blanks, and for an invalid line."""
     if not isinstance(command, str) or len(command.split()) < 2 or path_exists(command):
         return []
     try:

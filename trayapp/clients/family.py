@@ -33,10 +33,7 @@ class Family(Protocol):
         ...
 
     def lines(self, text: str, path: Keys) -> dict[str, int]:
-        """Return the line (1-based) of each key of the mapping at `path` that can be located.
-
-        The text must be readable.
-        """
+        """Return the line (1-based) of each key of the mapping at `path` that can be located in a readable text."""
         ...
 
 

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from trayapp.clients.table import Client
 from trayapp.config.files import FILE_MODE, locked, read_bytes, storage_error, write_atomic
+from trayapp.config.paths import home_folder
 from trayapp.config.read.text import decode
 from trayapp.model.errors import FileChangedError, StorageError
 
@@ -26,19 +27,11 @@ _FOLDERS = {  # token -> (variable that sets the folder, its default below the h
 }  # fmt: skip
 
 
-def _home() -> Path:
-    """Return the user's home folder; a folder that does not exist if the home is unknown."""
-    try:
-        return Path.home()
-    except RuntimeError:
-        return Path("~")
-
-
 @dataclass(frozen=True, slots=True)
 class Machine:
     """The home folder, the environment and the platform that decide where other programs keep their files."""
 
-    home: Path = field(default_factory=_home)
+    home: Path = field(default_factory=home_folder)
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     platform: str = sys.platform
 

@@ -178,10 +178,7 @@ def offer_text(found: Mapping[str, list[str]]) -> str:
 
 
 def duplicates(config: Config, context: ClientsContext) -> list[ImportOffer]:
-    """Return the servers that connected clients still start themselves although servers.yaml has them, too.
-
-    `names_by_client` groups them by client. `multi-mcp import --move --yes` removes them from the clients. Blocks.
-    """
+    """Return the servers that connected clients still start themselves although servers.yaml has them. Blocks."""
     connected = {state.name for state in found_clients(context) if state.state == "connected"}
     made = offers(found_servers(context.machine).servers, {None: config})
     return [offer for offer in made if offer.there and offer.found.client.name in connected]

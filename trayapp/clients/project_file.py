@@ -39,10 +39,7 @@ def project_file_of(folder: Path) -> Path:
 
 
 def read_config(path: Path) -> Config:
-    """Return the configuration in a project's file, empty if there is none. Blocks.
-
-    Raises StorageError, UnparsableError.
-    """
+    """Return the configuration in a project's file, if any. Blocks. Raises StorageError, UnparsableError."""
     text = files.read_text(path) or ""
     return parse(without_comments(text) if path.suffix == ".json" else text, str(path))
 
@@ -109,10 +106,7 @@ def _json_servers(path: Path, text: str) -> tuple[str, dict[str, Any]]:
 
 
 def has_server(path: Path, name: str) -> bool:
-    """Return True if a project's file has an entry for that server, valid or not. False for an unparsable file.
-
-    Blocks. Raises StorageError.
-    """
+    """Return True if a readable project's file has that server, valid or not. Blocks. Raises StorageError."""
     try:
         config = read_config(path)
     except UnparsableError:

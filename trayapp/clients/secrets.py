@@ -93,10 +93,7 @@ class _SecretWalk:
         return head + self._secret(name, secret)
 
     def _argument(self, args: list[Any], at: int) -> Any:
-        """Return the argument with its secret replaced, or unchanged if it has none.
-
-        The name of a pair, the flag before the argument, or the argument's own shape shows that it is a secret.
-        """
+        """Replace the secret in an argument, by the name of a pair, the flag before it, or its own shape."""
         word = args[at]
         if not isinstance(word, str) or has_variable(word):
             return word

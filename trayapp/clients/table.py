@@ -99,10 +99,7 @@ def _code_and(shared: tuple[str, ...], below: str) -> Platforms:
 
 
 def _vscode(name: str, title: str, edition: str, *project: tuple[str, Keys]) -> Client:
-    """Return the client for one edition of VS Code. Users may have several editions, so each is its own client.
-
-    Only the client for VS Code itself has the project file.
-    """
+    """Return the client for one edition of VS Code. Users may have several editions, so each is its own client."""
     return Client(
         name, title, _code("mcp.json", edition), _STDIO, ("servers",), jsonc, "JSONC", project=project, max_tools=128
     )  # fmt: skip

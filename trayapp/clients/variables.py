@@ -118,10 +118,7 @@ def _from_shell(text: str, windows: bool) -> tuple[str, list[str]]:
 
 
 def _parameter(body: str, windows: bool) -> tuple[str | None, list[str]]:
-    """Convert the body of `${...}`. Return the result and the references in it that stay; None if it has another form.
-
-    A missing variable is an error here, too, so the message of `:?` is dropped.
-    """
+    """Convert the body of `${...}`. Return the result (None if it has another form) and the references that stay."""
     known = _PARAMETER.fullmatch(body)
     if known is None:
         return None, []

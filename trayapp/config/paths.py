@@ -54,6 +54,14 @@ def find_paths(environ: Mapping[str, str]) -> Paths:
     return Paths(config_file, folders.user_cache_path, folders.user_log_path, folders.user_state_path)
 
 
+def home_folder() -> Path:
+    """Return the user's home folder; a folder that does not exist if the home is unknown."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return Path("~")
+
+
 def user_folders(home: Path) -> dict[str, str]:
     """Return the user's home, desktop, documents and downloads folders, by the names that bundles use for them."""
     import platformdirs  # 25 ms, and only for bundles

@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import anyio
@@ -29,7 +28,7 @@ from trayapp.backends.stdio.shellenv import Environment
 from trayapp.backends.wake.watch import watch_wake
 from trayapp.catalog.approval_store import FOLDER_NAME as APPROVED
 from trayapp.config.layers.project import TRUST_NAME, TrustStore
-from trayapp.config.paths import SEALED_NAME, Paths, find_paths
+from trayapp.config.paths import SEALED_NAME, Paths, find_paths, home_folder
 from trayapp.config.programs import own_environment
 from trayapp.gateway.client import FramePeer
 from trayapp.gateway.gateway import Gateway, GatewayDependencies
@@ -227,7 +226,7 @@ class GatewayHost:
             stderr=self._server_logs.sink,
             cache_dir=self._paths.cache_dir,
             write_switches=self._file.note_tools,
-            look=look_with(self._trust, _find_home()),
+            look=look_with(self._trust, home_folder()),
             accounts=self._accounts,
             state_dir=self._paths.state_dir,
             approved_dir=self._paths.config_file.with_name(APPROVED),
@@ -416,14 +415,6 @@ class GatewayHost:
         log.info("The program was replaced and nothing is in progress. Ending; clients continue with the new gateway")
         self.makes_room = True
         self._gateway.stop_wanted.set()
-
-
-def _find_home() -> Path:
-    """Return the user's home folder, "~" if it is unknown."""
-    try:
-        return Path.home()
-    except RuntimeError:
-        return Path("~")
 
 
 def _prefer_pidfd() -> None:

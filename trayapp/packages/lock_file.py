@@ -102,9 +102,8 @@ class PackageRequest(ABC):
         """Ask the package tool for the version and content that the runner would take now, or for those of `version`.
 
         `now`: the time of the lock. `before`: take no release that was published later, unless the user's own settings
-        limit the age; images ignore it. Both are in Unix seconds.
-
-        Raises PackageError, also for a version that the command line excludes, and ToolError.
+        limit the age; images ignore it. Both are in Unix seconds. Raises PackageError, also for a version that the
+        command line excludes, and ToolError.
         """
 
     @abstractmethod
@@ -166,10 +165,7 @@ class LockFile:
             return versions[0]
 
     def put(self, server: str, spec: str, one: LockedPackage) -> None:
-        """Lock a package in place of the current one, and keep at most KEPT_BEFORE earlier ones.
-
-        Raises StorageError, UnreadableLockError.
-        """
+        """Lock a package, and keep at most KEPT_BEFORE earlier ones. Raises StorageError, UnreadableLockError."""
         with lock_of(self.path):
             table = dict(self._read())
             before = [old for old in table.get(server, {}).get(spec, ()) if old.content != one.content]

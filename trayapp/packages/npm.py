@@ -169,10 +169,7 @@ class NpmRequest(PackageRequest):
 
 
 def read_npx(argv: tuple[str, ...]) -> NpmRequest | None:
-    """Return the package that a command line of npx or npm exec asks for; None if it asks for none.
-
-    Raises UncertainError.
-    """
+    """Return the package that a command line of npx or npm exec asks for, if any. Raises UncertainError."""
     asked = read_request(argv)
     return NpmRequest(asked) if asked is not None else None
 

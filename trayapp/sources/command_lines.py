@@ -225,21 +225,14 @@ def _preparations_apart(lines: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _is_started(line: str, before: Sequence[str]) -> bool:
-    """Return True if a line probably starts a server that the lines `before` it install.
-
-    A line counts if its program has `mcp` in its name. A command line also counts if it runs a container, or if one of
-    the lines contains `mcp`, `stdio` or `server`.
-    """
+    """Return True if a line probably starts a server that the lines `before` it install."""
     program = re.fullmatch(r"(?i)(?=\S*mcp)[\w.-]+(?: -.*)?", line) is not None
     said = re.search("(?i)mcp|stdio|server", " ".join([line, *before])) or line.startswith(("docker run", "podman run"))
     return program or (is_command_line(line) and bool(said))
 
 
 def _with_folder(source: Source, before: Sequence[str], lines: Sequence[str]) -> Source:
-    """Return a source with the folder of the last `cd` as its `cwd`, if the server starts or has its code there.
-
-    The folder must be an absolute path or begin with a placeholder. An existing `cwd` is kept.
-    """
+    """Return a source with the folder of the last `cd` as its `cwd`, if the server starts or has its code there."""
     folders = [found[2] for line in before if (found := _FOLDER.fullmatch(line))]
     is_needed = "command" in source.entry and (not any(map(adds_server, lines)) or own_folder(source.entry)[1])
     if not folders or not is_needed or "cwd" in source.entry:
@@ -262,10 +255,7 @@ def without_prompt(line: str) -> str:
 
 
 def _without_output(lines: Sequence[str]) -> list[str]:
-    """Return lines without their prompts, and without the output of commands.
-
-    Output is any line without a prompt that starts nothing, below a line with a prompt.
-    """
+    """Return lines without prompts and without output of commands: below a prompt, lines that start nothing."""
     first = next((at for at, line in enumerate(lines) if _PROMPT.match(line)), len(lines))
     return [
         without_prompt(line)
@@ -433,10 +423,7 @@ def _logical_lines(text: str) -> list[str]:
 
 
 def is_command_line(text: str) -> bool:
-    """Return True if a text begins with a program that may start servers or add them to a client, or sets a variable.
-
-    Such a program is a known runner, client, shell or installer, is given by a path, or is named like a server.
-    """
+    """Return True if a text begins with a program that may start servers or add them to clients, or sets a variable."""
     text = without_prompt(text)
     head = text.partition("\n")[0].strip()
     if _SETTING.fullmatch(head) or _SETTING_FIRST.match(head) or is_mcp_add(text.split(None, 4)[:4]):

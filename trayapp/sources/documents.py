@@ -527,11 +527,10 @@ def _with_servers_of_tools(document: dict[str, Any]) -> dict[str, Any]:
 def _flat(raw: Any, *, certain: bool = False) -> Any:
     """Return an entry with the keys of its inner objects moved to the top level.
 
-    Such objects are `transport: {type, url}`, `options: {cwd, env}` and, if the entry has a name,
-    `stdio: {command, args}`. If nothing else says what to start, the only key with an address becomes `url`. `certain`:
-    `raw` is an entry, even without a name or a transport.
-
-    Raises TemplateError if the entry shows several transports and does not say which one it uses.
+    Such objects are `transport: {type, url}`, `options: {cwd, env}` and, if the entry has a name, `stdio: {command,
+    args}`. If nothing else says what to start, the only key with an address becomes `url`. `certain`: `raw` is an
+    entry, even without a name or a transport. Raises TemplateError if the entry shows several transports and does not
+    say which one it uses.
     """
     if not isinstance(raw, Mapping):
         return raw
@@ -594,10 +593,7 @@ def _is_http(value: Any) -> bool:
 
 
 def _servers(document: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
-    """Yield each server's name ("" if it has none), raw entry, and the client whose entry format it has.
-
-    A document may also be one server: a flat entry, `{"name": ..., "config": {...}}` or a Kubernetes resource.
-    """
+    """Yield each server's name ("" if it has none), raw entry, and the client whose entry format it has."""
     if _is_flat_server(document):
         yield str(document.get("name") or ""), document, "vscode"
         return
@@ -708,10 +704,7 @@ def _is_server(raw: Any) -> bool:
 
 
 def _is_flat_server(document: Mapping[str, Any]) -> bool:
-    """Return True for an entry without a holder.
-
-    Other data may have a `url` or `command`, too, but lacks the other keys of an entry or has keys of its own.
-    """
+    """Return True for an entry without a holder. Other data with a `command` lacks the other keys of an entry."""
     keys = {str(key) for key in document}
     hook = document.get("type") == "command"  # an action that a client runs on an event
     evidence = keys & _ENTRY_ONLY

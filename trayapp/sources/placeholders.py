@@ -259,10 +259,7 @@ def names_plain_value(name: str) -> bool:
 
 
 def may_be_secret(name: str, mark: str) -> bool:
-    """Return False if `name` says that its value is not secret, or if `mark` is an example of a path or plain address.
-
-    A plain address contains no credentials.
-    """
+    """Return False if `name` says that its value is not secret, or if `mark` is an example path or plain address."""
     if names_plain_value(name) and redacted(f"{name}=plain-value") == f"{name}=plain-value":
         return False
     return not (PLACEHOLDER_PATH.fullmatch(mark) or _PLAIN_ADDRESS.fullmatch(mark))

@@ -102,10 +102,7 @@ def _own_part(word: str) -> str:
 
 
 def script_of(words: Sequence[str]) -> str:
-    """Return the name of the script or module that `uv run` or `python -m` runs, or of a program with a path.
-
-    "" for any other program.
-    """
+    """Return the script or module that `uv run` or `python -m` runs, or the name of a program with a path; else ""."""
     program, rest = PurePosixPath(words[0]).name, list(words[1:])
     if program == "uv" and "run" in rest:
         rest = rest[rest.index("run") + 1 :]

@@ -459,10 +459,7 @@ def _refuse_page(url: str) -> None:
 
 
 def is_link(text: str) -> bool:
-    """Return True if a text is an install link of a client or of multi-mcp.
-
-    A web address counts, too, if its parameter `config` holds a server.
-    """
+    """Return True for an install link of a client or of multi-mcp, or a web address with a server in `config`."""
     scheme, mark, _ = text.strip().partition(":")
     if (bool(mark) and scheme.lower() in SCHEMES) or _PAGES.match(text.strip()) is not None:
         return True
@@ -531,10 +528,7 @@ def _inputs(query: Mapping[str, list[str]]) -> dict[str, Mapping[str, Any]]:
 
 
 def _decoded(text: str) -> str:
-    """Return the JSON of a query parameter, given as plain text or in base64 (also in the URL-safe alphabet).
-
-    Raises UnclearSourceError if it cannot be decoded.
-    """
+    """Return the JSON of a query parameter, given as plain text or in base64. Raises UnclearSourceError."""
     text = text.strip()
     if text.startswith(("{", "%7B")):
         return unquote(text)

@@ -147,10 +147,7 @@ def _listed(part: Input, *keys: str) -> list[Input]:
 
 
 def _text(part: Input, *keys: str) -> str:
-    """Return the first value under these keys that is a text, a number or a boolean, as text; "" if there is none.
-
-    An empty text does not count.
-    """
+    """Return the first non-empty text, number or boolean under these keys, as text; "" if there is none."""
     for key in keys:
         value = part.get(key)
         if isinstance(value, bool):
@@ -270,10 +267,7 @@ def _filled(one: Input, name: str, empty: str = "") -> _Filled:
 
 
 def _filled_in(text: str, inner: Mapping[str, Any]) -> _Filled:
-    """Return a text with the known values of its variables filled in; the user gives the others.
-
-    A variable that `inner` does not define stays as text.
-    """
+    """Return a text with the known values of its variables. The user gives the others that `inner` defines."""
     asks: list[tuple[str, str, Input]] = []
     for name in dict.fromkeys(_VARIABLE.findall(text)):
         definition = inner.get(name)

@@ -169,18 +169,12 @@ _STARTS = ("command", "args", "url")
 
 
 def launch_of(entry: Entry) -> Entry:
-    """Return an entry without `type` and empty values.
-
-    Entries with equal results start the same server in the same way.
-    """
+    """Return an entry without `type` and empty values. Equal results start the same server in the same way."""
     return {key: value for key, value in entry.items() if value and key != "type"}
 
 
 def start_of(entry: Entry) -> Entry:
-    """Return an entry's command, args and url. Entries with equal results start the same server.
-
-    `-y` and `--yes` of npx and bunx are left out.
-    """
+    """Return an entry's command, args and url, without npx's `-y`. Equal results start the same server."""
     start = launch_of({key: value for key, value in entry.items() if key in _STARTS})
     if program_of(str(entry.get("command") or "")) in ("npx", "bunx"):
         start["args"] = [word for word in entry.get("args") or [] if word not in ("-y", "--yes")]
@@ -247,10 +241,7 @@ PAIRS = ("env", "headers")
 
 
 def without_env(entry: Entry) -> Entry:
-    """Turn an entry with the command `env NAME=VALUE PROGRAM` into one that starts PROGRAM, with NAME as a variable.
-
-    Other entries stay unchanged.
-    """
+    """Turn an entry with the command `env NAME=VALUE PROGRAM` into one that starts PROGRAM, with NAME as a variable."""
     words = words_of(entry)
     count = 1 + sum(1 for _ in takewhile(re.compile(r"[A-Za-z_]\w*=").match, words[1:]))
     if words[0] not in ("env", "/usr/bin/env") or not 1 < count < len(words):
@@ -260,10 +251,7 @@ def without_env(entry: Entry) -> Entry:
 
 
 def with_words_apart(entry: Entry) -> Entry:
-    """Return an entry, with an argument that contains several words (`"-y pkg run"`) split into these words.
-
-    Other entries stay unchanged.
-    """
+    """Return an entry, with an argument that contains several words (`"-y pkg run"`) split into these words."""
     words = words_of(entry)
     package = package_of(words)
     for at, word in enumerate(words[1:], 1):
