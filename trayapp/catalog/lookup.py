@@ -84,13 +84,10 @@ class Lookup:
             ]
         first = next((keys for keys in readings if keys), None)
         if first is None:
-            raise ToolNotFoundError(asked, self.suggestions(asked, server))
+            listed_names = [name for name, key in self._open.items() if server is None or key[0] == server]
+            raise ToolNotFoundError(asked, nearest(asked, listed_names))
         every = list(dict.fromkeys(chain(*readings)))
         return self._settle(asked, first if len({key[0] for key in every}) == 1 else every)
-
-    def suggestions(self, asked: str, server: str | None = None) -> list[str]:
-        """Return the listed names nearest to `asked`, best first."""
-        return nearest(asked, [name for name, key in self._open.items() if server is None or key[0] == server])
 
     def _stages(self, asked: str) -> Iterator[tuple[Key, ...]]:
         """Yield the tools that each interpretation of `asked` means, the most literal one first."""

@@ -28,19 +28,16 @@ _SIGNS = (
 )
 
 
-def may_conceal(*items: Item) -> bool:
-    """Return True if at least one of these definitions could hide something."""
-    if not all(str(item.get("name", "")).isascii() for item in items):
+def may_conceal(item: Item) -> bool:
+    """Return True if a definition could hide something."""
+    if not str(item.get("name", "")).isascii():
         return True
     try:
-        data = orjson.dumps(items)
+        data = orjson.dumps(item)
     except TypeError:  # a lone surrogate, a large integer, deep nesting
         return True
-    return (
-        len(data) > READ_MOST
-        or any(search(data) is not None for search in _searches())
-        or bool(encoded.signs_in_runs(data))
-    )
+    is_long = len(data) > READ_MOST
+    return is_long or any(search(data) for search in _searches()) or bool(encoded.signs_in_runs(data))
 
 
 def release() -> None:

@@ -22,7 +22,6 @@ from trayapp.inspection.subjects import (
     OLDER,
     SKILL,
     concealed_in,
-    concealed_in_each,
     findings_of,
     is_apart,
     is_tool,
@@ -186,21 +185,16 @@ class Approvals:
         """Inspect the definitions of an offer before `judge`, one at each step. The steps may run in a thread."""
         if self._settings().suspicious == "off":
             return
-        known, looked, new = self.pins.of(server), dict[str, Inspection](), dict[str, str]()
-        self._looked[server] = looked
-        items = subjects_of(offer)
-        for name, item in items.items():
+        known = self.pins.of(server)
+        looked = self._looked[server] = dict[str, Inspection]()
+        for name, item in subjects_of(offer).items():
             pin, digest = known.tools.get(name), definition_hash(item)
             if pin is not None and pin.hash == digest:
                 looked[name] = Inspection(item, digest, None)
-            elif self._looks_whole(name, pin):
-                looked[name] = Inspection(item, digest, findings_of(name, item))
-                yield
             else:
-                new[name] = digest
-        for name, findings in concealed_in_each({name: items[name] for name in new}):
-            looked[name] = Inspection(items[name], new[name], findings)
-            yield
+                inspect = findings_of if self._looks_whole(name, pin) else concealed_in
+                looked[name] = Inspection(item, digest, inspect(name, item))
+                yield
 
     def judge(self, server: str, offer: Offer) -> dict[str, Verdict]:
         """Return the verdict on each tool of an offer, and on each of its other texts (inspection/subjects)."""
