@@ -431,29 +431,22 @@ class Asks:
 
     def withdraw(self, ask: OpenAsk, why: str) -> None:
         """Withdraw an ask whose call has ended. Its `ended` is not called. Do nothing if the ask is over."""
-        if self._remove(ask, why):
-            self._services.changes.changed()
+        self._end(ask, None, why)
 
-    def _end(self, ask: OpenAsk, ending: Ending, how: str, content: dict[str, Any] | None = None) -> None:
-        if self._remove(ask, how):
-            self._services.changes.changed()
-            ask.ended(ending, content)
-
-    def _remove(self, ask: OpenAsk, how: str) -> bool:
+    def _end(self, ask: OpenAsk, ending: Ending | None, how: str, content: dict[str, Any] | None = None) -> None:
         if self._open.pop(ask.id, None) is None:
-            return False
+            return
         ask.timer.cancel()
         self._over[ask.id] = how
         while len(self._over) > OVER_MOST:
             self._over.popitem(last=False)
-        return True
+        self._services.changes.changed()
+        if ending is not None:
+            ask.ended(ending, content)
 
 
 def _grant(subject: Subject) -> tuple[str, str, str]:
     return subject.key, subject.tool, subject.hash
-
-
-NOTHING_DONE = "Nothing was executed"
 
 
 class NotAllowedError(MultiMcpError):
@@ -462,21 +455,23 @@ class NotAllowedError(MultiMcpError):
     code = "ask_denied"
 
     def __init__(self, server: str, tool: str, why: str, hint: str, code: str) -> None:
-        super().__init__(f"{server}/{tool} was not called: {why}", f"{NOTHING_DONE}. {hint}")
+        super().__init__(f"{server}/{tool} was not called: {why}", f"Nothing was executed. {hint}")
         self.model_hint = self.hint
         self.code = code
 
 
-def denied_error(server: str, tool: str) -> NotAllowedError:
-    """Return the error of a call that the user refused."""
-    hint = "Do not call it again for this; ask the user how to continue"
-    return NotAllowedError(server, tool, "the user refused it", hint, "ask_denied")
-
-
-def unanswered_error(server: str, tool: str, after_s: float) -> NotAllowedError:
-    """Return the error of a call that the user did not decide in time."""
-    hint = "Tell the user what you want to do, and call the tool again when the user is available"
-    return NotAllowedError(server, tool, f"the user did not answer within {after_s:g} s", hint, "ask_timed_out")
+def refusal(ask: OpenAsk, subject: Subject, ending: Ending) -> NotAllowedError | None:
+    """Return the error of a call whose ask has ended; None if the user allowed the call."""
+    match ending:
+        case "allowed":
+            return None
+        case "denied":
+            why, hint = "the user refused it", "Do not call it again for this; ask the user how to continue"
+            return NotAllowedError(subject.server, subject.tool, why, hint, "ask_denied")
+        case _:
+            why = f"the user did not answer within {ask.until - ask.since:g} s"
+            hint = "Tell the user what you want to do, and call the tool again when the user is available"
+            return NotAllowedError(subject.server, subject.tool, why, hint, "ask_timed_out")
 
 
 def tool_removed_error(server: str, tool: str) -> NotAllowedError:

@@ -13,13 +13,11 @@ from trayapp.gateway.asks import (
     Asks,
     Ending,
     NotAllowedError,
-    OpenAsk,
     Shown,
     Subject,
-    denied_error,
+    refusal,
     shown_arguments,
     tool_removed_error,
-    unanswered_error,
 )
 from trayapp.gateway.client import ClientSession
 from trayapp.wire.messages import Request, RequestId, progress_token
@@ -76,7 +74,7 @@ class CallConsent:
 
     def _end(self, ending: Ending, content: dict[str, Any] | None) -> None:
         self._stop()
-        self._answered(_refusal(ending, self._ask, self._subject))
+        self._answered(refusal(self._ask, self._subject, ending))
 
     def _send_progress(self) -> None:
         """Send the client progress, now and every BEAT_S: some clients give up a call when they hear nothing."""
@@ -138,20 +136,9 @@ class CommandConsent:
             ending = await ended
         finally:
             self._asks.withdraw(ask, "its command ended")
-        if (refusal := _refusal(ending, ask, subject)) is not None:
-            raise refusal
+        if (error := refusal(ask, subject, ending)) is not None:
+            raise error
         return subject.hash
-
-
-def _refusal(ending: Ending, ask: OpenAsk, subject: Subject) -> NotAllowedError | None:
-    """Return the error of a call whose ask has ended, None if the user consented."""
-    match ending:
-        case "allowed":
-            return None
-        case "denied":
-            return denied_error(subject.server, subject.tool)
-        case _:
-            return unanswered_error(subject.server, subject.tool, ask.until - ask.since)
 
 
 def call_arguments(request: Request) -> Any:

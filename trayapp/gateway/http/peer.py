@@ -55,7 +55,6 @@ class HttpPeer:
         self._on_notification: OnNotification
 
     async def run(self, on_request: OnRequest, on_notification: OnNotification) -> None:
-        """Serve until `close`."""
         self._on_request, self._on_notification = on_request, on_notification
         self._ready.set()
         try:
@@ -154,7 +153,6 @@ class HttpPeer:
     # -- to the client (ClientPeer) ------------------------------------------------------------------------------
 
     def respond(self, request_id: RequestId, reply: Reply) -> None:
-        """Answer a request; drop the answer if the request was cancelled."""
         if (stream := self._open.pop(request_id, None)) is not None:
             stream.answer(request_id, reply)
 
