@@ -41,7 +41,7 @@ from trayapp.wire.revisions import (
     with_result_type,
 )
 
-LATE_LOGS_S = 0.05  # from a server on this machine, log messages sent with an answer arrive within milliseconds of it
+LATE_LOGS_S = 0.05  # log messages that a server on this machine sent with its answer arrive milliseconds after it
 MAX_ROUNDS = 10  # rounds of questions in one call; the SDKs have the same limit
 
 _SERIALS = itertools.count()

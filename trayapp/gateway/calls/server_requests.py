@@ -49,7 +49,7 @@ PATIENCE_S = 600.0  # for a client to return its answers: a person may take a wh
 STATE_ONLY_PAUSE_S = 0.1  # pause before repeating a call whose server asked for the repetition without a question
 HELD_S = 50.0  # limit for holding a question whose session is uncertain; the SDKs' clients give up a call after 60 s
 STUCK_S = 5.0  # limit after the newest question, if there are as many questions as calls: no call then ends by itself
-UNSTUCK_S = 1.0  # for a refused question's call to end; if that leaves one session, the next question is that session's
+UNSTUCK_S = 1.0  # time for a refused question's call to end, which may leave one session for the next question
 STOPS_WITHIN_S = 30.0  # a cancelled call may ask for this long, unless the server answers the ping after the cancel
 
 # Why a question is refused: part of the log line and of the server's error

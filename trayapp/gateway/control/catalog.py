@@ -72,7 +72,7 @@ class CatalogRequests:
     def __init__(self, gateway: Gateway, note: Note) -> None:
         self._gateway = gateway
         self._note = note
-        self._counted: tuple[Exposure | None, dict[str, Any]] = None, {}  # the last costs: the panel asks often
+        self._counted: tuple[Exposure | None, dict[str, Any]] = None, {}  # exposure, its costs: the panel asks often
         self.handlers: dict[str, Callable[[Asked], Awaitable[Any]]] = {
             control.LIST: self._list,
             control.OFFER: self._offer,

@@ -39,7 +39,7 @@ from trayapp.wire.capabilities import EVERYTHING, NO_KIND, ClientKind, kind_of
 log = logging.getLogger(__name__)
 
 AT_ONCE = 2  # processes that run for probes at a time
-LIST_WAITS_S = 5.0  # as long as a client waits for the server's own start; then the client gets what any client may see
+LIST_WAITS_S = 5.0  # like a client's wait for the server's own start; then it gets what any client may see
 REACHED_S = 1.0  # an address that has not answered the handshake by then may be out of reach: no list waits for it
 OLDER = kind_of(EVERYTHING, newer=False)
 WEAK = NO_KIND  # a client of the older era that can do nothing
