@@ -242,8 +242,8 @@ def test_what_is_unclear_is_refused_with_what_to_do(text: str) -> None:
         ("az login\ncodex mcp add a -- npx a-mcp", "az login", "codex mcp add a -- npx a-mcp"),
         ("sh a.sh\na-mcp --stdio", "such as: sh a.sh", "then add: a-mcp --stdio"),
         ("sudo b\nb-mcp run https://a.test", "sudo b", "then add: b-mcp run https"),
-        ('"command": "op",\n"args": ["run", "--", "podman", "run", ...]', "they contain ...", "with every word"),
-        ('{"a": {"command": "docker", "args": ["run", "..."]}}', "they contain ...", "with every word"),
+        ('"command": "op",\n"args": ["run", "--", "podman", "run", ...]', "they contain ...", "in full"),
+        ('{"a": {"command": "docker", "args": ["run", "..."]}}', "they contain ...", "in full"),
         ('{"name": "io.x/a", "version": "1.0.0"}', "io.x/a offers no server", "its own page"),
         ('{"mcpServers": {"a": {"command": "b && c"}}}', "a: its command needs a shell (it has &&)", "plain command"),
         (

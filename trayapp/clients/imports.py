@@ -279,27 +279,29 @@ def imported_record(file: Path, offer: ImportOffer, secrets: Iterable[str]) -> I
 
 def imported_servers(context: ClientsContext) -> list[ImportedServer]:
     """Return every server written by an import that was not undone, newest first. Blocks."""
-    rows = [row for entry in reversed(recorded_imports(context)) for row in reversed(_rows(entry, "taken"))]
     return [
         ImportedServer(
             Path(row["file"]), row["name"], str(row.get("launch")), tuple(map(str, row.get("secrets") or ()))
         )
-        for row in rows
+        for row in _every_row(context, "taken")
         if isinstance(row.get("file"), str) and isinstance(row.get("name"), str)
     ]
 
 
 def recorded_moves(context: ClientsContext) -> list[Move]:
     """Return every move that was not undone, newest first. Blocks."""
-    rows = [row for entry in reversed(recorded_imports(context)) for row in reversed(_rows(entry, "moved"))]
     return [
         Move(
             BY_NAME[row["client"]], Path(row["file"]), Path(row["backup"]),
             tuple(tuple(map(str, keys)) for keys in row.get("keys") or ()),
         )
-        for row in rows
+        for row in _every_row(context, "moved")
         if row.get("client") in BY_NAME and isinstance(row.get("file"), str) and isinstance(row.get("backup"), str)
     ]  # fmt: skip
+
+
+def _every_row(context: ClientsContext, kind: str) -> list[dict[str, Any]]:
+    return [row for entry in recorded_imports(context) for row in _rows(entry, kind)][::-1]
 
 
 def _rows(entry: Mapping[str, Any], kind: str) -> list[dict[str, Any]]:

@@ -195,7 +195,7 @@ def _kept(place: str, entry: Any) -> dict[str, Any]:
         name = place.rpartition("node_modules/")[2]
         raise PackageError(
             f"{name} comes without a hash",
-            f"Only packages of a registry can be locked. {UNLOCK}",
+            f"Only packages from a registry can be locked. {UNLOCK}",
         )
     return {key: value for key, value in entry.items() if key not in _LEFT_OUT}
 

@@ -64,7 +64,7 @@ class PypiRequest(PackageRequest):
         text = self._compiled(tools, version, before)
         found = re.search(rf"(?im)^{_spelled(self.package)}(?:\[[^\]]*\])?==([^\s\\;]+)((?:\s*\\\s*--hash=\S+)+)", text)
         if found is None:
-            raise PackageError(f"uv gave no version with hashes of {self.package}", UNLOCK)
+            raise PackageError(f"uv found no version of {self.package} with hashes", UNLOCK)
         hashes = " ".join(re.findall(r"--hash=(\S+)", found[2]))
         return LockedPackage("pypi", self.package, found[1], hashes, text, now)
 

@@ -207,7 +207,7 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
     env |= dict.fromkeys(own, "")
     entry: Entry
     if name.startswith("<") and PLACE.fullmatch(url or " ".join(rest)):
-        raise UnclearSourceError(f"This line is a pattern: it contains {name}", "Paste the line with every word")
+        raise UnclearSourceError(f"This line is incomplete: it contains {name}", "Paste the line in full")
     if url:
         is_sse = given.named(*_TRANSPORT) == "sse"
         entry = {"url": url} | ({"type": "sse"} if is_sse else {}) | ({"headers": headers} if headers else {})

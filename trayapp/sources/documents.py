@@ -246,8 +246,8 @@ def _source(
             if any(isinstance(one, Mapping | list) for one in args):
                 raise UnclearSourceError(f"{called}: its arguments are not plain text", "Paste one plain command")
             if any(one in RUN_WORDS and next_one == ELLIPSIS for one, next_one in pairwise(args)):
-                title = f"{called}: its arguments are a pattern: they contain {ELLIPSIS}"
-                raise UnclearSourceError(title, "Paste them with every word")
+                title = f"{called}: its arguments are incomplete: they contain {ELLIPSIS}"
+                raise UnclearSourceError(title, "Paste them in full")
     context = Context(BY_NAME[client], home, None, inputs, windows, asks_folder=True)
     try:
         made = convert(BY_NAME[client], raw, context)

@@ -85,7 +85,7 @@ def with_paths_of_others(
         if path is not None and keys not in taken:
             name = path[0] if keys[0] == "args" else str(keys[-1])
             kind: ValueKind = "path" if keys != ("command",) else "string"
-            why, default = ("not on this machine", path[0]) if path is own else ("a path of another machine", "")
+            why, default = ("not on this machine", path[0]) if path is own else ("a path on another machine", "")
             if keys == ("command",) and program_of(path[0]) in RUNNERS:
                 default = program_of(path[0])  # by its name, wherever it is on this machine
             found.append(Variable(name, keys, path[0], why, kind=kind, default=default))

@@ -301,14 +301,10 @@ def _objects(text: str) -> Iterator[str]:
             depth -= 1
             quoted = text[max(0, first - 1) : first] in ("'", '"')  # the object is a word of a command line
             if not depth and not quoted and _LAUNCHES.search(text, first, mark.end()):
-                yield _uncommented(text[first : mark.end()])
+                part = text[first : mark.end()]
+                yield re.sub(r"\n[ \t]*[#*]", "\n", part) if _IS_COMMENTED(part) else part
     if depth and _LAUNCHES.search(text, first):
         yield text[first:]  # its end is missing
-
-
-def _uncommented(text: str) -> str:
-    first, *lines = text.splitlines()
-    return "\n".join([first, *(line.lstrip()[1:] for line in lines)]) if _IS_COMMENTED(text) else text
 
 
 class _ProseLines:

@@ -94,7 +94,8 @@ class Variable:
         """Return a note for the user about the value's form, "" if there is none."""
         least = "" if self.least is None else f"at least {self.least:g}"
         most = "" if self.most is None else f"at most {self.most:g}"
-        return ", ".join(filter(None, (least, most, f"several: separated by {os.pathsep}" if self.multiple else "")))
+        several = f"several values, separated by {os.pathsep}" if self.multiple else ""
+        return ", ".join(filter(None, (least, most, several)))
 
     def checked(self, text: str) -> str:
         """Return a value as the server gets it: a path without `~`, several values without blanks around them.

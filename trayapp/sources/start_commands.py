@@ -166,7 +166,7 @@ def words_of_line(line: str) -> list[str]:
         raise UnclearSourceError(f"This line cannot be read: {error}", "Close its quotes") from None
     words = words[: words.index("#")] if "#" in words else words
     if left_out := next((word for word in words if LEFT_OUT.search(word)), ""):
-        raise UnclearSourceError(f"This line is a pattern: it contains {left_out}", "Paste the line with every word")
+        raise UnclearSourceError(f"This line is incomplete: it contains {left_out}", "Paste the line in full")
     if not words:
         raise UnclearSourceError("This describes no server", "See: multi-mcp add --help")
     return words
@@ -225,7 +225,7 @@ def read_start_command(words: Sequence[str]) -> Source:
             runs = " ".join(words[len(options) :])  # its image, and what runs in it
             if words[1] != "run" or re.search("(?i)mcp|stdio", runs) is None:
                 title = "This container does not read its input, so it is not a stdio server"
-                raise UnclearSourceError(title, "Add -i behind run, or start it and add its address")
+                raise UnclearSourceError(title, "Add -i after run, or start it and add its address")
             words, note = [*words[:2], "-i", *words[2:]], WITHOUT_INPUT
         note += MAY_SPEAK_HTTP if any(map(PUBLISHES.fullmatch, options)) else ""
     speaks = any(
