@@ -81,7 +81,7 @@ def decoded_in(text: str) -> Iterator[str]:
 def _decoded_once(text: str) -> Iterator[str]:
     if len(text) < RUN_SHORTEST:
         return
-    signs = signs_of(text.encode("utf-8", "replace"))  # takes a tenth of the time of a pattern
+    signs = _signs(text.encode("utf-8", "replace"))  # takes a tenth of the time of a pattern
     for sign, pattern, decode in _KINDS:
         for found in islice(pattern.finditer(text), RUNS_MOST) if sign in signs else ():
             if (words := _readable(decode(found[0]))) is not None:
@@ -115,7 +115,13 @@ def turned(text: str) -> Iterator[str]:
     yield from (way for way in ways if any(way.count(word) > text.count(word) for word in KEYWORDS if word in way))
 
 
-def signs_of(text: bytes) -> set[str]:
+def may_be_coded(text: bytes) -> bool:
+    """Return True if a quick check finds that a text could hold an encoded run."""
+    signs = _signs(text)
+    return _is_readable_base64(text) if signs == {"base64"} else bool(signs)
+
+
+def _signs(text: bytes) -> set[str]:
     """Return the kinds of encoding that a text shows signs of."""
     signs = set[str]()
     if _has_escapes(text):
@@ -127,14 +133,31 @@ def signs_of(text: bytes) -> set[str]:
             signs |= {"hex", "numbers"}
     if _LONG_DIGITS in digits and b"b" * 8 in text.translate(_BITS):
         signs.add("numbers")
-    signs |= signs_in_runs(text)
+    signs |= _signs_in_runs(text)
     if _PIECES.search(text.translate(_HUMPS)) is not None:
         signs.add("pieces")
     return signs
 
 
-def signs_in_runs(text: bytes) -> set[str]:
-    """Return the kinds of encoding that the long runs of a text, or of a definition as JSON, show signs of."""
+def may_hold_run(data: bytes) -> bool:
+    """Return True if a definition as JSON could hold a long run of base64, base32 or hex."""
+    signs = _signs_in_runs(data)
+    if signs != {"base64"}:
+        return bool(signs)
+    plain = data  # with blanks for escaped line breaks and tabs, whose letters would belong to the next run
+    for escape in (rb"\n", rb"\t", rb"\r") if b"\\" in data else ():
+        plain = plain.replace(escape, b"  ")
+    name = plain.replace(b"_", b" ")  # `_` is read as a blank in a parameter's name
+    return _is_readable_base64(data, plain, name)
+
+
+def _is_readable_base64(*texts: bytes) -> bool:
+    """Return True if a long run in one of the texts decodes to words. Most long runs are just long names."""
+    runs = dict.fromkeys(run for text in dict.fromkeys(texts) for run in _long_runs(text))
+    return any(_readable(_of_base64(run.decode())) is not None for run in runs)
+
+
+def _signs_in_runs(text: bytes) -> set[str]:
     signs = set[str]()
     if runs := b".".join(_long_runs(text)):
         if _LONG_HEX in runs.translate(_HEX_DIGITS):

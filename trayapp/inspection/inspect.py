@@ -183,7 +183,7 @@ def _decoded(texts: list[tuple[str, str]], search: _Search) -> Iterator[Finding]
     """Yield a finding for the first text that decodes to an order."""
     from trayapp.inspection import encoded
 
-    for place, text in _suspected(texts, encoded.signs_of, encoded.RUN_SHORTEST):
+    for place, text in _suspected(texts, encoded.may_be_coded, encoded.RUN_SHORTEST):
         words = (hidden.bared(some) for some in encoded.decoded_in(text))
         orders = (one for some in words for one in _orders_in(some, search))
         if (order := next(orders, None)) is not None:
@@ -202,7 +202,7 @@ def _turned_round(texts: list[tuple[str, str]], search: _Search) -> Iterator[Fin
 
 
 def _suspected(
-    texts: list[tuple[str, str]], suspects: Callable[[bytes], object], shortest: int
+    texts: list[tuple[str, str]], suspects: Callable[[bytes], bool], shortest: int
 ) -> Iterator[tuple[str, str]]:
     """Yield the texts of at least `shortest` characters that a quick check suspects. Short texts are checked together.
 

@@ -37,7 +37,7 @@ def may_conceal(item: Item) -> bool:
     except TypeError:  # a lone surrogate, a large integer, deep nesting
         return True
     is_long = len(data) > READ_MOST
-    return is_long or any(search(data) for search in _searches()) or bool(encoded.signs_in_runs(data))
+    return is_long or any(search(data) for search in _searches()) or encoded.may_hold_run(data)
 
 
 def release() -> None:

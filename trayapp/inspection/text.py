@@ -31,6 +31,8 @@ def passages(text: str) -> list[str]:
 
     The caller must have removed hidden content (hidden.bared).
     """
+    if " " not in text and len(text) <= TOGETHER and text.isascii() and text.isprintable():
+        return [text]  # a name or a value: some definitions have hundreds of them
     return [passage for line in _joined(text[:READ_MOST].splitlines()) for passage in _in_passages(line)]
 
 
