@@ -111,6 +111,8 @@ class Session:
         self.task_handles = TaskHandles()
         self._with_user: tuple[Any, dict[str, Any]] = (None, {})  # cached: the client's capabilities; with the user's
         self.history = dependencies.services.history
+        self.questioner = dependencies.server_requests
+        self.asks = dependencies.asks
         self.number = next(_NUMBERS)
 
     def follow(self, view: View) -> None:
@@ -127,18 +129,10 @@ class Session:
                 self.follow(self.view)
 
     @property
-    def questioner(self) -> ServerRequests:
-        return self._dependencies.server_requests
-
-    @property
-    def asks(self) -> Asks:
-        return self._dependencies.asks
-
-    @property
     def capabilities(self) -> dict[str, Any]:
         own = self.client.capabilities
         # A client of 2026-07-28 gets a newer server's questions as they are, so it must be able to answer them itself.
-        if self.client.modern or not self._dependencies.asks.someone_is_there:
+        if self.client.modern or not self.asks.someone_is_there:
             return own
         if self._with_user[0] is not own:
             self._with_user = own, with_user(own)
@@ -161,7 +155,7 @@ class Session:
             call.cancel("the client disconnected")
         self._dependencies.subscriptions.drop(self)
         if self.lasting:
-            self._dependencies.server_requests.drop(self)
+            self.questioner.drop(self)
 
     # -- ClientSession -------------------------------------------------------------------------------------------
 
