@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import anyio
 import anyio.abc
@@ -279,22 +280,18 @@ class Account:
         try:
             new = await self._renew_by(self.proving(grant))
         except GrantLostError as error:
-            log.warning("The sign-in at %s has ended: %s", _host(self.url), error.title)
+            log.warning("The sign-in at %s has ended: %s", urlsplit(self.url).netloc, error.title)
             if self._grant is grant:
                 await self._keep(replace(grant, access_token="", refresh_token=None, expires_at=None))
             return error
         except SignInError as error:
-            log.warning("Cannot renew the sign-in at %s: %s", _host(self.url), error.title)
+            log.warning("Cannot renew the sign-in at %s: %s", urlsplit(self.url).netloc, error.title)
             self._failed = (self._now(), error)
             return error
         self._failed = None
         if self._grant is grant:  # no sign-in or sign-out in the meantime
             await self._keep(replace(new, client=replace(new.client, secret=grant.client.secret)))
         return None
-
-
-def _host(url: str) -> str:
-    return url.split("/")[2] if url.count("/") > 1 else url
 
 
 EXPIRED = "There was no answer for five minutes"

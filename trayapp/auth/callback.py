@@ -133,7 +133,7 @@ class Callback:
         query = text.partition("?")[2] or text
         if self._taken:
             raise SignInError("This sign-in was already answered", "Start a new one")
-        if self._judge(query) is None:
+        if not self._takes(query):
             hint = "Paste the whole address that the browser ended up at, starting with http://127.0.0.1"
             raise SignInError("This is not the address of this sign-in", hint)
 
@@ -151,23 +151,23 @@ class Callback:
 
     # -- judging -------------------------------------------------------------------------------------------------
 
-    def _judge(self, query: str) -> bool | None:
-        """Take an answer. Return True if it is valid, False if it is an error.
+    def _takes(self, query: str) -> bool:
+        """Take an answer, valid or not. Return True if it was taken.
 
-        Return None, and take nothing, if it belongs to another sign-in, comes too early, or is a second answer.
+        An answer is not taken if it belongs to another sign-in, comes too early, or is the second one.
         """
         parameters = {name: values[0] for name, values in parse_qs(query, keep_blank_values=True).items()}
         expected = self._expected
         state = parameters.get("state", "")
         if expected is None or self._taken or not secrets.compare_digest(state.encode(), expected.state.encode()):
-            return None
+            return False
         self._taken = True
         self._answer = self._read(parameters, expected)
         if isinstance(self._answer, SignInError):
             denied = parameters.get("error") == DENIED
             self._page = html("denied" if denied else "error", self._server, self._answer.title)
         self._come.set()
-        return isinstance(self._answer, AuthorizationResponse)
+        return True
 
     @staticmethod
     def _read(parameters: dict[str, str], expected: Expected) -> AuthorizationResponse | SignInError:
@@ -212,7 +212,7 @@ class Callback:
             await _send(stream, 405, b"")
         elif path != PATH:
             await _send(stream, 404, b"")
-        elif self._judge(query) is None:
+        elif not self._takes(query):
             await _send(stream, 410, html("unknown", self._server))
         else:
             self._browser_waits = True

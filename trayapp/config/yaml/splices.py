@@ -10,7 +10,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as MappingType
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -341,17 +341,11 @@ class Editor:
 
     def finish(self) -> str:
         """Return the new text. Raises EditRefusedError if it does not contain exactly the expected configuration."""
-        try:
+        with suppress(UnparsableError, ValueError):  # ValueError: two changes affect the same place
             text = spliced(self.text, self._splices)
-        except ValueError as error:
-            raise EditRefusedError(f"{self.file}: {error}", self.by_hand) from None
-        try:
-            is_wanted = same(outline(compose(text, self.file)), self._expected)
-        except UnparsableError:
-            is_wanted = False
-        if not is_wanted:
-            raise EditRefusedError(f"{self.file} is written in a form that this change could damage", self.by_hand)
-        return text
+            if same(outline(compose(text, self.file)), self._expected):
+                return text
+        raise EditRefusedError(f"{self.file} is written in a form that this change could damage", self.by_hand)
 
     # --- the splices
 
