@@ -27,8 +27,6 @@ from trayapp.config.yaml.nodes import (
 )
 from trayapp.model.config import TRY, AskMode, Confine, Confining, ServerConfig, Settings, ToolSwitch
 
-SERVERS_KEYS = frozenset(("servers", "mcp_servers"))
-
 # The keys are the fields of the class that holds the values. `enabled` and `always_on` set `disabled` and `lifecycle`.
 SERVER_KEYS = frozenset(ServerConfig.__dataclass_fields__) - {"name", "line"} | {"enabled", "always_on"}
 SETTING_KEYS = frozenset(Settings.__dataclass_fields__)
@@ -106,7 +104,7 @@ def is_extension(key: str) -> bool:
 
 def is_servers_key(key: str) -> bool:
     """Return True for `servers`, `mcpServers`, `mcp-servers`, `mcp_servers`."""
-    return snake(key) in SERVERS_KEYS
+    return snake(key) in ("servers", "mcp_servers")
 
 
 Reader = Callable[[Node], Any]
