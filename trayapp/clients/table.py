@@ -86,16 +86,12 @@ def _all(*templates: str) -> Platforms:
 EDITIONS = ("Code", "Code - Insiders", "VSCodium")  # editions of VS Code, each with its own user folder
 
 
-def _code(below: str, *editions: str) -> Platforms:
+def _code(below: str, *editions: str, before: tuple[str, ...] = ()) -> Platforms:
+    folders = {"": "{config}", "darwin": "{library}", "win32": "{appdata}"}
     return {
-        "": tuple(f"{{config}}/{edition}/User/{below}" for edition in editions),
-        "darwin": tuple(f"{{library}}/{edition}/User/{below}" for edition in editions),
-        "win32": tuple(f"{{appdata}}/{edition}/User/{below}" for edition in editions),
+        platform: (*before, *(f"{folder}/{edition}/User/{below}" for edition in editions))
+        for platform, folder in folders.items()
     }
-
-
-def _code_and(shared: tuple[str, ...], below: str) -> Platforms:
-    return {platform: (*shared, *paths) for platform, paths in _code(below, *EDITIONS).items()}
 
 
 def _vscode(name: str, title: str, edition: str, *project: tuple[str, Keys]) -> Client:
@@ -222,13 +218,13 @@ CLIENTS: tuple[Client, ...] = (
     # The CLI writes {transport: {type, command, args}}; the flat form is read too. `timeout` is in seconds.
     Client(
         "cline", "Cline",
-        _code_and(
-            (
+        _code(
+            "globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json", *EDITIONS,
+            before=(
                 "{CLINE_MCP_SETTINGS_PATH}", "{CLINE_DATA_DIR}/settings/cline_mcp_settings.json",
                 "{CLINE_DIR}/data/settings/cline_mcp_settings.json",
                 "{home}/.cline/data/settings/cline_mcp_settings.json",
             ),
-            "globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
         ), _PLAIN, installed=("{home}/.cline",), timeout_unit="s",
     ),
     # https://docs.roocode.com/features/mcp/using-mcp-in-roo (mcp_settings.json, .roo/mcp.json; `timeout` in s)

@@ -87,7 +87,10 @@ def read_archive(path: Path) -> BundleArchive:
         entry = next(one for one in archive.infolist() if _plain(one.filename) == MANIFEST)
         if entry.file_size > MANIFEST_LARGEST:
             raise BadBundleError(f"{path.name} has a {MANIFEST} that is too large", "Get it again from its author")
-        return BundleArchive(path, _sha256(file), archive.read(entry), frozenset(names), _is_signed(file))
+        manifest, size = archive.read(entry), file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - len(SIGNATURE_END) - 2))  # a line end may follow
+        signed = file.read().rstrip().endswith(SIGNATURE_END)
+        return BundleArchive(path, _sha256(file), manifest, frozenset(names), signed)
 
 
 def unpack(bundle: BundleArchive, folder: Path) -> None:
@@ -179,12 +182,6 @@ def _write(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, place: Path) -> Non
         shutil.copyfileobj(source, target, CHUNK)
     if sys.platform != "win32":
         path.chmod(0o700 if entry.external_attr >> 16 & 0o111 else 0o600)
-
-
-def _is_signed(file: BufferedReader) -> bool:
-    size = file.seek(0, os.SEEK_END)
-    file.seek(max(0, size - len(SIGNATURE_END) - 2))  # a line end may follow
-    return file.read().rstrip().endswith(SIGNATURE_END)
 
 
 def _sha256(file: BufferedReader) -> str:

@@ -145,15 +145,13 @@ class Locks:
         kept = self.file.find(server, request.spec)
         if kept:
             return kept[0]
-        versions = self._of_former_name(request.spec) or [request.resolve(tools, time.time())]
+        versions: list[LockedPackage] = []
+        if self.configured is not None:
+            present, every = self.configured(), self.file.all()
+            former = (kept for name, spec, kept in every if spec == request.spec and name not in present)
+            versions = next(former, [])
+        versions = versions or [request.resolve(tools, time.time())]
         return self.file.add(server, request.spec, versions)
-
-    def _of_former_name(self, spec: str) -> list[LockedPackage]:
-        """Return the locks of a server that is no longer configured and that asked for the same package."""
-        if self.configured is None:
-            return []
-        present = self.configured()
-        return next((kept for name, asked, kept in self.file.all() if asked == spec and name not in present), [])
 
     def fetched(self, request: PackageRequest, one: LockedPackage, tools: Tools, *, scripts: bool) -> Path:
         """Return the folder of a locked package, fetched if needed. Raises PackageError, ToolError, StorageError."""

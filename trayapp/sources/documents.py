@@ -133,7 +133,11 @@ def read_document(
         if settings and isinstance(raw, Mapping) and "command" in raw:
             raw = {**raw, "env": {**dict.fromkeys(settings, ""), **(raw.get("env") or {})}}
         one = _source(name, raw, client, kind, inputs, home, windows)
-        one = replace(one, wants=tuple(_as_called(want, optional, required) for want in one.wants))
+        called = [want for want in one.wants if want.keys[0] in _PAIRS and want.keys[-1] in optional | required]
+        wants = (
+            replace(want, required=want.keys[-1] not in optional) if want in called else want for want in one.wants
+        )
+        one = replace(one, wants=tuple(wants))
         first = by_name.setdefault(one.name, one)
         if start_of(first.entry) != start_of(one.entry):
             raise UnclearSourceError(f"This defines {one.name} twice, in different ways", "Paste one of them")
@@ -187,14 +191,6 @@ def _passed_on(raw: Any) -> list[str]:
     listed = raw.get("env_vars") if isinstance(raw, Mapping) else None
     named = [one.get("name") if isinstance(one, Mapping) else one for one in listed] if isinstance(listed, list) else []
     return [name for name in named if isinstance(name, str) and name]
-
-
-def _as_called(want: Variable, optional: set[str], required: set[str]) -> Variable:
-    """Return a variable or header, marked as optional or required if its author calls it that."""
-    name = str(want.keys[-1])
-    if want.keys[0] not in _PAIRS or name not in optional | required:
-        return want
-    return replace(want, required=name not in optional)
 
 
 def _keys_called(what: re.Pattern[str], text: str) -> set[str]:

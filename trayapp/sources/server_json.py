@@ -298,19 +298,15 @@ def _arguments(listed: Sequence[Input], *, offers_places: bool = False) -> list[
             continue
         optional = not _is(one, *_REQUIRED)
         is_empty = not _text(one, "value", "default")
+        # authors seldom mark an option that takes no value, so only these certainly take one
+        takes = _text(one, "valueHint", "value_hint", "placeholder") or one.get("choices")
+        takes = takes or one.get("format") in ("string", "number", "filepath")
         is_place = offers_places and not (named or (words and words[-1].text.startswith("-")))
-        if optional and is_empty and not (is_place or (named and _takes_value(one))):
+        if optional and is_empty and not (is_place or (named and takes)):
             continue
         word = replace(_filled(one, hint, f"<{hint}>"), optional=optional and bool(named or is_empty))
         words += [_Filled(name), word] if named else [word]
     return words
-
-
-def _takes_value(one: Input) -> bool:
-    """Return True if an option certainly takes a value. Authors seldom mark an option that takes none."""
-    return bool(_text(one, "valueHint", "value_hint", "placeholder") or one.get("choices")) or one.get("format") in (
-        "string", "number", "filepath",
-    )  # fmt: skip
 
 
 def _add_inputs(entry: Entry, key: str, inputs: Sequence[Input], wants: list[Variable]) -> None:
