@@ -27,10 +27,12 @@ from trayapp.wire import control
 from trayapp.wire.messages import INVALID_PARAMS, RpcError
 
 Asked = dict[str, Any]
+ALLOWING: tuple[Answer, ...] = ("once", "session", "always")
+BY_LONGEST = 40  # characters of the answering program's name
 
 
 class ApprovalRequests:
-    """Approval requests of one gateway."""
+    """Requests of one gateway about held-back tools and open asks."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -38,6 +40,9 @@ class ApprovalRequests:
             control.APPROVALS: self._list_waiting,
             control.APPROVE: self._approve,
             control.INSPECT: self._inspect,
+            control.ASKS: self._list_asks,
+            control.ALLOW: self._allow,
+            control.DENY: self._deny,
         }
 
     async def _list_waiting(self, asked: Asked) -> Any:
@@ -101,36 +106,9 @@ class ApprovalRequests:
             raise ServerNotFoundError(name, list(self._gateway.servers.shared.servers))
         return name
 
+    # -- open asks -----------------------------------------------------------------------------------------------
 
-def inspected(offer: Offer) -> Iterator[tuple[str, tuple[Finding, ...]]]:
-    """Yield the name of each tool and of each other text of an offer, with its findings."""
-    for item in offer.tools:
-        yield str(item.get("name")), inspect_tool(item)
-    for name, item in {**skills_of(offer), **apart_of(offer)}.items():
-        yield name, findings_of(name, item)
-
-
-def waiting_json(one: PendingApproval) -> dict[str, Any]:
-    """Return a row of `approve --json`."""
-    return {**one._asdict(), "findings": [found._asdict() for found in one.findings]}
-
-
-ALLOWING: tuple[Answer, ...] = ("once", "session", "always")
-BY_LONGEST = 40  # characters of the answering program's name
-
-
-class AskRequests:
-    """Ask requests of one gateway."""
-
-    def __init__(self, gateway: Gateway) -> None:
-        self._gateway = gateway
-        self.handlers: dict[str, Callable[[Asked], Awaitable[Any]]] = {
-            control.ASKS: self._list,
-            control.ALLOW: self._allow,
-            control.DENY: self._deny,
-        }
-
-    async def _list(self, asked: Asked) -> Any:
+    async def _list_asks(self, asked: Asked) -> Any:
         approvals = self._gateway.services.approvals
         servers = self._gateway.servers.shared.servers
         always = [{"server": name, "tool": tool} for name in servers for tool in approvals.pins.allowed(name)]
@@ -158,6 +136,19 @@ class AskRequests:
             raise MultiMcpError(f"{server}/{tool} is not always allowed", "See what is: multi-mcp asks")
         await self._gateway.services.writer.written()
         return {}
+
+
+def inspected(offer: Offer) -> Iterator[tuple[str, tuple[Finding, ...]]]:
+    """Yield the name of each tool and of each other text of an offer, with its findings."""
+    for item in offer.tools:
+        yield str(item.get("name")), inspect_tool(item)
+    for name, item in {**skills_of(offer), **apart_of(offer)}.items():
+        yield name, findings_of(name, item)
+
+
+def waiting_json(one: PendingApproval) -> dict[str, Any]:
+    """Return a row of `approve --json`."""
+    return {**one._asdict(), "findings": [found._asdict() for found in one.findings]}
 
 
 def _who(asked: Asked) -> str:

@@ -16,11 +16,11 @@ from trayapp.backends.pool import AT_ONCE
 from trayapp.catalog.filters import ToolsChange
 from trayapp.gateway.calls.errors import error_json, explained, to_rpc
 from trayapp.gateway.client import text_of
-from trayapp.gateway.control.approvals import ApprovalRequests, AskRequests
+from trayapp.gateway.control.approvals import ApprovalRequests
 from trayapp.gateway.control.catalog import CatalogRequests
 from trayapp.gateway.control.history import HistoryRequests
 from trayapp.gateway.control.snapshot import snapshot_of
-from trayapp.gateway.control.trials import ConfinementRequests, UpdateRequests
+from trayapp.gateway.control.trials import TrialRequests
 from trayapp.gateway.gateway import Gateway
 from trayapp.model.errors import MultiMcpError, ServerError, problem_json
 from trayapp.model.lifecycle import State
@@ -75,10 +75,8 @@ class Control:
             control.STOP: self._stop,
             **CatalogRequests(gateway, note).handlers,
             **ApprovalRequests(gateway).handlers,
-            **ConfinementRequests(gateway).handlers,
-            **AskRequests(gateway).handlers,
             **HistoryRequests(gateway).handlers,
-            **UpdateRequests(gateway).handlers,
+            **TrialRequests(gateway).handlers,
             **others,
         }
         self._tasks: anyio.abc.TaskGroup | None = None

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 Asked = dict[str, Any]
 
 
-class UpdateRequests:
-    """Update requests of one gateway."""
+class TrialRequests:
+    """Trial requests of one gateway: of updates, and of confinement."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -33,6 +33,7 @@ class UpdateRequests:
             control.OUTDATED: self._list_outdated,
             control.UPDATE_TRY: self._try,
             control.UPDATE_TAKE: self._take,
+            control.CONFINE: self._try_confined,
         }
 
     async def _list_outdated(self, asked: Asked) -> Any:
@@ -108,24 +109,9 @@ class UpdateRequests:
             raise UsageError(f"{server.name} has not been started yet", f"Start it: multi-mcp reconnect {server.name}")
         return server, package
 
-
-def _row(server: ServerConfig, one: LockedPackage, *before: LockedPackage, pinned: bool) -> Asked:
-    return {
-        "server": server.name, "kind": one.kind, "package": one.package, "version": one.version, "newest": None,
-        "pinned": pinned, "before": [old.version for old in before], "error": None,
-    }  # fmt: skip
-
-
-class ConfinementRequests:
-    """Confinement requests of one gateway."""
-
-    def __init__(self, gateway: Gateway) -> None:
-        self._gateway = gateway
-        self.handlers: dict[str, Callable[[dict[str, Any]], Awaitable[Any]]] = {control.CONFINE: self._try}
-
-    async def _try(self, params: dict[str, Any]) -> Any:
+    async def _try_confined(self, asked: Asked) -> Any:
         services = self._gateway.services
-        name = text_of(params, "server")
+        name = text_of(asked, "server")
         connection = services.pool.find(name)
         server = connection.server
         if server.command is None:
@@ -148,3 +134,10 @@ class ConfinementRequests:
             "confine": trial.confine.value(),
             "line": trial.line,
         }
+
+
+def _row(server: ServerConfig, one: LockedPackage, *before: LockedPackage, pinned: bool) -> Asked:
+    return {
+        "server": server.name, "kind": one.kind, "package": one.package, "version": one.version, "newest": None,
+        "pinned": pinned, "before": [old.version for old in before], "error": None,
+    }  # fmt: skip
