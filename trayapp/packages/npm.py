@@ -63,10 +63,8 @@ class NpmRequest(PackageRequest):
         wanted = version or cached or asked or "latest"
         one = read_version(version) if version is not None else None
         if one is not None and asked is not None and is_range(asked) and not satisfies(one, asked):
-            raise PackageError(
-                f"{package}@{version} is not in the range of the command, {asked}",
-                f"Write {package}@{version} there: multi-mcp edit",
-            )
+            title = f"{package}@{version} is not in the range of the command, {asked}"
+            raise PackageError(title, f"Write {package}@{version} there: multi-mcp edit")
         with tempfile.TemporaryDirectory(prefix="multi-mcp-") as name:
             folder = Path(name)
             _write(folder / "package.json", self._project(package, wanted))
@@ -80,10 +78,9 @@ class NpmRequest(PackageRequest):
                 )  # fmt: skip
             except ToolError as error:
                 if limit and "ETARGET" in error.output:
-                    raise PackageError(
-                        f"{package}@{wanted} needs a release that is younger than settings.min_age",
-                        f"Wait, or name the version: multi-mcp update SERVER --to {wanted}",
-                    ) from None
+                    title = f"{package}@{wanted} needs a release that is younger than settings.min_age"
+                    hint = f"Wait, or name the version: multi-mcp update SERVER --to {wanted}"
+                    raise PackageError(title, hint) from None
                 raise _explained(error, package, wanted) from None
             packages = _packages(folder)
         found = packages.get(f"node_modules/{package}")
@@ -193,10 +190,7 @@ def _kept(place: str, entry: Any) -> dict[str, Any]:
     """
     if not isinstance(entry, dict) or not (entry.get("integrity") or entry.get("inBundle")) or entry.get("link"):
         name = place.rpartition("node_modules/")[2]
-        raise PackageError(
-            f"{name} comes without a hash",
-            f"Only packages from a registry can be locked. {UNLOCK}",
-        )
+        raise PackageError(f"{name} comes without a hash", f"Only packages from a registry can be locked. {UNLOCK}")
     return {key: value for key, value in entry.items() if key not in _LEFT_OUT}
 
 

@@ -98,10 +98,9 @@ class PypiRequest(PackageRequest):
             except ToolError as error:
                 name = _spelled(self.package)
                 if version and re.search(rf"(?i)Because you require {name}\S* and {name}", error.output):
-                    raise PackageError(
-                        f"{self.package} {version} is not within the command's limits, {self.limits}",
-                        f"Write {self._requirement(version)} there: multi-mcp edit",
-                    ) from None
+                    title = f"{self.package} {version} is not within the command's limits, {self.limits}"
+                    hint = f"Write {self._requirement(version)} there: multi-mcp edit"
+                    raise PackageError(title, hint) from None
                 raise _explained(error, self._requirement(version)) from None
 
     def fetch(self, locked: LockedPackage, folder: Path, tools: Tools, *, scripts: bool) -> None:
@@ -123,10 +122,8 @@ class PypiRequest(PackageRequest):
     def argv(self, locked: LockedPackage, folder: Path, env: Mapping[str, str]) -> tuple[str, ...]:
         program = _programs(folder) / _exe(self.program)
         if not program.is_file():
-            raise PackageError(
-                f"{locked.package} {locked.version} has no program {self.program}",
-                f"Name it: uvx --from {locked.package} PROGRAM",
-            )
+            title = f"{locked.package} {locked.version} has no program {self.program}"
+            raise PackageError(title, f"Name it: uvx --from {locked.package} PROGRAM")
         return (str(program), *self.args)
 
 
