@@ -137,7 +137,7 @@ def test_a_tool_that_changed_meanwhile_is_said_and_exits_with_1(tmp_path: Path) 
 def test_an_approval_that_is_not_on_disk_is_said_and_exits_with_1(tmp_path: Path) -> None:
     with FakeGateway(tmp_path, {**ANSWERS, "approve": {**DONE, "problems": [f"No space {EVIL}"]}}):
         done = run_cli(tmp_path, "approve", "--all")
-    assert (done.returncode, "Approved only until the gateway stops: No space" in done.stdout) == (1, True)
+    assert (done.returncode, ". The approval lasts only until the gateway stops" in done.stdout) == (1, True)
     assert "\x1b" not in done.stdout
 
 

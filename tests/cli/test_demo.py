@@ -38,7 +38,7 @@ def test_the_demos_home_is_gone_after_a_failure_too() -> None:
 
     def fail() -> None:
         with temporary_home() as home:
-            homes.append(home)
+            homes.append(Path(home))
             raise DemoFailed("on purpose")
 
     with pytest.raises(DemoFailed):
@@ -54,7 +54,8 @@ def test_a_home_nobody_uses_has_no_processes(home: Path) -> None:
 @pytest.mark.parametrize(("seconds", "is_left"), [("0.5", False), ("60", True)])
 def test_a_process_gets_a_moment_to_end_and_is_named_and_killed_after_it(seconds: str, is_left: bool) -> None:
     late: list[subprocess.Popen[bytes]] = []
-    with temporary_home() as home:
+    with temporary_home() as folder:
+        home = Path(folder)
 
         class Report(DemoReport):
             def step(self, name: str, *about: Any, **more: Any) -> None:

@@ -16,9 +16,8 @@ from typing import Any, Literal
 
 import click
 
-from trayapp.cli.edit import own_config, own_store, own_trust, tell_gateway
-from trayapp.cli.hints import list_command
-from trayapp.cli.options import DISCOVERY_TIMEOUT_S, ask, examples, json_option, of_project
+from trayapp.cli.edit import no_such_server, own_config, own_store, own_trust, tell_gateway, written_servers
+from trayapp.cli.options import DISCOVERY_TIMEOUT_S, ask, examples, json_option, list_command, of_project
 from trayapp.cli.output import at_terminal, note, print_json, say, say_hints, waiting
 from trayapp.cli.secret import keep_all, keeps_secrets, may_keep
 from trayapp.cli.shown_server import decisive_lines, unlocked
@@ -30,13 +29,13 @@ from trayapp.clients.imports import writing_fault
 from trayapp.clients.secrets import secrets_of, without_secrets
 from trayapp.config.layers.project import find_project, read_project
 from trayapp.config.paths import find_paths
-from trayapp.config.problems import UnparsableError, nearest, shown
+from trayapp.config.problems import UnparsableError, shown
 from trayapp.config.programs import WHY
 from trayapp.config.read.command import relative_paths
 from trayapp.config.read.entry import name_fault, read_one
 from trayapp.config.urls import exposure, name_of_url, unsafe_url, unsafe_url_hint
 from trayapp.model.config import Config
-from trayapp.model.errors import MultiMcpError, NoGatewayError, ServerNotFoundError, UsageError
+from trayapp.model.errors import MultiMcpError, NoGatewayError, UsageError
 from trayapp.model.text import count, one_line
 from trayapp.service.command_line import PACKAGE
 from trayapp.service.secrets import secret_names
@@ -386,13 +385,13 @@ def _unlock(name: str) -> None:
 
 
 def _owner(name: str, config: Config, project: Path, own: Path) -> Scope:
-    """Return the scope of the one file that has the server and that we may edit.
+    """Return the scope of the one file that has the server, if we may edit that file.
 
     Raises UsageError, which names the files, if several have the server, or if only a file of other programs has it.
     Raises ServerNotFoundError if no file has it.
     """
-    written = [*config.servers, *(problem.server for problem in config.problems if problem.server)]
-    in_own = name in written and name not in config.foreign
+    known = written_servers(config)
+    in_own = name in known and name not in config.foreign
     in_project = project_file.has_server(project, name)
     if in_own and in_project:
         raise UsageError(f"{shown(name)} is in {own} and in {project}", "Choose one: --scope global or --scope project")
@@ -406,10 +405,6 @@ def _owner(name: str, config: Config, project: Path, own: Path) -> Scope:
     if name in config.foreign:
         hint = f"Remove it there, or hide it here with: multi-mcp disable {name}"
         raise UsageError(f"{shown(name)} is in {config.foreign[name]}, which settings.imports lists", hint)
-    known = written
     with suppress(UnparsableError):
-        known = [*written, *project_file.read_config(project).servers]
-    error = ServerNotFoundError(name, known)
-    near = nearest(name, known)
-    error.hint = f"Did you mean {near}?" if near else error.hint
-    raise error
+        known += project_file.read_config(project).servers
+    raise no_such_server(name, known)

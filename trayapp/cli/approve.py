@@ -82,7 +82,8 @@ def approve_verb(what: str | None, all_: bool, yes: bool, keep: bool, as_json: b
     elif agreed:
         say(*(f"Approved: {_path(row)}" for row in done["approved"]))
         say(*(f"Not approved: {_path(row)} changed again in the meantime" for row in done["missed"]))
-        say(*(one_line(f"Approved only until the gateway stops: {problem}") for problem in done.get("problems", ())))
+        lasts = "The approval lasts only until the gateway stops"
+        say(*(one_line(f"{problem}. {lasts}") for problem in done.get("problems", ())))
     elif number:
         say(*(f"Not approved: {_path(row)}. {_meanwhile(row)}" for row in rows))
         if number == 1:

@@ -1,6 +1,5 @@
-"""`multi-mcp call` and `multi-mcp prompt`: call one tool or fill in one prompt through the gateway, as a client would.
-
-In a result, text stays as it is; anything else becomes a line that describes it.
+"""Calls through the gateway, as a client makes them (`multi-mcp call`, `prompt`), and answers to calls and servers'
+questions that wait for the user (`asks`, `allow`, `deny`).
 """
 
 from __future__ import annotations
@@ -8,7 +7,7 @@ from __future__ import annotations
 import json
 import sys
 from base64 import b64decode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from shlex import quote
@@ -16,32 +15,45 @@ from typing import Any
 
 import click
 
-from trayapp.cli.hints import project_hint
-from trayapp.cli.options import ask, examples, json_option, of_project, project_option
-from trayapp.cli.output import as_typed, at_terminal, byte_size, json_text, note, print_json, say, unattended, waiting
-from trayapp.model.errors import ExitCode, MultiMcpError, UsageError
-from trayapp.model.text import clean, one_line, shortened
-from trayapp.wire.control import CALL, PROMPT
+from trayapp.cli.options import ask, examples, gateway, json_option, of_project, project_hint, project_option
+from trayapp.cli.output import (
+    as_typed,
+    at_terminal,
+    await_input,
+    byte_size,
+    json_text,
+    note,
+    print_json,
+    require_person,
+    say,
+    say_hints,
+    unattended,
+    waiting,
+)
+from trayapp.model.errors import ExitCode, MultiMcpError, NoGatewayError, UsageError
+from trayapp.model.json_schema import choices
+from trayapp.model.text import clean, count, one_line, shortened
+from trayapp.wire.control import ALLOW, ASKS, CALL, DENY, PROMPT
 
 HOW = "Write KEY=VALUE for each argument, or --args JSON for all of them"
 OBJECT = """Example: --args '{"text": "hello"}'"""
 WORD_SHOWN = 40  # columns
 EXAMPLE_VALUES: dict[str, Any] = {
-    "integer": 1,
-    "number": 1.5,
-    "boolean": True,
-    "array": [],
-    "object": {},
-    "string": "text",
-}
-EXAMPLES = (
-    "multi-mcp call sample_add a=1 b=2",
-    "multi-mcp call browser_screenshot --out page.png",
-    """multi-mcp call echo --server sample --args '{"text": "hello"}'""",
+    "integer": 1, "number": 1.5, "boolean": True, "array": [], "object": {}, "string": "text",
+}  # fmt: skip
+BY = "the command line"
+
+Row = dict[str, Any]
+
+
+@click.command(
+    "call",
+    epilog=examples(
+        "multi-mcp call sample_add a=1 b=2",
+        "multi-mcp call browser_screenshot --out page.png",
+        """multi-mcp call echo --server sample --args '{"text": "hello"}'""",
+    ),
 )
-
-
-@click.command("call", epilog=examples(*EXAMPLES))
 @click.argument("tool")
 @click.argument("pairs", metavar="[KEY=VALUE]...", nargs=-1)
 @click.option("--args", "args_json", metavar="JSON", help="All arguments as one JSON object; - reads it from stdin.")
@@ -66,7 +78,7 @@ def call_verb(
     text. A parameter that takes only text gets VALUE as it is. The exit code is 1 when the tool answers with an error.
     """
     args = arguments(pairs, args_json)
-    words = {"typed": as_typed} if (as_typed := typed(pairs, args)) else {}
+    words = {"typed": texts} if (texts := typed(pairs, args)) else {}
     params: dict[str, Any] = {"tool": tool, "server": server, "args": args, **words, **of_project(project)}
     params |= {"asks": True} if at_terminal() or unattended() else {}
     with project_hint(project):
@@ -75,7 +87,12 @@ def call_verb(
             confirm_call(answer["ask"])
             answer = _call(tool, {**params, "allowed": answer["ask"]["hash"]}, as_json)
     result = answer["result"]
-    show(result, as_json)
+    if as_json:
+        print_json(result)
+    elif text := result_text(result):
+        say(text)
+    else:
+        note("The tool's answer is empty")
     if out is not None and result.get("isError") is not True:
         save(result, out)
     return ExitCode.FAILED if result.get("isError") is True else ExitCode.OK
@@ -87,7 +104,7 @@ def _call(tool: str, params: dict[str, Any], as_json: bool) -> dict[str, Any]:
     return answer
 
 
-def confirm_call(row: dict[str, Any]) -> None:
+def confirm_call(row: Row) -> None:
     """Ask the person at this terminal to allow a call. Raises MultiMcpError if they decline.
 
     Without a terminal, return at once: a script with MULTI_MCP_UNATTENDED=1 allows the call.
@@ -111,17 +128,6 @@ def save(result: dict[str, Any], out: Path) -> None:
         place = out if number == 1 else out.with_stem(f"{out.stem}-{number}")
         place.write_bytes(data)
         note(f"Saved {one_line(str(place))} ({byte_size(len(data))})")
-
-
-def show(result: dict[str, Any], as_json: bool) -> None:
-    """Print a tool's result on stdout, or a note on stderr if it is empty."""
-    text = "" if as_json else result_text(result)
-    if as_json:
-        print_json(result)
-    elif text:
-        say(text)
-    else:
-        note("The tool's answer is empty")
 
 
 @click.command(
@@ -153,10 +159,12 @@ def prompt_verb(name: str, words: tuple[str, ...], line: str | None, project: Pa
 
 def prompt_text(result: dict[str, Any]) -> str:
     """Return the prompt's messages, each under its role."""
-    messages = result.get("messages")
-    found = [one for one in messages if isinstance(one, dict)] if isinstance(messages, list) else []
-    texts = [block_text(inside) if isinstance(inside := one.get("content"), dict) else "" for one in found]
-    return "\n\n".join(f"{one_line(str(one.get('role')))}:\n{text}" for one, text in zip(found, texts, strict=True))
+    texts: list[str] = []
+    for message in _objects(result.get("messages")):
+        content = message.get("content")
+        text = block_text(content) if isinstance(content, dict) else ""
+        texts.append(f"{one_line(str(message.get('role')))}:\n{text}")
+    return "\n\n".join(texts)
 
 
 def arguments(pairs: tuple[str, ...], args_json: str | None) -> dict[str, Any]:
@@ -235,29 +243,9 @@ def _example(schema: Any) -> str:
     return shortened(one_line(value if isinstance(value, str) else json.dumps(value)), WORD_SHOWN)
 
 
-def call_lines(row: dict[str, Any], *, answers: bool = True) -> Iterator[str]:
-    """Yield the lines of one waiting call. `answers`: include its id and the commands that answer it."""
-    basis = ", as its server says" if row.get("basis") == "annotations" else ""
-    head = f"{row['id']}: {caller(row)} wants to call" if answers else "This calls"
-    yield one_line(f"{head} {called_tool(row)} ({row['class']}{basis})")
-    for shown in row["arguments"]:
-        yield f"    {one_line(shown['name'])} = {one_line(shown['value'])}"
-    if answers:
-        session = " [--session | --always]" if "session" in row["answers"] else " [--always]"
-        yield as_typed(f"  Answer: multi-mcp allow {row['id']}{session}, or multi-mcp deny {row['id']}")
-
-
-def called_tool(row: dict[str, Any]) -> str:
-    return f"{row['server']}/{row['tool']}"
-
-
-def caller(row: dict[str, Any]) -> str:
-    return f"{row['client']} in {row['project']}" if row.get("project") else str(row["client"])
-
-
 def result_text(result: dict[str, Any]) -> str:
     """Return a result's blocks as cleaned text, followed by its structured content if no block is text."""
-    blocks = _blocks(result)
+    blocks = _objects(result.get("content"))
     texts = [block_text(block) for block in blocks]
     structured = result.get("structuredContent")
     if structured is not None and not any(block.get("type") == "text" for block in blocks):
@@ -268,7 +256,7 @@ def result_text(result: dict[str, Any]) -> str:
 def binary_parts(result: dict[str, Any]) -> list[bytes]:
     """Return the images, audio and blobs of a result, decoded. Invalid base64 is skipped."""
     parts: list[bytes] = []
-    for block in _blocks(result):
+    for block in _objects(result.get("content")):
         resource = block.get("resource")
         data = resource.get("blob") if isinstance(resource, dict) else block.get("data")
         if isinstance(data, str):
@@ -277,9 +265,9 @@ def binary_parts(result: dict[str, Any]) -> list[bytes]:
     return parts
 
 
-def _blocks(result: dict[str, Any]) -> list[dict[str, Any]]:
-    content = result.get("content")
-    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+def _objects(value: Any) -> list[dict[str, Any]]:
+    """Return the objects in a JSON list; [] for any other value."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
 def block_text(block: dict[str, Any]) -> str:
@@ -311,3 +299,149 @@ def stand_in(*parts: Any) -> str:
 def data_size(data: Any) -> str:
     """Return the size of base64 data after decoding; "" if `data` is not a string."""
     return byte_size(len(data.rstrip("=")) * 3 // 4) if isinstance(data, str) else ""
+
+
+# --- answers of the user
+
+
+@click.command("asks", epilog=examples("multi-mcp asks", "multi-mcp asks --watch"))
+@click.option("--watch", is_flag=True, help="Keep running and show each new request. Calls then wait for you.")
+@json_option
+def asks_verb(watch: bool, as_json: bool) -> None:
+    """Show what waits for your answer, oldest first: calls to allow, and questions from servers.
+
+    Answer with multi-mcp allow ID or multi-mcp deny ID. With --watch and --json, print one list per line, one for each
+    change.
+    """
+    if not watch:
+        found = ask(ASKS)
+        if as_json:
+            print_json(found["asks"])
+        else:
+            say(*_ask_lines(found["asks"]))
+            if always := found["always"]:
+                how = "to be asked again: multi-mcp deny SERVER/TOOL"
+                say_hints(f"{count(len(always), 'tool')} always allowed ({how}):")
+                say(*(f"  {one_line(called_tool(row))}" for row in always))
+        return
+    with gateway(timeout=None) as client:
+        _watch(client.watch(await_input), as_json)
+    raise NoGatewayError("The gateway ended")
+
+
+def _watch(snapshots: Iterable[dict[str, Any]], as_json: bool) -> None:
+    """Print new asks, and the ids of asks that are over. With `as_json`, print all asks at each change."""
+    known: dict[str, Row] | None = None
+    for snapshot in snapshots:
+        rows = {row["id"]: {**row, "class": row.get("tool_class")} for row in snapshot.get("asks", ())}
+        if known is None and not as_json:
+            say("Calls that wait for your answer appear here. Press Ctrl+C to stop.")
+        if as_json and (known is None or rows.keys() != known.keys()):
+            print_json(list(rows.values()), compact=True)
+        elif not as_json:
+            say(*(f"{ask_id} is over" for ask_id in known or () if ask_id not in rows))
+            fresh = [row for ask_id, row in rows.items() if ask_id not in (known or ())]
+            say(*(_ask_lines(fresh) if fresh else ()))
+        known = rows
+
+
+@click.command(
+    "allow",
+    epilog=examples("multi-mcp allow 3fa2b1", "multi-mcp allow 3fa2b1 --session", "multi-mcp allow 9c01d4 name=Ann"),
+)
+@click.argument("ask_id", metavar="ID")
+@click.argument("pairs", metavar="[FIELD=VALUE]...", nargs=-1)
+@click.option("--session", is_flag=True, help="Allow this tool until that client's session ends.")
+@click.option("--always", is_flag=True, help="Allow this tool from now on. If it changes, you are asked again.")
+@click.option("--args", "args_json", metavar="JSON", help="The answer to a question as one JSON object.")
+@json_option
+def allow_verb(
+    ask_id: str, pairs: tuple[str, ...], session: bool, always: bool, args_json: str | None, as_json: bool
+) -> None:
+    """Allow the call with this ID once, or answer a server's question by filling in its fields."""
+    if session and always:
+        raise UsageError("--session and --always cannot be combined", "Pass only one of them")
+    if pairs and args_json is not None:
+        raise UsageError("FIELD=VALUE and --args cannot be combined", "Pass only one of them")
+    require_person("allow a call")
+    content = from_json(args_json) if args_json is not None else from_pairs(pairs) if pairs else None
+    answer = "session" if session else "always" if always else "once"
+    words = {"typed": texts} if content and (texts := typed(pairs, content)) else {}
+    row = ask(ALLOW, {"id": ask_id, "answer": answer, "content": content, "by": BY, **words})["ask"]
+    for_ = {"session": " until its session ends", "always": " from now on"}.get(answer, "")
+    _show_answer(row, f"Allowed{for_}", "Answered", as_json)
+
+
+@click.command("deny", epilog=examples("multi-mcp deny 3fa2b1", "multi-mcp deny github/delete_repo"))
+@click.argument("what", metavar="ID|SERVER/TOOL")
+@json_option
+def deny_verb(what: str, as_json: bool) -> None:
+    """Deny the call or question ID, or revoke `allow --always` for SERVER/TOOL."""
+    server, slash, tool = what.partition("/")
+    if slash:
+        ask(DENY, {"server": server, "tool": tool})
+        say(one_line(f"{what} asks again"))
+        return
+    row = ask(DENY, {"id": what, "by": BY})["ask"]
+    _show_answer(row, "Denied", "Declined", as_json)
+
+
+def _show_answer(row: Row, call: str, question: str, as_json: bool) -> None:
+    """Print the outcome. `call`, `question`: what happened to a call or a server's question."""
+    if as_json:
+        print_json(row)
+    else:
+        say(one_line(f"{call}: {called_tool(row)}" if row["kind"] == "call" else f"{question}: {row['server']}"))
+
+
+def _ask_lines(rows: list[Row]) -> Iterator[str]:
+    """Yield the lines of each ask: client, tool or question, arguments, and how to answer."""
+    if not rows:
+        yield "Nothing waits for your answer"
+        return
+    for row in rows:
+        yield from (call_lines(row) if row["kind"] == "call" else _question_lines(row))
+        yield ""
+
+
+def _question_lines(row: Row) -> Iterator[str]:
+    yield one_line(f"{row['id']}: {row['server']} asks {caller(row)}: {row['message']}")
+    fields = (row.get("schema") or {}).get("properties") or {}
+    required = (row.get("schema") or {}).get("required") or ()
+    for name, field in fields.items():
+        field_schema = field if isinstance(field, dict) else {}
+        star = "*" if name in required else ""
+        one = "|".join(map(_choice, choices(field_schema)))
+        some = "|".join(map(_choice, choices(field_schema.get("items"))))
+        kind = one or (f"list of {some}" if some else str(field_schema.get("type", "text")))
+        description = field_schema.get("description") or field_schema.get("title") or ""
+        yield f"    {one_line(f'{name}{star} ({kind}) {description}')}"
+    if row.get("url"):
+        yield one_line(f"  It wants you to open: {row['url']}")
+    values = " FIELD=VALUE ..." if fields else ""
+    yield as_typed(f"  Answer: multi-mcp allow {row['id']}{values}, or multi-mcp deny {row['id']}")
+
+
+def _choice(choice: tuple[Any, str]) -> str:
+    value, title = choice
+    return title if str(value) == title else f"{value}: {title}"
+
+
+def call_lines(row: Row, *, answers: bool = True) -> Iterator[str]:
+    """Yield the lines of one waiting call. `answers`: include its id and the commands that answer it."""
+    basis = ", as its server says" if row.get("basis") == "annotations" else ""
+    head = f"{row['id']}: {caller(row)} wants to call" if answers else "This calls"
+    yield one_line(f"{head} {called_tool(row)} ({row['class']}{basis})")
+    for shown in row["arguments"]:
+        yield f"    {one_line(shown['name'])} = {one_line(shown['value'])}"
+    if answers:
+        session = " [--session | --always]" if "session" in row["answers"] else " [--always]"
+        yield as_typed(f"  Answer: multi-mcp allow {row['id']}{session}, or multi-mcp deny {row['id']}")
+
+
+def called_tool(row: Row) -> str:
+    return f"{row['server']}/{row['tool']}"
+
+
+def caller(row: Row) -> str:
+    return f"{row['client']} in {row['project']}" if row.get("project") else str(row["client"])

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import statistics
 import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
 
 import click
 import psutil
@@ -52,21 +50,16 @@ def demo_verb(as_json: bool) -> None:
     """
     report = DemoReport(as_json)
     with temporary_home() as home:
-        Demo(home, report).run()
+        Demo(Path(home), report).run()
     if as_json:
         print_json({"ok": True, "steps": report.steps})
     else:
         say("", "Everything worked, and nothing is left behind.")
 
 
-@contextmanager
-def temporary_home() -> Iterator[Path]:
-    """Yield an empty folder, and delete it afterwards."""
-    home = Path(tempfile.mkdtemp(prefix="multi-mcp-demo-", dir=SHORT_TMP))
-    try:
-        yield home
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
+def temporary_home() -> TemporaryDirectory[str]:
+    """Return an empty folder that is deleted at the end of its context."""
+    return TemporaryDirectory(prefix="multi-mcp-demo-", dir=SHORT_TMP, ignore_cleanup_errors=True)
 
 
 @dataclass(slots=True)
@@ -170,7 +163,7 @@ class Demo:
             return client
 
         client = self._report.timed(f"initialize_{name}", "Shim started, initialize answered", connect, lambda _: "")
-        with client:
+        with closing(client):
             yield client
 
     def _list(self, client: ShimClient, name: str) -> None:
@@ -238,7 +231,7 @@ class DemoFailed(MultiMcpError):
 
 
 class ShimClient:
-    """A real shim process with us as its client. Use it as a context manager: its exit waits for the shim's end."""
+    """A real shim process with us as its client."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.process = subprocess.Popen(
@@ -250,14 +243,6 @@ class ShimClient:
             stderr=subprocess.DEVNULL,
         )
         self._last_id = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def initialize(self) -> dict[str, Any]:
         """Do the handshake and return the gateway's result."""

@@ -22,8 +22,15 @@ from trayapp.config.paths import find_paths
 from trayapp.config.problems import nearest
 from trayapp.config.read.parse import parse
 from trayapp.config.store import ConfigStore, sample_text
-from trayapp.model.config import Config
-from trayapp.model.errors import MultiMcpError, NoGatewayError, ServerNotFoundError, ToolNotFoundError, UsageError
+from trayapp.model.config import Config, Settings
+from trayapp.model.errors import (
+    MultiMcpError,
+    NoGatewayError,
+    ServerNotFoundError,
+    StorageError,
+    ToolNotFoundError,
+    UsageError,
+)
 from trayapp.model.text import one_line
 from trayapp.service.desktop_programs import edit_in_terminal, open_file
 from trayapp.wire.control import LIST, RELOAD, ControlError
@@ -42,6 +49,14 @@ def own_trust() -> TrustStore:
 def own_config(store: ConfigStore) -> Config:
     """Return the configuration in the file, merged over its imports. Blocks. Raises StorageError, UnparsableError."""
     return config_of(store.read() or "", str(store.path))
+
+
+def own_settings() -> Settings:
+    """Return this user's settings; the default ones if the file is unreadable. Raises UnparsableError."""
+    try:
+        return own_config(own_store()).settings
+    except StorageError:
+        return Settings()
 
 
 def config_of(text: str, file: str) -> Config:
@@ -116,7 +131,9 @@ def switch(target: str, enabled: bool, as_json: bool) -> None:
     def change(text: str) -> str:
         """Return the changed text. `text` is the file as it is now: another process may have just edited it."""
         config = config_of(text, str(store.path))
-        check_server(server, config)
+        known = written_servers(config)
+        if server not in known:
+            raise no_such_server(server, known)
         switched = switch_tools(text, config, server, glob, found, enabled) if glob else None
         after, changed[:] = switched or switch_server(text, config, server, enabled)
         return after
@@ -209,31 +226,29 @@ def is_enabled(config: Config, server: str, tool: str) -> bool:
     return settings.enabled if settings else entry.new_tools == "enabled"
 
 
-def check_server(server: str, config: Config) -> None:
-    """Raise ServerNotFoundError for a server that the file does not have. An invalid entry counts as present."""
-    known = [*config.servers, *(problem.server for problem in config.problems if problem.server)]
-    if server not in known:
-        error = ServerNotFoundError(server, known)
-        near = nearest(server, known)
-        error.hint = f"Did you mean {near}?" if near else error.hint
-        raise error
+def written_servers(config: Config) -> list[str]:
+    """Return the names of all servers in the file, invalid entries included."""
+    return [*config.servers, *(problem.server for problem in config.problems if problem.server)]
+
+
+def no_such_server(server: str, known: list[str]) -> ServerNotFoundError:
+    """Return the error for a server that does not exist, with the nearest name."""
+    error = ServerNotFoundError(server, known)
+    if near := nearest(server, known):
+        error.hint = f"Did you mean {near}?"
+    return error
 
 
 def no_such_tool(server: str, glob: str, known: Collection[str]) -> MultiMcpError:
     """Return the error for a glob that matches no tool, with the nearest name."""
-    error = ToolNotFoundError(glob, near_tools(glob, known))
+    near = nearest("".join(letter for letter in glob if letter not in "*?[]"), known)
+    error = ToolNotFoundError(glob, [near] if near else [])
     error.title = f"No tool of {server} is named {glob}"
     if not known:
         error.hint = "Its tools are not known yet; start the gateway first: multi-mcp start"
     elif not error.suggestions:
         error.hint = f"See: multi-mcp list {server}"
     return error
-
-
-def near_tools(glob: str, known: Collection[str]) -> list[str]:
-    """Return the name nearest to a glob's literal characters, if there is any."""
-    near = nearest("".join(letter for letter in glob if letter not in "*?[]"), known)
-    return [near] if near else []
 
 
 def tell_gateway() -> None:

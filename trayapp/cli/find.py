@@ -7,12 +7,11 @@ from typing import Any
 
 import click
 
-from trayapp.cli.edit import own_config, own_store
+from trayapp.cli.edit import own_settings
 from trayapp.cli.options import examples, json_option
 from trayapp.cli.output import Table, note, print_json, print_table, say, waiting
 from trayapp.config.paths import find_paths
-from trayapp.model.config import Settings
-from trayapp.model.errors import StorageError, UsageError
+from trayapp.model.errors import UsageError
 from trayapp.model.text import ago, count, one_line
 from trayapp.service.registry import RegistryAnswer, ServerRegistry
 
@@ -52,11 +51,8 @@ def find_verb(words: tuple[str, ...], limit: int, as_json: bool) -> None:
         return
     lines = []
     for one in shown:
-        state = (
-            ""
-            if one.status == "active"
-            else f"{one.status.upper()}{f' ({one.status_message})' if one.status_message else ''}: "
-        )
+        why = f" ({one.status_message})" if one.status_message else ""
+        state = "" if one.status == "active" else f"{one.status.upper()}{why}: "
         ways = ", ".join(one.ways) or "nothing to run"
         lines.append((one.name, one.version, ways, one_line(state + (one.description or one.title))))
     print_table(Table(("NAME", "VERSION", "RUNS AS", "WHAT IT DOES"), lines, wraps=True))
@@ -75,8 +71,4 @@ def note_old(answer: RegistryAnswer) -> None:
 
 def own_registry() -> ServerRegistry:
     """Return the registry from the settings; the default one if servers.yaml is unreadable. Raises UnparsableError."""
-    try:
-        settings = own_config(own_store()).settings
-    except StorageError:
-        settings = Settings()
-    return ServerRegistry(settings.registry, find_paths(os.environ).cache_dir / "registry")
+    return ServerRegistry(own_settings().registry, find_paths(os.environ).cache_dir / "registry")

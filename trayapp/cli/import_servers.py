@@ -18,8 +18,18 @@ import click
 from trayapp.cli.add import project_file_is_trusted, runs_unconfined
 from trayapp.cli.connect import restored_lines
 from trayapp.cli.edit import own_store, own_trust, tell_gateway
-from trayapp.cli.options import FLOW, examples, json_option
-from trayapp.cli.output import Table, agreed, is_terminal, note, print_json, print_table, say, say_hints
+from trayapp.cli.options import FLOW, examples, json_option, quoted_folder
+from trayapp.cli.output import (
+    Table,
+    agreed,
+    is_terminal,
+    note,
+    print_json,
+    print_table,
+    require_answers,
+    say,
+    say_hints,
+)
 from trayapp.cli.secret import keep_all, keeps_secrets, may_keep
 from trayapp.cli.shown_server import command_lines, unlocked
 from trayapp.clients import project_file
@@ -151,9 +161,7 @@ def _show_form() -> int:
     `keeps_secrets`: there are secrets, and this machine can keep them.
     """
     found, reading = _usable(_read(None, Machine()), own_store())
-    elsewhere: dict[str, list[str]] = {}
-    for folder, name in reading.elsewhere:
-        elsewhere.setdefault(str(folder), []).append(name)
+    elsewhere = {str(folder): names for folder, names in _by_folder(reading)}
     shown = _as_json(found, reading, ())
     for row, offer in zip(shown["servers"], found, strict=True):
         remarks = [] if offer.known else list(_remarks(offer))
@@ -199,8 +207,7 @@ def _usable(reading: FoundServers, store: ConfigStore) -> tuple[list[ImportOffer
 
 def asked_numbers(question: str, last: int) -> list[int]:
     """Ask which of the numbers 1 to `last` the user chooses. Raises UsageError if nobody can answer."""
-    if not is_terminal(sys.stdin):
-        raise UsageError("Cannot ask for confirmation (no terminal)", "Pass --yes to proceed or --dry-run to preview")
+    require_answers()
     whole = f"{question} (all, none, or numbers such as 1,3-5)"
     while (numbers := numbers_of(click.prompt(whole, default="", show_default=False), last)) is None:
         say("Enter all, none, or some of the numbers above")
@@ -292,17 +299,19 @@ def _show(found: Sequence[ImportOffer], reading: FoundServers, machine: Machine,
         remarks = list(_remarks(offer))
         if remarks and not offer.known:
             say_hints(one_line(f"{offer.name}: {'; '.join(remarks)}"))
-    by_folder: dict[Path, list[str]] = {}
-    for folder, name in reading.elsewhere:
-        by_folder.setdefault(folder, []).append(name)
-    for folder, names in by_folder.items():
-        say_hints(
-            one_line(
-                f"For sessions in {shown_path(folder, machine.home)}: {', '.join(names)} (run multi-mcp import there)"
-            )
-        )
+    for folder, names in _by_folder(reading):
+        place = shown_path(folder, machine.home)
+        say_hints(one_line(f"For sessions in {place}: {', '.join(names)} (run multi-mcp import there)"))
     for problem in reading.problems:
         note(one_line(f"{shown_path(Path(problem.file), machine.home)}, line {problem.line}: {problem.message}"))
+
+
+def _by_folder(reading: FoundServers) -> list[tuple[Path, list[str]]]:
+    """Return the other folders for which an AI tool has servers, each with their names."""
+    found: dict[Path, list[str]] = {}
+    for folder, name in reading.elsewhere:
+        found.setdefault(folder, []).append(name)
+    return list(found.items())
 
 
 def _remarks(offer: ImportOffer) -> Iterator[str]:
@@ -414,12 +423,7 @@ def _tell(taken: Sequence[ImportOffer], moved: Sequence[Move], machine: Machine,
         say(one_line(f"Imported into {shown_path(path, machine.home)}"))
     for folder in sorted({offer.found.folder for offer in taken if offer.found.folder}):
         if not project_file_is_trusted(project_file.project_file_of(folder)):
-            where = (
-                shlex.quote(shown_path(folder, machine.home))
-                if " " in str(folder)
-                else shown_path(folder, machine.home)
-            )
-            say_hints(one_line(f"Nothing in it starts before you approve it: multi-mcp trust {where}"))
+            say_hints(one_line(f"Nothing in it starts before you approve it: multi-mcp trust {quoted_folder(folder)}"))
     unusable = [offer.name for offer in taken if as_server(offer.name, offer.found.entry) is None]
     if unusable:
         note(one_line(f"Cannot be used as they are: {', '.join(unusable)}; see: multi-mcp doctor"))
@@ -500,11 +504,8 @@ def undo_imports(dry_run: bool, as_json: bool) -> int:
     if as_json:
         restored = [str(each.move.file) for each in done if not each.why_not]
         lines = list(restored_lines(failed, context))
-        error = (
-            {"error": {"title": lines[0], "hint": "Correct that file, then run multi-mcp import --undo again"}}
-            if failed
-            else {}
-        )
+        hint = "Correct that file, then run multi-mcp import --undo again"
+        error = {"error": {"title": lines[0], "hint": hint}} if failed else {}
         print_json({"restored": restored, "removed": [each.name for each in removed], **error})
     else:
         say(*restored_lines(done, context))

@@ -13,13 +13,12 @@ from pathlib import Path
 
 import click
 
-from trayapp.cli.edit import own_store
+from trayapp.cli.edit import no_such_server, own_store, written_servers
 from trayapp.cli.options import ask, examples, json_option
 from trayapp.cli.output import await_input, note, print_json, say
 from trayapp.config.paths import find_paths
-from trayapp.config.problems import nearest
 from trayapp.config.read.parse import parse
-from trayapp.model.errors import NoGatewayError, ServerNotFoundError
+from trayapp.model.errors import NoGatewayError
 from trayapp.model.logs import GATEWAY_LOG, OLDER, SERVER_LOGS, log_name, names_server, warns_about
 from trayapp.model.redact import redacted
 from trayapp.model.text import clean, one_line
@@ -81,18 +80,14 @@ def log_path(server: str | None) -> Path:
     path = folder / SERVER_LOGS / log_name(server)
     known = [] if path.exists() else known_servers()
     if not path.exists() and server not in known:
-        error = ServerNotFoundError(server, known)
-        near = nearest(server, known)
-        error.hint = f"Did you mean {near}? {error.hint}" if near else error.hint
-        raise error
+        raise no_such_server(server, known)
     return path
 
 
 def known_servers() -> list[str]:
     """Return the servers in servers.yaml, invalid ones too, and those that a running gateway has from other sources."""
     store = own_store()
-    config = parse(store.read() or "", str(store.path))
-    names = [*config.servers, *(problem.server for problem in config.problems if problem.server)]
+    names = written_servers(parse(store.read() or "", str(store.path)))
     with suppress(NoGatewayError, ControlError):
         names += [server["name"] for server in ask(SNAPSHOT)["servers"]]
     return list(dict.fromkeys(names))

@@ -1,19 +1,23 @@
-"""Parts that verbs share: options such as --json, the examples in their help, and requests to the gateway."""
+"""Parts that verbs share: options such as --json, examples in their help, requests to the gateway, and hints."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from contextlib import suppress
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from trayapp.cli.output import waiting
+from trayapp.cli.output import is_terminal, note, waiting
 from trayapp.cli.verbs import SHOWING_ALL
-from trayapp.model.errors import NoGatewayError
+from trayapp.model.errors import MultiMcpError, NoGatewayError
 from trayapp.model.logs import GATEWAY_LOG
+from trayapp.model.text import one_line
+from trayapp.service.command_line import typed_command
 from trayapp.service.gateway_launch import connect_gateway
 from trayapp.service.pause import PausedError
 from trayapp.wire.control import DEFAULT_TIMEOUT_S, SETTLE, ControlClient, ControlError
@@ -24,6 +28,7 @@ STARTS = "trayapp.cli.starts"  # key in a context's meta: the verb may start a g
 FLOW = "trayapp.cli.flow"  # key in a context's meta: the verb is a step of a longer flow, which says what comes next
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+UNKNOWN = frozenset({"server_not_found", "tool_not_found"})  # error codes
 DISCOVERY_TIMEOUT_S = 120.0  # servers not known yet, such as a project's, are started first
 
 
@@ -116,3 +121,90 @@ def as_error(error: dict[str, Any]) -> ControlError:
     """Return the exception for an error inside an answer: `{"title", "hint", "code", "exit_code"}`."""
     code, exit_code = error.get("code", "failed"), int(error.get("exit_code", 1))
     return ControlError(error["title"], error.get("hint", ""), code, exit_code)
+
+
+# --- hints
+
+
+def current_project() -> Path | None:
+    """Return the folder of the project that contains the current folder; None without one. Blocks."""
+    from trayapp.clients.files import Machine
+    from trayapp.config.layers.project import find_project  # imported late: most verbs do not need it
+
+    try:
+        found = find_project(Path.cwd(), Machine().home)
+    except OSError:  # the folder was removed
+        return None
+    return None if found is None else found.parent
+
+
+def quoted_folder(folder: Path) -> str:
+    """Return a folder as one word of a command line, quoted if needed."""
+    from trayapp.clients.files import Machine, shown_path
+
+    whole = str(folder)
+    return shown_path(folder, Machine().home) if shlex.quote(whole) == whole else shlex.quote(whole)
+
+
+def list_command(folder: Path) -> str:
+    """Return the command that lists what sessions of a project see."""
+    return f"multi-mcp list --project {quoted_folder(folder)}"
+
+
+@contextmanager
+def project_hint(project: Path | None) -> Iterator[None]:
+    """Add a hint to errors about unknown names in the block: inside a project, the name may need --project."""
+    try:
+        yield
+    except ControlError as error:
+        folder = current_project() if project is None and error.code in UNKNOWN else None
+        if folder is not None:
+            error.hint = (
+                f"{error.hint}{'; ' if error.hint else ''}this project's own need: --project {quoted_folder(folder)}"
+            )
+        raise
+
+
+def import_hint() -> str:
+    """Return one line that offers to import the servers of AI tools. Blocks.
+
+    It is "" if there is nothing to offer (see `first_offers`), servers.yaml is invalid, or stderr is not a terminal.
+    """
+    if not is_terminal(sys.stderr):
+        return ""
+    from trayapp.clients import imports  # takes 50 ms with the imports below: only if a person reads it
+    from trayapp.clients.context import own_context
+    from trayapp.config.paths import find_paths
+    from trayapp.config.read.parse import parse
+    from trayapp.config.store import ConfigStore
+
+    store = ConfigStore(find_paths(os.environ).config_file)
+    try:
+        text = store.read()
+        config = None if text is None else parse(text, str(store.path))
+    except MultiMcpError:
+        return ""
+    words = imports.offer_text(imports.names_by_client(imports.first_offers(config, own_context())))
+    return one_line(f"{words}. Next: {typed_command()} setup") if words else ""
+
+
+def next_step() -> str:
+    """Return what to do after a start, in one line: import servers, or connect an AI tool. Blocks.
+
+    It is "" if there is nothing to import and an AI tool is connected, or if stderr is not a terminal.
+    """
+    words = import_hint()
+    if words or not is_terminal(sys.stderr):
+        return words
+    from trayapp.clients.connect import found_clients
+    from trayapp.clients.context import own_context
+
+    if any(state.state == "connected" for state in found_clients(own_context())):
+        return ""
+    return f"No AI tool is connected yet. Connect yours with: {typed_command()} setup"
+
+
+def say_next_step() -> None:
+    """Print what to do after a start, if anything."""
+    if words := next_step():
+        note(words)

@@ -64,11 +64,6 @@ def as_typed(text: str) -> str:
     return _COMMAND.sub(lambda found: typed_command(), text) if PROGRAM in text else text
 
 
-def note_lacking(lines: Sequence[str], *, as_json: bool) -> None:
-    """Print the gateway's notes about what its answer lacks; nothing with --json."""
-    note(*([] if as_json else lines))
-
-
 def print_json(value: Any, *, compact: bool = False) -> None:
     """Print one JSON document on stdout. `compact`: in one line."""
     say(json_text(value, indent=None if compact else 2))
@@ -240,10 +235,15 @@ def require_person(what: str) -> bool:
     return False
 
 
-def agreed(question: str, *, default: bool = False) -> bool:
-    """Ask a yes-or-no question. Raises UsageError if nobody can answer."""
+def require_answers() -> None:
+    """Raise UsageError if nobody can answer questions."""
     if not is_terminal(sys.stdin):
         raise UsageError("Cannot ask for confirmation (no terminal)", "Pass --yes to proceed or --dry-run to preview")
+
+
+def agreed(question: str, *, default: bool = False) -> bool:
+    """Ask a yes-or-no question. Raises UsageError if nobody can answer."""
+    require_answers()
     return click.confirm(one_line(question), default=default)
 
 

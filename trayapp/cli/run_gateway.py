@@ -53,7 +53,7 @@ def announce() -> None:
     """Say on stderr that the gateway is ready, and to a person at a terminal what to do next."""
     print(f"Gateway ready (process {os.getpid()})", file=sys.stderr, flush=True)
     if sys.stderr is not None and sys.stderr.isatty():
-        from trayapp.cli.hints import say_next_step
+        from trayapp.cli.options import say_next_step
 
         threading.Thread(target=say_next_step, name="next step", daemon=True).start()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 import time
 from contextlib import suppress
 from typing import Any
@@ -14,14 +13,14 @@ import click
 from trayapp.cli.connect import ReportStyle, connect_each, disconnect_verb
 from trayapp.cli.import_servers import asked_numbers, import_verb, undo_imports
 from trayapp.cli.options import FLOW, STARTS, ask, examples
-from trayapp.cli.output import Table, is_terminal, note, print_table, say, say_hints
+from trayapp.cli.output import Table, note, print_table, require_answers, say, say_hints
 from trayapp.cli.status import failure
 from trayapp.clients.connect import found_clients
 from trayapp.clients.context import ClientsContext, own_context
 from trayapp.clients.files import backup_of, shown_path
 from trayapp.clients.imports import recorded_moves
 from trayapp.config.paths import find_paths
-from trayapp.model.errors import ExitCode, NoGatewayError, UsageError
+from trayapp.model.errors import ExitCode, NoGatewayError
 from trayapp.model.text import count, one_line
 from trayapp.service.command_line import shim_command, typed_command
 from trayapp.wire.control import SETTLE, SNAPSHOT, ControlClient
@@ -47,8 +46,8 @@ def setup_verb(click_context: click.Context, yes: bool, dry_run: bool, undo: boo
     starts = click_context.meta.pop(STARTS, False)  # only the last step needs a gateway
     if undo:
         return _undo(click_context, dry_run)
-    if not (yes or dry_run or is_terminal(sys.stdin)):
-        raise UsageError("Cannot ask for confirmation (no terminal)", "Pass --yes to proceed or --dry-run to preview")
+    if not (yes or dry_run):
+        require_answers()
     say("1 of 3: the servers that your AI tools have")
     click_context.invoke(import_verb, move=True, yes=yes, dry_run=dry_run)
     say("", "2 of 3: your AI tools")

@@ -11,8 +11,7 @@ import runpy
 
 import click
 
-from trayapp.cli.hints import say_next_step
-from trayapp.cli.options import ask, examples, json_option, start_gateway
+from trayapp.cli.options import ask, examples, json_option, say_next_step, start_gateway
 from trayapp.cli.output import note, print_json, say, waiting
 from trayapp.cli.run_gateway import run_start
 from trayapp.model.errors import AlreadyRunningError, MultiMcpError, NoGatewayError

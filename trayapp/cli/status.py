@@ -9,13 +9,13 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from trayapp.cli.hints import say_import_hint
-from trayapp.cli.options import ask, examples, gateway, json_option
-from trayapp.cli.output import Table, as_typed, await_input, is_terminal, print_json, say
+from trayapp.cli.options import ask, examples, gateway, import_hint, json_option
+from trayapp.cli.output import Table, as_typed, await_input, is_terminal, note, print_json, say
 from trayapp.model.errors import NoGatewayError, UsageError
 from trayapp.model.status import is_ready
 from trayapp.model.text import ago, count, one_line, without_code
@@ -28,15 +28,9 @@ if TYPE_CHECKING:
 Snapshot = dict[str, Any]
 
 STYLES = {
-    "connected": "green",
-    "connecting": "cyan",
-    "failed": "bold red",
-    "needs sign-in": "yellow",
-    "keyring locked": "yellow",
-    "idle": "dim",
-    "disabled": "dim",
-    "stopping": "dim",
-}
+    "connected": "green", "connecting": "cyan", "failed": "bold red", "needs sign-in": "yellow",
+    "keyring locked": "yellow", "idle": "dim", "disabled": "dim", "stopping": "dim",
+}  # fmt: skip
 WORDS = {"needs_auth": "needs sign-in", "keyring_locked": "keyring locked"}
 HEADERS = ("SERVER", "STATE", "TOOLS", "CALLS", "NOTE")
 CLIENTS_NAMED = 5
@@ -59,13 +53,17 @@ def status_verb(watch: bool, tokens: bool, as_json: bool) -> None:
     if tokens:
         if watch:
             raise UsageError("--tokens and --watch cannot be combined", "Pass only one of them")
-        show_costs(as_json)
+        found = ask(COSTS)
+        if as_json:
+            print_json(found)
+        else:
+            say(*cost_lines(found))
         return
     if not watch:
         with gateway() as client:
             show(client.call(SNAPSHOT), as_json)
-        if not as_json:
-            say_import_hint()
+        if not as_json and (hint := import_hint()):
+            note(hint)
         return
     with gateway(timeout=None) as client:
         watched(client.watch(await_input), as_json)
@@ -92,17 +90,8 @@ def watched(snapshots: Iterator[dict[str, Any]], as_json: bool) -> None:
     elif is_terminal(sys.stdout):
         live(snapshots)
     else:
-        for line in changes(map(summary_line, snapshots)):
+        for line, _ in groupby(map(summary_line, snapshots)):  # one for each change
             say(line)
-
-
-def changes(lines: Iterator[str]) -> Iterator[str]:
-    """Yield each line that differs from the one before."""
-    last = None
-    for line in lines:
-        if line != last:
-            yield line
-        last = line
 
 
 def live(snapshots: Iterator[dict[str, Any]], below: str = "") -> None:
@@ -123,26 +112,12 @@ def screen(snapshot: dict[str, Any], *, live: bool = False) -> Group:
     from rich.text import Text
 
     head = [Text(header(snapshot), style="bold"), Text(details(snapshot, live=live), style="dim")]
-    parts: list[Any] = [*head, Text()]
-    parts.append(table(snapshot) if snapshot["servers"] else Text(no_servers()))
-    keyring = keyring_lines(snapshot)
-    if keyring:
-        parts += [Text(), Text("\n".join(keyring), style="yellow")]
-    problems = problem_lines(snapshot)
-    if problems:
-        parts += [Text(), Text("\n".join(problems), style="yellow")]
-    if asks := ask_lines(snapshot):
-        parts += [Text(), Text("\n".join(asks), style="bold yellow")]
+    parts: list[Any] = [*head, Text(), table(snapshot) if snapshot["servers"] else Text(no_servers())]
+    keyring, problems, asks = keyring_lines(snapshot), problem_lines(snapshot), ask_lines(snapshot)
+    for below, style in ((keyring, "yellow"), (problems, "yellow"), (asks, "bold yellow")):
+        if below:
+            parts += [Text(), Text("\n".join(below), style=style)]
     return Group(*parts)
-
-
-def show_costs(as_json: bool) -> None:
-    """Ask the gateway for the token costs of listing tools, and print them."""
-    found = ask(COSTS)
-    if as_json:
-        print_json(found)
-    else:
-        say(*cost_lines(found))
 
 
 def cost_lines(found: dict[str, Any]) -> list[str]:
@@ -167,10 +142,8 @@ def cost_lines(found: dict[str, Any]) -> list[str]:
 
 def _unused_lines(unused: dict[str, Any]) -> list[str]:
     """Return lines with the tools that had no call in the last month of history; [] if it covers less than a day."""
-    if not unused["tools"]:
-        return []
     tools, span_s = unused["tools"], time.time() - unused["since"]
-    if span_s < DAY_S:
+    if not tools or span_s < DAY_S:
         return []
     span = ago(span_s)
     named = [one_line(f"{one['server']}/{one['name']}") for one in tools[:UNUSED_SHOWN]]
@@ -292,10 +265,7 @@ def failure(server: dict[str, Any]) -> str:
 def lines(snapshot: Snapshot) -> list[str]:
     """Return the whole snapshot as lines of plain text."""
     servers = table(snapshot).lines() if snapshot["servers"] else [no_servers()]
-    problems = problem_lines(snapshot)
-    keyring = keyring_lines(snapshot)
-    asks = ask_lines(snapshot)
-    parts = (keyring, problems, asks)
+    parts = (keyring_lines(snapshot), problem_lines(snapshot), ask_lines(snapshot))
     more = [line for part in parts if part for line in ("", *part)]
     return [header(snapshot), details(snapshot), "", *servers, *more]
 
@@ -327,19 +297,14 @@ def confinement_notes(server: dict[str, Any]) -> list[str]:
     refused = confinement.get("refused") or ()
     if refused:
         last = refused[-1]
-        what = (
-            f"refused {last['access']} {last['what']}"
-            if last["access"] in ("read", "write")
-            else "refused " + last["what"]
-        )
+        access = f"{last['access']} " if last["access"] in ("read", "write") else ""
         more = f" and {len(refused) - 1} more" if len(refused) > 1 else ""
         doubt = "protected" if last["secret"] else f"to allow it: {last['allow']}"
-        notes.append(one_line(f"{what}{more} ({doubt}; see multi-mcp confine {server['name']})"))
-    elif server.get("error") and confinement.get("way") not in (
-        None,
-        "",
-        "open",
-    ):  # the server's message may not name the missing access
+        notes.append(
+            one_line(f"refused {access}{last['what']}{more} ({doubt}; see multi-mcp confine {server['name']})")
+        )
+    elif server.get("error") and confinement.get("way") not in (None, "", "open"):
+        # the server's message may not name the missing access
         notes.append(one_line(f"it is confined: multi-mcp confine {server['name']}"))
     return notes
 
@@ -372,8 +337,7 @@ def _notes(server: dict[str, Any]) -> list[str]:
     notes += confinement_notes(server)
     notes += [one_line(server["not_locked"])] if error is None and server.get("not_locked") else []
     if suspicious := server.get("suspicious"):
-        read = (
-            "reads like an instruction to the model" if len(suspicious) == 1 else "read like instructions to the model"
-        )
-        notes.append(one_line(f"{count(len(suspicious), 'tool')} {read}: multi-mcp approve {server['name']}"))
+        read = "reads like an instruction" if len(suspicious) == 1 else "read like instructions"
+        words = f"{count(len(suspicious), 'tool')} {read} to the model: multi-mcp approve {server['name']}"
+        notes.append(one_line(words))
     return notes

@@ -8,9 +8,18 @@ from typing import Any
 import click
 
 from trayapp.cli.call import example_call
-from trayapp.cli.hints import current_project, list_command, project_hint
-from trayapp.cli.options import DISCOVERY_TIMEOUT_S, ask, examples, json_option, of_project, project_option
-from trayapp.cli.output import Table, note_lacking, print_json, print_table, say, say_hints
+from trayapp.cli.options import (
+    DISCOVERY_TIMEOUT_S,
+    ask,
+    current_project,
+    examples,
+    json_option,
+    list_command,
+    of_project,
+    project_hint,
+    project_option,
+)
+from trayapp.cli.output import Table, note, print_json, print_table, say, say_hints
 from trayapp.model.errors import UsageError
 from trayapp.model.text import clean, first_line, one_line
 from trayapp.wire.control import DESCRIBE, INDEX, LIST, SEARCH
@@ -47,7 +56,8 @@ def list_verb(
         say("No tools" if not (disabled or stale or withheld) else "No such tools")
     folder = current_project() if project is None and server is None and not as_json else None
     of_folder = [f"The servers of this project are not listed. To list them: {list_command(folder)}"] if folder else []
-    note_lacking([*lacking, *of_folder], as_json=as_json)
+    if not as_json:
+        note(*lacking, *of_folder)
 
 
 def chosen(rows: list[Row], *, disabled: bool, stale: bool, withheld: bool) -> list[Row]:
@@ -132,7 +142,8 @@ def search_verb(
         if found["missed"]:
             say(one_line(f"No tool matches: {', '.join(found['missed'])}"))
         say_hints(f"More about one: multi-mcp describe {rows[0][0]}")
-    note_lacking(lacking, as_json=as_json)
+    if not as_json:
+        note(*lacking)
 
 
 def lines_of(file: str) -> list[str]:
@@ -170,4 +181,5 @@ def index_verb(project: Path | None, as_json: bool) -> None:
         print_json({"markdown": text})
     else:
         say(clean(text).rstrip("\n"))
-    note_lacking(lacking, as_json=as_json)
+    if not as_json:
+        note(*lacking)

@@ -15,11 +15,9 @@ from typing import Any
 import click
 
 from trayapp.cli import status as view
-from trayapp.cli.hints import next_step
-from trayapp.cli.options import examples, gateway, json_option
+from trayapp.cli.options import examples, gateway, json_option, next_step
 from trayapp.cli.output import is_terminal, note, print_json, say, say_hints
 from trayapp.cli.run_gateway import run_here
-from trayapp.cli.status import live
 from trayapp.model.errors import NoGatewayError
 from trayapp.service.autostart import find_autostart
 from trayapp.service.command_line import tray_command, typed_command
@@ -100,11 +98,7 @@ def run_tray_here(autostart: bool) -> int:
     """Run the tray app in this process and return its exit code. Raises StorageError."""
     from trayapp.tray.start import run_tray
 
-    return run_tray(os.environ, autostart=autostart, say=quiet if sys.stdout is None or autostart else say)
-
-
-def quiet(*lines: str) -> None:
-    """Print nothing, as nobody reads the output."""
+    return run_tray(os.environ, autostart=autostart, say=(lambda *_: None) if sys.stdout is None or autostart else say)
 
 
 def run_gateway_here() -> int:
@@ -123,7 +117,7 @@ def show() -> None:
         with gateway(timeout=None) as client:
             say(NO_DESKTOP)
             if is_terminal(sys.stdout):
-                live(client.watch(), next_step())
+                view.live(client.watch(), next_step())
             else:
                 say(f"First time? In another terminal: {typed_command()} setup")
                 for line in plain_lines(client.watch(asks=False)):
@@ -136,15 +130,7 @@ def plain_lines(snapshots: Iterator[dict[str, Any]]) -> Iterator[str]:
     """Yield lines for a pipe: one when the gateway is ready, and one for each new summary or problem."""
     printed: set[str] = set()
     for snapshot in snapshots:
-        fresh = [line for line in [_ready_line(snapshot), *_troubles(snapshot)] if line not in printed]
-        yield from fresh
-        printed = {_ready_line(snapshot), *_troubles(snapshot)}
-
-
-def _ready_line(snapshot: dict[str, Any]) -> str:
-    return f"Gateway ready, {view.summary_line(snapshot)}"
-
-
-def _troubles(snapshot: dict[str, Any]) -> list[str]:
-    failed = [server for server in snapshot["servers"] if server["error"] is not None]
-    return [view.failure(server) for server in failed] + view.problem_lines(snapshot)[1:]
+        failures = [view.failure(server) for server in snapshot["servers"] if server["error"] is not None]
+        lines = [f"Gateway ready, {view.summary_line(snapshot)}", *failures, *view.problem_lines(snapshot)[1:]]
+        yield from (line for line in lines if line not in printed)
+        printed = set(lines)

@@ -6,17 +6,16 @@ multi-mcp checks for a newer release of itself only if `settings.update_check` i
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any
 
 import click
 
 from trayapp import __version__
-from trayapp.cli.edit import own_config, own_store
+from trayapp.cli.edit import own_settings
 from trayapp.cli.options import ask, examples, json_option
 from trayapp.cli.output import agreed, note, print_json, require_person, say, say_hints, waiting
 from trayapp.model.config import Settings
-from trayapp.model.errors import ExitCode, StorageError, UsageError
+from trayapp.model.errors import ExitCode, UsageError
 from trayapp.model.text import clean, one_line
 from trayapp.wire.control import OUTDATED, UPDATE_TAKE, UPDATE_TRY
 
@@ -134,11 +133,7 @@ def update_check_verb(as_json: bool) -> None:
 
     Contacts the network only if update_check is on in servers.yaml, and sends nothing about you.
     """
-    settings = Settings()  # without a file the default settings apply
-    store = own_store()
-    with suppress(StorageError):
-        settings = own_config(store).settings
-    outcome = look(settings)
+    outcome = look(own_settings())
     if as_json:
         print_json(outcome)
         return

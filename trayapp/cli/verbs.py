@@ -56,9 +56,9 @@ VERB_GROUPS: dict[str, dict[str, VerbEntry]] = {
         "update": VerbEntry("update", "Update the package of a server, or of all.", starts=True),
     },
     "Safety": {
-        "asks": VerbEntry("asks", "Show the calls that wait for your answer."),
-        "allow": VerbEntry("asks", "Allow one of these calls."),
-        "deny": VerbEntry("asks", "Deny one of these calls."),
+        "asks": VerbEntry("call", "Show the calls that wait for your answer."),
+        "allow": VerbEntry("call", "Allow one of these calls."),
+        "deny": VerbEntry("call", "Deny one of these calls."),
         "approve": VerbEntry("approve", "Review changed tools and approve them.", starts=True),
         "trust": VerbEntry("approve", "Approve the servers in a project's own file."),
         "inspect": VerbEntry("approve", "Look for hidden text and instructions in tools.", starts=True),

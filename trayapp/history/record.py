@@ -56,9 +56,8 @@ class RowMaker:
         self._with_texts = with_texts
         self._name = cache(_name)
         self._kept: dict[str, str] = {}  # JSON text -> its redacted and cut form
-        self._density: dict[
-            tuple[str, str], float
-        ] = {}  # (server, tool) -> tokens per character: counting takes longer than all other work on a row
+        # (server, tool) -> tokens per character: counting takes longer than all other work on a row
+        self._density: dict[tuple[str, str], float] = {}
 
     def row(self, call: EndedCall, caller: Caller, time: float, kind: str) -> Row:
         """Return the row of a call, without secrets. `time`: Unix seconds at its end. `kind`: the tool's class."""

@@ -83,7 +83,6 @@ class HistoryFile:
         self.set_aside: Path | None = None  # the new path of an unusable file
 
     def close(self) -> None:
-        """Close the file."""
         opened, self._open = self._open, None
         if opened is not None:
             with suppress(sqlite3.Error):

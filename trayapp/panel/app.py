@@ -60,7 +60,7 @@ HEADERS = (
 )
 NO_STORE = (b"cache-control", b"no-store")
 FRESH = (b"cache-control", b"no-cache")
-FOR_EVER = (b"cache-control", b"max-age=31536000, immutable")  # for a file whose address changes with its content
+IMMUTABLE = (b"cache-control", b"max-age=31536000, immutable")  # for a file whose address changes with its content
 # Pages that always exist. Their head is sent before the rest is built: a browser takes 15 ms to leave the former page.
 ALWAYS_THERE = {name for name, _ in NAV}
 NEWS = ("change", "calls", "logs")  # names of the numbers that `PanelHost.seen` returns
@@ -103,7 +103,7 @@ class Panel:
                 await reply.send(b"Not Found", 404, "text/plain")
             else:
                 is_newest = file.address.endswith(f"?{scope['query_string'].decode('latin-1')}")
-                await reply.send(file.content, 200, file.kind, [FOR_EVER if is_newest else FRESH])
+                await reply.send(file.content, 200, file.kind, [IMMUTABLE if is_newest else FRESH])
             return
         query = {name: values[-1] for name, values in parse_qs(scope["query_string"].decode("latin-1")).items()}
         if path == "enter":
@@ -252,19 +252,16 @@ class PanelResponse:
             await self.send(body, status, HTML, [NO_STORE, *more])
 
     async def send(self, body: bytes, status: int, kind: str, more: Sequence[Line] = ()) -> None:
-        """Send a complete response."""
         headers = [*more, (b"content-length", str(len(body)).encode())]
         headers += [(b"content-type", kind.encode())] if kind else []
         await self._start(status, headers)
         await self._send_body(body, more=False)
 
     async def begin(self, text: str) -> None:
-        """Send the first part of a page."""
         await self._start(200, [NO_STORE, (b"content-type", HTML.encode())])
         await self._send_body(text.encode(), more=True)
 
     async def begin_events(self) -> None:
-        """Send the headers of an event stream."""
         self.ended = True
         await self._start(200, [NO_STORE, (b"content-type", b"text/event-stream; charset=utf-8")])
         await self._send_body(b"retry: 500\n\n", more=True)
