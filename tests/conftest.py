@@ -1,4 +1,4 @@
-"""Fixtures for every test. Never here: fakes (they lie beside the tests of the room whose Protocol they implement)."""
+"""Fixtures for every test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a promise may take on this machine now: others may use its processors, too. Never here: what is promised."""
+"""How long a promise may take on this machine now: others may use its processors, too."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The README's pictures, made from the real program: the panel, `status`, and the tray's menu on a real panel.
 
 `packaging/dev.py pictures` writes them into assets/pictures, with a note of what they show as it was then. Needs what
-the tests need. Never here: the drawings that people make (assets/*.svg).
+the tests need.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The argv of each real MCP server that `packaging/dev.py test` installs. Never here: stand-ins for servers."""
+"""The argv of each real MCP server that `packaging/dev.py test` installs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An exception of any kind is caught only at a boundary that says so, and is told there. Never here: running code."""
+"""An exception of any kind is caught only at a boundary that says so, and is told there."""
 
 from __future__ import annotations
 

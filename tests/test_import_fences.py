@@ -1,5 +1,5 @@
 """Which room of trayapp may import which, who may import which library, and that no modules import each other in a
-circle. Never here: importing what is checked.
+circle.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every promise has a test and every named promise exists. Never here: running the tests that are named."""
+"""Every promise has a test and every named promise exists."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What a test does where a tool is missing (skip on a person's machine, fail on CI), and a look at all processes.
-
-Never here: installing a tool.
-"""
+"""What a test does where a tool is missing (skip on a person's machine, fail on CI), and a look at all processes."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The commands of packaging/dev.py, in steps. Never here: third-party libraries, or imports of trayapp."""
+"""The commands of packaging/dev.py, in steps."""

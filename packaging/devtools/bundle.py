@@ -1,7 +1,4 @@
-"""The packaged programs: PyInstaller builds them from packaging/multi-mcp.spec into one folder that needs no Python.
-
-Never here: installers made from that folder (deb, archive).
-"""
+"""The packaged programs: PyInstaller builds them from packaging/multi-mcp.spec into one folder that needs no Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run ruff, mypy and pytest in turn, and show the time each took. Never here: installing anything."""
+"""Run ruff, mypy and pytest in turn, and show the time each took."""
 
 from __future__ import annotations
 

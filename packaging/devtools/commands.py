@@ -1,7 +1,4 @@
-"""The commands of packaging/dev.py: run, test, build, manifests, lock, icons, guide, pictures.
-
-Never here: how a step is done.
-"""
+"""The commands of packaging/dev.py: run, test, build, manifests, lock, icons, guide, pictures."""
 
 from __future__ import annotations
 

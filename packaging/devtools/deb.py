@@ -1,4 +1,4 @@
-"""The Debian package and the archive, built from the packaged programs. Never here: the programs (bundle)."""
+"""The Debian package and the archive, built from the packaged programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Debian packages that the tests need. Never here: anything that pip or npm can install without root."""
+"""Debian packages that the tests need."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The pictures in assets/, drawn from the SVG files beside them, and the app's icon in the formats of installers.
 
 A size has its own drawing, because a resized picture loses the sharp edges that `scaled` produces. All sizes of one
-drawing are in one file, from left to right. Run inside .venv by `packaging/dev.py icons [FOLDER]`. Never here: which
-sizes the program asks for (tray/icons).
+drawing are in one file, from left to right. Run inside .venv by `packaging/dev.py icons [FOLDER]`.
 """
 
 from __future__ import annotations

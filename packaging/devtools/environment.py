@@ -1,4 +1,4 @@
-"""Virtual environments: the app's own, with the app installed, and bare ones. Never here: what runs in them.
+"""Virtual environments: the app's own, with the app installed, and bare ones.
 
 AI tools run the program in .venv. So a new environment is made beside it and replaces it once it is complete.
 """

@@ -1,6 +1,4 @@
-"""Exclusions from the packaged programs: modules, files, and in Python's build settings the folders of the machine that
-built them. Never here: what goes in (multi-mcp.spec).
-"""
+"""What the packaged programs leave out: modules, files, and the build machine's folders in Python's build settings."""
 
 from __future__ import annotations
 

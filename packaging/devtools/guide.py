@@ -1,6 +1,6 @@
 """The guide's generated pages: the verbs and the table of AI tools.
 
-Run by the Python of .venv: `packaging/dev.py guide`. Never here: pages written by hand.
+Run by the Python of .venv: `packaging/dev.py guide`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Write the lock files: exact versions with hashes, without a registry's address. Never here: installing from them."""
+"""Write the lock files: exact versions with hashes, without a registry's address."""
 
 from __future__ import annotations
 

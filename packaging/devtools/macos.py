@@ -1,4 +1,4 @@
-"""The macOS app: its property list, signing, notarization and disk image. Never here: the programs (bundle)."""
+"""The macOS app: its property list, signing, notarization and disk image."""
 
 from __future__ import annotations
 

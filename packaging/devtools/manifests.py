@@ -1,4 +1,4 @@
-"""Manifests with which AUR, Homebrew and winget install a release. Never here: the released files (package)."""
+"""Manifests with which AUR, Homebrew and winget install a release."""
 
 from __future__ import annotations
 

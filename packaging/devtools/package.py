@@ -1,6 +1,5 @@
 """Build all packages of the current system from the packaged programs, with wheel, source archive, SBOM and checksums;
-or build them twice and compare. Also the packaged program that tests run, rebuilt when its sources change. Never here:
-how the packages of one system are made.
+or build them twice and compare. Also the packaged program that tests run, rebuilt when its sources change.
 """
 
 from __future__ import annotations

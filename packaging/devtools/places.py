@@ -1,4 +1,4 @@
-"""Paths in a checkout. Never here: anything that reads or writes them."""
+"""Paths in a checkout."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The real MCP servers and AI tools that tests run, in the ignored cache folder.
-
-Never here: their argv (tests/servers.py).
-"""
+"""The real MCP servers and AI tools that tests run, in the ignored cache folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts of every installation step: say, run, stamp, lock. Never here: what is installed."""
+"""The parts of every installation step: say, run, stamp, lock."""
 
 from __future__ import annotations
 

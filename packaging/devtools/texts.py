@@ -1,6 +1,6 @@
 """The man page, shell completions and third-party licenses of a package, each generated from its source.
 
-Run inside .venv: `texts.py FOLDER`. Never here: where they are installed.
+Run inside .venv: `texts.py FOLDER`.
 """
 
 from __future__ import annotations

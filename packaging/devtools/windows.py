@@ -1,5 +1,5 @@
 """The Windows installer, made by Inno Setup from packaging/windows/multi-mcp.iss, and the version resource of the
-programs, which Explorer shows. Never here: the programs (bundle).
+programs, which Explorer shows.
 """
 
 from __future__ import annotations

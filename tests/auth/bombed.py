@@ -1,8 +1,6 @@
 """A person signs in, renews and signs out with little memory, at each of the services in turn.
 
 `python -m tests.auth.bombed URL...` prints how each ended.
-
-Never here: the service.
 """
 
 from __future__ import annotations

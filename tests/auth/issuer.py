@@ -1,6 +1,6 @@
 """A real authorization server on loopback, made of the SDK's own parts, and an MCP server that it guards.
 
-Every switch is a field that a test may turn at any time. Never here: tests, anything of trayapp/auth.
+Every switch is a field that a test may turn at any time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The places that the vault's contract is tested on, and fakes of other systems. Never here: tests."""
+"""The places that the vault's contract is tested on, and fakes of other systems."""
 
 from __future__ import annotations
 

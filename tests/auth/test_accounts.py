@@ -1,4 +1,4 @@
-"""Signing in, renewing and signing out against a real authorization server. Never here: connections to servers."""
+"""Signing in, renewing and signing out against a real authorization server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The listener that the browser returns to, contacted as browsers and others do. Never here: tokens."""
+"""The listener that the browser returns to, contacted as browsers and others do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which addresses a sign-in goes to, and how answers are put in words. Never here: the conversation."""
+"""Which addresses a sign-in goes to, and how answers are put in words."""
 
 from __future__ import annotations
 

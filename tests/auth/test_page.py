@@ -1,4 +1,4 @@
-"""The page that a sign-in ends with: its texts, and how a real browser shows it. Never here: the listener."""
+"""The page that a sign-in ends with: its texts, and how a real browser shows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The vault over places that refuse, hang and recover. Never here: real keyrings (test_records)."""
+"""The vault over places that refuse, hang and recover."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cost of sign-ins and secrets in a gateway that uses none. Never here: their behaviour."""
+"""The cost of sign-ins and secrets in a gateway that uses none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Accounts over a vault in memory, and a clock that tests move. Never here: tests."""
+"""Accounts over a vault in memory, and a clock that tests move."""
 
 from __future__ import annotations
 

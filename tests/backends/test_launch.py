@@ -1,4 +1,4 @@
-"""What is started for a server: program, environment, the shortcut around npm, secrets. Never here: the start."""
+"""What is started for a server: program, environment, the shortcut around npm, secrets."""
 
 from __future__ import annotations
 

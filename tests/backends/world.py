@@ -1,4 +1,4 @@
-"""A World around the fake net and the fake clock, and an Observer that keeps everything it hears. Never here: tests."""
+"""A World around the fake net and the fake clock, and an Observer that keeps everything it hears."""
 
 from __future__ import annotations
 

@@ -1,4 +1,1 @@
-"""How fast and how small multi-mcp is, beside the direct way to a server.
-
-Never here: tests; pytest does not run this.
-"""
+"""How fast and how small multi-mcp is, beside the direct way to a server."""

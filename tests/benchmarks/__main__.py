@@ -1,7 +1,7 @@
 """`python -m tests.benchmarks [--peers] [--quick] [--only PART,...]`: measure, and write a report with plots.
 
 `--summary` writes packaging/BENCHMARKS.md from the last run. Exit code 0 whatever the figures say, 1 when a measurement
-broke: the parts after it are still made. Never here: how anything is measured.
+broke: the parts after it are still made.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""How long `multi-mcp approve --all --yes` takes after every tool of many servers has changed.
-
-Never here: what an approval is.
-"""
+"""How long `multi-mcp approve --all --yes` takes after every tool of many servers has changed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The servers behind which behaviour is looked at: one of each transport and era, which writes down what it notices.
-
-Never here: gateways, clients, what is expected.
-"""
+"""The servers behind which behaviour is looked at: one of each transport and era, which writes down what it notices."""
 
 from __future__ import annotations
 

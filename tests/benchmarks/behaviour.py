@@ -1,7 +1,7 @@
 """What a way does when things go wrong or ask back: a row for each behaviour, on each transport of both sides.
 
 Timings are told and not judged, but for the limits that a row has by its nature. The same functions serve the
-benchmark and the test (tests/e2e/test_behaviour.py). Never here: how a way is started (doors), servers (backends).
+benchmark and the test (tests/e2e/test_behaviour.py).
 """
 
 from __future__ import annotations

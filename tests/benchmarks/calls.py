@@ -1,4 +1,4 @@
-"""Calls one after the other and many at once, in turns by every way. Never here: starting anything but clients."""
+"""Calls one after the other and many at once, in turns by every way."""
 
 from __future__ import annotations
 

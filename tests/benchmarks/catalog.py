@@ -1,6 +1,6 @@
 """A home with a large catalog: servers.yaml as a first run leaves it, and the cache of every server.
 
-The same at every run. Never here: servers that could be started.
+The same at every run.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""A bare MCP client on the pipes of a process: no SDK, no event loop, every answer verified outside the timed part.
-
-Never here: what is measured with it, which process it talks to.
-"""
+"""A bare MCP client on the pipes of a process: no SDK, no event loop, every answer verified outside the timed part."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What confinement costs a server: its start until the first answer, and a call; in turns with the same one free.
-
-Never here: the gateway's own start.
-"""
+"""What confinement costs a server: its start until the first answer, and a call; in turns with the same one free."""
 
 from __future__ import annotations
 

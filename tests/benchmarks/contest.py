@@ -1,7 +1,6 @@
 """Ours beside other gateways, on identical work in turns: calls, starts and memory.
 
-Every round of a slow one has fewer calls, so that it takes no longer than that of a fast one. Never here: what is
-started for it (entrants, peers).
+Every round of a slow one has fewer calls, so that it takes no longer than that of a fast one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What start, list, call, search and memory cost as tools, servers and sessions grow, and how fast each grows.
-
-Never here: what a single size should cost (first, memory), drawing.
-"""
+"""What start, list, call, search and memory cost as tools, servers and sessions grow, and how fast each grows."""
 
 from __future__ import annotations
 

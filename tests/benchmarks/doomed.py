@@ -1,7 +1,4 @@
-"""A client to be killed: `python -m tests.benchmarks.doomed DOOR TOOL KEY [TOOL KEY ...]` begins those calls and waits.
-
-Never here: how it ends.
-"""
+"""A client to be killed: `python -m tests.benchmarks.doomed DOOR TOOL KEY [TOOL KEY ...]` starts calls and waits."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Where a client comes in, and what is there for it: at the servers themselves, at ours.
 
-A further gateway is one more `Stage`. Never here: what is looked at.
+A further gateway is one more `Stage`.
 """
 
 from __future__ import annotations

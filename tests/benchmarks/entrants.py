@@ -1,6 +1,6 @@
 """All that take part in a comparison: the direct way, ours, and every peer, each started for a workload on demand.
 
-What breaks is started again for the next figure, and has a reason in this one. Never here: what is measured.
+What breaks is started again for the next figure, and has a reason in this one.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`python -m tests.benchmarks.exposure`: how long lists take to be made, for 500, 1,000 and 2,000 tools.
 
-Twenty tools a server; no process is started. Never here: the gateway's processes, how well tools are found.
+Twenty tools a server; no process is started.
 """
 
 from __future__ import annotations

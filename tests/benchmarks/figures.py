@@ -1,7 +1,4 @@
-"""What was measured, as values: rounds, medians, ratios of pairs, targets and whether they are met.
-
-Never here: measuring, clocks, printing.
-"""
+"""What was measured, as values: rounds, medians, ratios of pairs, targets and whether they are met."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""How soon a client that has just been started sees its tools: no gateway, a gateway, one server that hangs.
-
-Never here: calls, the start of the gateway by itself (starts).
-"""
+"""How soon a client that has just been started sees its tools: no gateway, a gateway, one server that hangs."""
 
 from __future__ import annotations
 

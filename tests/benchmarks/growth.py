@@ -1,7 +1,7 @@
 """`python -m tests.benchmarks.growth [SIZES]`: the CPU time of the gateway's first run and of a later start, a tool.
 
 Twenty tools a server, each server a real process; sizes are 500, 1,000 and 2,000 tools. A figure that rises with the
-size is work that grows faster than the catalog. Never here: elapsed time, which depends on what else the machine does.
+size is work that grows faster than the catalog.
 """
 
 from __future__ import annotations

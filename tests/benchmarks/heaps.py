@@ -1,6 +1,6 @@
 """Definitions of 10 KB that give the inspection the most to do: words of orders in every writing, and none of sense.
 
-The same ones at every run. Never here: judging them.
+The same ones at every run.
 """
 
 from __future__ import annotations

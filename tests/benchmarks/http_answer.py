@@ -1,4 +1,4 @@
-"""One answer over HTTP/1.1, read as it comes in. Never here: sockets, what the answer says."""
+"""One answer over HTTP/1.1, read as it comes in."""
 
 from __future__ import annotations
 

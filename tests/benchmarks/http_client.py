@@ -1,7 +1,6 @@
 """A bare client of Streamable HTTP: sockets that stay open, no HTTP library, no event loop.
 
-What it costs itself is small beside any server over HTTP, so that the server is what is measured. Never here: the older
-transport with one event stream for all answers (sse_client).
+What it costs itself is small beside any server over HTTP, so that the server is what is measured.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What the gateway costs while nobody asks it anything, with ten servers: processor time and wake-ups.
-
-Never here: calls, starts, memory.
-"""
+"""What the gateway costs while nobody asks it anything, with ten servers: processor time and wake-ups."""
 
 from __future__ import annotations
 

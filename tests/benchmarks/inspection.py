@@ -2,7 +2,6 @@
 
 `python -m tests.benchmarks.inspection FILE`: how many tools, instructions and servers of a catalog are held and told.
 FILE: a JSON list of {"server", "tools": [tool as its server lists it]}, or with "offers": [{"kind", "item"}].
-Never here: asserting anything.
 """
 
 from __future__ import annotations

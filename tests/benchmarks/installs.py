@@ -1,7 +1,6 @@
 """The peers' packages: which versions, where they are installed, and what they are started with.
 
-Each has a folder of its own under `.cache/peers`, so that what they depend on does not quarrel. Never here: how a peer
-is configured or measured.
+Each has a folder of its own under `.cache/peers`, so that what they depend on does not quarrel.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What the tools of 70 servers, and of ten real ones, cost a model's context: each listed, or one tool that finds them.
-
-Never here: how well they are found (search), how long lists take (exposure).
-"""
+"""The tokens that the tools of 70 servers, and of ten real ones, cost a model: all listed, or behind the one tool."""
 
 from __future__ import annotations
 

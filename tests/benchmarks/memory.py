@@ -1,6 +1,6 @@
 """What stays in memory with 300 tools: gateway and shim, then after many calls, with many clients, with HTTP in use.
 
-The servers' own is not counted. Never here: against others (sharing, contest), as sizes grow (sizes).
+The servers' own is not counted.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """An MCP server that costs next to nothing: raw frames on stdin and stdout, no SDK. Run it with `python -I -S`.
 
 `null_server.py [FILE]`: FILE holds the result of tools/list as it is sent, without it there is one tool, `echo`. Every
-tool answers `{"size": N}` with N characters of text. Never here: anything that waits.
+tool answers `{"size": N}` with N characters of text.
 """
 
 import json

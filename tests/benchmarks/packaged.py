@@ -1,7 +1,7 @@
 """The packaged program against its budget: `python -m tests.benchmarks.packaged [FOLDER] [ROUNDS]`.
 
 FOLDER holds the three programs; without it, it is the one that `packaging/dev.py test tests/packaged` builds. Shim and
-tray are measured in turns with those of the checkout. Never here: what the programs do (tests/packaged).
+tray are measured in turns with those of the checkout.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""A client of one kind and a server of one kind at one place, for the looks of behaviour: what they say to each other.
-
-Never here: what is looked at (behaviour).
-"""
+"""A client and a server of one kind each, for the benchmarks of behavior: what they say to each other."""
 
 from __future__ import annotations
 

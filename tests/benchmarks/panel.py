@@ -1,6 +1,6 @@
 """The panel in a real browser, with 70 servers: first paint, live updates, filters; and what the history costs a call.
 
-Without Chromium there is a note instead. Never here: whether the pages are right (tests/panel).
+Without Chromium there is a note instead.
 """
 
 from __future__ import annotations

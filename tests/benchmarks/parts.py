@@ -1,6 +1,6 @@
 """What one run measures, part by part, each in homes of its own: no process is left when a part ends, whatever way.
 
-A further part is one more line in PARTS. Never here: how anything is measured, what becomes of the figures.
+A further part is one more line in PARTS.
 """
 
 from __future__ import annotations

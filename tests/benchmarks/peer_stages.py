@@ -1,7 +1,6 @@
 """The peers as stages: each in its shape, with one server behind it, or several where it gathers them.
 
 Peers are looked at with clients and servers of the older era; with servers over HTTP, too, where they take addresses.
-Never here: how a peer is started (peers), what is looked at (behaviour).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ How to use it: `present()` installs what can be installed and gives the peers; `
 the peer's gateway, if it has one, for the servers in `entries` (as `mcpServers` has them), and gives a `Reach`:
 `reach.connect()` is a client that has shaken hands (client.Conversation), `reach.argv` and `reach.env` what a client
 spawns, or `reach.url` where it connects to; `reach.tool(server, tool)` the name of a tool there. All processes end with
-the block. `missing()` says which peers could not be installed, and why. Never here: what is measured.
+the block. `missing()` says which peers could not be installed, and why.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""A run as pictures: how far from the targets, a panel of bars for each figure with several ways, curves of growth.
-
-Never here: what was measured, texts around the pictures.
-"""
+"""A run as pictures: how far from the targets, a panel of bars for each figure with several ways, curves of growth."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A run as Markdown: the report of everything beside its plots, and packaging/BENCHMARKS.md, the summary.
-
-Never here: measuring, drawing (plots).
-"""
+"""A run as Markdown: the report of everything beside its plots, and packaging/BENCHMARKS.md, the summary."""
 
 from __future__ import annotations
 

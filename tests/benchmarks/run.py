@@ -1,7 +1,4 @@
-"""One run: its chapters with what was measured, the machine and when; kept as run.json.
-
-Never here: measuring, texts.
-"""
+"""One run: its chapters with what was measured, the machine and when; kept as run.json."""
 
 from __future__ import annotations
 

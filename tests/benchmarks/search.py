@@ -1,7 +1,7 @@
 """`python -m tests.benchmarks.search [--catalog FILE --queries FILE]`: how well and how quickly tools are found.
 
 A catalog is a JSON list of `{"server", "title"?, "tools": [as in tools/list]}`, queries are one of
-`{"query", "tools": [names]}`; without files, as `given`. Never here: rules of the search.
+`{"query", "tools": [names]}`; without files, as `given`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 `python -m tests.benchmarks.search_rules` prints what `--only tools` writes into the report. A right tool is one that
 the author of a query named, or one with the same name and description on another server.
-Never here: rules of the search, what must hold.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Searches of a client through the shim: how long until the answer, and how many tokens it is.
-
-Never here: how good the answers are (search, search_rules).
-"""
+"""Searches of a client through the shim: how long until the answer, and how many tokens it is."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """What sharing servers saves: memory of everything that runs for 1, 5 and 20 clients, and calls a second of all.
 
-The direct way starts all servers once more for every client. Never here: one client's calls (calls), the gateway's own
-memory (memory).
+The direct way starts all servers once more for every client.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Every size has a gateway of its own whose cache is full, as after a first run. List, call and search are the processor
 time of gateway and shim: how fast the client reads a long list is none of ours. What else the machine does makes a
-value larger, never smaller, so the least of some counts. Never here: fits and verdicts (curves).
+value larger, never smaller, so the least of some counts.
 """
 
 from __future__ import annotations

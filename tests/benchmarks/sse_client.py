@@ -1,7 +1,4 @@
-"""A bare client of the older HTTP transport: one event stream with all answers, a POST for each request.
-
-Never here: Streamable HTTP (http_client).
-"""
+"""A bare client of the older HTTP transport: one event stream with all answers, a POST for each request."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""How long it takes from a spawn to an answer: of the shim, with the gateway running, and of the gateway itself.
-
-Never here: calls.
-"""
+"""How long it takes from a spawn to an answer: of the shim, with the gateway running, and of the gateway itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures as an aligned text table, each with its target and whether it is met. Never here: measuring, judging."""
+"""The figures as an aligned text table, each with its target and whether it is met."""
 
 from __future__ import annotations
 

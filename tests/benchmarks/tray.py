@@ -1,6 +1,6 @@
 """The tray: how soon its icon is there, how soon it tells of a change, what it costs while nothing happens.
 
-On a session bus of its own, with a panel that only listens. Never here: real panels (tests/tray/desktop).
+On a session bus of its own, with a panel that only listens.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The rows of behaviour as Markdown: every way beside the others, what is red, and how long it took with ours.
-
-Never here: looking at behaviour.
-"""
+"""The rows of behaviour as Markdown: every way beside the others, what is red, and how long it took with ours."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The ways from a client to the null server that are compared, and the gateway that ours needs, in a home of its own.
 
-A further way (another gateway, another transport) is one more `Way`. Never here: what is measured.
+A further way (another gateway, another transport) is one more `Way`.
 """
 
 from __future__ import annotations

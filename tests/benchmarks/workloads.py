@@ -1,7 +1,7 @@
 """What is measured with: the servers behind a gateway, what each of them lists, and the tool that is called.
 
 Servers that answer from a catalog are null servers on a bare interpreter, as light as a server can be, so that the
-direct way is the fair base. Never here: gateways, clients, what is measured.
+direct way is the fair base.
 """
 
 from __future__ import annotations

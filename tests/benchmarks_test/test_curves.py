@@ -1,4 +1,4 @@
-"""What is said of growth: the exponent, and whether it is worse than linear or not flat. Never here: measuring."""
+"""What is said of growth: the exponent, and whether it is worse than linear or not flat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The measurement of lists runs, and measures what it says. Never here: figures."""
+"""The measurement of lists runs, and measures what it says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Percentiles, medians, ratios of pairs and targets. Never here: measuring."""
+"""Percentiles, medians, ratios of pairs and targets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a peer is started with, and what comes of an installer's words. Never here: a peer, the network."""
+"""What a peer is started with, and what comes of an installer's words."""
 
 from __future__ import annotations
 

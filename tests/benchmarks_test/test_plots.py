@@ -1,4 +1,4 @@
-"""The pictures are made, and what they say of a target. Never here: how they look, which a person judges."""
+"""The pictures are made, and what they say of a target."""
 
 from __future__ import annotations
 

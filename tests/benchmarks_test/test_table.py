@@ -1,4 +1,4 @@
-"""The table that a person reads. Never here: what the figures are."""
+"""The table that a person reads."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A small catalog of our own, of the kinds of servers that people have, and questions with the tools that answer them.
 
 The questions were written before any ranking of them was looked at; rules of the search are tuned, never single
-questions. Never here: measuring.
+questions.
 """
 
 from __future__ import annotations

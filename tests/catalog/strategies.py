@@ -1,4 +1,4 @@
-"""Random catalogs for the property tests. Never here: rules of the catalog."""
+"""Random catalogs for the property tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of what was approved. Never here: what an approval does (tests/gateway/exposure/test_approvals)."""
+"""The files of what was approved."""
 
 from __future__ import annotations
 

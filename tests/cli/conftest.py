@@ -1,4 +1,4 @@
-"""Fixtures of the command line's tests. Never here: fakes (running)."""
+"""Fixtures of the command line's tests."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 `python forks.py NAME MODULE` listens on the abstract socket NAME; tests/cli/start.py hands it a run of MODULE's `main`.
 It ends with its stdin.
-Never here: what a run is asked for.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A person with AI tools and a home folder of their own, at a command line. Never here: tests."""
+"""A person with AI tools and a home folder of their own, at a command line."""
 
 from __future__ import annotations
 

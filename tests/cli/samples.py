@@ -1,4 +1,4 @@
-"""Snapshots and list rows that tests show: made from the model's own values. Never here: tests."""
+"""Snapshots and list rows that tests show: made from the model's own values."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A run of the command line in a child of forks.py: it gets this process's streams, arguments, environment and folder.
 
-`python -I -S start.py NAME [ARG ...]`. Never here: imports that take longer than a fork, as socket and json do.
+`python -I -S start.py NAME [ARG ...]`.
 """
 
 import _socket

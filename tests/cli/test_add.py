@@ -1,4 +1,4 @@
-"""`multi-mcp add` and `remove`: which file, what is written, what is refused. Never here: edits (tests/config)."""
+"""`multi-mcp add` and `remove`: which file, what is written, what is refused."""
 
 from __future__ import annotations
 

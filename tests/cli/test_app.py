@@ -1,4 +1,4 @@
-"""The front door and the table of verbs. Never here: what a verb does."""
+"""The front door and the table of verbs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`multi-mcp call` and `prompt`: words to arguments, results to text. Never here: what a prompt's words mean."""
+"""`multi-mcp call` and `prompt`: words to arguments, results to text."""
 
 from __future__ import annotations
 

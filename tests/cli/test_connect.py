@@ -1,4 +1,4 @@
-"""`multi-mcp connect` and `disconnect`, and what doctor says of it. Never here: each client's form (tests/clients)."""
+"""`multi-mcp connect` and `disconnect`, and what doctor says of it."""
 
 from __future__ import annotations
 

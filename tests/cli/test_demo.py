@@ -1,4 +1,4 @@
-"""`multi-mcp demo`, whole. Never here: its parts."""
+"""`multi-mcp demo`, whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`multi-mcp doctor` as a person runs it. Never here: the checks one by one (tests/service/test_checks)."""
+"""`multi-mcp doctor` as a person runs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`multi-mcp enable`, `disable` and `edit`. Never here: how the file is edited (tests/config)."""
+"""`multi-mcp enable`, `disable` and `edit`."""
 
 from __future__ import annotations
 

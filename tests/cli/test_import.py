@@ -1,4 +1,4 @@
-"""`multi-mcp import`: shown first, taken over after a yes, moved with a backup. Never here: clients' own forms."""
+"""`multi-mcp import`: shown first, taken over after a yes, moved with a backup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`multi-mcp logs` against real files. Never here: what a gateway writes (tests/gateway/test_server_logs)."""
+"""`multi-mcp logs` against real files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables in plain text, and untrusted text on its way to a terminal. Never here: what a verb shows."""
+"""Tables in plain text, and untrusted text on its way to a terminal."""
 
 from __future__ import annotations
 

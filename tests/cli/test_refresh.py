@@ -1,4 +1,4 @@
-"""`multi-mcp refresh` and `reconnect`. Never here: merging, connecting."""
+"""`multi-mcp refresh` and `reconnect`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`multi-mcp start`, `stop` and no verb at all, with real gateways. Never here: what a gateway does."""
+"""`multi-mcp start`, `stop` and no verb at all, with real gateways."""
 
 from __future__ import annotations
 

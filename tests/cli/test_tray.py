@@ -1,7 +1,4 @@
-"""Which of the two `multi-mcp` is: the tray, or the gateway with its status; and the verb for start at login.
-
-Never here: a desktop (tests/tray/test_app).
-"""
+"""Which of the two `multi-mcp` is: the tray, or the gateway with its status; and the verb for start at login."""
 
 from __future__ import annotations
 

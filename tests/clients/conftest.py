@@ -1,4 +1,4 @@
-"""The place of these tests' home folders. Never here: what is in them."""
+"""The place of these tests' home folders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A machine of any platform in a temporary folder, and client files as people write them. Never here: tests."""
+"""A machine of any platform in a temporary folder, and client files as people write them."""
 
 from __future__ import annotations
 

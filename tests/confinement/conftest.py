@@ -1,4 +1,4 @@
-"""A real gateway, with its own home for each test. Never here: worlds to get out into (world.py)."""
+"""A real gateway, with its own home for each test."""
 
 from __future__ import annotations
 

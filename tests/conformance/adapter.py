@@ -1,6 +1,6 @@
 """The shim for clients that speak HTTP only: each session of theirs, and each request of the newer era, is a process.
 
-`python -m tests.conformance.adapter` prints its URL. The suite knows no stdio. Never here: the gateway's own HTTP.
+`python -m tests.conformance.adapter` prints its URL. The suite knows no stdio.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 The suite starts it with the server's address as its last argument, after the names of the scenarios that are to be
 carried out (its lists hold others); whose gateway, says MULTI_MCP_HOME.
-Never here: judging, other scenarios.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 the gateway's, what the scenario is about.
 
 `python -m tests.conformance.driver ADDRESS`, with the suite's and the home's environment; `--cold ADDRESS`: the gateway
-knows the server before it has a client. Never here: the checks.
+knows the server before it has a client.
 """
 
 from __future__ import annotations

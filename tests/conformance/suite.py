@@ -1,4 +1,4 @@
-"""Runs the official suite and reads its verdicts. Never here: what they should be."""
+"""Runs the official suite and reads its verdicts."""
 
 from __future__ import annotations
 

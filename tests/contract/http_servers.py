@@ -1,6 +1,6 @@
 """Real HTTP servers in this process, on a port of their own: Streamable HTTP and legacy SSE, on the SDK's transports.
 
-The SDK frames and routes; what is answered comes raw from `behaviour`, so no field is lost. Never here: tests.
+The SDK frames and routes; what is answered comes raw from `behaviour`, so no field is lost.
 """
 
 from __future__ import annotations

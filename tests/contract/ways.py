@@ -1,4 +1,4 @@
-"""The transports as the contract suite sees them: the same server, opened one way or the other. Never here: tests."""
+"""The transports as the contract suite sees them: the same server, opened one way or the other."""
 
 from __future__ import annotations
 

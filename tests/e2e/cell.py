@@ -1,7 +1,4 @@
-"""A conversation of a client of one revision of MCP with the server of one: what each asks, in that revision's way.
-
-Never here: what carries it (client.py, http_client.py), which features are looked at.
-"""
+"""A conversation of a client of one revision of MCP with the server of one: what each asks, in that revision's way."""
 
 from __future__ import annotations
 

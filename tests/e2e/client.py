@@ -1,6 +1,6 @@
 """A raw MCP client over stdin and stdout of any process, the shim or a server itself. Keeps every frame as it came.
 
-`Conversation` is what clients on any transport share. Never here: HTTP (http_client.py), what a test expects.
+`Conversation` is what clients on any transport share.
 """
 
 from __future__ import annotations

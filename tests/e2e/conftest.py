@@ -1,4 +1,4 @@
-"""A gateway in a home of its own for each test. Never here: real servers."""
+"""A gateway in a home of its own for each test."""
 
 from __future__ import annotations
 

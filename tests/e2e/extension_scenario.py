@@ -1,4 +1,4 @@
-"""What one client does with one server that has all extensions, check by check. Never here: which way it goes."""
+"""What one client does with one server that has all extensions, check by check."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The program in a fork of a process that has its imports: they are four fifths of what a gateway's start costs.
 
 For tests of what a gateway does. Not for tests of the process itself: its memory, imports, command line or parent.
-`python forked.py DESCRIPTOR` is the process that forks. Linux only. Never here: tests.
+`python forked.py DESCRIPTOR` is the process that forks. Linux only.
 """
 
 from __future__ import annotations

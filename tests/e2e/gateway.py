@@ -1,4 +1,4 @@
-"""A real gateway process in a temporary home, and what can be seen of it from outside. Never here: tests."""
+"""A real gateway process in a temporary home, and what can be seen of it from outside."""
 
 from __future__ import annotations
 

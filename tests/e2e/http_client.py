@@ -1,7 +1,4 @@
-"""A raw MCP client over HTTP, of either era or of 2024-11-05's SSE. Keeps every frame as it came.
-
-Never here: stdin and stdout (client.py), what a test expects.
-"""
+"""A raw MCP client over HTTP, of either era or of 2024-11-05's SSE. Keeps every frame as it came."""
 
 from __future__ import annotations
 

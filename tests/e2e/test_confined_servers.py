@@ -1,4 +1,4 @@
-"""Real servers answer confined as they do without `confine`. Never here: browsers (test_confined_browsers)."""
+"""Real servers answer confined as they do without `confine`."""
 
 from __future__ import annotations
 

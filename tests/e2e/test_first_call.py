@@ -1,7 +1,4 @@
-"""Two minutes to the first call: from AI tools with servers of their own to a call through the shim.
-
-Never here: what each command does in detail (tests/clients, tests/cli).
-"""
+"""Two minutes to the first call: from AI tools with servers of their own to a call through the shim."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one tool, through the real shim and the real gateway. Never here: real servers (test_real_servers)."""
+"""The one tool, through the real shim and the real gateway."""
 
 from __future__ import annotations
 

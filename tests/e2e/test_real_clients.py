@@ -1,7 +1,6 @@
 """Real AI tools in a home of their own: their own `mcp list` sees the entry that connect wrote.
 
 Some start the shim for it and say that it answers; others only list. None needs an account.
-Never here: what connect writes (tests/clients).
 """
 
 from __future__ import annotations

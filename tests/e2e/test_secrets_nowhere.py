@@ -1,7 +1,4 @@
-"""A whole life of a sign-in with real processes at the log level debug, and then a search: no secret is anywhere.
-
-Never here: how a sign-in works (tests/auth).
-"""
+"""A whole life of a sign-in with real processes at the log level debug, and then a search: no secret is anywhere."""
 
 from __future__ import annotations
 

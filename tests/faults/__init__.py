@@ -1,1 +1,1 @@
-"""Kills and other faults against real processes. Never here: fakes."""
+"""Kills and other faults against real processes."""

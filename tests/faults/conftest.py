@@ -1,4 +1,4 @@
-"""A gateway in a home of its own, of which nothing is left at the end. Never here: faults."""
+"""A gateway in a home of its own, of which nothing is left at the end."""
 
 from __future__ import annotations
 

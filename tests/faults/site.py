@@ -1,4 +1,4 @@
-"""An HTTP server in a process of its own: `python -m tests.faults.site HOST PORT`. Never here: faults."""
+"""An HTTP server in a process of its own: `python -m tests.faults.site HOST PORT`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What goes wrong with one server costs its own calls one error each, and nobody else anything.
-
-Never here: the gateway's own end (test_shim, test_orphans).
-"""
+"""What goes wrong with one server costs its own calls one error each, and nobody else anything."""
 
 from __future__ import annotations
 

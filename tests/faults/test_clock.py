@@ -1,7 +1,4 @@
-"""The wall clock is set 8 h forward or 1 h back under a running gateway and its sessions: nothing is lost.
-
-Never here: sleeps of the machine (tests/backends/wake/test_watch), when a cached list is too old (tests/catalog).
-"""
+"""The wall clock is set 8 h forward or 1 h back under a running gateway and its sessions: nothing is lost."""
 
 from __future__ import annotations
 

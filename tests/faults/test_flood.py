@@ -1,4 +1,4 @@
-"""Connections that say nothing, more than the gateway has descriptors. Never here: what a session does."""
+"""Connections that say nothing, more than the gateway has descriptors."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A cable is pulled: the server's machine says nothing any more, not even that it is gone.
-
-Never here: servers that answer something (test_http).
-"""
+"""A cable is pulled: the server's machine says nothing any more, not even that it is gone."""
 
 from __future__ import annotations
 

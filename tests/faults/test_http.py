@@ -1,7 +1,4 @@
-"""A table of what goes wrong with an HTTP server: each row against a real gateway and a server of our own.
-
-Never here: what must hold for every one of them (trial).
-"""
+"""A table of what goes wrong with an HTTP server: each row against a real gateway and a server of our own."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A gateway that nobody asks anything: no network, no processes that come and go, hardly a wake-up.
-
-Never here: what it costs in memory (tests/benchmarks).
-"""
+"""A gateway that nobody asks anything: no network, no processes that come and go, hardly a wake-up."""
 
 from __future__ import annotations
 

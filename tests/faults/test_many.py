@@ -1,7 +1,4 @@
-"""Thirty servers that all fail or hang: lists come from the cache, starts are bounded, and then it is quiet.
-
-Never here: one server's failure (test_stdio, test_http).
-"""
+"""Thirty servers that all fail or hang: lists come from the cache, starts are bounded, and then it is quiet."""
 
 from __future__ import annotations
 

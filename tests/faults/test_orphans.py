@@ -1,7 +1,4 @@
-"""However the gateway ends, none of its servers' processes outlives it by 10 s, and nobody else is harmed.
-
-Never here: the guardian's own rules (tests/backends/stdio/test_guardian).
-"""
+"""However the gateway ends, none of its servers' processes outlives it by 10 s, and nobody else is harmed."""
 
 from __future__ import annotations
 

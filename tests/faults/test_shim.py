@@ -1,7 +1,4 @@
-"""A client's session outlives the gateway: every call gets one answer, none is sent twice, all that comes is frames.
-
-Never here: what the shim loads, and when (tests/shim).
-"""
+"""A client's session outlives the gateway: every call gets one answer, none is sent twice, all that comes is frames."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Long use: clients come and go, servers are closed, killed and started; the gateway's memory and descriptors stay.
-
-Never here: what each of these must look like.
-"""
+"""Long use: clients come and go, servers are closed, killed and started; the gateway's memory and descriptors stay."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Many that start at the same instant share one gateway; who started it decides whether it ends by itself.
-
-Never here: what a gateway does.
-"""
+"""Many that start at the same instant share one gateway; who started it decides whether it ends by itself."""
 
 from __future__ import annotations
 

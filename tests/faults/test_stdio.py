@@ -1,7 +1,4 @@
-"""A table of what goes wrong with a server's process and its pipes: each row against a real gateway.
-
-Never here: what must hold for every one of them (trial); more than one of them at a time (test_backends, test_storm).
-"""
+"""A table of what goes wrong with a server's process and its pipes: each row against a real gateway."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Full disks, folders that cannot be written, files that were cut or left behind: clear words, and nothing lost.
-
-Never here: what a healthy file says.
-"""
+"""Full disks, folders that cannot be written, files that were cut or left behind: clear words, and nothing lost."""
 
 from __future__ import annotations
 

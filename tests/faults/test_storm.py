@@ -1,7 +1,4 @@
-"""Kills at random, one after the other: no session is lost, no process is left, no call is executed twice.
-
-Never here: what each single kill must look like (test_shim, test_backends, test_orphans).
-"""
+"""Kills at random, one after the other: no session is lost, no process is left, no call is executed twice."""
 
 from __future__ import annotations
 

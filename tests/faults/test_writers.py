@@ -1,7 +1,5 @@
 """Many write servers.yaml at once, people's editors among them: what was reported as done is in the file, and so is
 every byte of the user's.
-
-Never here: what one edit does to the text (tests/config).
 """
 
 from __future__ import annotations

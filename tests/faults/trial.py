@@ -2,7 +2,6 @@
 
 The client's session survives, each call under way has one outcome, the server is back RECOVERY_S after the fault's end,
 another server's calls succeed throughout, files are whole; the `gateway` fixture sees that no process is left.
-Never here: faults.
 """
 
 from __future__ import annotations

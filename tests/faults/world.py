@@ -1,7 +1,4 @@
-"""What the tests of this folder share: counting servers, a client of a real shim, what is left of a home's processes.
-
-Never here: faults.
-"""
+"""Shared by the tests of this folder: counting servers, a client of a real shim, and processes left of a home."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The doors by which bytes of others come in. Each takes any bytes and fails only where we would have failed a user.
-
-Never here: making the bytes up (test_doors, the targets).
-"""
+"""The doors by which bytes of others come in. Each takes any bytes and fails only where we would have failed a user."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Atheris at the door `frames`, in seconds: `python -m tests.fuzz.frames_target -max_total_time=300`.
-
-Never here: what the test run imports.
-"""
+"""Atheris at the door `frames`, in seconds: `python -m tests.fuzz.frames_target -max_total_time=300`."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Tests of the gateway process's parts, in this process. Never here: real servers, sockets."""
+"""Tests of the gateway process's parts, in this process."""

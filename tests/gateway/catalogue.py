@@ -1,7 +1,4 @@
-"""A small catalog of well-known servers in the cache of a house, and how a test speaks to the one tool.
-
-Never here: tests.
-"""
+"""A small catalog of well-known servers in the cache of a house, and how a test speaks to the one tool."""
 
 from __future__ import annotations
 

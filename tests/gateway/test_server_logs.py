@@ -1,4 +1,4 @@
-"""What gets into log files, how large they grow. Never here: what a secret looks like (tests/model/test_redact)."""
+"""What gets into log files, how large they grow."""
 
 from __future__ import annotations
 

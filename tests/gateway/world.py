@@ -1,4 +1,4 @@
-"""A whole gateway over the fake net and the fake clock, and clients that speak to it in frames. Never here: tests."""
+"""A whole gateway over the fake net and the fake clock, and clients that speak to it in frames."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Tools that hide text or order a model about, by public classes of attack, and honest ones that look like them.
 
 Written for these tests after published descriptions: tool poisoning, shadowing, full-schema poisoning, line jumping,
-hidden Unicode, preference manipulation. Never here: a real server's text.
+hidden Unicode, preference manipulation.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""More poisoned tools and honest look-alikes, each set written before the signs were tried on it.
-
-Never here: a real server's text.
-"""
+"""More poisoned tools and honest look-alikes, each set written before the signs were tried on it."""
 
 from __future__ import annotations
 

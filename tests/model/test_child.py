@@ -1,4 +1,4 @@
-"""The table of the gateway's process, walked through; the rules of restarts. Never here: processes."""
+"""The table of the gateway's process, walked through; the rules of restarts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that this process was given as secrets, in each form in which they may occur. Never here: their origin."""
+"""Values that this process was given as secrets, in each form in which they may occur."""
 
 from __future__ import annotations
 

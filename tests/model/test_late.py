@@ -1,4 +1,4 @@
-"""Patterns that are compiled late. Never here: patterns of the program."""
+"""Patterns that are compiled late."""
 
 from __future__ import annotations
 

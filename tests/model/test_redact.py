@@ -1,4 +1,4 @@
-"""Secrets never survive, other text does. Never here: log files (tests/gateway/test_server_logs)."""
+"""Secrets never survive, other text does."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Every table of transitions in the product, found by its name NEXT: no dead ends, nothing unreachable or unlisted.
-
-Never here: what a particular table says (the tests of its own module).
-"""
+"""Every table of transitions in the product, found by its name NEXT: no dead ends, nothing unreachable or unlisted."""
 
 from __future__ import annotations
 

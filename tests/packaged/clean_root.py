@@ -1,7 +1,7 @@
 """A clean root: the essential packages of a Debian system and nothing else, in namespaces of its own.
 
 Its files and dpkg's records are copied from this machine's own packages: nothing is fetched, and `Depends:` of what is
-installed there is checked against just those. Never here: what is run in it.
+installed there is checked against just those.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The packaged program, built before the tests (devtools/package). Never here: building it."""
+"""The packaged program, built before the tests (devtools/package)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The packaged program in a home of its own, as a user without Python or node has it. Never here: tests."""
+"""The packaged program in a home of its own, as a user without Python or node has it."""
 
 from __future__ import annotations
 

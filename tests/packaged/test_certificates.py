@@ -1,4 +1,4 @@
-"""Which authorities a packaged program trusts. Never here: https itself."""
+"""Which authorities a packaged program trusts."""
 
 from __future__ import annotations
 

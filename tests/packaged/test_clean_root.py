@@ -1,4 +1,4 @@
-"""The Debian package on a system that has nothing else, by a user who has nothing yet. Never here: what is in it."""
+"""The Debian package on a system that has nothing else, by a user who has nothing yet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Debian package: what it holds. Never here: its installation (test_clean_root), what its programs do."""
+"""The Debian package: what it holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""That what a packaged program leaves out is not needed: everything is imported without it. Never here: a build."""
+"""That what a packaged program leaves out is not needed: everything is imported without it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The packaged programs from outside: what they do without Python, what they are made of. Never here: the package."""
+"""The packaged programs from outside: what they do without Python, what they are made of."""
 
 from __future__ import annotations
 

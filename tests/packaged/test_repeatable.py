@@ -1,4 +1,4 @@
-"""That two builds of one source give the same bytes. Never here: what is in them."""
+"""That two builds of one source give the same bytes."""
 
 from __future__ import annotations
 

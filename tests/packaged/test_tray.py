@@ -1,4 +1,4 @@
-"""The packaged tray on a panel, with its gateway. Never here: each item of its menu (tests/tray)."""
+"""The packaged tray on a panel, with its gateway."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The wheel that pipx and pip make of the checkout: the same program. Never here: the packaged one."""
+"""The wheel that pipx and pip make of the checkout: the same program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Serves a package registry on loopback. Never here: what a registry answers."""
+"""Serves a package registry on loopback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A registry of npm packages that a test changes at will. Never here: what npm makes of it."""
+"""A registry of npm packages that a test changes at will."""
 
 from __future__ import annotations
 

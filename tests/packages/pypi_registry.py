@@ -1,7 +1,4 @@
-"""A package index of wheels, by PyPI's JSON simple API (PEP 691, PEP 700), and what lets the real uv use it alone.
-
-Never here: what uv makes of it.
-"""
+"""A package index of wheels, by PyPI's JSON simple API (PEP 691, PEP 700), and what lets the real uv use it alone."""
 
 from __future__ import annotations
 

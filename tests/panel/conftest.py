@@ -1,4 +1,4 @@
-"""The browser that the panel's tests share. Never here: pages (scene.py)."""
+"""The browser that the panel's tests share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real gateway with a panel, and a real browser that shows it. Never here: tests."""
+"""A real gateway with a panel, and a real browser that shows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bundled sample server as a client meets it: a process and its pipes. Never here: the gateway."""
+"""The bundled sample server as a client meets it: a process and its pipes."""
 
 from __future__ import annotations
 

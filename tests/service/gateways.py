@@ -1,4 +1,4 @@
-"""A place of gateways that tests command: processes and streams without any process. Never here: tests."""
+"""A place of gateways that tests command: processes and streams without any process."""
 
 from __future__ import annotations
 

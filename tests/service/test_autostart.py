@@ -1,4 +1,4 @@
-"""Start at login: each desktop's entry written, read back, kept true. Never here: a login."""
+"""Start at login: each desktop's entry written, read back, kept true."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checks of `doctor` against real folders, sockets and processes. Never here: printing (tests/cli/test_doctor)."""
+"""The checks of `doctor` against real folders, sockets and processes."""
 
 from __future__ import annotations
 

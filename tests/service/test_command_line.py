@@ -1,4 +1,4 @@
-"""Our own command lines. Never here: a gateway."""
+"""Our own command lines."""
 
 from __future__ import annotations
 

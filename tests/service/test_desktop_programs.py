@@ -1,4 +1,4 @@
-"""Files, addresses and the clipboard, verbs of our own, what we are: small programs run. Never here: a desktop."""
+"""Files, addresses and the clipboard, verbs of our own, what we are: small programs run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A gateway started by fork and exec, as a shim does, and the wait for its start and its end. Never here: the shim."""
+"""A gateway started by fork and exec, as a shim does, and the wait for its start and its end."""
 
 from __future__ import annotations
 

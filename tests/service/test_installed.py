@@ -1,4 +1,4 @@
-"""Which processes are of a program that was replaced since. Never here: what a tray does then (tests/packaged)."""
+"""Which processes are of a program that was replaced since."""
 
 from __future__ import annotations
 

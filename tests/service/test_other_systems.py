@@ -1,7 +1,6 @@
 """The branches for Windows and macOS that a Linux machine can take: each in a process that says it is one of those.
 
-Their own modules are stand-ins that note what they are asked for. Never here: what those systems make of it
-(packaging/VERIFY.md).
+Their own modules are stand-ins that note what they are asked for.
 """
 
 from __future__ import annotations

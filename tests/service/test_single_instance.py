@@ -1,4 +1,4 @@
-"""One tray: who holds the lock, and what a second one can ask of it. Never here: a tray."""
+"""One tray: who holds the lock, and what a second one can ask of it."""
 
 from __future__ import annotations
 

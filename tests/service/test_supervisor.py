@@ -1,7 +1,4 @@
-"""What the supervisor does to gateways, and tells of them, over a place without processes.
-
-Never here: the table itself (tests/model/test_child), real gateways (tests/faults/test_tray).
-"""
+"""What the supervisor does to gateways, and tells of them, over a place without processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a published program asks of its releases' address. Never here: whether it may."""
+"""What a published program asks of its releases' address."""
 
 from __future__ import annotations
 

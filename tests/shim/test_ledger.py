@@ -1,7 +1,4 @@
-"""What the shim knows of its session: open calls, what is replayed, what is told when the gateway is gone.
-
-Never here: processes.
-"""
+"""What the shim knows of its session: open calls, what is replayed, what is told when the gateway is gone."""
 
 from __future__ import annotations
 

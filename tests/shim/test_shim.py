@@ -1,7 +1,4 @@
-"""The shim as a client starts it: what it says first, what it loads, how it finds or starts a gateway.
-
-Never here: the gateway's death under it (tests/e2e, tests/faults).
-"""
+"""The shim as a client starts it: what it says first, what it loads, how it finds or starts a gateway."""
 
 from __future__ import annotations
 

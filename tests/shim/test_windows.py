@@ -1,4 +1,4 @@
-"""The shim of Windows, driven here: loopback TCP with a token, threads instead of poll. Never here: the POSIX shim."""
+"""The shim of Windows, driven here: loopback TCP with a token, threads instead of poll."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs the threaded shim on any system, for its test. Never here: checks."""
+"""Runs the threaded shim on any system, for its test."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Our own install links. Never here: tests."""
+"""Our own install links."""
 
 from __future__ import annotations
 

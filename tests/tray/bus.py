@@ -1,6 +1,6 @@
 """A session bus of the tests' own, and the far side of the tray on it: panel, menu, notification server.
 
-They speak the protocols as panels do, by jeepney, so that no display is needed. Never here: what a test expects.
+They speak the protocols as panels do, by jeepney, so that no display is needed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A connection to the session bus, and a host of icons on it, for the tests that need them. Never here: a display."""
+"""A connection to the session bus, and a host of icons on it, for the tests that need them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`python -m tests.tray.gallery [SHEET.png]`: typical states as the user sees them, to be read; the icons on one sheet.
-
-Never here: what is expected.
-"""
+"""`python -m tests.tray.gallery [SHEET.png]`: print what the tray shows in typical states, and draw all icons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Icons that run on a thread beside the test. Never here: what a test expects of them."""
+"""Icons that run on a thread beside the test."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The whole tray as a process, with a panel and a notification server on a bus of the tests' own, and a real gateway.
-
-Never here: tests.
-"""
+"""The whole tray as a process, with a panel and a notification server on the tests' own bus, and a real gateway."""
 
 from __future__ import annotations
 

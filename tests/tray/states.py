@@ -1,4 +1,4 @@
-"""States of the tray for tests and the gallery, and a menu as lines of text. Never here: what is expected of them."""
+"""States of the tray for tests and the gallery, and a menu as lines of text."""
 
 from __future__ import annotations
 

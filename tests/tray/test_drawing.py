@@ -1,4 +1,4 @@
-"""From what is known to what is drawn: at a bounded rate, only what differs, nothing lost. Never here: panels."""
+"""From what is known to what is drawn: at a bounded rate, only what differs, nothing lost."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A first start of the whole tray for somebody whose AI tools have servers: told, shown, taken over after a yes.
-
-Never here: which servers are offered (tests/clients/test_imports), the words (test_news, test_view).
-"""
+"""A first start of the whole tray for somebody whose AI tools have servers: told, shown, taken over after a yes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The start of the tray: what it says to whom, and how the verbs' answers are read. Never here: a whole tray."""
+"""The start of the tray: what it says to whom, and how the verbs' answers are read."""
 
 from __future__ import annotations
 

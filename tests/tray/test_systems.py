@@ -1,4 +1,4 @@
-"""What is mended of pystray's icons on macOS and Windows, over stand-ins for them. Never here: those systems."""
+"""What is mended of pystray's icons on macOS and Windows, over stand-ins for them."""
 
 from __future__ import annotations
 

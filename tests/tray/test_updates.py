@@ -1,4 +1,4 @@
-"""A newer version is told once. Never here: asking for it (tests/service/test_version)."""
+"""A newer version is told once."""
 
 from __future__ import annotations
 

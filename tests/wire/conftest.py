@@ -1,4 +1,4 @@
-"""Fixtures of this room. Never here: gateways, clients."""
+"""Fixtures of this room."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two FrameDispatchers joined back to back, or one whose peer is the test. Never here: tests."""
+"""Two FrameDispatchers joined back to back, or one whose peer is the test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small programs of the tests' own, run beside them. Never here: tests."""
+"""Small programs of the tests' own, run beside them."""
 
 from __future__ import annotations
 

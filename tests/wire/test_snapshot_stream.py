@@ -1,4 +1,4 @@
-"""The stream of snapshots against a listening socket: what is told, how it ends. Never here: a gateway."""
+"""The stream of snapshots against a listening socket: what is told, how it ends."""
 
 from __future__ import annotations
 

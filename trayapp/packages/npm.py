@@ -1,7 +1,4 @@
-"""npm packages, locked with their dependencies by npm's own lock file. A locked package starts without npm.
-
-Never here: the command line of npx (backends.stdio.npx).
-"""
+"""npm packages, locked with their dependencies by npm's own lock file. A locked package starts without npm."""
 
 from __future__ import annotations
 

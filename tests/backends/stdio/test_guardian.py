@@ -1,7 +1,4 @@
-"""Which processes belong to a server, and that only those are ended. Real processes; the program as it runs.
-
-Never here: a gateway (tests/faults).
-"""
+"""Which processes belong to a server, and that only those are ended. Real processes; the program as it runs."""
 
 from __future__ import annotations
 

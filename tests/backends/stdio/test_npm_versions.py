@@ -1,4 +1,4 @@
-"""npm's ranges: a table of their forms, and generated ranges against a simple implementation. Never here: packages."""
+"""npm's ranges: a table of their forms, and generated ranges against a simple implementation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a gateway records about its servers, and who reads it when the gateway is gone. Never here: a whole gateway."""
+"""What a gateway records about its servers, and who reads it when the gateway is gone."""
 
 from __future__ import annotations
 

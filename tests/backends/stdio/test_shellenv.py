@@ -1,7 +1,4 @@
-"""The login shell's environment, from every shell that is installed, with noisy, hanging and broken rc files.
-
-Never here: the developer's own rc files; each test has a home of its own.
-"""
+"""The login shell's environment, from every shell that is installed, with noisy, hanging and broken rc files."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Job objects: which calls of Windows are made, with which flags. `Kernel32` keeps their books as Windows does.
-
-Never here: Windows itself.
-"""
+"""Job objects: which calls of Windows are made, with which flags. `Kernel32` keeps their books as Windows does."""
 
 from __future__ import annotations
 

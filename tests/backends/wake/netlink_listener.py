@@ -1,7 +1,4 @@
-"""Run in a network namespace of its own: changes its network and prints what was heard after each change.
-
-Never here: what is right.
-"""
+"""Run in a network namespace of its own: changes its network and prints what was heard after each change."""
 
 from __future__ import annotations
 

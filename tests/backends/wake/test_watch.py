@@ -1,4 +1,4 @@
-"""Sleep and network changes are noticed and reported once. Never here: Linux's own witnesses (test_wake_linux)."""
+"""Sleep and network changes are noticed and reported once."""
 
 from __future__ import annotations
 

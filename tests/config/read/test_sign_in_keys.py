@@ -1,4 +1,4 @@
-"""The keys of a server's sign-in, and the problems of those without effect. Never here: signing in."""
+"""The keys of a server's sign-in, and the problems of those without effect."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""A server with everything that the suite's scenarios ask for, on the SDK. Never here: the gateway, tests."""
+"""A server with everything that the suite's scenarios ask for, on the SDK."""

@@ -1,7 +1,4 @@
-"""One request as the reference server's handlers see it: how to tell and ask its client, in both protocol eras.
-
-Never here: what is told or asked.
-"""
+"""One request as the reference server's handlers see it: how to tell and ask its client, in both protocol eras."""
 
 from __future__ import annotations
 

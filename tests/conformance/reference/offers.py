@@ -1,4 +1,4 @@
-"""The reference server's prompts, resources and completions. Never here: transports, tools."""
+"""The reference server's prompts, resources and completions."""
 
 from __future__ import annotations
 

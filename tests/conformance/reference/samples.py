@@ -1,7 +1,4 @@
-"""What the reference server's tools, prompts and resources hold: the values that the suite's scenarios describe.
-
-Never here: behaviour.
-"""
+"""What the reference server's tools, prompts and resources hold: the values that the suite's scenarios describe."""
 
 from __future__ import annotations
 

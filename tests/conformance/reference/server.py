@@ -2,7 +2,6 @@
 
 `python -m tests.conformance.reference.server --stdio | --older | --http`; over HTTP its first line is its URL.
 `--forks SOCKET` is one that forks: its imports take a second, and a session over stdio may need a process of its own.
-Never here: what tools, prompts and resources hold.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A quick start of the reference server over stdio: its parent forks one, which gets this process's ends.
 
-`python -I -S start.py SOCKET --stdio | --older`. Never here: imports that take longer than a fork.
+`python -I -S start.py SOCKET --stdio | --older`.
 """
 
 import socket

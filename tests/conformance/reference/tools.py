@@ -1,7 +1,4 @@
-"""The reference server's tools: one function each, as the scenario that calls it describes it.
-
-Never here: transports, prompts, resources.
-"""
+"""The reference server's tools: one function each, as the scenario that calls it describes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A gateway of fakes behind a real HTTP port, and clients of the SDK's that come to it. Never here: tests."""
+"""A gateway of fakes behind a real HTTP port, and clients of the SDK's that come to it."""
 
 from __future__ import annotations
 

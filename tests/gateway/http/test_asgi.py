@@ -1,4 +1,4 @@
-"""Answers as they are sent. Never here: what is answered."""
+"""Answers as they are sent."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """An icon with a menu, and nothing behind it: what it does is change its color. Run as a program of the session.
 
-Prints a line for each thing that happens. Never here: the app itself (trayapp.tray.app).
+Prints a line for each thing that happens.
 """
 
 from __future__ import annotations

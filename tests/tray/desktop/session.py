@@ -1,7 +1,6 @@
 """A desktop of the tests' own: Xvfb, a session bus, a window manager, a panel and a notification server, all real.
 
 Used by every test that has to see or click: `with desktop_session("xfce4-panel") as desktop: desktop.start([...])`.
-Never here: what a test expects to see.
 """
 
 from __future__ import annotations

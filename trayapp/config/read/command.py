@@ -1,7 +1,7 @@
 """A command line: split into words by the conventions of the platform, its relative paths, and its options.
 
 The meaning of a relative path depends on the folder in which the server runs. Options are read by a table of the
-program's documented ones. Never here: what an option means.
+program's documented ones.
 """
 
 from __future__ import annotations

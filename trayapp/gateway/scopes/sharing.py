@@ -39,8 +39,6 @@ A server has one connection for all sessions unless one of these rules splits it
   that gets its own connection, or the connection is made again if it has not been used. A session also gets its own
   connection if the server lists items to it that are missing on the shared one, such as a substitute for clients
   without Apps.
-
-Never here: making connections, passing on questions.
 """
 
 from __future__ import annotations
