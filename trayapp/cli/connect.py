@@ -198,7 +198,7 @@ def disconnect_verb(
 class ReportStyle:
     """The form in which changes are reported.
 
-    `diff`: each changed line, instead of one line per tool. `flow`: a step of a longer flow, so without hints.
+    `diff`: show each changed line, not one line per tool. `flow`: this is a step of a longer flow, so print no hints.
     """
 
     dry_run: bool

@@ -64,7 +64,7 @@ def temporary_home() -> TemporaryDirectory[str]:
 
 @dataclass(slots=True)
 class DemoReport:
-    """The steps so far, each with its duration in milliseconds, None if it was not timed."""
+    """The steps so far. Each has its duration in milliseconds, or None if it was not timed."""
 
     as_json: bool
     steps: list[dict[str, Any]] = field(default_factory=list)

@@ -44,7 +44,7 @@ def doctor_verb(as_json: bool) -> int:
 
 
 def fit(finding: CheckResult) -> CheckResult:
-    """Return a finding that is safe to print: each text on one line, without control sequences and secrets."""
+    """Return a finding that is safe to print: each text on one line, without control sequences or secrets."""
     return replace(finding, message=redacted(one_line(finding.message)), remedy=redacted(one_line(finding.remedy)))
 
 

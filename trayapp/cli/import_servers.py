@@ -158,7 +158,7 @@ def import_verb(
 def _show_form() -> int:
     """Print the import page of the panel as JSON: each server with its mark and remarks, and folders with more servers.
 
-    `keeps_secrets`: there are secrets, and this machine can keep them.
+    `keeps_secrets`: true if there are secrets and this machine can keep them.
     """
     found, reading = _usable(_read(None, Machine()), own_store())
     elsewhere = {str(folder): names for folder, names in _by_folder(reading)}

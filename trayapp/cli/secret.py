@@ -113,7 +113,7 @@ def keep_all(secrets: Sequence[Secret], *, insist: bool) -> set[str]:
     `insist`: if one cannot be kept, keep none and raise MultiMcpError.
     """
     refused: dict[str, MultiMcpError] = {}
-    keyring: MultiMcpError | None = None  # of a keyring that did not open: the user is not asked again
+    keyring: MultiMcpError | None = None  # the error of a keyring that did not open: the user is not asked again
     for secret in secrets:
         error = keyring or _kept(secret)
         if error is not None:

@@ -147,7 +147,7 @@ def _refuse_unknown(values: Mapping[str, str], sources: Sequence[Source]) -> Non
 
 
 def _with_given(source: Source, values: Mapping[str, str]) -> Source:
-    """Return the source, made to ask also for those of its variables and headers that the user gave values for."""
+    """Return the source with a question for each of its variables and headers that the user gave a value for."""
     asked = {one.name for one in source.wants}
     more = [
         Variable(name, (place, name), "", secret=may_be_secret(name, ""), required=False)

@@ -1,4 +1,4 @@
-"""What is recorded of a call when it ends, at almost no cost to the call."""
+"""The facts of an ended call. Recording them costs the call almost nothing."""
 
 from __future__ import annotations
 

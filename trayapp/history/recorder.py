@@ -40,7 +40,7 @@ Result = TypeVar("Result")
 
 
 class CallLookup(Protocol):
-    """The facts of a call that only the gateway knows. Methods are called in the thread of the history."""
+    """Facts about a call that only the gateway knows. The history's thread calls the methods."""
 
     def caller(self, caller: Any) -> Caller:
         """Return the Caller for a client's session. A Caller is returned as it is."""

@@ -1,4 +1,6 @@
-"""The file of the history: one SQLite database, limited in age and size. Only one thread at a time may use it.
+"""The history file: one SQLite database, limited in size and in the age of its calls.
+
+Only one thread at a time may use it.
 
 SQLite's errors leave this module as StorageError.
 """

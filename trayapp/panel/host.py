@@ -72,7 +72,7 @@ class PanelAccess:
         self._cookies: dict[str, None] = dict.fromkeys(kept)
 
     def code(self) -> str:
-        """Make a code that `redeem` accepts once, within CODE_S."""
+        """Return a new code that `redeem` accepts once, within CODE_S."""
         self._codes = {known: until for known, until in self._codes.items() if until > self._now()}
         while len(self._codes) >= CODES_MOST:
             del self._codes[next(iter(self._codes))]
