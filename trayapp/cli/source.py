@@ -212,8 +212,8 @@ def proposals(what: str, *, here: bool = True) -> tuple[list[Proposal], bool]:
     """
     machine = Machine()
     what = text_of_link(what)
-    if (path := bundle_path(what)) is not None:
-        bundle = read_bundle_file(path)
+    if (path := _file_of(what.strip())) is not None and is_bundle(path):
+        bundle = read_bundle_file(path.absolute())
         return [Proposal(bundle.source, _decides(bundle.source), bundle=bundle)], False
     text = text_of_link(_text_of(what))
     if is_registry_name(text):
@@ -279,15 +279,23 @@ def _of_bundles(offer: OnlyBundlesError, warning: str = "") -> Iterator[Proposal
 def _text_of(what: str) -> str:
     if what == "-":
         return sys.stdin.read(LARGEST + 1)
+    if (path := _file_of(what)) is None:
+        return what
+    try:
+        if path.stat().st_size > LARGEST:
+            raise UnclearSourceError(f"{path} is too large", "Paste the server's own snippet")
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError):  # it cannot be read as text
+        return what
+
+
+def _file_of(what: str) -> Path | None:
+    """Return the path of the file that a text names; None for a URL or another source that is not a path."""
     try:
         path = Path(what).expanduser()
-        if len(what) < 4096 and "\n" not in what and path.is_file():
-            if path.stat().st_size > LARGEST:
-                raise UnclearSourceError(f"{path} is too large", "Paste the server's own snippet")
-            return path.read_text(encoding="utf-8")
+        return path if len(what) < 4096 and "\n" not in what and path.is_file() else None
     except (OSError, ValueError, RuntimeError):
-        pass  # a URL or another source that is not a path
-    return what
+        return None
 
 
 def _add_one(proposal: Proposal, answers: Answers, add: Add) -> None:
@@ -534,15 +542,6 @@ def fetch_bundle(url: str, digest: str) -> Path:
     except OSError as error:
         raise StorageError(f"Cannot keep {url}: {error.strerror}", "Make room, then try again") from None
     return path
-
-
-def bundle_path(what: str) -> Path | None:
-    """Return the path of a bundle if a text names one; None otherwise."""
-    try:
-        path = Path(what.strip()).expanduser()
-        return path.absolute() if len(what) < 4096 and "\n" not in what and path.is_file() and is_bundle(path) else None
-    except (OSError, ValueError, RuntimeError):
-        return None
 
 
 def read_bundle_file(path: Path) -> Bundle:
