@@ -82,7 +82,7 @@ def history_verb(
     if as_json:
         print_json(rows)
     elif rows:
-        print_table(table(rows))
+        print_table(Table(HEADERS, [_cells(row) for row in rows], STYLES))
     else:
         say(
             "No call in the history matches"
@@ -131,11 +131,6 @@ def pretty(text: str) -> str:
         return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
     except ValueError:
         return f"{text} ..."
-
-
-def table(rows: list[Row]) -> Table:
-    """Return a table with one row per call."""
-    return Table(HEADERS, [_cells(row) for row in rows], STYLES)
 
 
 def _cells(row: Row) -> tuple[str, ...]:

@@ -30,7 +30,6 @@ LINES = 50
 LOOKED_THROUGH = 10_000  # lines of the gateway's log that are searched for those about one server
 WARNINGS = 5  # lines of the gateway's log about a server, shown below the server's own lines
 FOLLOW_S = 0.3  # between two reads; to a person it looks immediate
-Show = Callable[[list[str]], None]
 
 
 @click.command("logs", epilog=examples("multi-mcp logs github -f"))
@@ -44,7 +43,13 @@ def logs_verb(server: str | None, follow: bool, count: int, as_json: bool) -> No
     With --follow and --json, print one document per line, one for each batch of new lines.
     """
     log = LogFile(log_path(server))
-    show = printer(server, log.path, as_json, follow)
+
+    def show(lines: list[str]) -> None:
+        if as_json:
+            print_json({"server": server, "file": str(log.path), "lines": lines}, compact=follow)
+        else:
+            say(*lines)
+
     lines = log.last(count)
     if not follow:
         lines = [*lines, *log.unfinished()][-count:] if count else []
@@ -91,14 +96,6 @@ def known_servers() -> list[str]:
     with suppress(NoGatewayError, ControlError):
         names += [server["name"] for server in ask(SNAPSHOT)["servers"]]
     return list(dict.fromkeys(names))
-
-
-def printer(server: str | None, path: Path, as_json: bool, follow: bool) -> Show:
-    """Return the function that prints lines, as text or as JSON."""
-    if not as_json:
-        return lambda lines: say(*lines)
-    head = {"server": server, "file": str(path)}
-    return lambda lines: print_json({**head, "lines": lines}, compact=follow)
 
 
 def followed(log: LogFile, wait: Callable[[], None]) -> Iterator[list[str]]:
