@@ -1,6 +1,6 @@
-"""The clock behind every timeout, backoff and expiry. It is passed in, so that tests can advance it.
+"""The clock behind backoffs, expiry times and periodic checks. It is passed in, so that tests can advance it.
 
-Periodic checks run on a shared beat: they all run at the same moments and wake an idle process only once.
+Periodic checks share a beat: they run at the same moments, and so wake an idle process only once.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def beat_after(now: float, period_s: float, within_s: float = 0.0) -> float:
 
 
 async def next_beat(period_s: float, within_s: float = 0.0) -> None:
-    """Wait for the beat that `Clock.beat` describes, by the event loop's clock."""
+    """Wait for a beat of the event loop's clock, as `Clock.beat` describes."""
     loop, beat = asyncio.get_running_loop(), asyncio.Event()
     timer = loop.call_at(beat_after(loop.time(), period_s, within_s), beat.set)
     try:

@@ -1,4 +1,4 @@
-"""The current or last confinement of each server, as the snapshot shows it.
+"""The confinement of each server at its last start: what it may access, and what it was refused.
 
 Confining itself is in the package `confinement`, which is not imported until a server is confined.
 """

@@ -56,15 +56,15 @@ async def open_transport(
 
 @asynccontextmanager
 async def connect(key: str, server: ServerConfig, context: BackendContext, inbound: Inbound) -> AsyncIterator[Live]:
-    """Connect by the first transport that works, and yield the server after its handshake.
+    """Connect over the first transport that works, and yield the server after its handshake.
 
-    Its process ends with the context. Raises MultiMcpError: an error in the server's entry, or a ServerError.
+    A server's process ends with the context. Raises MultiMcpError: an error in the server's entry, or a ServerError.
     """
     stderr = context.stderr(key)
     record = await context.confinements.begin(server, context.settings(), context.environ, stderr)
     launch = await prepare_start(server, context.environ, context.keyring, context.clock.time(), record, context.locks)
     if isinstance(launch, HttpLaunch) and launch.auth == "oauth":
-        await context.sign_in(launch)  # outside the timeout: a slow keyring does not make the server slow
+        await context.sign_in(launch)  # outside the timeout: a slow keyring is not the server's fault
     hints = [context.hint(key)]
     if not hints[0] and isinstance(launch, StdioLaunch):
         hints.append(HANDSHAKE_VERSIONS[-1])  # for servers that exit on any request before initialize

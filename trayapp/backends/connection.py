@@ -1,7 +1,7 @@
 """The life of one connection to a server: started once for all who wait, watched, and closed when idle.
 
 Its failures affect no other server. Every change of state goes through model/lifecycle. gateway/calls/routed_call
-decides what happens to calls that are lost with it.
+decides what happens to calls that are lost when a connection ends.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class _Attempt:
 class Connection:
     """A connection to one configured server. Call its methods only in the event loop of the task group `tasks`.
 
-    It is broad because a server's life is one state machine. Code that needs a part of it uses a Protocol.
+    The class is broad because a server's life is one state machine. Code that needs only a part uses a Protocol.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Connection:
         self.in_flight = 0
         self.tasks: dict[str, float] = {}  # id of an unfinished task -> clock time when the server may forget it
         self.open_calls: dict[Call, None] = {}  # sessions' calls in flight, in the order in which they began
-        self.announced: dict[str, set[Call]] = {}  # list_changed method -> calls in flight when it came, until read
+        self.announced: dict[str, set[Call]] = {}  # list_changed method -> calls in flight then; {} once lists are read
         self.own_requests = 0  # calls in flight from the command line or the gateway itself
         self.calls = 0
         self.last_used: float | None = None  # clock time
@@ -152,7 +152,7 @@ class Connection:
             await self.ensure()
 
     def begin(self, call: Call | None = None) -> None:
-        """Record the start of a session's `call`, or of the gateway's own (None). Open calls prevent idle closing."""
+        """Record the start of a session's `call`, or of a call of the gateway (None). It prevents idle closing."""
         if call is not None:
             self.open_calls[call] = None
         self.in_flight += 1
@@ -306,7 +306,7 @@ class Connection:
         return self.last_used + NOTICE_S - self._context.clock.now()
 
     async def catch_up(self) -> None:
-        """Wait until list changes that the server has announced, or soon announces, are read, or take too long."""
+        """Wait, for a limited time, until list changes that the server has announced or soon announces are read."""
         if self._maintenance is not None:
             await self._maintenance.catch_up(self.notice_left_s)
 
@@ -373,7 +373,10 @@ class Connection:
         self.adjusted = anyio.Event()
 
     async def follows(self, uri: str) -> None:
-        """Wait a while for a connected 2026-07-28 server to confirm a subscription. Raises RpcError if it refuses."""
+        """Wait for a connected 2026-07-28 server to confirm the subscription to `uri`, for a limited time.
+
+        Raises RpcError if it refuses.
+        """
         if self._maintenance is not None and self.live is not None:
             await self._maintenance.subscription.confirmed(uri)
 

@@ -72,7 +72,7 @@ async def skip(*facts: object) -> None:
 class BackendContext:
     """The settings and callbacks that all connections share.
 
-    It is broad because connections see the gateway through nothing else.
+    It is broad because connections reach the gateway only through it.
     """
 
     clock: Clock

@@ -63,10 +63,9 @@ async def shake_hands(
 ) -> Peer:
     """Negotiate a revision and return the peer. `hint` is the revision to begin with ("" = none).
 
-    `initialize` is also sent if the probe has no answer after `patience_s` seconds.
-
-    With a hint of the older era there is no probe. The newer era is then tried only if the server names it or does not
-    know initialize. Raises RpcError if the server refuses both eras or closes the channel. The caller limits the time.
+    Begin with server/discover, and send initialize if that fails or has no answer within `patience_s` seconds. With a
+    hint of the older era, begin with initialize, and try the newer era only if the server names it or does not know
+    initialize. Raises RpcError if the server refuses both eras or closes the channel. The caller limits the time.
     """
     if hint in HANDSHAKE_VERSIONS:
         try:

@@ -46,9 +46,9 @@ _WINDOWS_DEFAULTS = (
 )  # fmt: skip
 DEFAULT_VARIABLES = _WINDOWS_DEFAULTS if sys.platform == "win32" else _POSIX_DEFAULTS
 
-NPX_LIMIT_S = 2.0  # to read npm's cache, usually 2 ms. A home folder on a dead network hangs: then npm decides (npx-36)
+NPX_LIMIT_S = 2.0  # for reading npm's cache, usually 2 ms; if a home folder on a dead network hangs, npm decides
 
-NPX = ("npx", "npm")  # npm's cache is searched for these names, not for a path to an npx
+NPX = ("npx", "npm")  # programs that npm's cache may replace; a path to one of them runs as written
 
 OURS = (HOME_VARIABLE, PASSPHRASE)  # variables that servers must not get
 
@@ -91,10 +91,10 @@ async def prepare_start(
     record: RefusalRecord | None = None,
     locks: Callable[[], Locks | None] = lambda: None,
 ) -> Launch:
-    """Return the program or the address of `server`, with the login shell's PATH, and without npm if its cache has it.
+    """Return what to start or connect to for `server`. Wait for the login shell's PATH, and read the server's secrets.
 
-    `now` is in Unix seconds. `record` belongs to the server's confinement, None if it is not confined. If `locks`
-    returns locks, a package is started in its locked version. Raises before anything is started or sent: ConfigError (a
+    A package is started in its locked version if `locks` returns locks, and without npm if npm's cache has it. `now` is
+    in Unix seconds. `record` belongs to the server's confinement, None if it is not confined. Raises ConfigError (a
     variable without a value), KeyringLockedError, ConnectFailedError (the program, folder or package is missing).
     """
     if isinstance(environ, Environment):
@@ -136,7 +136,7 @@ def _confine_launch(
 
 
 def _resolve_launch(server: ServerConfig, environ: Mapping[str, str], secrets: Secrets) -> Launch:
-    """Return the launch with the program as written, before it is searched for or locked."""
+    """Return the launch with variables and secrets filled in. Its program is as written, not yet found or locked."""
     home = environ.get("HOME") or str(Path.home())
     ready = resolve(server, environ, secrets.values.get, home)
     headers = dict(ready.headers)
@@ -184,7 +184,7 @@ def _locate_program(launch: StdioLaunch) -> StdioLaunch:
 
 
 async def _lock_package(launch: StdioLaunch, locks: Locks, *, confined: bool) -> StdioLaunch:
-    """Lock the package of a launch, fetched if needed, and return the launch that starts the locked package.
+    """Fetch and lock the package of a launch if needed, and return the launch that starts the locked package.
 
     The install scripts of a confined server's package do not run.
     """
@@ -262,13 +262,13 @@ def secrets_in(server: ServerConfig, headers: Mapping[str, str]) -> Iterator[str
 
 
 def secret_variables(server: ServerConfig, environ: Mapping[str, str]) -> Iterator[str]:
-    """Yield the values of environment variables that the entry, as written, uses and whose names mark them secret."""
+    """Yield the values of the environment variables that the entry refers to and whose names suggest a secret."""
     asked = (name for name in variable_names(server)[0] if _is_secret(f"{name}=", environ.get(name, "")))
     yield from (environ[name] for name in asked)
 
 
 def _is_secret(name: str, value: str) -> bool:
-    """Return True if `value` after `name` is redacted. The path of a secrets file is no secret: errors must name it."""
+    """Return True if `value` must be redacted after `name`. A file's path must not be: errors have to name it."""
     if not value or (_PATH.fullmatch(value) and not any(map(is_random, re.split(r"[/\\]", value)))):
         return False
     return REDACTED in redacted(name + value)

@@ -1,4 +1,4 @@
-"""Read everything a server offers: all pages, up to MAX_ITEMS entries, of each list that its capabilities name.
+"""Read everything a server offers: every list that its capabilities announce, with all pages, up to MAX_ITEMS entries.
 
 Each list succeeds or fails on its own and has its own time limit.
 """
@@ -25,8 +25,8 @@ LIST_TIMEOUT_S = 60.0  # for all pages of one list; a slower list fails, but the
 HEAD_START_S = 1.0  # after this long, a slow list no longer delays the next one or what was already read
 MAX_PAGES = 1_000
 MAX_ITEMS = 20_000  # of one list: twice the largest catalog that search must support
-MORE_LARGEST = 64 * 1024  # bytes; the limit of a result's members besides its list
-REASON_LONGEST = 300  # characters of a failure
+MORE_LARGEST = 64 * 1024  # bytes; the limit for a result's members besides its list
+REASON_LONGEST = 300  # characters of the reason for a failure
 
 # list -> the capability that announces it, its method, the member of a result that holds it
 _LISTS = {
@@ -48,8 +48,8 @@ async def fetch_offer(
 ) -> Offer:
     """Read and return all lists. A list that cannot be read to its end has the pages that arrived, and is in `failed`.
 
-    `able`: the client capabilities for which the lists are read. `tell` gets what was read so far while another list
-    takes longer than its head start.
+    `able`: the client capabilities for which the lists are read. While lists are still being read after their head
+    start, `tell` gets what has been read so far.
     """
     known = peer.capabilities
     readings = [_ListRead(name) for name, (by, _, _) in _LISTS.items() if by in known or announces(known, by)]

@@ -29,18 +29,18 @@ from trayapp.wire.messages import CONNECTION_CLOSED, METHOD_NOT_FOUND, RpcError
 log = logging.getLogger(__name__)
 
 LIST_CHANGED = {f"notifications/{kind}/list_changed" for kind in ("tools", "prompts", "resources", "events")}
-LISTENS_WITHIN_S = 0.1  # lists wait this long for the subscription; a local server acknowledges it in milliseconds
+LISTENS_WITHIN_S = 0.1  # reading lists waits this long for the subscription; local servers acknowledge in milliseconds
 LISTS_AGAIN_S = 2.0  # the longest that a request for a list, or a call to an unknown name, waits for announced changes
 REFETCH_DELAY_S = 0.1  # a server that changes many tools announces each change; one fetch covers them all
 REFETCH_MOST_S = 5.0  # the delay doubles up to this if each reading causes an announcement
-HEALTH_BEAT_S = 5.0  # `health_interval` may be this much shorter, so that all servers are checked at one moment
+HEALTH_BEAT_S = 5.0  # a check may come this much early, so that all servers are checked at the same moment
 HEALTH_TIMEOUT_S = 10.0  # a live server answers a ping in milliseconds; after this long it hangs
 LAST_LISTS_S = 0.5  # how long reading may go on after the server has ended; incomplete lists then fail
 PROBE_JITTER_S = 0.5  # spreads the probes of many connections that one event causes
 
 
 class _Round:
-    """A reading of all lists. `usable` is set once the tools were read or failed, `ended` once the reading is over."""
+    """A reading of all lists. `usable` is set once the tools were read or their list failed, `ended` at the end."""
 
     def __init__(self) -> None:
         self.usable = anyio.Event()
@@ -102,7 +102,7 @@ class Maintenance:
             self.lists_changed,
             lambda: self._reads or connection.used_since_connected,
         )
-        self.lists_settled = anyio.Event()  # set once the first lists of a new connection were read, if needed
+        self.lists_settled = anyio.Event()  # set once a new connection's lists have been read, or need not be
         self._probing = False
         self._sick: ServerError | None = None
         self.silent = False  # True if a probe ended the connection
@@ -132,7 +132,7 @@ class Maintenance:
             self._unread = self._reading = None
 
     async def ending(self) -> ServerError:
-        """Return the error that explains why the connection ended by itself."""
+        """Return the error that explains why the connection ended by itself. May wait briefly for an exit code."""
         name, transport = self._connection.name, self._live.transport
         if transport.refusal.unauthorized or transport.refusal.status == UNAUTHORIZED:
             return refused(name, transport.refusal)
@@ -150,7 +150,7 @@ class Maintenance:
         while True:
             limit = idle_limit_s(connection.server, self._context.settings())
             if self._context.subscribed(connection.key):
-                limit = None  # a client waits for its notifications
+                limit = None  # a client waits for the server's notifications
             idle_for = self._context.clock.now() - (connection.last_used or 0.0)
             if is_idle(connection.is_busy, idle_for, limit):
                 log.info("Closing %s: idle for %.0f s", connection.name, idle_for)
@@ -245,9 +245,9 @@ class Maintenance:
     async def fetch(self, *, soon: bool = False) -> Offer:
         """Read all lists now, pass them to the observer and return them.
 
-        `soon`: return what was read while other lists are slow. A caller that waited for a reading with a failed list
-        does not begin another: a list that hangs takes a minute each time. Raises RpcError if the connection ended
-        before the tools were read.
+        `soon`: return once the tools are read, even if other lists are not. If a reading is already in progress, wait
+        for that one. Begin another only without `soon` and if no list failed: a list that hangs takes a minute each
+        time. Raises RpcError if the connection ended before the tools were read.
         """
         others = self._round
         if others is not None:

@@ -1,6 +1,6 @@
-"""The pool of all server connections. It starts servers, reads missing lists, and applies plans.
+"""The pool of all server connections: starts servers, reads missing lists, and applies plans.
 
-It decides first, without awaiting, and then does the I/O. The life of one connection is in `connection`.
+`apply` changes the pool without awaiting, and leaves the I/O to tasks. The life of one connection is in `connection`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ AT_ONCE = 10  # servers that start or are discovered at the same time
 class Pool:
     """The connections of one configuration. They run in `tasks`, whose cancellation ends every server.
 
-    It is broad because plans, calls and reports all find connections here.
+    The class is broad because plans, calls and reports all find connections here.
     """
 
     def __init__(self, context: BackendContext, observer: Observer, tasks: anyio.abc.TaskGroup) -> None:
@@ -42,7 +42,7 @@ class Pool:
         self._connections: dict[str, Connection] = {}
         self._keepers: dict[str, anyio.CancelScope] = {}
         self._resting: set[anyio.CancelScope] = set()  # keepers that wait for their next attempt
-        self._opened: list[Connection] = []  # connections that refreshes in progress opened, once for each refresh
+        self._opened: list[Connection] = []  # connections opened by refreshes in progress, one entry per refresh
         self._starting = anyio.CapacityLimiter(AT_ONCE)
         self.ended_calls = Counter[str]()  # server -> number of calls on its former connections
         self.discovering: set[str] = set()  # servers whose lists are being read for the first time
@@ -110,7 +110,7 @@ class Pool:
     async def _keep(self, connection: Connection, scope: anyio.CancelScope) -> None:
         """Keep a server connected, with growing waits between attempts, until cancelled or a sign-in is required.
 
-        Unless the lifecycle starts the server at once, begin with its first call.
+        Unless the lifecycle starts the server at once, wait for its first call.
         """
         with scope:
             if connection.server.lifecycle not in STARTS_AT_ONCE:
@@ -131,7 +131,10 @@ class Pool:
         return scope.cancelled_caught
 
     async def _hold(self, connection: Connection) -> bool:
-        """Hold one connection from start to end. Return True if it lasted RECONNECT_FIRST_S or a probe dropped it."""
+        """Connect and wait until the connection ends. Return True if it lasted RECONNECT_FIRST_S or a probe dropped it.
+
+        Return False as well if connecting failed. If a sign-in is required, wait until cancelled.
+        """
         await connection.reachable()
         try:
             async with self._starting:
@@ -217,7 +220,7 @@ class Pool:
 
     @property
     def updates(self) -> PackageUpdates:
-        """Return the updates of servers' packages, always the same object."""
+        """Return the pool's only PackageUpdates, made at the first use."""
         if self._updates is None:
             from trayapp.backends.trial import PackageUpdates  # only two verbs need it
 
@@ -225,7 +228,7 @@ class Pool:
         return self._updates
 
     def probe(self) -> None:
-        """Probe every live connection and let keepers retry at once, after a sleep or a network change."""
+        """Probe every live connection and let keepers retry at once. Call this after a sleep or a network change."""
         for connection in self:
             if connection.live is not None:
                 self._tasks.start_soon(connection.probe)

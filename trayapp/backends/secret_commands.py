@@ -30,7 +30,7 @@ REASON_LARGEST = 300  # characters of the command's error output
 
 
 class SecretSources:
-    """A Keyring of the secrets that servers' entries name: from the vault, or from the output of approved commands."""
+    """Fetches the secrets that servers' entries name: from the vault, or by running approved commands."""
 
     def __init__(self, vault: Keyring, is_approved: Callable[[str], bool], environ: Mapping[str, str]) -> None:
         self._vault = vault

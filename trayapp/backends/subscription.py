@@ -4,8 +4,8 @@ Over HTTP a server restart ends that request, but not the connection, which has 
 sent again, and the lists are read again, because notifications sent in between are lost.
 
 When the set of resources changes, a second request replaces the first. The first stays open until shortly after the
-server has acknowledged the second, so that no update is lost. In between, the server sends most updates for both, over
-HTTP in any order; each update is passed on once.
+server has acknowledged the second, so that no update is lost. In between, the server sends most updates once for each
+request, and over HTTP in any order. Each update is passed on only once.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ log = logging.getLogger(__name__)
 
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 UPDATED = "notifications/resources/updated"
-AGAIN_S = 1.0  # after a broken request: a restarted server is back by then
+AGAIN_S = 1.0  # the wait after a broken request: a restarted server is back by then
 AGAIN_MOST_S = 60.0  # the wait doubles up to this while the request keeps breaking
 TAKES_WITHIN_S = 10.0  # a server that has not acknowledged the request by then never will
 OVERLAP_S = 0.5  # how long a replaced request stays open over HTTP: its updates may come after the acknowledgment
-OVERLAPS_MOST = 4  # periods of OVERLAP_S at most, while one of the two requests is behind the other
+OVERLAPS_MOST = 4  # the most periods of OVERLAP_S to wait while one of the two requests is behind the other
 
 
 class Listening:
@@ -41,12 +41,12 @@ class Listening:
         self.scope = anyio.CancelScope()
         self.taken = anyio.Event()  # the server acknowledged or refused the request, or did not answer in time
         self.refused: RpcError | None = None
-        self.numbers: set[int] = set()  # the id of the request each time it was sent
+        self.numbers: set[int] = set()  # the request's ids, one for each time it was sent
         self.updates: Counter[str] = Counter()  # number of updates delivered, by URI, since the newest request began
         self._answer: asyncio.Future[Reply] | None = None
 
     async def send(self, channel: Channel, params: Params) -> None:
-        """Send the request and return when the server has ended it. Raises RpcError."""
+        """Send the request and wait until the server ends it. Raises RpcError."""
         self._answer = asyncio.get_running_loop().create_future()
         number = channel.relay("subscriptions/listen", params, self)
         self.numbers.add(number)
@@ -66,11 +66,12 @@ class Listening:
 
 
 class Subscription:
-    """The subscription of one live connection, `key`, to the server `name`.
+    """The subscription of one live connection. `key`: the connection's key; `name`: the server's name.
 
     `missed` is called when notifications may have been lost: the lists may have changed before the server acknowledged
-    the request. `exposed` returns True if lists were read or calls made on the connection so far. `settled` is set once
-    the server has acknowledged or refused the first request, has let TAKES_WITHIN_S pass, or no request is needed.
+    the request. `exposed` returns True if lists have been read or calls made on this connection. `settled` is set once
+    the server has acknowledged or refused the first request, once TAKES_WITHIN_S has passed without an answer, or at
+    once if no request is needed.
     """
 
     def __init__(
@@ -91,11 +92,11 @@ class Subscription:
         self._open: list[Listening] = []  # the request that is being replaced, if any, and the last one sent
         self._replaced: set[int] = set()  # ids of replaced requests
         self._first = True  # the server has not acknowledged any request yet
-        self._heard = False  # the server acknowledged the current or last request
+        self._heard = False  # the server has acknowledged the request since it was last sent
         self._deaf = False  # a request broke and has not been acknowledged again
 
     def changed(self) -> None:
-        """Request new resources: the set of subscribed resources changed."""
+        """Have a new request sent, because the set of subscribed resources has changed."""
         if self._newest is self._asked:
             self._newest = Listening()
         self._changed.set()
@@ -135,7 +136,7 @@ class Subscription:
     async def confirmed(self, uri: str) -> None:
         """Wait up to TAKES_WITHIN_S for the server to confirm the subscription. Raises RpcError if it refuses.
 
-        A server that says nothing by then is only logged.
+        If the server does not answer in time, only log that.
         """
         newest = self._newest
         with anyio.move_on_after(TAKES_WITHIN_S) as scope:

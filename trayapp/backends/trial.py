@@ -1,4 +1,4 @@
-"""Trial starts of a server, separate from the connection that clients use, to read what it offers or what it needs.
+"""Trial starts of a server, separate from the connection that clients use, to learn what it offers or needs.
 
 A trial never writes the server's entry. `multi-mcp confine` shows what a confined server needs and proposes a setting;
 `multi-mcp update` shows what a server would offer with a newer release of its package.
@@ -24,7 +24,7 @@ from trayapp.packages.locks import Locks, NotLocked, not_locked, read_package
 from trayapp.packages.tools import Tools
 from trayapp.wire.messages import METHOD_NOT_FOUND, Call, Params, RpcError
 
-MOST_ROUNDS = 8  # each round also allows the last access that the previous round was refused
+MOST_ROUNDS = 8  # each round also allows the access that was refused last in the round before
 
 
 class _TrialInbound:
@@ -143,7 +143,10 @@ class PackageUpdates:
         return NotLocked("the entry says lock: false", "To lock the package at the next start, remove lock: false")
 
     async def newest(self, server: ServerConfig, package: Package) -> str | None:
-        """Look up the newest version that is old enough to be offered, or None. Raises PackageError, ToolError."""
+        """Look up the newest version that is old enough to be offered; None if there is none.
+
+        Raises PackageError, ToolError.
+        """
         before = self._age_limit()
         tools = await self._tools(server)
         return await tools.in_thread(lambda: package.request.newest(tools, before, package.versions[0]))
@@ -153,7 +156,9 @@ class PackageUpdates:
         return time.time() - self._context.settings().min_age * DAY_S
 
     async def choose(self, server: ServerConfig, package: Package, version: str | None) -> LockedPackage | None:
-        """Choose the package that an update would lock: an earlier package or a release; None if nothing is newer.
+        """Return the package that an update to `version` (None: the newest) would lock; None if nothing is newer.
+
+        A version that was locked before is reused; any other is looked up in the registry.
 
         Raises PackageError, ToolError, UsageError.
         """

@@ -1,4 +1,4 @@
 """MCP servers over HTTP: Streamable HTTP and legacy SSE.
 
-Never here: imports in the package itself; its modules load httpx2 (see `connect`).
+Never here: imports in this file, because `connect` imports from the package without loading httpx2.
 """

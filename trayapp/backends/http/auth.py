@@ -25,7 +25,7 @@ Send = Callable[[httpx2.Request], Awaitable[httpx2.Response]]
 class RequestSigner:
     """Adds the sign-in to one connection's requests.
 
-    `whole_origin`: also to other paths of the server's origin, because the server names its own endpoint (legacy SSE).
+    `whole_origin`: add it for every path of the server's origin, since the server names its own endpoint (legacy SSE).
     """
 
     def __init__(self, account: Account, server: str, refusal: HttpRefusal, *, whole_origin: bool) -> None:
@@ -89,6 +89,6 @@ async def _sent_with(request: httpx2.Request, header: str | None, send: Send) ->
 def challenge_of(header: str) -> dict[str, str]:
     """Return the parameters of all challenges in a WWW-Authenticate header, by lower-case name (RFC 9110 11.6.1).
 
-    Of equal names, the last one counts.
+    If a name occurs more than once, the last one counts.
     """
     return {name.lower(): quoted or plain for name, quoted, plain in _PARAMETER.findall(header)}

@@ -1,8 +1,8 @@
 """Channel over HTTP: each outgoing message is a POST; messages in responses and event streams come in as frames.
 
 This module decides the order of sending, handles refusals, and limits time and size. The differences between the
-transports are in `streamable`. An error ends its own request. The connection ends if its session is lost, the
-server cannot be reached, or authorization is refused.
+transports are in `streamable`. An error ends only the request that it belongs to. The connection ends if its session is
+lost, the server cannot be reached, or authorization is refused.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ SENT_FOR: ContextVar[Call | None] = ContextVar("sent_for", default=None)
 
 @dataclass(slots=True)
 class _Post:
-    """A request in flight. `modern`: in its revision, closing the response is the only way to cancel it."""
+    """A request in flight. `modern`: its protocol revision cancels a request by closing the response."""
 
     modern: bool
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
@@ -220,7 +220,7 @@ class HttpChannel(FrameDispatcher, ABC):
                     self._tasks.start_soon(self._send_notices)
 
     def _ends_response(self, message: dict[str, Any], protocol: str) -> bool:
-        """Close the response of a cancelled request. Return False if its revision cancels by a notification instead."""
+        """Close the response of a cancelled request. Return False, without closing it, if a notification is needed."""
         cancelled = self._posts.get(own_id(message["params"].get("requestId")) or 0)  # none of our ids is 0
         is_modern = cancelled.modern if cancelled is not None else protocol in MODERN_VERSIONS
         if cancelled is not None and is_modern:
@@ -234,12 +234,12 @@ class HttpChannel(FrameDispatcher, ABC):
             self._notices.popleft()
 
     async def _tell_in_time(self, frame: bytes, message: dict[str, Any], protocol: str) -> None:
-        """Send a message that has no answer. Give it up if the server does not accept it in time."""
+        """Send a message that gets no answer. Give up if the server does not accept it in time."""
         with anyio.move_on_after(TAKEN_S):
             await self._tell_quietly(frame, message, protocol)
 
     async def _tell_quietly(self, frame: bytes, message: dict[str, Any], protocol: str) -> None:
-        """Send a message that has no answer. A failure is only recorded in `refusal`."""
+        """Send a message that gets no answer. A failure is only recorded in `refusal`."""
         with suppress(httpx2.HTTPError, RpcError):
             await self._tell(frame, message, protocol)
 

@@ -23,7 +23,7 @@ _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _BEARER = re.compile(r"(?:^|,)\s*bearer(?=\s|,|$)", re.IGNORECASE)
 LONGEST_WORD = 60  # characters of a content type in error texts
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-LONGEST_REFUSAL = 1_000  # bytes; a longer answer is not searched for a lost session
+LONGEST_REFUSAL = 1_000  # bytes; a longer answer is not searched for signs of a lost session
 _NO_SESSION = re.compile(
     r"\b(?:no valid|invalid|unknown|expired|missing)\b[\w -]{0,9}\bsession\b"
     r"|\bsession\b.{0,60}\b(?:not found|not exist|expired|unknown|invalid|not initialized|terminated)\b",
@@ -80,10 +80,11 @@ def words(server: str, kind: ResponseKind, status: int, content_type: str = "") 
 def find_answer(
     said: dict[str, Any] | list[dict[str, Any]], request_id: RequestId, words: str
 ) -> dict[str, Any] | None:
-    """Return the answer in a response to a request (json_rpc_in), or None if that is a valid answer as it stands.
+    """Return the answer in the response to a request (json_rpc_in), or None if the response itself is a valid answer.
 
     An answer without an id counts as the request's: the server could not read the id. A batch is searched. A
     response without an answer becomes an error; otherwise it would be dropped and the request would never end.
+    `words` names the response in such errors.
     """
     number = own_id(request_id)
     for part in said if isinstance(said, list) else [said]:

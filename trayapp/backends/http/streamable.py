@@ -150,7 +150,7 @@ class StreamableChannel(HttpChannel):
 class SseChannel(HttpChannel):
     """A channel over legacy HTTP+SSE: messages are posted, and all answers are events of one stream.
 
-    It ends with its event stream. A message that cannot be posted fails alone.
+    The channel ends when its event stream ends. If a message cannot be posted, only that message fails.
     """
 
     _endpoint: httpx2.URL  # where to post

@@ -1,13 +1,13 @@
-"""Find the processes that belong to a server and end them: at a stop, at a start after a crash, and as a program.
+"""Find the processes that belong to a server and end them: when the server stops, and after the gateway crashed.
 
 As a program (`python -I -S guardian.py REGISTRY`) it outlives a killed gateway by seconds and ends its servers.
 It imports only the smallest parts of the standard library and nothing of ours: the program must stay small.
 Windows uses job objects instead (windows_jobs).
 
-A process belongs to a server by its session, by an environment variable, and on Linux by a tag. The tag is the soft
-value of a resource limit that has no effect (RLIMIT_LOCKS, man 2 getrlimit). All descendants inherit it, whatever they
-do to their session, parent and environment. A subreaper would not do: its adopted children do not show their origin.
-Other systems have no such tag: macOS shows only sessions, groups and parents.
+A server's processes are recognized by their session, by an environment variable, and on Linux by a tag. The tag is the
+soft value of a resource limit that has no effect (RLIMIT_LOCKS, man 2 getrlimit). All descendants inherit it, whatever
+they do to their session, parent and environment. A subreaper would not do: its adopted children do not show their
+origin. Other systems have no such tag: macOS shows only sessions, groups and parents.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def start_time(pid: int) -> str:
     return "" if state.startswith("Z") else started.strip()
 
 
-# A suffix for this boot: Linux counts start times from the boot, so earlier records must not match.
+# A suffix for this boot: Linux counts start times from the boot, so records of earlier boots must not match.
 try:
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as boot_id:  # noqa: PTH123
         BOOT = "." + boot_id.read(8)
@@ -136,7 +136,7 @@ def end(kin: list[Kin], patience_s: float) -> None:
 
 
 def line_of(kin: Kin, ended: bool = False) -> str:
-    """Return a server's line in the registry: a line is written at its start, and a line with `ended` at its end.
+    """Return the line that records in the registry that a server has started or, with `ended`, that it has ended.
 
     The leading line break protects the line from a previous line that a full disk cut off. A line that was cut off
     matches no process, or a process of the same gateway.

@@ -41,7 +41,7 @@ class Version:
 
     @property
     def key(self) -> Key:
-        """Return the sort key: a prerelease comes before its release, and its numbers before its words."""
+        """Return the sort key: a prerelease comes before its release, and numeric identifiers before other ones."""
         words = tuple((0, int(word), "") if word.isdigit() else (1, 0, word) for word in self.pre)
         return self.major, self.minor, self.patch, (*words, *([] if self.pre else [(2, 0, "")]))
 
@@ -111,7 +111,7 @@ def _comparators(text: str) -> list[Comparator]:
 
 
 class _PartialVersion:
-    """A partial version: `1`, `1.2`, `1.2.x`, `1.2.3-beta`, `*`. Numbers that are not given are free."""
+    """A version with up to three numbers: `1`, `1.2`, `1.2.x`, `1.2.3-beta`, `*`. A missing number may be any."""
 
     def __init__(self, text: str) -> None:
         found = _PARTIAL.fullmatch(text or "*")

@@ -1,12 +1,12 @@
-"""Start a server written as `npx PACKAGE` or `npm exec` without npm if npm's cache already has the package.
+"""Find the command that runs `npx PACKAGE` or `npm exec` without npm, if npm's cache already has the package.
 
-On any doubt the result is None, and the command runs as written. Functions block on small files; callers use a thread.
+In case of doubt the result is None, and the command runs as written. Functions block on files; callers use a thread.
 
 Decided: the cached version must be exactly the requested version, or in the requested range. A request without a
 version runs what npx cached for such a request. For a tag (`latest`), npm decides once a day; within that day the
 version that it cached runs.
 
-Of npm's cache, only a bounded number of small regular files is read. Source: npm's libnpmexec (folder `_npx/HASH`, the
+Only a bounded number of small regular files in npm's cache is read. Source: npm's libnpmexec (folder `_npx/HASH`, the
 hash of the requested packages; `_npx.packages` in its package.json).
 """
 
@@ -82,8 +82,8 @@ def resolve_npx(
 ) -> tuple[str, ...] | None:
     """Return the command to run instead of `argv`, with an absolute program path, or None to run it as written.
 
-    `env` and `cwd` are the server's. `cache_dir` is our own cache folder; without it no tag is ever resolved. `now` is
-    in Unix seconds. Never raises because of the files on disk.
+    `env` and `cwd` are the server's. `cache_dir` is our own cache folder; without it, a request with a tag always runs
+    as written. `now` is in Unix seconds. Never raises because of the files on disk.
     """
     try:
         request = read_request(argv)
@@ -148,7 +148,7 @@ _NPM = replace(_NPX, values=_NPX.values - {"-p"})  # npm's `-p` has another mean
 
 
 def read_request(argv: tuple[str, ...]) -> NpxRequest | None:
-    """Return the package that a command line of npx or npm exec asks for, or None if it asks for none.
+    """Return the request of a command line of npx or npm exec, or None if it names no package.
 
     Raises UncertainError for words that are not understood here.
     """
@@ -162,7 +162,7 @@ def read_request(argv: tuple[str, ...]) -> NpxRequest | None:
 
 
 def _read_npm(words: tuple[str, ...]) -> NpxRequest | None:
-    """Return the package that the words after `npm` ask for, or None if they are not `exec`.
+    """Return the request made by the words after `npm`, or None if they are not `exec`.
 
     npm accepts options anywhere before a `--`. Raises UncertainError.
     """
@@ -186,7 +186,7 @@ def _read_npm(words: tuple[str, ...]) -> NpxRequest | None:
 def _request(
     before: tuple[str, ...], found: list[tuple[str, str]], rest: tuple[str, ...], *, plain: bool
 ) -> NpxRequest | None:
-    """Return the package that the options (`found`) and the words after them (`rest`) ask for, or None for no package.
+    """Return the request made by the options (`found`) and the words after them (`rest`), or None if it has no package.
 
     `before`: the words that contained the options. Raises UncertainError.
     """
@@ -303,7 +303,7 @@ def _decided_today(request: NpxRequest, cache_dir: Path | None, now: float) -> b
 
 
 def _best(request: NpxRequest, npx: Path) -> CachedPackage | None:
-    """Return the copy that npx would use: the one made for these words, or else the newest that may run, or None."""
+    """Return the copy that npx would use: the one made for these words, or else the best that may run, or None."""
     best: tuple[tuple[int, object, int], CachedPackage] | None = None
     for copy in copies(npx, request.package, request.words):
         fit = _fit(request, copy)
@@ -318,7 +318,7 @@ def _best(request: NpxRequest, npx: Path) -> CachedPackage | None:
 
 
 def _fit(request: NpxRequest, copy: CachedPackage) -> int | None:
-    """Return how well (0 to 2) a copy was made for the words of the request, or None if npm would make a new one."""
+    """Return how well (0 to 2) a copy fits the words of the request, or None if npm would make a new one."""
     if copy.hashed or copy.asked is None:
         return 2 if copy.hashed else 0
     if request.words in copy.asked:

@@ -64,7 +64,7 @@ class PosixTracker:
     def environment(self) -> dict[str, str]:
         """Start the guardian if needed and return a unique mark.
 
-        The guardian runs before the server does, so a kill of the gateway in between leaves nothing behind.
+        The guardian runs before the server does, so a gateway that is killed in between leaves nothing behind.
         """
         reader_gone = self._pipe is None
         if self._pipe is not None:
@@ -110,7 +110,10 @@ class PosixTracker:
             pipe.close()
 
     def _note(self, line: str, spent: int = 0) -> None:
-        """Append a line to the registry, or rewrite it: rarely, so that a start costs the same with many servers."""
+        """Append a line to the registry. `spent`: how many lines it makes obsolete.
+
+        The file is rewritten only after many obsolete lines, so that a start costs the same with many servers.
+        """
         with self._writing:
             self._spent += spent
             try:

@@ -1,6 +1,6 @@
 """A server process: spawned in its own process group, watched, and stopped with all of its descendants.
 
-`open_stdio` makes a Transport of it, with frames over its pipes.
+`open_stdio` turns it into a Transport, with frames over its pipes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ STOP_GRACE_S = 2.0  # a server gets this long after its stdin closed, and again 
 EXIT_CODE_WAIT_S = 0.3  # stdout closes a moment before the exit code is known
 TAIL_LINES = 64  # more than a private key has: redaction recognizes the key only with its first line
 TAIL_LINE_CHARS = 400
-TAIL_LINE_KEPT = 10 * TAIL_LINE_CHARS  # a secret cut in two would not be recognized; what is cut off is not shown
+TAIL_LINE_KEPT = 10 * TAIL_LINE_CHARS  # more than is shown: a secret that is cut in two would not be recognized
 _WINDOWS = sys.platform == "win32"
 
 
@@ -198,7 +198,7 @@ async def run_process(
 
 @types.coroutine
 def _begin_inside(context: AbstractContextManager[None], work: Coroutine[Any, Any, None]) -> Generator[Any, Any, None]:
-    """Run `work`, up to its first wait inside `context`, which this coroutine leaves before it waits."""
+    """Run `work`. Only what it does before its first wait runs inside `context`."""
     with context:
         waits_for = work.send(None)
     try:

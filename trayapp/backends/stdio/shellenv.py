@@ -7,7 +7,7 @@ a missing one breaks servers. Certain signs are:
 - a terminal on stdin, stdout or stderr,
 - TERM_PROGRAM, which terminal programs set,
 - SHLVL with a TERM that only terminal windows have. SHLVL alone is not certain: display managers start whole sessions
-  by a login shell.
+  through a login shell.
 
 The shell gets RESOLVING in its environment. rc files may check it. If it is already set, no shell is asked, which ends
 a loop through an rc file that starts the gateway.
@@ -37,7 +37,7 @@ SHELL_LIMIT_S = 10.0  # slow rc files take 2 s; an rc file that hangs must not b
 GROUP_CHECK_S = 0.02
 HANG_UP_S = 1.0  # from SIGHUP to SIGKILL
 EXIT_GRACE_S = 0.5  # for a logout file, once the environment was read
-OUTPUT_LARGEST = 4 << 20  # bytes; an environment has about 100 kB, and only broken rc files print so much more
+OUTPUT_LARGEST = 4 << 20  # bytes; an environment has up to about 100 kB, and only broken rc files print more than this
 RESOLVING = "MULTI_MCP_RESOLVING_ENVIRONMENT"
 
 # Taken besides PATH, and only if unset: folders of toolchains, and what downloads need in a company network.
@@ -206,7 +206,7 @@ async def _started(argv: list[str], env: Mapping[str, str]) -> AsyncIterator[any
 async def _hang_up(process: anyio.abc.Process) -> None:
     """End a shell as a closing terminal does, with SIGHUP, so that programs of its rc files can clean up.
 
-    If killed, pyenv, for example, leaves a lock that every later shell of the user waits for a minute.
+    For example, a killed pyenv leaves a lock, and each of the user's later shells then waits a minute for it.
     """
     _signal(process, signal.SIGHUP)
     with anyio.move_on_after(HANG_UP_S):

@@ -116,7 +116,7 @@ async def network_changes(note: Callable[[str], None]) -> None:
 
 
 def _is_news(kernel: socket.socket, known: set[bytes]) -> bool:
-    """Return True if the next datagram has new facts or removals, or datagrams were lost. Update `known`."""
+    """Read a datagram and update `known`. Return True if it has new facts or removals, or datagrams were lost."""
     try:
         datagram = kernel.recv(DATAGRAM_LARGEST)
     except BlockingIOError:

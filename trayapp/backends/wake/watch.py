@@ -1,7 +1,7 @@
 """Detection of sleep and network changes, and the wait for a network route.
 
-Several witnesses each report the signs that they can see. Their reports are merged into one, and `Pool.probe` acts on
-it. Each witness may be absent. Comparing the clocks at regular ticks works everywhere.
+Several witnesses each report the signs that they can see. Reports that come close together are merged into one, and
+`Pool.probe` acts on it. A system may lack any of the witnesses; comparing the clocks at regular ticks works everywhere.
 """
 
 from __future__ import annotations
