@@ -258,37 +258,6 @@ class App:
         return self.shown().summary
 
 
-class BusNotifications:
-    """Notifications over D-Bus (trayapp.tray.linux.notifications)."""
-
-    def __init__(self, notifier: Any) -> None:
-        self._notifier = notifier
-
-    def show(self, notice: Notice, click: Callable[[Action], None]) -> bool:
-        """Show a notice. Return False if no notification server takes it."""
-        actions = {str(number): action for number, (_, action) in enumerate(notice.actions)}
-        labels = [(str(number), label) for number, (label, _) in enumerate(notice.actions)]
-
-        def chosen(answer: str) -> None:
-            if answer in actions:
-                click(actions[answer])
-
-        return bool(
-            self._notifier.notify(
-                notice.key,
-                notice.title,
-                notice.text,
-                labels,
-                chosen if labels else None,
-                notice.urgent,
-                clickable=notice.click,
-            )
-        )
-
-    def withdraw(self, key: str) -> None:
-        self._notifier.close(key)
-
-
 class BalloonNotifications:
     """Notifications as the icon's own balloons (Windows, macOS). They have no buttons.
 

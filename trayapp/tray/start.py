@@ -30,9 +30,9 @@ from trayapp.service.verb_process import end_verbs, run_verb
 from trayapp.service.version import Update, version_text
 from trayapp.tray import darwin, icons, windows
 from trayapp.tray.actions import Actions, ActionServices, offered_of
-from trayapp.tray.app import ENDED_BY, App, BalloonNotifications, BusNotifications, NoticeDisplay
+from trayapp.tray.app import ENDED_BY, App, BalloonNotifications, NoticeDisplay
 from trayapp.tray.linux.icon import PANEL_WAIT_S, STARTED_WAIT_S, LinuxIcon
-from trayapp.tray.linux.notifications import Notifier
+from trayapp.tray.linux.notifications import BusNotifications
 from trayapp.tray.state.notices import Notice, NoticeKind
 from trayapp.tray.state.outcomes import no_host
 from trayapp.tray.state.tray_state import Action, ClientState, IconKind, Offered
@@ -244,10 +244,9 @@ class SystemPlatform:
             icon = adapted(NativeIcon)(NAME)
             self.speaker = BalloonNotifications(icon)
             return icon
-        notifier = Notifier(None, NAME, picture=icons.app_icon)
-        self.speaker = BusNotifications(notifier)
+        self.speaker = speaker = BusNotifications(NAME, icons.app_icon)
         wait_s = STARTED_WAIT_S if self._told is None else PANEL_WAIT_S
-        return LinuxIcon(NAME, on_no_host=self._nobody, on_bus=notifier.join, panel_wait_s=wait_s)
+        return LinuxIcon(NAME, on_no_host=self._nobody, on_bus=speaker.join, panel_wait_s=wait_s)
 
     def label(self, text: str) -> str:
         """Return the text of a menu entry, with `&` escaped on Windows."""

@@ -14,7 +14,9 @@ from PIL import Image, ImageDraw
 
 from trayapp.tray.linux.bus import connect
 from trayapp.tray.linux.icon import LinuxIcon
-from trayapp.tray.linux.notifications import Notifier
+from trayapp.tray.linux.notifications import BusNotifications
+from trayapp.tray.state.notices import Notice
+from trayapp.tray.state.tray_state import Action, Verb
 from trayapp.tray.toolkit import KeyedItem, Menu
 
 COLORS = {"red": (230, 30, 30), "green": (30, 200, 30), "blue": (30, 60, 230), "yellow": (230, 220, 20)}
@@ -40,7 +42,9 @@ class App:
     def __init__(self, panel_wait_s: float) -> None:
         bus = connect()
         self.color = "red"
-        self.notifier = Notifier(bus, "multi-mcp", disc("blue"))
+        self.notifier = BusNotifications("multi-mcp", disc("blue"))
+        if bus is not None:
+            self.notifier.join(bus)
         self.icon: Any = LinuxIcon(
             "multi-mcp",
             disc("red"),
@@ -87,12 +91,12 @@ class App:
         threading.Thread(target=self.show_notification, daemon=True).start()
 
     def show_notification(self) -> None:
-        actions = [("yellow", "Turn yellow")]
-        shown = self.notifier.notify("a", "Sign in to linear", "It wants you to <sign in>", actions, self.chosen)
-        say(f"notified: {shown}")
+        actions = (("Turn yellow", Action(Verb.SHOW_STATE, "yellow")),)
+        notice = Notice("a", "Sign in to linear", "It wants you to <sign in>", actions)
+        say(f"notified: {self.notifier.show(notice, self.chosen)}")
 
-    def chosen(self, action: str) -> None:
-        self.turn(action)()
+    def chosen(self, action: Action) -> None:
+        self.turn(action.target)()
 
 
 if __name__ == "__main__":

@@ -113,7 +113,7 @@ def test_an_xembed_tray_is_looked_for_on_x_alone(environ: dict[str, str], expect
 LOOK = """
 import json, os, sys
 import trayapp.tray.linux.icon
-from trayapp.tray.linux.notifications import Notifier
+from trayapp.tray.linux.notifications import BusNotifications
 known = ("mcp", "Xlib", "gi", "anyio", "yaml", "keyring", "asyncio", "PIL.Image", "trayapp.tray.linux.xembed")
 pages = int(open("/proc/self/statm").read().split()[1]) if os.path.exists("/proc/self/statm") else 0
 loaded = [name for name in known if name in sys.modules]

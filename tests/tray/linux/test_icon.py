@@ -16,7 +16,8 @@ from tests.tray.bus import WAIT_S, NotificationServer, Watcher, session_bus, unt
 from tests.tray.icons import GREEN, RED, plain, running
 from trayapp.tray.linux.bus import SessionBus
 from trayapp.tray.linux.icon import LinuxIcon
-from trayapp.tray.linux.notifications import Notifier
+from trayapp.tray.linux.notifications import BusNotifications
+from trayapp.tray.state.notices import Notice
 from trayapp.tray.toolkit import Menu, MenuItem
 
 AT_ONCE_S = 0.05
@@ -133,7 +134,7 @@ def test_a_session_bus_that_comes_after_us_gets_icon_menu_and_notifications(
     if named:
         monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", f"unix:path={home / 'bus'}")
     said = Said()
-    notifier = Notifier(None, "multi-mcp")
+    notifier = BusNotifications("multi-mcp", plain())
     icon = LinuxIcon("multi-mcp", plain(), "title", menu(), on_no_host=said, on_bus=notifier.join, bus_wait_s=AT_ONCE_S)
     with running(icon):
         until(lambda: said.times)
@@ -143,7 +144,7 @@ def test_a_session_bus_that_comes_after_us_gets_icon_menu_and_notifications(
             item = watcher.item()
             assert (item.property("Title"), item.property("Status"), item.pixel()) == ("newer", "NeedsAttention", GREEN)
             assert item.texts() == ["Quit"]
-            assert until(lambda: notifier.notify("a", "It is here", "text"))
+            assert until(lambda: notifier.show(Notice("a", "It is here", "text"), print))
             icon.icon = plain()
             until(lambda: item.pixel() == RED)
             icon.stop()

@@ -5,11 +5,11 @@ Rules: freedesktop.org "Desktop Notifications".
 
 from __future__ import annotations
 
-import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from html import escape
+from itertools import chain
 from typing import Any
 
 from jeepney import HeaderFields, Message
@@ -17,8 +17,9 @@ from jeepney import HeaderFields, Message
 from trayapp.model.text import drawn
 from trayapp.tray.icons import Artwork
 from trayapp.tray.linux.bus import Body, SessionBus, method_call
+from trayapp.tray.state.notices import Notice
+from trayapp.tray.state.tray_state import Action
 
-log = logging.getLogger(__name__)
 SERVER = "org.freedesktop.Notifications"
 SERVER_PATH = "/org/freedesktop/Notifications"
 ANSWER_WAIT_S = 3.0  # a server that the bus must start first takes a second or two
@@ -34,7 +35,7 @@ LXQT, GNOME = "lxqt-notificationd", "gnome-shell"
 LINE_OF_LXQT = 46  # in units of half a digit's width (model/text.drawn)
 BUTTONS_OF_GNOME = 3
 
-OnAction = Callable[[str], object]
+Click = Callable[[Action], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,63 +46,41 @@ class _Server:
     capabilities: frozenset[str]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _ShownNotice:
-    """A notification that the server shows, or was just asked to show."""
+    """A notification that the server shows, or was just asked to show. `actions`: by the ids that the server gets."""
 
     number: int
-    on_action: OnAction | None
-    first_action: str
+    actions: Mapping[str, Action]
+    click: Click
 
 
-class Notifier:
-    """The notifications of one application.
+class BusNotifications:
+    """The notifications of one application. Implements app.NoticeDisplay.
 
-    Call its methods from any thread but the bus's own: they wait for its answers. `on_action` runs on the bus's own
-    thread and must return at once.
+    Call its methods from any thread but the bus's own: they wait for its answers.
     """
 
-    def __init__(
-        self,
-        bus: SessionBus | None,
-        app_name: str,
-        picture: Artwork | None = None,
-    ) -> None:
-        self._bus: SessionBus | None = None
+    def __init__(self, app_name: str, picture: Artwork) -> None:
         self._app_name, self._picture = app_name, picture
+        self._bus: SessionBus | None = None
         self._owner: str = ""
         self._server: _Server | None = None
         self._shown: dict[str, _ShownNotice] = {}
         self._one_at_a_time = threading.Lock()
-        if bus is not None:
-            self.join(bus)
 
     def join(self, bus: SessionBus) -> None:
-        """Use this bus. Call this once, and only if the constructor got no bus."""
+        """Use this bus. Call this once; until then nothing is shown."""
         bus.follow(SERVER, self._server_is)
         bus.listen(SERVER, SERVER, "ActionInvoked", self._action_invoked)
         bus.listen(SERVER, SERVER, "NotificationClosed", self._closed)
         self._bus = bus
 
-    def notify(
-        self,
-        key: str,
-        title: str,
-        text: str,
-        actions: Sequence[tuple[str, str]] = (),
-        on_action: OnAction | None = None,
-        urgent: bool = False,
-        *,
-        clickable: bool = True,
-    ) -> bool:
-        """Show a notification in place of the one with the same `key`, if that is still there.
+    def show(self, notice: Notice, click: Click) -> bool:
+        """Show a notice in place of the one with the same key, if that is still there. Return False if nothing does.
 
-        - `actions`: (id, label) of each button; ignored if the server has no buttons.
-        - `on_action`: gets the id of the chosen button. If the notification is `clickable`, a click on it chooses the
-          first.
-        - `urgent`: the notification stays until it is dismissed.
-
-        Return False if nothing shows it.
+        `click` gets the action of the chosen button, on the bus's own thread, and must return at once. If the server
+        has no buttons, they are left out.
         """
         if self._bus is None:
             return False
@@ -113,56 +92,46 @@ class Notifier:
                     return False
                 about = self._bus.ask(_call("GetServerInformation"), ANSWER_WAIT_S)
                 server = self._server = _Server(about[0] if about else "", frozenset(can[0]))
-            offered = actions if on_action else ()
-            body = self._body(key, title, text, offered, server, urgent, clickable)
-            first = offered[0][0] if offered and clickable else ""
+            actions = {str(at): action for at, (_, action) in enumerate(notice.actions)}
+            if notice.click and actions:
+                actions[CLICKED] = actions["0"]
 
             def note(answer: Body) -> None:  # on the bus's thread: a click may follow there at once
-                self._shown[key] = _ShownNotice(answer[0], on_action, first)
+                self._shown[notice.key] = _ShownNotice(answer[0], actions, click)
 
+            body = self._body(notice, server)
             return self._bus.ask(_call("Notify", "susssasa{sv}i", body), ANSWER_WAIT_S, note) is not None
 
-    def close(self, key: str) -> None:
+    def withdraw(self, key: str) -> None:
         """Withdraw the notification, if it is still shown."""
         shown = self._shown.pop(key, None)
         if shown is not None and self._bus is not None:
             self._bus.call(_call("CloseNotification", "u", (shown.number,)))
 
-    # -- asking the server -----------------------------------------------------------------------------------------
-
-    def _body(
-        self,
-        key: str,
-        title: str,
-        text: str,
-        actions: Sequence[tuple[str, str]],
-        server: _Server,
-        urgent: bool,
-        clickable: bool,
-    ) -> Body:
-        known, can = self._shown.get(key), server.capabilities
+    def _body(self, notice: Notice, server: _Server) -> Body:
+        known, can, text = self._shown.get(notice.key), server.capabilities, notice.text
+        buttons = [(str(at), label) for at, (label, _) in enumerate(notice.actions)]
         if server.name == GNOME:  # keep the last button: it is the refusal
-            actions = [*actions[: BUTTONS_OF_GNOME - 1], *actions[BUTTONS_OF_GNOME - 1 :][-1:]]
+            buttons = [*buttons[: BUTTONS_OF_GNOME - 1], *buttons[BUTTONS_OF_GNOME - 1 :][-1:]]
+        if buttons and notice.click:  # without a label: Xfce would show one more button with it
+            buttons.insert(0, (CLICKED, ""))
         if server.name == LXQT:
             text = _in_short_lines(text)
         hints: dict[str, tuple[str, Any]] = {
-            "urgency": ("y", 2 if urgent else 1),
+            "urgency": ("y", 2 if notice.urgent else 1),
             "desktop-entry": ("s", self._app_name),
         }
-        if self._picture is not None and server.name != LXQT:
+        if server.name != LXQT:
             rgba = self._picture(PICTURE_PX).tobytes()
             # width, height, bytes per row, alpha, bits per sample, samples per pixel
             hints["image-data"] = ("(iiibiiay)", (PICTURE_PX, PICTURE_PX, 4 * PICTURE_PX, True, 8, 4, rgba))
-        # Without a label: Xfce would show one more button with it
-        default = [(CLICKED, "")] if actions and clickable else []
-        buttons = [part for action in (*default, *actions) for part in action]
         return (
             self._app_name,
             known.number if known else 0,
             "",
-            title,
+            notice.title,
             escape(text, quote=False) if "body-markup" in can else text,
-            buttons if "actions" in can else [],
+            list(chain.from_iterable(buttons)) if "actions" in can else [],
             hints,
             SERVER_DECIDES,
         )
@@ -176,10 +145,9 @@ class Notifier:
 
     def _action_invoked(self, message: Message) -> None:
         number, action = message.body
-        shown = self._by_number(message, number)
-        if shown is not None and (on_action := shown[1].on_action) is not None:
-            chosen = shown[1].first_action if action == CLICKED else action
-            on_action(chosen)
+        found = self._by_number(message, number)
+        if found is not None and action in found[1].actions:
+            found[1].click(found[1].actions[action])
 
     def _closed(self, message: Message) -> None:
         gone = self._by_number(message, message.body[0])
