@@ -85,7 +85,7 @@ LIBRARIES: dict[str, set[str]] = {
     "tomli": {"clients.toml_file"},
     "packaging": {"packages.pypi"},
     "platformdirs": {"config"},
-    "pystray": {"tray.toolkit", "tray.linux.xembed"},
+    "pystray": {"tray.painter", "tray.linux.xembed"},
     "Xlib": {"tray.linux.selection", "tray.linux.xembed"},
     "PIL": {"tray.icons", "tray.linux.xembed"},
     "jeepney": {

@@ -18,7 +18,7 @@ from trayapp.gateway.mcp_tool.tool_dependencies import ResultFiles
 from trayapp.gateway.permissions import close_to_others
 from trayapp.service.logging import start_logging
 from trayapp.service.registry import ServerRegistry
-from trayapp.tray.updates import Updates
+from trayapp.tray.start import report_update
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="modes are POSIX")
 
@@ -61,7 +61,7 @@ def search_registry(folder: Path) -> None:
 
 
 def tell_update(folder: Path) -> None:
-    Updates(lambda: {"newer": {"version": "0.2.0", "url": ""}}, bool, folder / "told").look_once()
+    report_update(lambda: {"newer": {"version": "0.2.0", "url": ""}}, bool, folder / "told")
     assert (folder / "told").is_file()
 
 

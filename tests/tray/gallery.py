@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from tests.tray.states import CLIENTS, problem, running, server, shown
+from tests.tray.states import CLIENTS, changed, problem, running, server, shown
 from trayapp.model.child import ChildState
 from trayapp.model.lifecycle import State
 from trayapp.tray.state.notices import NoticeMemory, due_notices
@@ -34,7 +34,7 @@ BASE = running(
     clients=["Claude Code", "Codex"],
 )
 TROUBLED = running(
-    server("github", State.CONNECTED, 26),
+    changed("github", 26),
     server("linear", State.NEEDS_AUTH, 12, "linear needs a sign-in", "Sign in with: multi-mcp auth linear"),
     server("db", State.FAILED, 4, "Cannot start db: no such program: my-db", "Is it installed? See: multi-mcp logs db"),
     server("files@1a2b3c4d", State.IDLE, 9, project="/home/ada/shop"),
@@ -47,7 +47,7 @@ TROUBLED = running(
 )
 STATES: dict[str, TrayState] = {
     "all is well": replace(BASE, clients=CLIENTS, autostart=True),
-    "trouble of all kinds": replace(TROUBLED, clients=CLIENTS, autostart=False, approvals=("github",)),
+    "trouble of all kinds": replace(TROUBLED, clients=CLIENTS, autostart=False),
     "first start, no servers": replace(running(), clients=CLIENTS, autostart=False),
     "attached to a gateway of somebody else": replace(BASE, child=ChildState.ATTACHED, autostart=True),
     "starting": TrayState(ChildState.STARTING, autostart=True),

@@ -50,6 +50,11 @@ def server(
     )
 
 
+def changed(name: str, tools: int = 3) -> ServerStatus:
+    """Return a server with a changed tool that waits for approval."""
+    return replace(server(name, tools=tools), approvals=("pay",))
+
+
 def snapshot(
     *servers: ServerStatus,
     problems: Iterable[Problem] = (),

@@ -21,12 +21,11 @@ from trayapp.service.autostart import Autostart, StartCommand
 from trayapp.service.supervisor import Supervisor, SupervisorView
 from trayapp.service.version import Update
 from trayapp.tray.actions import Actions
-from trayapp.tray.app import LOOK_AGAIN_S, App
+from trayapp.tray.app import LOOK_AGAIN_S, App, StateSources, state_of
 from trayapp.tray.painter import PAUSE_S, WANTS_EYES, Painter, Redraws
 from trayapp.tray.state.notices import Notice
 from trayapp.tray.state.tray_state import SEPARATOR, Action, ClientState, IconKind, Item, TrayState, TrayView, Verb
 from trayapp.tray.state.view import view
-from trayapp.tray.state_sources import StateSources, state_of
 
 PATIENCE_S = 20.0
 
@@ -210,7 +209,7 @@ class FakeEntry:
 
 def some_sources(clients: Callable[[], tuple[ClientState, ...]] = tuple) -> tuple[StateSources, FakeEntry]:
     entry = FakeEntry()
-    return StateSources(Autostart(entry, StartCommand(("/x",))), clients), entry
+    return StateSources(Autostart(entry, StartCommand(("/x",))), clients, tuple, tuple, offer_told=False), entry
 
 
 class FakeFace:

@@ -19,10 +19,10 @@ from tests.tray.test_drawing import FakeEntry
 from trayapp.config.read.parse import parse
 from trayapp.service.autostart import Autostart, StartCommand
 from trayapp.service.command_line import own_command, sample_command
+from trayapp.tray.app import StateSources
 from trayapp.tray.start import SystemPlatform
 from trayapp.tray.state.notices import Notice, NoticeKind
 from trayapp.tray.state.tray_state import Action, Offered
-from trayapp.tray.state_sources import StateSources
 
 pytestmark = pytest.mark.requirement("tray-offer")
 ENTRY = "! Use the 2 servers of Cursor"
@@ -122,7 +122,7 @@ def test_what_is_offered_is_looked_for_until_there_is_nothing() -> None:
     one, late = (Offered("a", "Cursor", "x"),), (Offered("late", "Cursor", "x"),)
     answers: list[tuple[Offered, ...] | None] = [None, one, (), late]
     sources = StateSources(
-        Autostart(FakeEntry(), StartCommand(("/x",))), tuple, lambda: answers.pop(0), offer_told=True
+        Autostart(FakeEntry(), StartCommand(("/x",))), tuple, lambda: answers.pop(0), tuple, offer_told=True
     )
     assert sources.state().offered == ()
     for names in ([], ["a"], [], []):

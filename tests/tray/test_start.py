@@ -5,12 +5,13 @@ from __future__ import annotations
 import stat
 import sys
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
+from trayapp.model.errors import MultiMcpError
 from trayapp.tray.app import App
-from trayapp.tray.start import SystemPlatform, client_of, second_words
+from trayapp.tray.start import SystemPlatform, client_of, report_update, second_words
 from trayapp.tray.state.notices import Notice
 from trayapp.tray.state.tray_state import ClientState, IconKind
 
@@ -73,3 +74,28 @@ def test_there_is_a_picture_of_every_kind_in_every_size(kind: IconKind) -> None:
     picture = made.picture(kind)
     assert [picture(size).size for size in (16, 22, 64)] == [(16, 16), (22, 22), (64, 64)]
     assert made.label("R&D") == "R&D"
+
+
+@pytest.mark.requirement("update-notice")
+def test_a_newer_version_is_told_once_and_the_next_one_again(tmp_path: Path) -> None:
+    shown: list[Notice] = []
+    answer: dict[str, Any] = {"newer": {"version": "0.2.0", "url": "https://example.org/r"}}
+    told = tmp_path / "cache" / "told"
+    report_update(lambda: answer, shown.append, told)
+    report_update(lambda: answer, shown.append, told)  # after a restart
+    assert [(notice.title, notice.text) for notice in shown] == [
+        ("multi-mcp 0.2.0 is available", "https://example.org/r")
+    ]
+    answer["newer"]["version"] = "0.3.0"
+    report_update(lambda: answer, shown.append, told)
+    assert len(shown) == 2
+
+
+def test_no_newer_version_and_no_answer_are_silent(tmp_path: Path) -> None:
+    def fail() -> None:
+        raise MultiMcpError("It did not end within 40 s", "")
+
+    shown: list[Notice] = []
+    for look in (lambda: {"newer": None}, lambda: None, fail):
+        report_update(look, shown.append, tmp_path / "told")
+    assert shown == []

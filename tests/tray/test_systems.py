@@ -12,9 +12,9 @@ from PIL import Image
 
 from trayapp.tray import darwin, windows
 from trayapp.tray.app import BalloonNotifications
+from trayapp.tray.painter import BaseIcon, Menu, MenuItem
 from trayapp.tray.state.notices import Notice
 from trayapp.tray.state.tray_state import Action, Verb
-from trayapp.tray.toolkit import BaseIcon, Menu, MenuItem
 
 
 class MainThread:

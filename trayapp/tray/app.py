@@ -10,19 +10,22 @@ import signal
 import socket
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
+from trayapp.model.child import ChildState
 from trayapp.model.errors import MultiMcpError
+from trayapp.model.status import Snapshot
+from trayapp.service.autostart import Autostart
 from trayapp.service.supervisor import CommandKind, Supervisor, SupervisorView
 from trayapp.service.version import Update
 from trayapp.tray.actions import Actions
 from trayapp.tray.painter import Painter, Redraws
 from trayapp.tray.state.notices import DueNotices, Notice, NoticeMemory, due_notices
 from trayapp.tray.state.outcomes import NO_HOST
-from trayapp.tray.state.tray_state import Action, IconKind, TrayView, Verb
+from trayapp.tray.state.tray_state import Action, ClientState, IconKind, Offered, TrayState, TrayView, Verb
 from trayapp.tray.state.view import view
-from trayapp.tray.state_sources import StateSources
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +59,88 @@ class TrayPlatform(NoticeDisplay, Protocol):
 
     def label(self, text: str) -> str:
         """Return the text of a menu entry, with the system's menu marks escaped."""
+
+
+Offer = Callable[[], tuple[Offered, ...] | None]  # None: unknown, because reading failed
+
+
+class StateSources:
+    """The sources of the TrayState, and what each one last returned.
+
+    - `clients`: finds the AI tools. It may block.
+    - `offer`: finds servers in the AI tools' files that multi-mcp lacks. It may block.
+    - `doubled`: finds servers in these files that multi-mcp also has. It may block.
+    - `offer_told`: True if a notification already reported servers to import.
+    """
+
+    def __init__(
+        self,
+        autostart: Autostart,
+        clients: Callable[[], tuple[ClientState, ...]],
+        offer: Offer,
+        doubled: Offer,
+        *,
+        offer_told: bool,
+    ) -> None:
+        self._autostart = autostart
+        self._look = clients
+        self._lock = threading.Lock()
+        self._seen = SupervisorView(ChildState.STARTING)
+        self._clients: tuple[ClientState, ...] | None = None
+        self._look_for_offer, self._offer_told = offer, offer_told
+        self._offered: tuple[Offered, ...] | None = None
+        self._look_for_doubled = doubled
+        self._doubled: tuple[Offered, ...] = ()
+        self._is_on = self._start_at_login()
+        self._read: tuple[SupervisorView, TrayState] | None = None
+
+    def look_around(self) -> None:
+        """Read again what no snapshot shows: the AI tools' files, and the entry for start at login."""
+        self._is_on = self._start_at_login()
+        clients = self._look()
+        offered = () if self._offered == () else self._look_for_offer()  # an offer that was empty once stays empty
+        doubled = self._look_for_doubled() if any(client.connected for client in clients) else ()
+        with self._lock:
+            self._clients, self._offered, self._doubled = clients, offered, doubled or ()
+
+    def _start_at_login(self) -> bool | None:
+        try:
+            return self._autostart.is_on()
+        except MultiMcpError as error:
+            log.warning("%s", error)
+            return None
+
+    def see(self, seen: SupervisorView) -> bool:
+        """Store the supervisor's view. Return True if the state of the gateway's process changed."""
+        with self._lock:
+            before, self._seen = self._seen, seen
+        return (before.state, before.hangs) != (seen.state, seen.hangs)
+
+    def state(self) -> TrayState:
+        """Return the whole state as it is now."""
+        with self._lock:
+            if self._read is None or self._read[0] is not self._seen:
+                self._read = self._seen, state_of(self._seen)
+            return replace(
+                self._read[1],
+                clients=self._clients,
+                autostart=self._is_on,
+                offered=self._offered or (),
+                offer_told=self._offer_told,
+                doubled=self._doubled,
+            )
+
+
+def state_of(seen: SupervisorView) -> TrayState:
+    """Convert the supervisor's view to a TrayState. If the snapshot cannot be read, the reason is the state's error."""
+    state = TrayState(child=seen.state, error=seen.error, hangs=seen.hangs)
+    if seen.snapshot is None:
+        return state
+    try:
+        snapshot = Snapshot.from_json(seen.snapshot)
+    except MultiMcpError as error:
+        return replace(state, error=error.title)
+    return replace(state, snapshot=snapshot)
 
 
 class App:

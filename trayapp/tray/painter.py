@@ -1,22 +1,56 @@
-"""Drawing a TrayView on the icon: only what differs from the previous view, and at a bounded rate."""
+"""Drawing a TrayView on the icon: only what differs from the previous view, and at a bounded rate.
+
+It imports pystray without touching a display, GTK, or a bus. xembed adds the X backend.
+"""
 
 from __future__ import annotations
 
 import logging
+import os
+import sys
 import threading
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from trayapp.tray.state.tray_state import Action, IconKind, Item, Separator, TrayView
-from trayapp.tray.toolkit import KeyedItem, Menu, MenuItem
+
+# On Linux, pystray opens a display when it is imported, and raises if there is none. `dummy` is its name for the base
+# class without any desktop. Child processes must not inherit the variable.
+CHOICE = "PYSTRAY_BACKEND"
+before = os.environ.get(CHOICE)
+if sys.platform not in ("win32", "darwin"):
+    os.environ[CHOICE] = "dummy"
+try:
+    import pystray
+finally:
+    os.environ.pop(CHOICE, None)
+    if before is not None:
+        os.environ[CHOICE] = before
 
 log = logging.getLogger(__name__)
+
+BaseIcon: Any = pystray._base.Icon
+NativeIcon: Any = pystray.Icon  # the real one on Windows and macOS, elsewhere BaseIcon
+Menu: Any = pystray.Menu
+MenuItem: Any = pystray.MenuItem
 
 PAUSE_S = 0.25  # at most 4 redraws a second: more would not be noticed
 Click = Callable[[Action], None]
 Draw = Callable[[], float | None]
 WANTS_EYES = frozenset({IconKind.ATTENTION, IconKind.DOWN})  # panels that hide inactive icons are asked to show these
+
+
+class KeyedItem(pystray.MenuItem):  # type: ignore[misc]  # pystray has no types
+    """A menu item that keeps its identity when its text changes, so that a click on an open menu never hits a neighbor.
+
+    `key` names the item's meaning ("pause"), not its position, and is unique among siblings. An item without a key (a
+    plain MenuItem) is identified by its text.
+    """
+
+    def __init__(self, key: str, text: str, action: Callable[..., Any] | Any = None, **options: Any) -> None:
+        super().__init__(text, action, **options)
+        self.key = key
 
 
 class Painter:

@@ -30,15 +30,13 @@ from trayapp.service.verb_process import end_verbs, run_verb
 from trayapp.service.version import Update, version_text
 from trayapp.tray import darwin, icons, windows
 from trayapp.tray.actions import Actions, ActionServices, offered_of
-from trayapp.tray.app import ENDED_BY, App, BalloonNotifications, NoticeDisplay
+from trayapp.tray.app import ENDED_BY, App, BalloonNotifications, NoticeDisplay, StateSources
 from trayapp.tray.linux.icon import PANEL_WAIT_S, STARTED_WAIT_S, LinuxIcon
 from trayapp.tray.linux.notifications import BusNotifications
+from trayapp.tray.painter import NativeIcon
 from trayapp.tray.state.notices import Notice, NoticeKind
-from trayapp.tray.state.outcomes import no_host
+from trayapp.tray.state.outcomes import new_version, no_host
 from trayapp.tray.state.tray_state import Action, ClientState, IconKind, Offered
-from trayapp.tray.state_sources import StateSources
-from trayapp.tray.toolkit import NativeIcon
-from trayapp.tray.updates import Updates
 from trayapp.wire.rundir import run_dir
 
 log = logging.getLogger(__name__)
@@ -48,6 +46,8 @@ NO_HOST_TOLD = "no-host-told"  # a file in the cache folder
 OFFER_TOLD = "offer-told"  # also in the cache folder
 UPDATE_TOLD = "update-told"  # also in the cache folder; it holds the version
 UPDATE_S = 40.0  # limit on the check for a new version; for a slow network
+FIRST_CHECK_S = 60.0  # wait until a login no longer keeps the machine busy
+CHECK_EVERY_S = 24 * 3600.0
 SHOW = "show"  # the request of a second start
 CLIENTS_S = 20.0  # limit on reading the AI tools' files, some twenty small ones
 OPENS_S = 2.0  # an opener that finds no program fails within this time
@@ -129,7 +129,7 @@ def _be_the_tray(environ: dict[str, str], run: str, single: SingleTray, autostar
             log.warning("Cannot update the entry for start at login: %s", error)
 
     threading.Thread(target=keep_true, name="start at login", daemon=True).start()
-    Updates(lambda: run_verb(["update-check"], environ, UPDATE_S), app.show, paths.cache_dir / UPDATE_TOLD).start()
+    threading.Thread(target=report_updates, args=(environ, paths, app.show), name="updates", daemon=True).start()
     if not autostart:
         say("multi-mcp is running: Quit in its tray menu, or Ctrl-C here, ends it")
         say(f"First time? In another terminal: {typed_command()} setup")
@@ -191,6 +191,34 @@ def build(environ: dict[str, str], run: str, paths: Paths, switch: Autostart, fa
     )
     app.join(Actions(means), supervisor)
     return app
+
+
+def report_updates(environ: Mapping[str, str], paths: Paths, show: Callable[[Notice], object]) -> None:
+    """Check for a new version soon after startup and then daily, and report it with `show`. Does not return.
+
+    The verb `multi-mcp update-check` decides whether to ask the network (off by default).
+    """
+    time.sleep(FIRST_CHECK_S)
+    while True:
+        report_update(lambda: run_verb(["update-check"], environ, UPDATE_S), show, paths.cache_dir / UPDATE_TOLD)
+        time.sleep(CHECK_EVERY_S)
+
+
+def report_update(look: Callable[[], Any], show: Callable[[Notice], object], told: Path) -> None:
+    """Report a new version once. `look`: asks the verb `update-check`. `told`: holds the version reported last."""
+    try:
+        newer = (look() or {}).get("newer")
+    except MultiMcpError as error:
+        log.info("%s", error)
+        return
+    last = ""
+    with suppress(OSError, UnicodeDecodeError):
+        last = told.read_text(encoding="utf-8")
+    if newer and newer["version"] != last:
+        show(new_version(newer["version"], newer["url"]))
+        with suppress(OSError):
+            make_folder(told.parent)
+            told.write_text(newer["version"], encoding="utf-8")
 
 
 def _clients(environ: Mapping[str, str]) -> tuple[ClientState, ...]:

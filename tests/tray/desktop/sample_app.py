@@ -15,9 +15,9 @@ from PIL import Image, ImageDraw
 from trayapp.tray.linux.bus import connect
 from trayapp.tray.linux.icon import LinuxIcon
 from trayapp.tray.linux.notifications import BusNotifications
+from trayapp.tray.painter import KeyedItem, Menu
 from trayapp.tray.state.notices import Notice
 from trayapp.tray.state.tray_state import Action, Verb
-from trayapp.tray.toolkit import KeyedItem, Menu
 
 COLORS = {"red": (230, 30, 30), "green": (30, 200, 30), "blue": (30, 60, 230), "yellow": (230, 220, 20)}
 FINE = 4  # drawn that much larger, for smooth edges

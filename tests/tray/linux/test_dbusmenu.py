@@ -20,7 +20,7 @@ from trayapp.tray.linux.dbusmenu import (
     numbered,
     walk,
 )
-from trayapp.tray.toolkit import KeyedItem, Menu, MenuItem
+from trayapp.tray.painter import KeyedItem, Menu, MenuItem
 
 
 def entry(key: str, label: str = "", *children: MenuEntry, **more: Any) -> MenuEntry:

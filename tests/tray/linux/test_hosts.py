@@ -18,7 +18,7 @@ from trayapp.tray.linux.icon import (
     SearchStep,
     may_have_xembed,
 )
-from trayapp.tray.toolkit import BaseIcon
+from trayapp.tray.painter import BaseIcon
 
 FIRST, LATER = PANEL_WAIT_S, PANEL_WAIT_S + DOCK_WAIT_S
 # what there is, and then (second, whether there is a watcher) -> what to do

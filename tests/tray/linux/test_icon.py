@@ -17,8 +17,8 @@ from tests.tray.icons import GREEN, RED, plain, running
 from trayapp.tray.linux.bus import SessionBus
 from trayapp.tray.linux.icon import LinuxIcon
 from trayapp.tray.linux.notifications import BusNotifications
+from trayapp.tray.painter import Menu, MenuItem
 from trayapp.tray.state.notices import Notice
-from trayapp.tray.toolkit import Menu, MenuItem
 
 AT_ONCE_S = 0.05
 LONG_S = 600.0

@@ -24,7 +24,7 @@ from tests.tray.icons import GREEN, RED, plain, running
 from trayapp.tray.linux.bus import SessionBus
 from trayapp.tray.linux.dbusmenu import KIND
 from trayapp.tray.linux.icon import LinuxIcon
-from trayapp.tray.toolkit import KeyedItem, Menu, MenuItem
+from trayapp.tray.painter import KeyedItem, Menu, MenuItem
 
 
 class Shown:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tray.state.test_view import STATES
-from tests.tray.states import FILE, problem, running, server
+from tests.tray.states import FILE, changed, problem, running, server
 from trayapp.model.child import ChildState
 from trayapp.model.lifecycle import State
 from trayapp.model.status import ServerStatus, SignInStatus
@@ -109,9 +109,9 @@ ROWS: list[tuple[str, list[tuple[float, TrayState]], list[tuple[float, str, str]
     ("a-command-of-a-secret-twice", [(0, COMMAND), (10, OK), (20, COMMAND)],
      [(1, "command", "a: a command waits for approval"),
       (21, "command", "a: a command waits for approval")]),
-    ("approval", [(0, OK), (10, replace(OK, approvals=("a",)))],
+    ("approval", [(0, OK), (10, running(changed("a")))],
      [(11, "approval", "a: changed tools wait for approval")]),
-    ("approval-twice", [(0, replace(OK, approvals=("a",))), (10, OK), (20, replace(OK, approvals=("a",)))],
+    ("approval-twice", [(0, running(changed("a"))), (10, OK), (20, running(changed("a")))],
      [(1, "approval", "a: changed tools wait for approval"), (21, "approval", "a: changed tools wait for approval")]),
     # -- tools
     ("new-tools", [(0, TOOLS[3]), (10, running(server("a", tools=5), server("b"), server("c")))],
@@ -204,7 +204,7 @@ def test_a_second_failure_stands_beside_the_first_and_the_next_outage_replaces_i
         (W, running(wants("a"), wants("b")), "a and b need a sign-in"),
         (MORE, running(*(replace(server(name), auth=SignInStatus(True, wanted="")) for name in "ab")),
          "a and b need more permissions"),
-        (replace(OK, approvals=("a",)), replace(running(server("a"), server("b")), approvals=("a", "b")),
+        (running(changed("a")), running(changed("a"), changed("b")),
          "a and b: changed tools wait for approval"),
     ],
 )  # fmt: skip

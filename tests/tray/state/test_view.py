@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.model.test_status import SNAPSHOTS
-from tests.tray.states import CALL_ASK, CLIENTS, FILE, asking, items, lines, problem, running, server, snapshot
+from tests.tray.states import CALL_ASK, CLIENTS, FILE, asking, changed, items, lines, problem, running, server, snapshot
 from trayapp.model.child import ChildState
 from trayapp.model.errors import CommandNotApprovedError
 from trayapp.model.lifecycle import State
@@ -207,17 +207,17 @@ ROWS: list[tuple[str, TrayState, IconKind, str, list[str]]] = [
     ("attention-over-degraded", SEVEN, K.ATTENTION,
      "multi-mcp: 5 of 7 servers ready, 82 tools\nlinear needs a sign-in\nCannot start db: no such program: my-db",
      ["multi-mcp: 5 of 7 servers ready, 82 tools"]),
-    ("approval", replace(TWO, approvals=("github",)), K.ATTENTION,
-     "multi-mcp: 2 of 2 servers ready, 28 tools\ngithub: changed tools wait for approval",
+    ("approval", running(changed("github")), K.ATTENTION,
+     "multi-mcp: 1 of 1 server ready, 3 tools\ngithub: changed tools wait for approval",
      ["! Approve changed tools of github ..."]),
-    ("many-approvals", replace(TWO, approvals=tuple(f"s{at}" for at in range(6))), K.ATTENTION,
-     "multi-mcp: 2 of 2 servers ready, 28 tools\ns0, s1, s2 and 3 more: changed tools wait for approval",
+    ("many-approvals", running(*(changed(f"s{at}") for at in range(6))), K.ATTENTION,
+     "multi-mcp: 6 of 6 servers ready, 18 tools\ns0, s1, s2 and 3 more: changed tools wait for approval",
      ["! Approve changed tools of 3 more servers"]),
     ("served-though-it-reads-like-an-order", running(replace(GITHUB, suspicious=("pay",))), K.HEALTHY,
      "multi-mcp: 1 of 1 server ready, 26 tools",
      ["Servers > ● github: connected, 26 tools > Review 1 tool that reads like an instruction ...",
       "not ! Approve changed tools of github ..."]),
-    ("approval-while-paused", TrayState(C.PAUSED, approvals=("github",)), K.PAUSED,
+    ("approval-while-paused", replace(running(changed("github")), child=C.PAUSED), K.PAUSED,
      "multi-mcp: paused, no server can be reached\nChoose Resume in the menu to continue",
      ["not ! Approve changed tools of github ..."]),
     ("no-keyring", running(GITHUB, keyring="missing"), K.HEALTHY, "multi-mcp: 1 of 1 server ready, 26 tools",
@@ -428,9 +428,10 @@ CLICKS = [
     ("quit", "Quit", Action(Verb.QUIT)),
 ]  # fmt: skip
 EVERYTHING = replace(
-    running(GITHUB, LINEAR, OFF, server("exa", IDLE, signed_in=True), problems=[BAD_ENTRY]),
+    running(
+        replace(GITHUB, approvals=("pay",)), LINEAR, OFF, server("exa", IDLE, signed_in=True), problems=[BAD_ENTRY]
+    ),
     clients=CLIENTS,
-    approvals=("github",),
     autostart=True,
 )
 
@@ -553,7 +554,6 @@ STATES = st.builds(
         st.builds(ClientState, NASTY, NASTY, st.booleans(), st.booleans(), st.none() | NASTY), max_size=4
     ).map(tuple),
     autostart=st.none() | st.booleans(),
-    approvals=st.lists(NASTY, max_size=6).map(tuple),
     offered=st.lists(st.builds(Offered, NASTY, NASTY, NASTY, st.integers(0, 2)), max_size=30).map(tuple),
 )
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from trayapp.tray.linux.bus import SessionBus, connect
 from trayapp.tray.linux.sni import StatusNotifierIcon
-from trayapp.tray.toolkit import BaseIcon, Menu
+from trayapp.tray.painter import BaseIcon, Menu
 
 log = logging.getLogger(__name__)
 # The time between two checks for a missing session bus: a login may still be in progress, or this is a container. A

@@ -306,3 +306,10 @@ def no_host() -> Notice:
             (texts.QUIT, Action(Verb.QUIT)),
         ),
     )
+
+
+def new_version(version: str, url: str) -> Notice:
+    """Return the notice of a new version of multi-mcp."""
+    title = texts.fit(f"multi-mcp {texts.name(version)} is available")
+    lines = [texts.plain(url) if url else "Get it where you got this version"]
+    return Notice("update", texts.within([title], texts.TITLE), texts.within(lines, texts.BODY))

@@ -163,7 +163,6 @@ class TrayState:
     - `hangs`: True if the gateway's process exists but does not answer.
     - `autostart`: None if start at login is not possible here.
     - `clients`: the AI tools; None until they were looked for.
-    - `approvals`: servers whose changed tool definitions wait for the user.
     - `offered`: servers of AI tools that can be imported; empty unless this is a first start.
     - `offer_told`: True if an earlier tray already reported servers to import.
     - `doubled`: servers that connected AI tools still start themselves.
@@ -174,7 +173,6 @@ class TrayState:
     error: str | None = None
     clients: tuple[ClientState, ...] | None = ()
     autostart: bool | None = None
-    approvals: tuple[str, ...] = ()
     hangs: bool = False
     offered: tuple[Offered, ...] = ()
     doubled: tuple[Offered, ...] = ()
@@ -244,7 +242,7 @@ def assess(state: TrayState) -> Assessment:
         commands=tuple(server for server in wanted if server.needs_approval),
         sign_in=tuple(server for server in wanted if server.state is State.NEEDS_AUTH),
         permissions=tuple(filter(wants_permissions, wanted)),
-        approvals=tuple(dict.fromkeys((*state.approvals, *(one.name for one in servers if one.approvals)))),
+        approvals=tuple(server.name for server in servers if server.approvals),
         problems=tuple(dict.fromkeys(snapshot.problems)),
         fatal=tuple(problem for problem in snapshot.problems if problem.fatal),
         keyring=snapshot.gateway.keyring if snapshot.gateway.keyring != "available" else None,
