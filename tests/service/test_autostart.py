@@ -203,7 +203,7 @@ def test_a_folder_that_cannot_be_written_is_said_so(tmp_path: Path) -> None:
             entry.write(StartCommand(PROGRAM))
     (tmp_path / "folder").mkdir()
     for entry in (XdgEntry(tmp_path / "folder"), LaunchAgent(tmp_path / "folder")):
-        with pytest.raises(StorageError, match="Cannot read"):
+        with pytest.raises(StorageError, match="is not a file"):
             entry.is_on()
         with pytest.raises(StorageError, match="Cannot remove"):
             entry.remove()

@@ -16,10 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from trayapp.config.files import read_bytes, storage_error, write_atomic
 from trayapp.model.errors import MultiMcpError, StorageError
 
 APP = "multi-mcp"
 HOME = "MULTI_MCP_HOME"
+READ_MOST = 1 << 20  # bytes of an entry's file
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class AutostartEntry(Protocol):
 
 
 class FileEntry:
-    """An entry that is a file of its own. The subclasses implement AutostartEntry."""
+    """An entry that is a file of its own. The subclasses implement the rest of AutostartEntry."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -60,31 +62,11 @@ class FileEntry:
     def where(self) -> str:
         return str(self._path)
 
-
-def write_file(path: Path, data: bytes) -> None:
-    """Write the file atomically. Raises StorageError."""
-    fresh = path.with_name(f"{path.name}.new")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fresh.write_bytes(data)
-        fresh.replace(path)
-    except OSError as error:
-        raise StorageError(
-            f"Cannot write {path}: {error.strerror}", "Check the folder's owner and permissions"
-        ) from None
-
-
-def remove_file(path: Path) -> None:
-    """Remove the file, if it exists. Raises StorageError."""
-    try:
-        path.unlink(missing_ok=True)
-    except OSError as error:
-        raise StorageError(f"Cannot remove {path}: {error.strerror}", "Remove it yourself") from None
-
-
-def unreadable(path: Path, error: OSError) -> StorageError:
-    """Return the error for a file that exists but cannot be read."""
-    return StorageError(f"Cannot read {path}: {error.strerror}", "Check the file's owner and permissions")
+    def remove(self) -> None:
+        try:
+            self._path.unlink(missing_ok=True)
+        except OSError as error:
+            raise storage_error(error, self._path, "remove") from None
 
 
 class Autostart:
@@ -96,7 +78,6 @@ class Autostart:
 
     @property
     def where(self) -> str:
-        """The place of the entry, for display."""
         return self._entry.where
 
     def is_on(self) -> bool:
@@ -174,18 +155,10 @@ class XdgEntry(FileEntry):
     def write(self, start: StartCommand) -> None:
         words = [*(["/usr/bin/env", f"{HOME}={start.home}"] if start.home else []), *start.argv]
         refuse_unsafe(words)
-        write_file(self._path, desktop_text(words, start.argv[0]).encode())
-
-    def remove(self) -> None:
-        remove_file(self._path)
+        write_atomic(self._path, desktop_text(words, start.argv[0]).encode())
 
     def _keys(self) -> dict[str, str]:
-        try:
-            text = self._path.read_text(encoding="utf-8", errors="replace")
-        except FileNotFoundError:
-            return {}
-        except OSError as error:
-            raise unreadable(self._path, error) from None
+        text = (read_bytes(self._path, READ_MOST) or b"").decode(errors="replace")
         section, keys = "", dict[str, str]()
         for line in text.splitlines():
             if line.startswith("["):
@@ -258,21 +231,14 @@ class LaunchAgent(FileEntry):
         """Write the entry (AutostartEntry). launchd does not load it now: that would start a second tray."""
         import plistlib  # 5 ms, and only on macOS
 
-        write_file(self._path, plistlib.dumps(launch_agent(start)))
-
-    def remove(self) -> None:
-        remove_file(self._path)
+        write_atomic(self._path, plistlib.dumps(launch_agent(start)))
 
     def _values(self) -> dict[str, object]:
         import plistlib
         from xml.parsers.expat import ExpatError
 
         try:
-            values = plistlib.loads(self._path.read_bytes())
-        except FileNotFoundError:
-            return {}
-        except OSError as error:
-            raise unreadable(self._path, error) from None
+            values = plistlib.loads(read_bytes(self._path, READ_MOST) or b"")
         except (plistlib.InvalidFileException, ExpatError, ValueError):
             return {}
         return values if isinstance(values, dict) else {}

@@ -58,12 +58,10 @@ def tray_command() -> list[str]:
     words = ["tray", "--autostart"]
     if is_frozen():
         return [program(TRAY), *words]
-    folder, ending = os.path.dirname(sys.executable), ".exe" if os.name == "nt" else ""
-    windowless = os.path.join(folder, "pythonw.exe")
+    windowless = os.path.join(os.path.dirname(sys.executable), "pythonw.exe")
     if os.name == "nt" and os.access(windowless, os.X_OK):
         return [windowless, os.path.join(PACKAGE, "__main__.py"), *words]
-    script = os.path.join(folder, f"multi-mcp{ending}")
-    return [script, *words] if os.access(script, os.X_OK) else [*own_command(), *words]
+    return [*_installed_command(), *words]
 
 
 def shim_command() -> list[str]:
@@ -72,12 +70,12 @@ def shim_command() -> list[str]:
     The program is the installed script beside the interpreter, if there is one, because users know it. In a package, it
     is the small shim program, in the folder that an update replaces in place.
     """
-    if is_frozen():
-        return [program(SHIM), "stdio"]
-    script = os.path.join(os.path.dirname(sys.executable), "multi-mcp.exe" if os.name == "nt" else "multi-mcp")
-    if os.access(script, os.X_OK):
-        return [script, "stdio"]
-    return [*own_command(), "stdio"]
+    return [program(SHIM), "stdio"] if is_frozen() else [*_installed_command(), "stdio"]
+
+
+def _installed_command() -> list[str]:
+    script = os.path.join(os.path.dirname(sys.executable), WHOLE + (".exe" if os.name == "nt" else ""))
+    return [script] if os.access(script, os.X_OK) else own_command()
 
 
 def kill_command(pid: int) -> str:
@@ -85,14 +83,11 @@ def kill_command(pid: int) -> str:
     return f"taskkill /F /PID {pid}" if os.name == "nt" else f"kill -9 {pid}"
 
 
-def sample_file() -> str:
-    """Return the path of the sample server's program."""
-    return os.path.join(PACKAGE, "samples", "server.py")
-
-
 def sample_command() -> list[str]:
     """Return the command that runs the bundled sample server.
 
     It runs without `site` and environment variables (-I, -S): it needs neither, and starts in half the time.
     """
-    return [program(SHIM), SAMPLE_VERB] if is_frozen() else [sys.executable, "-I", "-S", sample_file()]
+    if is_frozen():
+        return [program(SHIM), SAMPLE_VERB]
+    return [sys.executable, "-I", "-S", os.path.join(PACKAGE, "samples", "server.py")]

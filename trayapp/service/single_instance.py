@@ -10,7 +10,6 @@ import logging
 import os
 import secrets
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -57,10 +56,7 @@ class SingleTray:
             listener.bind(("127.0.0.1", 0))
             path = Path(self._run) / ADDRESS
             path.unlink(missing_ok=True)
-            flags = (
-                os.O_WRONLY | os.O_CREAT | os.O_EXCL | (getattr(os, "O_BINARY", 0) if sys.platform == "win32" else 0)
-            )
-            with os.fdopen(os.open(path, flags, 0o600), "w", encoding="utf-8") as file:
+            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
                 file.write(f"{listener.getsockname()[1]} {token}")
         else:
             place = self._socket()
@@ -70,9 +66,7 @@ class SingleTray:
             place.chmod(0o600)
         listener.listen()
         self._listener = listener
-        threading.Thread(
-            target=self._serve, args=(self._listener, token, answer), name="second starts", daemon=True
-        ).start()
+        threading.Thread(target=self._serve, args=(listener, token, answer), name="second starts", daemon=True).start()
 
     def send(self, request: str) -> str | None:
         """Send a request to the running tray. Return its answer, None if there is none in time."""
