@@ -49,7 +49,7 @@ EVERYTHING: Capabilities = {
 
 
 def unite_members(all_of_them: Iterable[Capabilities]) -> dict[str, Any]:
-    """Return the deep union of objects, such as capabilities. Of a key's other values, the first non-empty counts."""
+    """Return the deep union of objects, such as capabilities. Of any other values, the first non-empty one counts."""
     union: dict[str, Any] = {}
     for key, value in (member for capabilities in all_of_them for member in capabilities.items()):
         old = union.get(key)
@@ -95,7 +95,7 @@ def questions_of(capabilities: Capabilities) -> frozenset[str]:
 
 
 class ClientKind(NamedTuple):
-    """The part of a client that decides which connections it uses and what it sees.
+    """The traits of a client that decide which connections it uses and what it sees.
 
     `newer`: True for a client of MCP 2026-07-28. `able`: the server requests that it can answer, those that it can
     answer with a task (MCP 2025-11-25, tasks), and those of its extensions that may affect servers' lists.

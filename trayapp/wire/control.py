@@ -66,8 +66,8 @@ KEYRING = "keyring"  # {unlock?: true} -> {"keyring", "error": {"title", "hint"}
 SECRET_SET = "secret_set"  # {name, value} -> {"kept", "keyring"}; the content of a request is never logged
 SECRET_LIST = "secret_list"  # -> {"names", "keyring"}
 SECRET_DELETE = "secret_delete"  # {name} -> {"deleted"}
-# {server} -> {"way", "tools"?, "error"?, "read", "written", "refused", "refused_in_calls", "confine", "line"}: runs it
-# confined, and again with more access while refusals make it fail
+# {server} -> {"way", "tools"?, "error"?, "read", "written", "refused", "refused_in_calls", "confine", "line"}: runs the
+# server confined, and again with more access while refusals make it fail
 CONFINE = "confine"
 # -> {"rows": [{server, kind, package, version, newest, pinned, before, error}], "unlocked": [{server, why, hint}]}
 OUTDATED = "outdated"
@@ -96,10 +96,9 @@ class ControlError(MultiMcpError):
 
 
 class ControlClient:
-    """One connection to the gateway of a runtime folder. Use it as a context manager.
+    """One connection to the gateway of a runtime folder, as a context manager. Raises NoGatewayError if none runs.
 
-    `timeout`: how many seconds the gateway may stay silent while an answer is due. Raises NoGatewayError if no gateway
-    runs.
+    `timeout`: how many seconds the gateway may stay silent while an answer is due (None: forever).
     """
 
     def __init__(self, run: str, timeout: float | None = DEFAULT_TIMEOUT_S, tcp: bool = USES_TCP) -> None:
@@ -241,7 +240,7 @@ class SnapshotStream:
 
 
 def connect(run: str, hello: Hello, tcp: bool = USES_TCP) -> socket.socket:
-    """Return a socket that is connected to the gateway, its first line sent. Raises NoGatewayError."""
+    """Connect to the gateway, send the first line and return the socket. Raises NoGatewayError."""
     endpoint = read_endpoint(run) if tcp else None
     if tcp and endpoint is None:
         raise NoGatewayError

@@ -72,7 +72,7 @@ class Link(asyncio.Protocol):
         self._descriptor = -1  # for writing several buffers in one call (writev)
         self._dispatcher: FrameDispatcher | None = None
         self._head = b""
-        self.room = asyncio.Event()  # set unless the reader is behind; optional messages should then wait
+        self.room = asyncio.Event()  # cleared while the reader is behind: optional messages should wait for it
         self.room.set()
         self._has_room = True  # the same, faster to read
         self.lost = asyncio.Event()
@@ -92,7 +92,7 @@ class Link(asyncio.Protocol):
         self._pending.add(self, transport.abort)
 
     def data_received(self, data: bytes) -> None:
-        """Read the first line of the connection. Everything else goes to the dispatcher."""
+        """Read the first line of the connection, and pass everything after it to the dispatcher."""
         self._head += data
         line, newline, rest = self._head.partition(b"\n")
         if not newline and len(line) < GREETING_LIMIT:
@@ -227,7 +227,7 @@ class Listener:
         self.place = _place_of(endpoint.socket) if endpoint.socket else None
 
     def is_found(self) -> bool:
-        """Return True if clients still reach this gateway: its endpoint file and socket exist and are its own."""
+        """Return True if clients can still find this gateway: its endpoint file and socket exist and are its own."""
         published = read_endpoint(self.run)
         is_published = published is not None and (published.pid, published.port) == (os.getpid(), self.endpoint.port)
         return is_published and (not self.endpoint.socket or _place_of(self.endpoint.socket) == self.place)
@@ -308,7 +308,7 @@ if sys.platform != "win32":
 IDENTIFY_S = 10.0  # a client sends its first line, or the head of its first request, within milliseconds
 PLACES_MOST = 1024  # pending connections; two dozen sessions that each send twenty requests at once open 500
 PART = 8  # pending connections may take one eighth of the process's descriptors
-BURST_PART = 4  # one turn accepts a quarter: asyncio reads from them two turns later, and none may close before that
+BURST_PART = 4  # one turn accepts a quarter, so that none is closed before asyncio reads from it two turns later
 
 
 class PendingConnections:

@@ -1,8 +1,8 @@
 """FrameDispatcher: JSON-RPC over newline-delimited frames.
 
-It can await a result, or relay it: pass an answer on as received, unparsed when large (DESIGN, decision 1).
-Each request of the peer is handled in a task, cancelled when the peer cancels it. Exceptions of handlers stop at one
-boundary.
+It can wait for a request's result, or relay the answer as received, unparsed if it is large (DESIGN, decision 1).
+Each request of the peer is handled in its own task, which is cancelled when the peer cancels the request. Exceptions of
+handlers stop at one boundary.
 """
 
 from __future__ import annotations

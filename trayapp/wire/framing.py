@@ -73,7 +73,10 @@ def find_outer_id(head: bytes, tail: bytes) -> bytes | None:
 
 
 class FrameSplitter:
-    """Splits bytes into frames without their newline. A frame over the limit becomes an OversizedFrame."""
+    """Splits bytes into frames without their newline.
+
+    A frame over the limit, or for which memory runs out, becomes an OversizedFrame.
+    """
 
     __slots__ = ("_checked", "_limit", "_oversized", "_parts", "_size")
 
@@ -156,7 +159,7 @@ class OversizedFrame:
 class Batch:
     """A context in which outboxes hold back their frames, so that each sends once at the end.
 
-    One batch exists at a time on one event loop. Entering it again inside itself has no effect.
+    There is one, BATCH, for one event loop. Entering it again inside itself has no effect.
     """
 
     __slots__ = ("depth", "waiting")

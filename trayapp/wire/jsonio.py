@@ -17,8 +17,9 @@ from trayapp.model.late import late
 MAX_DEPTH = 1024  # orjson's own limit; the slow path must not accept more, nor depend on the caller's stack depth
 
 # orjson reads integers beyond 64 bits as floats. 18 digits always fit; anything longer takes the slow, exact path.
-# Checking every byte for such a number costs half a parse (a regular expression: five times the parse). Of 19 digits
-# in a row, every ninth byte hits two and every fourth byte four. Checking these samples first usually suffices.
+# Looking for such a number in every byte costs half as much as a parse, and a regular expression five times as much. A
+# run of 19 digits contains at least two of every ninth byte and four of every fourth, so these samples are checked
+# first.
 _SAMPLES = ((4, b"d" * 4), (1, b"d" * 19))
 _DIGITS = bytes(ord("d") if chr(byte).isdecimal() and byte < 128 else ord(" ") for byte in range(256))
 
@@ -128,7 +129,7 @@ LEVELS_MOST = 100  # levels of one entry; the limits for a whole message are 128
 
 
 def salvaged(frame: bytes) -> dict[str, Any] | None:
-    """Return the message with null in place of each entry that cannot be read; None if that does not help."""
+    """Return a frame's message with null in place of each entry that cannot be read; None if that does not help."""
     parts: list[bytes] = []
     depth = start = done = 0
     for token in _TOKEN.finditer(frame):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from trayapp.model.errors import AlreadyRunningError, StorageError
 
-NAMED_S = 0.5  # for a new holder to write its process id on a busy machine; on a full disk it never can
+NAMED_S = 0.5  # how long a new holder may take to write its process id on a busy machine; on a full disk it never can
 LOOK_S = 0.01
 
 
@@ -49,7 +49,7 @@ class FileLock:
                 break
             os.close(descriptor)  # its holder has removed this file: the lock is the file that now has its name
         self._descriptor = descriptor
-        with suppress(OSError):  # a full disk: the process id only serves information
+        with suppress(OSError):  # a full disk: the process id is only informative
             self._path.chmod(0o600)
             os.ftruncate(descriptor, 0)
             os.write(descriptor, str(os.getpid()).encode())
@@ -60,7 +60,7 @@ class FileLock:
         return self.holder() is not None
 
     def holder(self) -> int | None:
-        """Return the process id of the current holder (0: unknown), None if the lock is free or cannot be opened."""
+        """Return the process id of the current holder (0: unknown); None if the lock is free or cannot be opened."""
         try:
             descriptor = os.open(self._path, os.O_RDWR | getattr(os, "O_BINARY", 0))
         except OSError:
@@ -106,7 +106,7 @@ class GatewayLock(FileLock):
 
 
 def hold(path: Path) -> int | None:
-    """Lock an existing file, whose content stays, and return its descriptor. Closing the descriptor frees the file.
+    """Lock an existing file and return its descriptor. Its content is not changed. Closing the descriptor unlocks it.
 
     Return None if another process holds the lock, or the file cannot be opened. A FileLock locks in the same way.
     """

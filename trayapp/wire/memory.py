@@ -20,7 +20,7 @@ def widen(descriptor: int) -> None:
 
 
 def give_back_freed_memory() -> None:
-    """Return free memory in whole pages to the system. glibc only: elsewhere nothing happens."""
+    """Give whole pages of free memory back to the system (glibc only)."""
     if sys.platform != "linux":
         return
     import ctypes

@@ -14,7 +14,7 @@ INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 CONNECTION_CLOSED = -32000  # the SDK's code for a closed connection
 REQUEST_TIMEOUT = -32001  # the SDK's code for a request that timed out
-HEADER_MISMATCH = -32020  # MCP 2026-07-28, Streamable HTTP; initialize, which lacks these headers, may get it, too
+HEADER_MISMATCH = -32020  # MCP 2026-07-28, Streamable HTTP; may also answer initialize, which lacks the headers
 MISSING_CAPABILITY = -32021  # MCP 2026-07-28: the client lacks a capability that the request needs
 UNSUPPORTED_PROTOCOL_VERSION = -32022  # MCP 2026-07-28, basic/versioning
 
@@ -93,7 +93,7 @@ class RpcError(Exception):
 
 
 class Reply:
-    """One answer: either the frame as received, with the position of its id, or the parsed message.
+    """One answer: the frame as received, the parsed message, or both.
 
     `frame[start:end]` is the id's JSON text. If the position is unknown (`end == 0`), `message` is sent instead.
     """
@@ -225,8 +225,8 @@ def is_answer(message: dict[str, Any]) -> bool:
 def mended(message: dict[str, Any], words: str = "The answer") -> dict[str, Any]:
     """Return a malformed answer in a form that every client can read.
 
-    Servers send `"error": null` beside a result, a string as an error, or null as a result. Some clients then wait
-    forever. `words` names the answer in an error about it.
+    Some servers send `"error": null` beside a result, a string as an error, or null as a result, and some clients then
+    wait forever. `words` names the answer in an error about it.
     """
     if "result" in message and message.get("error") is None:
         if isinstance(message["result"], dict):

@@ -21,7 +21,7 @@ LOW_BYTES = HIGH_BYTES // 4
 
 
 class PipeTransport(asyncio.Transport):
-    """The gateway's ends of the two pipes, with the part of an asyncio transport that Link uses.
+    """The gateway's ends of the two pipes, as the part of an asyncio transport that Link uses.
 
     Writing begins at once. Reading begins with `read_to`, once everything sent over the socket has been read.
     """
@@ -133,7 +133,7 @@ class PipeTransport(asyncio.Transport):
 
 
 def pass_pipes(sock: socket.socket, link: asyncio.Protocol) -> PipeTransport | None:
-    """Send the shim its ends of two new pipes. Return ours; None if that fails, and the socket stays in use."""
+    """Send the shim its ends of two new pipes and return ours. If that fails, return None: the socket stays in use."""
     if sys.platform != "linux":
         return None
     opened: list[int] = []

@@ -167,8 +167,8 @@ def _recoded(reply: Reply, code: int, other: int) -> Reply:
 def with_result_type(reply: Reply, method: str) -> Reply:
     """Return a 2026-07-28 server's answer for a client of the same era, with `resultType`.
 
-    Some servers leave `resultType` out, and clients reject such answers. A large answer that has the word anywhere
-    passes unparsed.
+    Some servers leave `resultType` out, and clients reject such answers. A large answer in which the word occurs
+    anywhere is left unparsed.
     """
     if reply.is_large:
         return reply if b'"resultType"' in reply.frame or b'"result"' not in reply.frame else as_modern(reply, method)
