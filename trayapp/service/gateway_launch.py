@@ -113,7 +113,7 @@ def await_ready(
         except NoGatewayError:
             code = process.poll() if process is not None else None
             if code not in (None, RUNS_ALREADY):
-                reason = " | ".join(last_lines(log_file)) if log_file is not None else ""
+                reason = " | ".join(last_lines(log_file)[-LOG_LINES_SHOWN:]) if log_file is not None else ""
                 if not reason and log_file is not None and (is_full(run) or is_full(log_file.parent)):
                     raise NoGatewayError("The gateway cannot start: the disk is full", "Free some space") from None
                 because = f": {reason}" if reason else ""
@@ -185,15 +185,14 @@ def is_full(folder: str | Path) -> bool:
         return False
 
 
-def last_lines(path: Path, most: int = LOG_LINES_SHOWN) -> list[str]:
-    """Return the last `most` lines of a log; [] if there is no log."""
+def last_lines(path: Path, tail_bytes: int = LOG_TAIL_BYTES) -> list[str]:
+    """Return the lines in the last `tail_bytes` bytes of a log, the first perhaps cut; [] if it cannot be read."""
     try:
         with path.open("rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - LOG_TAIL_BYTES))
-            data = file.read()
+            file.seek(max(0, file.seek(0, os.SEEK_END) - tail_bytes))
+            return file.read().decode(errors="replace").splitlines()
     except OSError:
         return []
-    return data.decode(errors="replace").splitlines()[-most:]
 
 
 class ForkedChild:

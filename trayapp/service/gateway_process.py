@@ -30,7 +30,6 @@ log = logging.getLogger(__name__)
 
 RECORD = re.compile(r"\d{4}-\d\d-\d\d \S+ (?P<level>[A-Z]+) \S+ (?P<words>.*)")  # a line written by service/logging
 ENDS = "The gateway ends: "  # written by gateway/main
-LOG_LINES_READ = 50  # lines, enough for a traceback
 LINGERS = "--linger"  # in the command from service/command_line; a gateway started with it ends by itself
 ANSWER_S = 5.0  # for the answer to "stop", which comes before the gateway ends
 
@@ -67,7 +66,7 @@ class GatewayProcess:
 
     def end_reason(self) -> str:
         """Return why the gateway ended, from the log (GatewayControl). If the log says nothing, report a full disk."""
-        if reason := logged_end_reason(last_lines(self._log, LOG_LINES_READ)):
+        if reason := logged_end_reason(last_lines(self._log)):
             return reason
         return "the disk is full" if is_full(self._log.parent) or is_full(self._run) else ""
 

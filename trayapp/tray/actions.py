@@ -13,9 +13,11 @@ from trayapp.config.paths import Paths
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.logs import GATEWAY_LOG, SERVER_LOGS, log_name, names_server, warns_about
 from trayapp.service.autostart import Autostart
+from trayapp.service.gateway_launch import last_lines
 from trayapp.service.supervisor import CommandKind
 from trayapp.tray.state import outcomes, texts
 from trayapp.tray.state.notices import Notice
+from trayapp.tray.state.outcomes import outcome_notice
 from trayapp.tray.state.tray_state import Action, Offered, TrayView, Verb, offer_key
 from trayapp.wire.control import (
     ALLOW,
@@ -74,16 +76,6 @@ def offered_of(answer: Mapping[str, Any], *, known: bool = False) -> tuple[Offer
     )
 
 
-def last_lines(log_file: Path) -> list[str]:
-    """Return the lines in the last LOG_TAIL bytes of a log; none if it cannot be read."""
-    try:
-        with log_file.open("rb") as file:
-            file.seek(max(0, log_file.stat().st_size - LOG_TAIL))
-            return file.read().decode("utf-8", "replace").splitlines()
-    except OSError:
-        return []
-
-
 class Actions:
     """Carries out clicks: one method per action of the menu."""
 
@@ -126,8 +118,8 @@ class Actions:
             Verb.RETRY: lambda _: means.command(CommandKind.START),
             Verb.AUTOSTART_ON: lambda _: self._autostart(True),
             Verb.AUTOSTART_OFF: lambda _: self._autostart(False),
-            Verb.SHOW_STATE: lambda _: outcomes.state(texts.APP, means.view()),
-            Verb.ABOUT: lambda _: outcomes.about(means.version, str(means.paths.config_file), str(means.paths.log_dir)),
+            Verb.SHOW_STATE: self._show_state,
+            Verb.ABOUT: self._about,
             Verb.QUIT: lambda _: means.quit(),
         }
 
@@ -162,7 +154,7 @@ class Actions:
 
     def _sign_out(self, server: str) -> Notice:
         self._means.ask(LOGOUT, {"server": server})
-        return outcomes.signed_out(server)
+        return outcome_notice(f"Signed out of {texts.name(server)}", "Its tokens were deleted from this computer.")
 
     def _unlock(self, _: str) -> Notice:
         """Unlock the keyring. The desktop's own dialog asks for the password."""
@@ -170,7 +162,7 @@ class Actions:
         if error:
             hint = str(error["hint"])
             raise MultiMcpError(str(error["title"]), texts.UNLOCK_AGAIN if hint.endswith("multi-mcp auth") else hint)
-        return outcomes.unlocked()
+        return outcome_notice("The keyring is unlocked", "Sign-ins are kept there.")
 
     def _show_changes(self, server: str) -> None:
         """Show the tools that wait for approval, in a text file. A later approval covers only what was shown."""
@@ -201,7 +193,8 @@ class Actions:
 
     def _switch(self, server: str, on: bool) -> Notice:
         self._means.run(["enable" if on else "disable", server], VERB_S)
-        return outcomes.switched(server, on)
+        after = "Clients see its tools again." if on else "Clients no longer see its tools."
+        return outcome_notice(f"{texts.name(server)} is {'enabled' if on else 'disabled'}", after)
 
     # -- files ---------------------------------------------------------------------------------------------------
 
@@ -224,7 +217,7 @@ class Actions:
         If the server has no log of its own, such as a server with a `url`, show what the gateway's log says about it.
         """
         file = self._means.paths.log_dir / SERVER_LOGS / log_name(server)
-        own, gateway = last_lines(file), last_lines(self._means.paths.log_dir / GATEWAY_LOG)
+        own, gateway = (last_lines(log, LOG_TAIL) for log in (file, self._means.paths.log_dir / GATEWAY_LOG))
         if own:
             head, about = texts.LOGGED_ABOUT, [line for line in gateway if warns_about(line, server)][-WARNINGS:]
             own = ["", texts.LOGGED.format(file), "", *own]
@@ -249,8 +242,9 @@ class Actions:
     def _copy_diagnostics(self, _: str) -> Notice:
         text = self._diagnostics()
         if not self._means.copy(text):
-            return outcomes.diagnostics_in(str(self._written_check(text)))
-        return outcomes.diagnostics_copied()
+            return outcome_notice("Cannot copy here", f"The diagnostics are in {self._written_check(text)}")
+        what = "Versions and the findings of doctor, without secrets. Paste them where you ask for help."
+        return outcome_notice("Diagnostics copied", what)
 
     def _written_check(self, text: str) -> Path:
         return self._written(Path(CHECK_NAME), text, "multi-mcp doctor")
@@ -278,7 +272,10 @@ class Actions:
 
     def _copy_command(self, _: str) -> Notice:
         command = shlex.join(self._means.shim)
-        return outcomes.copied(command) if self._means.copy(command) else outcomes.not_copied(command)
+        if self._means.copy(command):
+            return outcome_notice("Copied", "Paste it where your AI tool expects a command:", command)
+        why = "Copy it from here. On Wayland, install wl-clipboard to copy automatically."
+        return outcome_notice("This is the stdio command", command, why)
 
     # -- servers that AI tools have ------------------------------------------------------------------------------
 
@@ -326,11 +323,24 @@ class Actions:
     def _leave_servers(self, _: str) -> Notice:
         self._means.run(["import", "--no-offer"], VERB_S)
         self._means.changed()
-        return outcomes.offer_declined()
+        after = "To import them later, run in a terminal: multi-mcp import"
+        return outcomes.instead_of_offer(outcome_notice("They stay where they are", after))
 
     # -- the app itself ------------------------------------------------------------------------------------------
 
     def _autostart(self, on: bool) -> Notice:
         self._means.autostart.turn(on)
         self._means.changed()
-        return outcomes.autostart(on)
+        if on:
+            return outcome_notice("multi-mcp starts at login", "Starting with the next login.")
+        after = "Your AI tools still start the gateway when they need it."
+        return outcome_notice("multi-mcp no longer starts at login", after)
+
+    def _show_state(self, _: str) -> Notice:
+        shown = self._means.view()
+        return outcome_notice(texts.APP, *shown.summary.split("\n"), actions=shown.buttons[: texts.BUTTONS])
+
+    def _about(self, _: str) -> Notice:
+        paths = self._means.paths
+        where = f"Configuration: {paths.config_file}", f"Logs: {paths.log_dir}"
+        return outcome_notice(f"multi-mcp {self._means.version}", *where)

@@ -13,7 +13,7 @@ from trayapp.model.lifecycle import State
 from trayapp.model.text import clean, count
 from trayapp.tray.state import texts
 from trayapp.tray.state.notices import Notice, NoticeKind
-from trayapp.tray.state.tray_state import Action, Offered, TrayView, Verb
+from trayapp.tray.state.tray_state import Action, Offered, Verb
 
 NO_HOST = "no-host"  # key of the notice that nothing shows the icon
 KEY = "click"  # key of most outcomes: a new one replaces the previous one
@@ -132,35 +132,6 @@ def _summed(servers: Mapping[str, Outcome], done: str, begin: str, words: Callab
     )
 
 
-def switched(server: str, on: bool) -> Notice:
-    """Return the notice after Enabled or Disable."""
-    after = "Clients see its tools again." if on else "Clients no longer see its tools."
-    return outcome_notice(f"{texts.name(server)} is {'enabled' if on else 'disabled'}", after)
-
-
-def copied(command: str) -> Notice:
-    """Return the notice after Copy stdio command."""
-    return outcome_notice("Copied", "Paste it where your AI tool expects a command:", command)
-
-
-def not_copied(command: str) -> Notice:
-    """Return the command itself, to be copied by hand where this app cannot copy."""
-    return outcome_notice(
-        "This is the stdio command",
-        command,
-        "Copy it from here. On Wayland, install wl-clipboard to copy automatically.",
-    )
-
-
-def autostart(on: bool) -> Notice:
-    """Return the notice after Start at login."""
-    if on:
-        return outcome_notice("multi-mcp starts at login", "Starting with the next login.")
-    return outcome_notice(
-        "multi-mcp no longer starts at login", "Your AI tools still start the gateway when they need it."
-    )
-
-
 def client(title: str, on: bool, done: Outcome) -> Notice:
     """Return the notice after a click on an AI tool; `done` is its row of `multi-mcp connect NAME --json`."""
     if not done["changed"]:
@@ -178,8 +149,8 @@ def taken_over(servers: int, secrets: int) -> Notice:
         "They still start their own copies: remove those copies in the menu AI tools.",
     ]
     clear = f"{count(secrets, 'secret')} in clear text: see multi-mcp secret --help"
-    return _instead(
-        NoticeKind.OFFER, outcome_notice(f"{count(servers, 'server')} imported", *([clear] if secrets else []), *lines)
+    return instead_of_offer(
+        outcome_notice(f"{count(servers, 'server')} imported", *([clear] if secrets else []), *lines)
     )
 
 
@@ -190,15 +161,9 @@ def taken_out(servers: Sequence[Offered]) -> Notice:
     return outcome_notice(title, "Restart running AI tools. To undo: multi-mcp import --undo")
 
 
-def offer_declined() -> Notice:
-    """Return the notice after `Leave them where they are`."""
-    after = "To import them later, run in a terminal: multi-mcp import"
-    return _instead(NoticeKind.OFFER, outcome_notice("They stay where they are", after))
-
-
-def _instead(kind: NoticeKind, notice: Notice) -> Notice:
-    """Return the notice with the key of the notification that asked, so that the notice replaces that notification."""
-    return replace(notice, key=kind)
+def instead_of_offer(notice: Notice) -> Notice:
+    """Return the notice with the key of the notification that offered servers, which it replaces."""
+    return replace(notice, key=NoticeKind.OFFER)
 
 
 def offer_text(servers: Sequence[Offered]) -> str:
@@ -253,44 +218,12 @@ def signed_in(server: str, outcome: Outcome) -> Notice:
     return outcome_notice(f"Signed in to {texts.name(server)}", *lines)
 
 
-def signed_out(server: str) -> Notice:
-    """Return the notice after Sign out."""
-    return outcome_notice(f"Signed out of {texts.name(server)}", "Its tokens were deleted from this computer.")
-
-
-def unlocked() -> Notice:
-    """Return the notice after Unlock the keyring."""
-    return outcome_notice("The keyring is unlocked", "Sign-ins are kept there.")
-
-
-def about(version: str, config: str, logs: str) -> Notice:
-    """Return the notice after About."""
-    return outcome_notice(f"multi-mcp {version}", f"Configuration: {config}", f"Logs: {logs}")
-
-
-def state(headline: str, shown: TrayView) -> Notice:
-    """Return the notice that shows the state."""
-    return outcome_notice(headline, *shown.summary.split("\n"), actions=shown.buttons[: texts.BUTTONS])
-
-
 def diagnostics(version: str, findings: Sequence[Mapping[str, Any]]) -> str:
     """Return the findings of doctor as a text to read or to pass on."""
     rows = [f"{one['state']:8} {one['code']}: {one['message']}" for one in findings]
     remedies = [f"         {one['remedy']}" if one["remedy"] and one["state"] != "ok" else "" for one in findings]
     lines = [line for pair in zip(rows, remedies, strict=True) for line in pair if line]
     return "\n".join([f"multi-mcp {version}, {platform.platform()}", "", *lines, ""])
-
-
-def diagnostics_copied() -> Notice:
-    """Return the notice after Copy diagnostics."""
-    return outcome_notice(
-        "Diagnostics copied", "Versions and the findings of doctor, without secrets. Paste them where you ask for help."
-    )
-
-
-def diagnostics_in(file: str) -> Notice:
-    """Return the notice after Copy diagnostics on a system where this app cannot copy."""
-    return outcome_notice("Cannot copy here", f"The diagnostics are in {file}")
 
 
 def no_host() -> Notice:
