@@ -44,8 +44,8 @@ _DEEPEST = 16  # levels of a member beside PINNED; deeper values are compared as
 
 
 class Pin(NamedTuple):
-    """The definition of one tool as approved or, with `approved` false, as held back for `findings`. An approved tool
-    with `findings` is served, and reported until the user has approved it.
+    """The definition of one tool as approved or, with `approved` false, as held back for `findings`. A tool that was
+    approved at its first listing despite `findings` is served, and reported until the user has approved it.
 
     `text`: its definition as JSON, parsed only when the server sends a different one. `unread`: not yet inspected for
     instructions to models. `seen`: False if inspection was switched off when it was pinned. `declined`: hash of a later

@@ -113,7 +113,7 @@ def read_file(path: Path) -> bytes:
 
     Raises OSError, or ValueError if it is not a regular file or has more than FILE_LARGEST bytes.
 
-    Reading by descriptor takes a quarter of the time of Path: start-up reads two files per server.
+    Reading by descriptor takes a quarter of the time that Path takes, and start-up reads two files per server.
     """
     descriptor = os.open(path, _READING)
     try:

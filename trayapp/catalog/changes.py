@@ -32,7 +32,7 @@ _READ = frozenset({"type", "properties", "required", "additionalProperties", "en
 def difference(old: Item, new: Item) -> list[str]:
     """Return the differences by field, in lines like a unified diff's: `- ` approved, `+ ` current, `  ` unchanged.
 
-    The text is cleaned. There are LINES_MOST lines at most, and one that counts the rest.
+    The text is cleaned. After LINES_MOST lines, one more gives the number of the rest.
     """
     import difflib  # takes 1 ms; loaded only when a person looks at a definition
 

@@ -1,5 +1,6 @@
-"""Exposed names of tools, kept on disk: the first tool that had a name keeps it. They are in a file beside the
-approvals, since they have to outlive the cache.
+"""Exposed names of tools, kept on disk, so that the first tool that had a name keeps it.
+
+They are in a file beside the approvals, since they have to outlive the cache.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Names = dict[str, list[Key]]  # name -> the (server key, tool) pairs that have i
 
 
 class GivenNames:
-    """The names that one gateway gave to tools. A view gets those of its own servers, which it knows by plain names."""
+    """The names that one gateway gave to tools. A view of the catalog gets only the names of its own servers."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE_NAME

@@ -221,8 +221,6 @@ class Spellings:
 def _others_of(keys: Iterable[Key], mode: PrefixMode, servers: Iterable[str]) -> Callable[[Key, str], Key | None]:
     """Return a function (key, name) -> the tool of another server that the name means by rule, or None.
 
-    A third tool with that name in `mode` does not matter.
-
     `mcp__SERVER__TOOL` is understood in every mode and belongs to that server, whatever tools it has. Spellings that
     begin with only a server's name count in mode none, where names have no prefix.
     """

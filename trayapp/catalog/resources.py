@@ -1,7 +1,7 @@
-"""Exposed names and URIs of resources, templates and prompts, matching of URIs with templates, and rewriting of the
-addresses in a server's messages, so that they lead back to that server.
+"""Exposed names and URIs of resources, templates and prompts.
 
-A function that rewrites returns its argument itself if nothing in it changes. Pure.
+This module also matches URIs with templates, and rewrites the addresses in a server's messages so that they lead back
+to that server. A function that rewrites returns its argument itself if nothing in it changes. Pure.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class AmbiguousResourceError(MultiMcpError):
 def resource_base(name: str) -> str:
     """Return a resource's name as part of a tool's name, in lower-case ASCII letters, digits and `_`.
 
-    Each run of other characters becomes `_`, except at the ends. `resource_` is put before a leading digit; a name
-    without letters and digits becomes `resource`.
+    Each run of other characters becomes `_`, or is dropped at the ends. `resource_` is put before a leading digit; a
+    name without letters and digits becomes `resource`.
     """
     base = _NOT_WORD.sub("_", name).strip("_").lower()
     return f"resource_{base}".rstrip("_") if not base or base[0].isdigit() else base
@@ -258,7 +258,10 @@ def _root(server: str) -> str:
 
 
 def match_template(uri: str, templates: Iterable[str]) -> list[str]:
-    """Return the templates that `uri` fits with the most literal characters; [] if it fits none or is too long."""
+    """Return the templates that match `uri`: of several, those with the most literal characters.
+
+    Return [] if none matches or `uri` is too long.
+    """
     if len(uri) > URI_LONGEST:
         return []
     fitting = {
@@ -300,7 +303,7 @@ def _parts(template: str) -> tuple[Part, ...]:
 
 
 def _after_expansion(uri: str, starts: set[int], begins: str, excluded: str) -> set[int]:
-    """Return the positions where an expansion may end that starts at one of `starts`.
+    """Return the positions where an expansion that starts at one of `starts` may end.
 
     These are its start (an undefined variable), and any position up to an excluded character. Every position is visited
     once, so that no template can make this slow.

@@ -104,10 +104,10 @@ def _by_length(words: Iterable[str]) -> dict[int, list[str]]:
 
 
 def _close(asked: str, words: Mapping[int, list[str]], allowed: int, compared: int) -> dict[str, int]:
-    """Return the words at most `allowed` edits away from `asked`, with the number of edits. At most `compared` words
-    are compared.
+    """Return the words at most `allowed` edits away from `asked`, with the number of edits.
 
-    Words that differ too much in length or letters are skipped first: the exact count costs a hundred times as much.
+    Words that differ too much in length or letters are skipped first: the exact count costs a hundred times as much. At
+    most `compared` words are counted exactly.
     """
     letters = set(asked)
     lengths = range(len(asked) - allowed, len(asked) + allowed + 1)
@@ -126,7 +126,7 @@ def _close(asked: str, words: Mapping[int, list[str]], allowed: int, compared: i
 def edits_between(left: str, right: str, allowed: int) -> int:
     """Return the number of insertions, deletions, replacements and swaps of neighbors from `left` to `right`.
 
-    Beyond `allowed`, the result is only some larger number. Only the cells within `allowed` of the diagonal are
+    If there are more than `allowed`, return any number above it. Only the cells within `allowed` of the diagonal are
     computed (Ukkonen).
     """
     start = next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))

@@ -3,9 +3,9 @@
 In doubt, arguments pass and the server decides: many keywords are not checked (`format` and `pattern`, for example),
 nor are references that lead nowhere. Rules: JSON Schema 2020-12, validation vocabulary.
 
-Why by hand: jsonschema takes 9 MiB of the gateway's 40 and has no time limit (18 levels of `anyOf` take a minute). It
-refuses, or fails on, ten of fifteen odd schemas that must pass. The tests compare with jsonschema: no arguments that it
-calls valid are refused here.
+The check is written by hand because jsonschema takes 9 MiB of the gateway's 40, has no time limit (18 levels of `anyOf`
+take a minute), and rejects or fails on ten of fifteen odd schemas that must be accepted. The tests compare the two:
+arguments that jsonschema calls valid are not refused here.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class InvalidArgumentsError(MultiMcpError):
 def read_arguments(args: Any, schema: Any) -> dict[str, Any]:
     """Return the arguments of a call, given as an object or its JSON text; {} for None and for an empty text.
 
-    Models put JSON text where an array or object belongs: such a text is parsed where the schema does not allow it as a
-    text. Raises InvalidArgumentsError for any other `args`.
+    Some models pass JSON text where an array or object belongs. It is parsed if the schema allows the result but not
+    the text. Raises InvalidArgumentsError for any other `args`.
     """
     if args is None or (isinstance(args, str) and not args.strip()):
         return {}
@@ -57,7 +57,7 @@ def read_arguments(args: Any, schema: Any) -> dict[str, Any]:
 
 
 def as_typed(args: Mapping[str, Any], typed: Mapping[str, str], schema: Any) -> dict[str, Any]:
-    """Return the arguments of a command line, with parsed words turned back into text where the schema wants text.
+    """Return the arguments of a command line, with parsed words turned back into text where only text fits the schema.
 
     `args`: the arguments, with words that look like JSON already parsed. `typed`: parameter -> its word as typed (`123`
     of `title=123`).

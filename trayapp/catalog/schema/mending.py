@@ -1,6 +1,6 @@
-"""Repair of the JSON Schemas that servers really send: each repair allows all that was allowed before, and maybe more.
+"""Repair of the JSON Schemas that servers really send. A repaired schema allows all that it allowed before, maybe more.
 
-A part that cannot be interpreted allows anything in its place, and the server decides.
+A part that cannot be interpreted is replaced by one that allows anything; the server then decides.
 """
 
 from __future__ import annotations

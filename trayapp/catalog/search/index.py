@@ -1,4 +1,4 @@
-"""The index of all searchable tools. It is updated server by server, and queried with words or a pattern."""
+"""The index of all searchable tools, updated server by server, and the search of tools by words or by a pattern."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class EmptyQueryError(MultiMcpError):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One tool (or a resource as a callable entry): `tool` as its server sent it."""
+    """One tool, or a resource as a callable entry. `tool` is its definition as the server sent it."""
 
     server: str
     name: str
@@ -75,8 +75,10 @@ class Hit:
 
 
 class SearchIndex:
-    """An index to find tools by words or a pattern. `synonyms`, as in settings, maps a word to its synonyms. A key
-    may also be a tool's name, or a pattern like `search_*` or `SERVER/GLOB`: its words describe those tools.
+    """An index to find tools by words.
+
+    `synonyms`, as in the settings, maps a word to its synonyms. A key may also be a tool's name, or a pattern such as
+    `search_*` or `SERVER/GLOB`; its words then describe those tools.
     """
 
     def __init__(self, synonyms: Mapping[str, Sequence[str]] | None = None) -> None:
@@ -183,9 +185,9 @@ class SearchIndex:
         return united(hits, {entry.key: entry.tool for _, _, entry in scored}, least)
 
 
-# --- patterns: regular expressions in bounded time, by RE2, which looks at each character once and leaves other threads
-# running. Python's own engine backtracks: a pattern like `(a+)+b`, which any client may send, would block the gateway
-# forever. What RE2 cannot do (back references, lookaround) is refused.
+# --- patterns: regular expressions, matched by RE2 in bounded time and without blocking other threads. Python's own
+# engine backtracks: a pattern like `(a+)+b`, which any client may send, would block the gateway forever. Patterns with
+# what RE2 cannot do (back references, lookaround) are refused.
 
 PATTERN_LONGEST = 500  # characters of a pattern
 LONGEST_TEXT = 2_000  # characters of a text that are searched; names and titles are far shorter
@@ -231,7 +233,7 @@ class Pattern:
     def matches(self, text: str) -> bool:
         """Return True if the pattern is found anywhere in the first LONGEST_TEXT characters of `text`.
 
-        Raises InvalidPatternError once all texts so far have taken WORK_MOST_S.
+        Raises InvalidPatternError once the texts so far have taken more than WORK_MOST_S.
         """
         if self._work_s > WORK_MOST_S:
             raise InvalidPatternError(self._written, "it takes too long on this text")
@@ -252,10 +254,10 @@ def _as_re2(pattern: str) -> str:
 
 
 def matching(pattern: Pattern, entries: Iterable[Entry], limit: int) -> list[Hit]:
-    """Return hits for the `entries` that match a pattern, in their order, at most `limit`. The same tool of several
-    servers is one hit. Thread-safe: no index is used.
+    """Return hits for the `entries` that match a pattern, in their order, at most `limit`.
 
-    Raises InvalidPatternError for a pattern that takes too long.
+    The same tool of several servers is one hit. Thread-safe: no index is used. Raises InvalidPatternError for a pattern
+    that takes too long.
     """
     fitting = {entry.key: entry for entry in entries if any(map(pattern.matches, _written(entry)))}
     return united([_hit(entry, 1.0) for entry in fitting.values()], {key: e.tool for key, e in fitting.items()})[:limit]

@@ -116,7 +116,7 @@ class UserSynonyms:
         self._pairs = [pair for one, two in phrases if one and two for pair in ((one, two), (two, one))]
 
     def of(self, stems: Sequence[str]) -> dict[str, set[str]]:
-        """Return a mapping from a stem of the query to the other stems that may stand for it by the settings."""
+        """Return each of `stems` that has synonyms in the settings, with the other stems that may stand for it."""
         known = set(stems)
         found: dict[str, set[str]] = {}
         for phrase, others in self._pairs:
@@ -127,7 +127,7 @@ class UserSynonyms:
 
 
 def read_query(words: str, vocabulary: Vocabulary, users: UserSynonyms) -> Query:
-    """Return the query that `words` mean; it has no terms if they contain no word."""
+    """Return `words` as a query. It has no terms if the text contains no words."""
     clauses = clauses_of(words)
     written = list(chain(*clauses))
     # Words used as verbs: the first of each clause, and any after `to`, `and`, `please`, `you` ...

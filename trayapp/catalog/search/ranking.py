@@ -21,7 +21,7 @@ WEIGHTS = {
     "name": 3.0, "compound": 3.0, "title": 1.7, "server": 1.5, "head": 1.3, "body": 0.6, "params": 0.8, "keywords": 3.0
 }  # fmt: skip
 # How much less a term counts in a long field, and the usual length of each field (in stems). These are constants, not
-# averages of the catalog: so no tool's weight depends on another tool, and an update of one server affects no other.
+# averages of the catalog, so that no tool's weight depends on other tools, and updating one server affects no other.
 LENGTH_MATTERS = {
     "name": 0.3, "compound": 0.0, "title": 0.4, "server": 0.6, "head": 0.7, "body": 0.4, "params": 0.45, "keywords": 0.0
 }  # fmt: skip

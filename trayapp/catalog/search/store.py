@@ -75,7 +75,7 @@ class Store:
         self._table.execute("DELETE FROM documents WHERE rowid BETWEEN ? AND ?", (numbers.start, numbers.stop - 1))
 
     def candidates(self, query: Query, among: range, wanted: Callable[[int], bool]) -> set[int]:
-        """Return the numbers of the documents worth ranking, which are in `among` and `wanted`.
+        """Return the numbers in `among` of the documents that are worth ranking and `wanted`.
 
         These are the best by the words themselves and the best with synonyms, plus some by common words (COMMON).
         """

@@ -1,6 +1,6 @@
-"""The words of all documents: how many documents have each, and which of them an unknown word may mean.
+"""The words of all documents: how many documents have each word, and which known words an unknown one may mean.
 
-Also the words of servers' names: a query with such a word is most likely about that server's tools.
+It also holds the words of servers' names: a query with such a word is most likely about that server's tools.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ HALF_SHORTEST = 3  # characters of each part of a compound
 
 
 def rarity(count: int, among: int) -> float:
-    """Return how informative a word is that `count` of `among` documents have.
+    """Return how informative a word is if `count` of `among` documents have it.
 
     This is BM25's inverse document frequency, never below 0 as in Lucene.
     """

@@ -46,9 +46,9 @@ _VOWEL_Y = re.compile(r"(?<=c)y")
 _SYLLABLE = re.compile("v+c")
 _SHORT_END = re.compile("cvc$")
 
-# The endings of M. F. Porter's steps ("An algorithm for suffix stripping", 1980). By hand, because libraries lack four
-# changes of ours: `-us` and `-is` are not plurals; `-logy` becomes `-log`; `-ater` counts as `-ator`, which people
-# mix up; a `reader` can `read`, though Porter leaves `-er` after a short verb.
+# The endings of M. F. Porter's steps ("An algorithm for suffix stripping", 1980). Written by hand, because no library
+# has our four changes: `-us` and `-is` are not plurals; `-logy` becomes `-log`; `-ater` counts as `-ator`, since people
+# mix them up; and `reader` has the stem of `read`, while Porter keeps `-er` after a short verb.
 _SECOND = (
     ("ational", "ate"), ("ization", "ize"), ("iveness", "ive"), ("fulness", "ful"), ("ousness", "ous"),
     ("tional", "tion"), ("biliti", "ble"), ("entli", "ent"), ("ousli", "ous"), ("ation", "ate"), ("alism", "al"),
@@ -76,7 +76,7 @@ _KEPT = {"sion": "s", "tion": "t"}  # ending of _FOURTH -> the part of it that s
 def split(text: str) -> list[str]:
     """Return the words of `text` in lower case: `getForecast` is get, forecast; `HTMLParser` is html, parser.
 
-    A run of a script without spaces stays whole up to two characters; a longer run becomes overlapping pairs.
+    In scripts without spaces, a run of up to two characters stays whole; a longer one becomes overlapping pairs.
     """
     if text.isascii():
         return [word[:LONGEST].lower() for word in _WORD.findall(text)]
@@ -112,7 +112,7 @@ def _pieces(word: str) -> Iterator[str]:
 def stem(word: str) -> str:
     """Return the stem of `word` (in lower case): `merg` of `merging`, `repositori` of `repositories`.
 
-    A word with fewer letters than SHORTEST, or with any but English letters, is its own stem.
+    A word of fewer than SHORTEST letters, or with characters other than a to z, is its own stem.
     """
     if len(word) < SHORTEST or not _ENGLISH.fullmatch(word):
         return word
