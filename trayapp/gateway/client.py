@@ -41,7 +41,7 @@ class ClientPeer(Protocol):
 
 class FramePeer:
     """A client that exchanges newline-delimited frames: through the shim, or over HTTP with SSE. Its transport feeds
-    the received ones to `dispatcher`.
+    received frames to `dispatcher`.
     """
 
     def __init__(self, sink: Callable[[bytes], None], pour: Callable[[Pieces], None] | None = None) -> None:
@@ -106,7 +106,7 @@ class ClientSession(Protocol):
 
     @property
     def cwd(self) -> Any:
-        """Return the folder in which the client runs, as reported; None if unknown. It may have any type."""
+        """Return the folder in which the client runs; None if unknown. The value is unchecked and may have any type."""
 
     @property
     def project(self) -> str | None:
@@ -136,7 +136,7 @@ class ClientSession(Protocol):
         """Return True if the user, or the session's filter, has switched off the tool that a request calls."""
 
     def may_repeat(self, key: str, request: Request) -> bool:
-        """Return True if a request may be executed twice: a read, or a call of a tool declared as repeatable."""
+        """Return True if a request may be executed twice: its tool declares so, or it is not a tool call."""
 
     async def connected_again(self, request_id: RequestId, request: Request, connection: Connection) -> Connection:
         """Connect, and return the connection on which to repeat a request sent on `connection`. Raises ServerError."""

@@ -212,7 +212,7 @@ class Gateway:
 
     @cached_property
     def panel_access(self) -> PanelAccess:
-        from trayapp.panel.host import PanelAccess  # loaded with its first use
+        from trayapp.panel.host import PanelAccess  # loaded on its first use
 
         return PanelAccess(self.services.history.path.with_name("panel-cookies"))
 

@@ -1,4 +1,4 @@
-"""Build every part of the gateway process, run it, and own its shutdown."""
+"""Build all parts of the gateway process, run them, and shut them down."""
 
 from __future__ import annotations
 

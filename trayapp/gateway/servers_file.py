@@ -1,4 +1,4 @@
-"""Watch servers.yaml while the gateway runs: create it, read it after every save, write servers and tools into it."""
+"""Create servers.yaml, read it after every save while the gateway runs, and write servers and tools into it."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class Spawn(Protocol):
 
 
 class FencedTasks:
-    """The task group for servers and sessions: `tasks`, with a boundary around each task."""
+    """The task group for servers: `tasks`, with a boundary around each task."""
 
     def __init__(self, tasks: anyio.abc.TaskGroup) -> None:
         self._tasks = tasks

@@ -15,14 +15,14 @@ from trayapp.wire.revisions import HANDSHAKE_VERSIONS, MODERN_VERSIONS
 class Purpose(NamedTuple):
     """The purpose of a connection. `server`: the key of its server.
 
-    `newer`: None if the connection is not for one era. Otherwise it reads the lists that clients of that era get, and
-    sessions of that era may share it. If `newer`, `alone` and `requests` are not set, all sessions may share it.
+    `newer`: the era that the connection is for, None if the era does not matter. Unless `alone` or `requests` is set,
+    all sessions of that era may share the connection.
     """
 
     server: str
     newer: bool | None = None
     holder: ref[ClientSession] | None = None  # the only session that it serves
-    alone: bool = False  # serves one session at a time; True also between two sessions
+    alone: bool = False  # serves one session at a time; stays True while it serves none
     single: bool = False  # `alone`, for sessions that are single requests
     kind: ClientKind | None = None  # serves no session: only reads the lists that clients of that kind get
     requests: bool = False  # shared by sessions that are single requests, from clients that can answer questions
@@ -85,8 +85,9 @@ class ClientCapabilities:
     def revision_to_try(self, key: str) -> str:
         """Return the protocol revision to try first on a new connection, "" for no preference.
 
-        The era is that of the connection's purpose, or of the session that needs the connection, unless the server is
-        known not to speak that era. Without such a session, as for a server's first connection, it is the newer era.
+        Its era is that of the connection's purpose, or else of the session that needs the connection. Without such a
+        session, as for a server's first connection, it is the newer era. If the server is known not to speak that era,
+        it is the other one.
         """
         purpose = self._purpose(key)
         traits = self._listings.traits(purpose.server)

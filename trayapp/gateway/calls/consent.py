@@ -1,4 +1,4 @@
-"""Hold one call until the user has consented, and send its client progress meanwhile."""
+"""Get the user's consent to one call. Until the user has answered, send the call's client progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Translate our errors into tool results, control answers and, in no other module, JSON-RPC errors."""
+"""Translate our errors into tool results, control answers and JSON-RPC errors. No other module does the latter."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def to_client(error: MultiMcpError) -> RpcError:
 
 
 def to_rpc(error: MultiMcpError, hint: str) -> RpcError:
-    """Return the JSON-RPC error with that hint. `data` has the stable code."""
+    """Return the JSON-RPC error for `error`, with that hint. Its `data` has the stable code."""
     data = {"code": error.code, "hint": redacted(hint), "exit_code": int(error.exit_code)}
     if isinstance(error, ServerError):
         data["server"] = error.server
@@ -62,7 +62,9 @@ def error_json(error: MultiMcpError) -> dict[str, object]:
 
 
 def explained(error: MultiMcpError, problems: Iterable[Problem]) -> MultiMcpError:
-    """Return `error`. If its server was not found because its entry has a fatal problem, name the problem in it."""
+    """Return `error`. If it says that a server was not found, but the server's entry has a fatal problem, make it name
+    that problem instead.
+    """
     if isinstance(error, ServerNotFoundError):
         wrong = next((problem for problem in problems if problem.fatal and problem.server == error.server), None)
         if wrong is not None:

@@ -33,7 +33,7 @@ class Notifications:
         Otherwise pass the notification to the sessions with calls in progress on the connection. Without such calls,
         pass it to the sessions that have called the server. It is dropped:
 
-        - if it is about a call that is over or parked, or about one request (OF_ONE_REQUEST)
+        - if its method is in OF_ONE_REQUEST, or if it is about a call that is over or parked
         - for a session that may no longer use the server, or the tool of its call
         - for a session that does not want log messages of its level
         - if it is a log message while calls of several sessions are in progress: it may quote one of the calls

@@ -51,7 +51,7 @@ Finishing = Callable[[Reply], Reply | None]  # raises JsonError; None: the answe
 class RoutedCall:
     """A client's request (a wire.messages.Call). It is open from `send` until its answer, cancellation or timeout.
 
-    All that time the call is registered on its connection, and in its session while the client waits. If the client's
+    The call is registered in its session while the client waits, and on its connection once sent. If the client's
     request is answered with a question, the call is parked until the client comes back (server_requests).
 
     Runs on the gateway's event loop. The first `answered` or `cancel` ends it; later ones do nothing. Errors reach the
@@ -315,7 +315,7 @@ class RoutedCall:
             if self._rounds > MAX_ROUNDS:
                 why = f"{self.connection.name} asked more than {MAX_ROUNDS} times in one call"
                 raise RpcError(INTERNAL_ERROR, why)
-            with self.connection.held():  # a person may think for long
+            with self.connection.held():  # a person may take a long time to answer
                 asked = self.session.questioner.answers
                 again = await asked(self.session, self.request_id, question, self.connection.key)
                 await self.connection.up()

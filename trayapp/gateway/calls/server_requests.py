@@ -50,7 +50,7 @@ STATE_ONLY_PAUSE_S = 0.1  # pause before repeating a call whose server asked for
 HELD_S = 50.0  # limit for holding a question whose session is uncertain; the SDKs' clients give up a call after 60 s
 STUCK_S = 5.0  # limit after the newest question, if there are as many questions as calls: no call then ends by itself
 UNSTUCK_S = 1.0  # time for a refused question's call to end, which may leave one session for the next question
-STOPS_WITHIN_S = 30.0  # a cancelled call may ask for this long, unless the server answers the ping after the cancel
+STOPS_WITHIN_S = 30.0  # a cancelled call may ask for this long, or until the server answers the ping after the cancel
 
 # Why a question is refused: part of the log line and of the server's error
 _NONE = "no client has a call in progress on this server"
@@ -64,8 +64,8 @@ _GIVEN_UP = "another session just canceled a call to this server, and the reques
 
 
 class ServerRequests:
-    """Requests of all servers of one gateway to clients. It is broad because the answer comes from a client, the user,
-    or a later request of a client (2026-07-28), and each can withdraw.
+    """The requests of one gateway's servers to clients. The class is broad because the answer may come from a client,
+    from the user, or in a later request of a client (2026-07-28), and the call may end before it comes.
     """
 
     def __init__(self, services: Services, purpose: Callable[[str], Purpose], asks: Asks) -> None:
@@ -362,7 +362,7 @@ class ServerRequests:
         self._unpark_all(lambda call: call.session is session)
 
     def cancel(self, session: ClientSession, request_id: RequestId) -> None:
-        """Abandon the parked call of a request that its client cancels after it was answered with a question."""
+        """Abandon the parked call of a request that was answered with a question: the client has cancelled it."""
         self._unpark_all(lambda call: call.session is session and call.request_id == request_id)
 
     def abandon(self, call: RoutedCall) -> None:
@@ -445,7 +445,7 @@ class Questions:
         if goes_on and self._open:
             self._send_questions()
         elif not goes_on:
-            self._end_open()  # the call has ended, so they belong to another call of this session
+            self._end_open()  # the call has ended, so the open questions belong to another call of this session
 
     def give_up(self) -> None:
         """Abandon the call and end all its open questions with _CallEnded: the client will not answer."""
@@ -517,7 +517,7 @@ class _CancelPing(IgnoredCall):
 
 
 def _eligibility(call: RoutedCall) -> tuple[bool, int]:
-    """Return the sort key of a call for the order in which to ask: parked ones last; their clients may never return."""
+    """Return the sort key of a call: oldest calls first, but parked ones last, since their clients may never return."""
     return call.parked, call.serial
 
 

@@ -62,7 +62,7 @@ class AccountRequests:
         return {"url": url, "redirect_uri": begun.redirect_uri, "expires_s": EXPIRES_S}
 
     async def _login_wait(self, params: dict[str, Any]) -> Any:
-        """Wait until the sign-in is over, then connect the server. Return `_outcome`. Raises MultiMcpError."""
+        """Wait until the sign-in is over, then connect the server. Return as `_outcome` does. Raises MultiMcpError."""
         connection = self._connection(params)
         begun = await self._find_sign_in(connection)
         await begun.finished()
@@ -127,7 +127,7 @@ class AccountRequests:
     # -- the keyring ---------------------------------------------------------------------------------------------
 
     async def _check_keyring(self, params: dict[str, Any]) -> Any:
-        """Look at the vault, and return `{"keyring", "error"}`. With `unlock`, the keyring may show its own dialog."""
+        """Check the vault, and return `{"keyring", "error"}`. With `unlock`, the keyring may show its own dialog."""
         if params.get("unlock") is True:
             await self._unlock()
         else:

@@ -55,9 +55,9 @@ class ApprovalRequests:
         return {"rows": [waiting_json(one) for one in found]}
 
     async def _approve(self, asked: Asked) -> Any:
-        """Approve definitions by the hashes that the user was shown. `keep`: keep the earlier definitions instead.
+        """Approve the definitions that the user was shown, by their hashes. `keep`: keep the earlier ones instead.
 
-        In the answer, `missed` lists the tools that no longer wait with that definition.
+        In the answer, `missed` lists the tools that no longer wait for approval with that definition.
         """
         approvals = self._gateway.services.approvals
         decide = approvals.decline if asked.get("keep") is True else approvals.approve

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 BATCH_MOST = 10_000  # queries in one request
 HITS_MOST = 1_000
-UNUSED_S = 30 * 86_400.0  # a tool not called for this long is named in the token counts
+UNUSED_S = 30 * 86_400.0  # the token counts list tools that were not called for this long
 PROJECT_WAIT_S = 5.0  # for a project's servers to list their tools; a start that hangs would take 30 s
 
 Asked = dict[str, Any]
@@ -180,7 +180,7 @@ class CatalogRequests:
     async def _find_hits(
         self, seen_by: SessionView, query: str, asked: Asked
     ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-        from trayapp.catalog.search.index import LIMIT  # no tray and no status needs the search
+        from trayapp.catalog.search.index import LIMIT  # neither the tray nor `status` needs the search
 
         limit = LIMIT if asked.get("limit") is None else asked["limit"]
         if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:

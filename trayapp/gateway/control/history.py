@@ -53,8 +53,8 @@ class HistoryRequests:
 
 
 def filter_of(asked: Asked) -> Filter:
-    """Return the filter in a request. `since_s`, a number of seconds ago, becomes Unix time. Raises RpcError."""
-    from trayapp.history.store import Filter  # loads SQLite, 1 MB: no status needs it
+    """Return the filter in a request. Its `since_s`, in seconds before now, becomes a Unix time. Raises RpcError."""
+    from trayapp.history.store import Filter  # loads SQLite, 1 MB, which `status` does not need
 
     texts: dict[str, Any] = {name: asked.get(name) or "" for name in TEXTS}
     if wrong := next((name for name, value in texts.items() if not isinstance(value, str)), None):

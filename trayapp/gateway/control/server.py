@@ -1,4 +1,4 @@
-"""Answer the control requests of tray and command line (wire/control) from the running gateway."""
+"""Answer the control requests of tray, panel and command line (wire/control)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,10 @@ def sleeps(connection: Connection) -> bool:
 
 
 class Control:
-    """A control connection of a tray or a command. `others`: handlers of requests that need more than the gateway."""
+    """A control connection of a tray or a command, or the panel's access without one.
+
+    `others`: handlers of requests that need more than the gateway.
+    """
 
     def __init__(self, gateway: Gateway, others: Mapping[str, Handler], link: Link, reload: Reload) -> None:
         self._gateway = gateway
@@ -182,8 +185,8 @@ class Control:
         """Run `work` for the named server, or for all enabled ones, AT_ONCE at a time.
 
         Return `{"servers": {NAME: {"state", "error", ...}}}`. Raises ServerNotFoundError, RpcError. `nothing`: the
-        other members for a server with which `work` failed. `asleep`: if no server is named, include those that only
-        their next call will start (`sleeps`).
+        other members of a server's row if `work` failed. `asleep`: if no server is named, include those that only their
+        next call will start (`sleeps`).
         """
         pool, results, at_once = self._gateway.services.pool, dict[str, Any](), anyio.CapacityLimiter(AT_ONCE)
 

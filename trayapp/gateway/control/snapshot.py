@@ -1,4 +1,4 @@
-"""Build the snapshot of the gateway (model/status) for tray, panel and command line. Nothing is changed."""
+"""Build the snapshot of the gateway (model/status) for tray, panel and command line, without changing anything."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _server(gateway: Gateway, connections: list[Connection], now: float) -> Serv
     # The lists that are unknown although the server was asked for them
     unlisted = offer.unknown if offer is not None else ("tools",) if connection.error is not None else ()
     confinement = gateway.services.confinements.status(server.name)
-    if confinement is None and server.command is not None:  # the server was not started since its entry changed
+    if confinement is None and server.command is not None:  # the server has not been started since its entry changed
         confinement = ConfinementStatus("") if confine_of(server.confine, gateway.services.settings().confine) else None
     return ServerStatus(
         name=server.name,

@@ -1,4 +1,4 @@
-"""Answer control requests to try a server confined or with another release of its package, and to take that release."""
+"""Answer control requests to try a server in confinement, and to list, try and take new versions of packages."""
 
 from __future__ import annotations
 

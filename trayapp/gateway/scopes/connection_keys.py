@@ -1,6 +1,6 @@
 """Name the connections of each server, and record whom each one serves and which one a session uses.
 
-For the user all connections of a server are one server. The module `sharing` decides which one a session should use.
+For the user, all connections of a server are one server. The module `sharing` decides which one a session should use.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class ConnectionKeys:
         return key in self._purposes
 
     def serves(self, key: str, session: ClientSession) -> bool:
-        """Return True if the connection with that key may serve the session, provided that it has the server."""
+        """Return True if the connection with that key may serve the session, if the session may use its server."""
         purpose = self.purpose(key)
         if purpose.alone:
             return purpose.session is session
@@ -147,7 +147,7 @@ class ConnectionKeys:
         return any(not purpose.single for purpose in held.values())
 
     def servers(self, shared: dict[str, ServerConfig]) -> dict[str, ServerConfig]:
-        """Return the entries of all further connections by key, with the current configuration."""
+        """Return the entries of all further connections, by key. `shared`: the servers' current entries."""
         found: dict[str, ServerConfig] = {}
         for key, purpose in self._purposes.items():
             server = shared.get(purpose.server)

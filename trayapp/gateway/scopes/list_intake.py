@@ -1,4 +1,4 @@
-"""Take servers' lists into the catalog: inspect them, judge them by what is approved, keep them."""
+"""Take servers' lists into the catalog: inspect them, judge them by what is approved, and keep them."""
 
 from __future__ import annotations
 
@@ -123,8 +123,8 @@ class ListIntake:
         self._services.changes.changed()
 
     def tools_elsewhere(self, server: str) -> Iterator[tuple[str, frozenset[str]]]:
-        """Yield the name and the names of the tools of the gateway itself, and of each other server whose lists have
-        been read. A server's name is the one that sessions see.
+        """Yield (name, names of its tools) for the gateway itself, and for each other server whose lists were read. A
+        server's name is the one that sessions see.
         """
         yield OURSELVES, frozenset({ONE_TOOL})
         own = self._servers.plain_name(server)

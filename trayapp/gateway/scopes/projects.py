@@ -1,7 +1,7 @@
 """Find the project of each session, and check its file when the session begins and regularly after that.
 
-An untrusted file yields a problem and nothing else. Servers come only from an Overlay, and an Overlay only from a
-TrustedFile.
+An untrusted file yields a problem and nothing else. A project's servers come only from an Overlay, and an Overlay only
+from a TrustedFile.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class ProjectSession(Protocol):
 
     @property
     def cwd(self) -> Any:
-        """Return the folder in which its client runs, as reported; None if unknown. It may have any type."""
+        """Return the folder in which its client runs; None if unknown. The value is unchecked and may have any type."""
 
 
 class Projects:
@@ -140,7 +140,7 @@ class Projects:
             self._changed()
 
     def leave(self, session: ProjectSession) -> None:
-        """Forget a session that has ended. A project without sessions keeps no servers."""
+        """Forget a session that has ended. The servers of a project without sessions are stopped."""
         folder = self._folders.pop(session, None)
         if folder is None or folder in self._folders.values():
             return

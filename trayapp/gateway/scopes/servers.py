@@ -112,7 +112,7 @@ class Servers:
     def connection_for(
         self, session: ConnectedSession, first: Connection, topic: Topic | None = None, *, alone: bool = False
     ) -> Connection | None:
-        """Choose the connection for a session's requests, and return it; None while none is free. It need not run yet.
+        """Choose the connection for a session's requests, and return it, connected or not; None while none is free.
 
         `topic`: what a single request is about. `alone`: choose only a connection that no other session uses.
         """
@@ -125,7 +125,9 @@ class Servers:
         return self.further(key) or first
 
     def further(self, key: str) -> Connection | None:
-        """Return a server's further connection by its key; None if the server is gone. It need not run yet."""
+        """Return a server's further connection by its key, connected or not. Create it if needed; return None if the
+        server is gone.
+        """
         if self._services.pool.get(key) is None:
             self._run_further()
         return self._services.pool.get(key)
@@ -228,5 +230,5 @@ def _may_leave(session: ConnectedSession, connection: Connection) -> bool:
 
 
 def shared_form(server: ServerConfig) -> ServerConfig:
-    """Return the entry of a server's shared connection. A per-session server has one only for its lists: it is lazy."""
+    """Return the entry for a server's shared connection: lazy for a per-session server, which has it only for lists."""
     return replace(server, lifecycle="lazy") if server.scope == "session" else server

@@ -35,7 +35,7 @@ Target = tuple[str, dict[str, Any]]  # server, params with that server's own nam
 
 
 class Route(NamedTuple):
-    """Where one tool's calls go. Valid until the view's next catalog: any change of servers or settings brings one."""
+    """Where one tool's calls go. Valid until the view's next catalog: any change of servers or settings makes one."""
 
     server: str  # the server's key
     connection: Connection
@@ -109,7 +109,7 @@ class SessionView:
     # -- servers -------------------------------------------------------------------------------------------------
 
     def named(self, asked: str) -> str:
-        """Return the name of the server that `asked` means. Letter case, and hyphens or underscores, do not matter.
+        """Return the name of the server that `asked` means. Letter case does not matter, nor does "-" instead of "_".
 
         Raises ServerNotFoundError if there is none, or more than one.
         """

@@ -1,11 +1,11 @@
 """Decide which connection of a server a session uses, and with which sessions it shares that connection.
 
-A connection is for a server, an era of the protocol, a set of client capabilities, and one or all sessions.
+A connection is for a server, an era of the protocol, a set of client capabilities, and one or several sessions.
 A server has one connection for all sessions unless one of these rules splits it:
 
 - Era: a session never uses a server's other era if the server speaks the session's own. The first session takes the
-  server's first connection; a session of the other era gets `NAME#older` or `NAME#newer`. A server of one era is
-  bridged.
+  server's first connection; a session of the other era gets `NAME#older` or `NAME#newer`. If the server speaks one era
+  only, sessions of the other one are bridged.
 - Questions: in the newer era a question is the answer to its own call. In the older era a question does not name its
   call (over HTTP, its stream sometimes does). So a server that has asked (`traits.asks`, kept in the catalog's cache)
   gets a connection for each session that can answer, `NAME#N`, which announces exactly what its client can do. Sessions
@@ -15,27 +15,27 @@ A server has one connection for all sessions unless one of these rules splits it
 - Single requests: a session that is a single request has a connection to itself until its answer, `NAME#call-N`, if
   the tool it calls has asked. Otherwise it uses the server's first connection, or `NAME#requests` if that one
   announces less than the client can do. There it finds the state that its client's earlier requests have left.
-  Clients that were killed while they were asked keep such connections. Once all these connections wait for clients, the
-  call that has waited longest, for `PARKED_S` at least, gives way to one that needs a connection.
-- Before a server has asked, it is unknown whether it will. Calls of a tool that has never answered run for one session
+  A client that is killed while it is asked keeps its `NAME#call-N`. If no other is free and no more may be made, the
+  call that has waited longest for its client, for `PARKED_S` at least, gives way to one that needs a connection.
+- New tools: a server that has not asked may still do so. Calls of a tool that has never answered run for one session
   at a time. A session that has not used the server yet waits `PROVE_S` for another's call. Then it gets its own
   connection, and keeps it, because its calls leave state there. A session that has used the shared connection stays,
   and so does a single request. A process of its own would not have the state of the client's earlier calls, such as an
-  open page or a changed folder, and a call that works directly would fail. So these wait until the other call has
-  asked, has ended, or is `WORKS_S` old.
-- A tool that has answered without asking counts as quiet. Its calls start `QUIET_S` after those of another session that
-  are in progress, or once those have ended, until the tool has answered `TRUSTED` times without asking. Only calls that
-  could overlap are counted. After that, all sessions may call the tool at the same time. When many sessions wait at
-  once, each waits `QUIET_S` in all, so that they are not slowed down. Until the tool has answered `KNOWN` times, each
-  may wait up to `WORKS_S`: the fewer answers a tool has given, the likelier its next call is to ask. A call that takes
-  longer than its tool has ever taken may be about to ask: it holds up other sessions' calls until it is `WORKS_S` old.
+  open page or a changed folder, and a call that works without the gateway would fail. So these wait until the other
+  call has asked, has ended, or is `WORKS_S` old.
+- Quiet tools: a tool counts as quiet once it has answered without asking. Its calls start `QUIET_S` after those of
+  another session that are in progress, or once those have ended. After the tool has answered `TRUSTED` times without
+  asking, all sessions may call it at the same time. Only answers of calls that could overlap are counted. However many
+  sessions wait at once, each waits `QUIET_S` in all, or up to `WORKS_S` while the tool has answered fewer than `KNOWN`
+  times: the fewer answers a tool has given, the likelier its next call is to ask. A call that takes longer than its
+  tool has ever taken may be about to ask: it holds up other sessions' calls until it is `WORKS_S` old.
   Among many calls, few take longer than all calls before them. So it is nearly always certain to which session a
   server's first question belongs.
   One case remains, over stdio and for single requests: a tool that works for longer than `WORKS_S` before it asks, or
   first asks after `TRUSTED` answers, while calls of other sessions are in progress. Its question is held
   (calls/server_requests). To exclude this case, too, tools that can ask would have to run for one session at a time
-  (five busy clients then get half as many calls a second), or each session would need a process.
-- Capabilities: a new connection announces what its sessions can do together. A session that can be asked more than
+  (five busy clients would then get half as many calls a second), or each session would need a process.
+- Capabilities: a new connection announces all that any of its sessions can do. A session that can be asked more than
   that gets its own connection, or the connection is made again if it has not been used. A session also gets its own
   connection if the server lists items to it that are missing on the shared one, such as a substitute for clients
   without Apps.
@@ -66,7 +66,7 @@ PROVE_S = 1.0  # wait of a new session before it gets a separate process; most t
 WORKS_S = 5.0  # age up to which a call holds up sessions that must share; servers seldom ask later for the first time
 QUIET_S = 0.25  # like WORKS_S, for a tool that has answered without asking; few calls of two sessions are that close
 KNOWN = 20  # answers without a question, after which QUIET_S also limits the total wait of a call
-PARKED_S = 45.0  # the SDKs' clients give up a call after 60 s: before that, it must get a killed client's connection
+PARKED_S = 45.0  # the SDKs' clients give up after 60 s: a waiting call must get a killed client's connection by then
 TRUSTED = 1000  # answers without a question; the chance that the next call asks is then about one in a thousand
 Topic = tuple[str, Any]  # what a request is about: its method, and the name or URI
 
@@ -93,8 +93,8 @@ ALWAYS_QUIET = QuietTopic(TRUSTED)  # for servers of 2026-07-28, whose questions
 class Wait(NamedTuple):
     """The wait of a request for calls in progress: `left_s` seconds from now, but no more than `most_s` in all.
 
-    `proves`: neither its topic nor the topic of some other call was ever answered, so the request may use another
-    connection instead.
+    `proves`: neither the request's topic nor that of some call in progress has been answered without a question yet, so
+    the request may use another connection instead.
     """
 
     left_s: float
@@ -199,7 +199,7 @@ class Sharing:
         return bool(beyond or asks & able or (live is not None and asks & questions_of(live.sent_capabilities)))
 
     def _has_stream(self, session: ClientSession, first: Connection) -> bool:
-        """Return True if a legacy SSE server gives the session a stream of its own, since its client can be asked."""
+        """Return True if the session gets its own stream: the server speaks legacy SSE, and the client can be asked."""
         is_sse = first.server.type == "sse" or first.key in self._sse
         return is_sse and session.lasting and bool(questions_of(session.capabilities))
 
@@ -212,8 +212,8 @@ class Sharing:
         return self._keys.of_call(session, name, self._state_of, remote=remote)
 
     def make_room(self, first: Connection) -> None:
-        """Abandon the call that has waited longest for its client's answers, PARKED_S or more, if a single request has
-        no connection because of such calls.
+        """Abandon the call that has waited longest for its client's answers, for PARKED_S at least, if such calls keep
+        a single request from getting a connection.
         """
         pool, remote = self._services.pool, first.server.url is not None
         keys = self._keys.parked(first.key, self._state_of, remote=remote)

@@ -72,9 +72,9 @@ class SignIns:
         return connection.state, connection.error
 
     def address(self, server: ServerConfig) -> str | None:
-        """Return the address of a server without reading the vault: from the environment, or as last opened.
+        """Return the address of a server without reading the vault; None if it is unknown or not valid.
 
-        None if it is unknown or not valid.
+        If its URL has variables that the environment lacks, return the address that was last connected to.
         """
         if server.url is None:
             return None
@@ -101,7 +101,7 @@ class SignIns:
     # -- reconnecting --------------------------------------------------------------------------------------------
 
     def at(self, key: AccountKey) -> list[Connection]:
-        """Return all connections of that account."""
+        """Return all connections to servers of that account."""
         return [connection for connection in self._services.pool if self.key_of(connection.server) == key]
 
     async def reconnect(self, key: AccountKey) -> None:
@@ -118,7 +118,7 @@ class SignIns:
                 log.info("%s", error)
 
     async def keyring_is_back(self) -> None:
-        """Reconnect the signed-in servers that waited for the keyring. Close those that failed for lack of a secret:
+        """Reconnect the signed-in servers that waited for the keyring. Close servers that failed for lack of a secret:
         their next request connects them.
         """
         await self.look()

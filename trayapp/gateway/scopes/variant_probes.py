@@ -1,4 +1,4 @@
-"""Read servers' lists for kinds of clients other than that of the first reading.
+"""Read servers' lists again, for kinds of clients that the first reading did not cover.
 
 The first reading uses the newest era that the server speaks, and announces a client that can do everything. Some
 servers are read again:
@@ -39,14 +39,14 @@ from trayapp.wire.capabilities import EVERYTHING, NO_KIND, ClientKind, kind_of
 log = logging.getLogger(__name__)
 
 AT_ONCE = 2  # processes that run for probes at a time
-LIST_WAITS_S = 5.0  # like a client's wait for the server's own start; then it gets what any client may see
+LIST_WAITS_S = 5.0  # a client would wait as long for the server's own start; then it gets what any client may see
 REACHED_S = 1.0  # an address that has not answered the handshake by then may be out of reach: no list waits for it
 OLDER = kind_of(EVERYTHING, newer=False)
 WEAK = NO_KIND  # a client of the older era that can do nothing
 
 
 class VariantProbes:
-    """Probes of one gateway. `once_calm`: runs background work after the gateway's first list."""
+    """The probes of one gateway: readings after the first. `once_calm`: runs background work after the first list."""
 
     def __init__(
         self, services: Services, servers: Servers, once_calm: Callable[[Callable[[], Awaitable[Any]]], Awaitable[None]]

@@ -26,7 +26,7 @@ from trayapp.wire.capabilities import ClientKind
 # On the very first run nothing is known. Many clients list once and ignore list_changed. So lists wait this long after
 # the start for servers that are being discovered, but no longer.
 FIRST_LIST_GRACE_S = 0.5  # with the start and the loading of HTTP, the first list takes less than a second
-# A server in one of these states answers no list.
+# A server in one of these states answers no list request.
 HOPELESS = frozenset({State.FAILED, State.NEEDS_AUTH, State.KEYRING_LOCKED})
 NO_OPTIONS = SessionOptions()
 KEY_HEX = 8  # digits of a digest of the project's folder: tells apart servers of the same name in two projects

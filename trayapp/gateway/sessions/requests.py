@@ -1,6 +1,6 @@
 """Handle each request of a client: answer it at once, pass it on to a server, or let a task wait for what it needs.
 
-The exception boundary of a session is its peer.
+Unexpected errors are caught by the client's peer, and those of tasks by PendingRequests.
 """
 
 from __future__ import annotations
@@ -170,9 +170,9 @@ class ClientRequests:
     def _list(self, request: Request, kind: str) -> None:
         """Answer a list request for one of LIST_KINDS.
 
-        A list that holds only the one tool is sent at once. Any other may have to wait: on the very first run for
-        something to list, for the first client of a kind until the servers' lists for that kind are known, and until
-        changed lists have been read again.
+        A list that holds only the one tool is sent at once. Any other may have to wait: on the very first run until
+        servers have answered, for the first client of a kind until the servers' lists for that kind have been read, and
+        in general until changed lists have been read again.
 
         Raises RpcError for a cursor: every list is one page, so the gateway never issues one (MCP, pagination).
         """
@@ -256,9 +256,9 @@ class ClientRequests:
         session.start(request.id, partial(self._route_later, request))
 
     def _route_unknown(self, request: Request) -> None:
-        """Pass on a method of an extension, known or not, to the server that it is for.
+        """Pass a request of an extension, known or not, on to the server that it is for.
 
-        Raises RpcError for a method of the other era or one that resembles a gated method, and for invalid params.
+        Raises RpcError if its method is of the other era or resembles a gated method, or if its params are invalid.
         """
         session, params = self.session, request.params
         settled = request.method in OLDER or request.method in MODERN  # the other era's method: no server gets it

@@ -1,4 +1,4 @@
-"""Hold one client session: what is known about its client, its view and its peer. The shim and HTTP share this code."""
+"""Hold the state of one client session, over the shim or HTTP: its client, its view, its lists and its requests."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class Session:
         self.start = self.pending.start
         self.lists = ClientLists()
         self.task_handles = TaskHandles()
-        self._with_user: tuple[Any, dict[str, Any]] = (None, {})  # cached: the client's capabilities; with the user's
+        self._with_user: tuple[Any, dict[str, Any]] = (None, {})  # cached: own capabilities, and with the user's
         self.history = dependencies.services.history
         self.questioner = dependencies.server_requests
         self.asks = dependencies.asks
@@ -294,7 +294,7 @@ class Session:
         return [one for one in behind if self.has_server(one.key)]
 
     async def catch_up(self) -> None:
-        """Wait until the changed lists of `behind` have been read, or take too long.
+        """Wait until the changed lists of `behind` have been read, or have taken too long.
 
         So a client that requests a list right after a call sees what the call changed, as it would without a gateway.
         """
@@ -322,7 +322,7 @@ class Session:
     def tell_lists(self, listings: Mapping[str, bytes]) -> None:
         """Send list_changed for each of `listings` that has changed, once the client is ready.
 
-        Some lists become known only after the client connected. If it never requested such a list, it is not notified.
+        A client that has never requested a list is not notified when that list first becomes known.
         """
         if not self.client.ready:
             return
@@ -335,7 +335,7 @@ class Session:
     def repeat_list(self, kind: str) -> None:
         """Send list_changed for that list even if it is the same, unless a change is about to be reported anyway.
 
-        With the one tool, the list of tools belongs to no server, so its change is not sent.
+        With the one tool, the list of tools belongs to no server, so nothing is sent for it.
         """
         of_servers = kind != "tools" or self.seen.exposure.mode == "tools"
         if of_servers and self.lists.is_current(kind, self.listing(kind)):

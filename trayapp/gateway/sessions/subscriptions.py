@@ -58,7 +58,7 @@ class _Listener:
     waiting: list[tuple[str, dict[str, Any]]] | None = None  # notifications before the acknowledgment; None after it
 
     def places(self) -> dict[Place, str]:
-        """Return place -> URI as the client knows it, on the connections that the session uses now."""
+        """Return the URIs as the client knows them, by place. Places are on connections that the session uses now."""
         return {(self.session.server_key(server), own): uri for (server, own), uri in self.resources.items()}
 
     def take(self, uri: str) -> list[Place]:
@@ -92,7 +92,7 @@ class Subscriptions:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._listeners: dict[ClientSession, dict[RequestId | None, _Listener]] = {}
-        self._subscribed: dict[Place, Live] = {}  # the connection on which each is subscribed, or is about to be
+        self._subscribed: dict[Place, Live] = {}  # place -> the live connection that is subscribed, or about to be
         self._restored: WeakKeyDictionary[Connection, float] = WeakKeyDictionary()
         self._locks: WeakValueDictionary[Place, anyio.Lock] = WeakValueDictionary()
 
@@ -100,7 +100,7 @@ class Subscriptions:
 
     async def subscribe(self, session: Follower, uri: str, connected: Connected) -> None:
         """Subscribe a session to a resource, on the connection that its calls use. Raises MultiMcpError, RpcError if
-        the resource is unknown, or its server cannot start or refuses.
+        the resource is unknown, or its server refuses or cannot start.
         """
         key = session.seen.resource(uri)
         connection = await connected(key[0])
@@ -149,7 +149,7 @@ class Subscriptions:
             self._forget(listener)
 
     async def _begin_all(self, listener: _Listener, known: Mapping[str, Key], connected: Connected) -> set[str]:
-        """Follow the resources concurrently. Return the URIs of those whose servers cannot start or refuse."""
+        """Follow the resources concurrently. Return the URIs of those whose servers refuse or cannot start."""
         refused: set[str] = set()
 
         async def begin(uri: str, server: str, own: str) -> None:
@@ -207,8 +207,8 @@ class Subscriptions:
     def renew(self, connection: Connection, places: Collection[Place] | None = None) -> None:
         """Subscribe to each of `places` (default: all wanted ones) that the connection is not yet subscribed to.
 
-        Called if the connection is new, or if a session has changed to it. Then, on the server's other connections,
-        end the subscriptions to these resources that nobody needs any longer.
+        Then end the subscriptions to these resources that nobody needs any longer on the server's other connections.
+        Called when the connection is new, or when a session has changed to it.
         """
         live = connection.live
         wanted = [(connection.key, uri) for uri in self.wanted(connection.key)] if places is None else places
@@ -262,7 +262,7 @@ class Subscriptions:
         place = connection.key, key[1]
         live = await connection.ensure()
         listener.session.called_servers.add(connection.key)
-        listener.resources[key] = uri  # before the server confirms: its reports from then on are for this listener
+        listener.resources[key] = uri  # set first: the server may report an update as soon as it has confirmed
         connection.follow_subscriptions()
         if live.peer.modern:
             self._subscribed[place] = live
