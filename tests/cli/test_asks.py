@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +92,9 @@ def test_allow_wants_a_person_and_does_not_say_how_to_do_without_one(home: Path)
 def test_deny_takes_an_always_back(home: Path) -> None:
     with FakeGateway(home, {control.DENY: {}}) as gateway:
         assert run_cli(home, "deny", "a/drop").returncode == 0
-    assert gateway.requests == [(control.DENY, {"server": "a", "tool": "drop"})]
+        said = run_cli(home, "deny", "a/drop", "--json").stdout
+    assert json.loads(said) == {"server": "a", "tool": "drop", "always": False}
+    assert gateway.requests == [(control.DENY, {"server": "a", "tool": "drop"})] * 2
 
 
 @pytest.mark.requirement("ask-cli")

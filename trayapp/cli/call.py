@@ -380,7 +380,10 @@ def deny_verb(what: str, as_json: bool) -> None:
     server, slash, tool = what.partition("/")
     if slash:
         ask(DENY, {"server": server, "tool": tool})
-        say(one_line(f"{what} asks again"))
+        if as_json:
+            print_json({"server": server, "tool": tool, "always": False})
+        else:
+            say(one_line(f"{what} asks again"))
         return
     row = ask(DENY, {"id": what, "by": BY})["ask"]
     _show_answer(row, "Denied", "Declined", as_json)
