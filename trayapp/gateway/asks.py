@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-READS = ToolClassification("read", "name")  # the class of reading a resource
+READS = ToolClassification("read", "name")  # the class of a call that reads a resource
 
 
 class Subject(NamedTuple):
@@ -206,8 +206,8 @@ OUTCOMES = {"once": "it was allowed", "session": "it was allowed", "always": "it
 class Asker(NamedTuple):
     """The client of the call or question that the user is asked about.
 
-    `client`: its name. `project`: the folder that it works in. `session`: None for the command line, and for the call
-    of a single request.
+    `client`: its name. `project`: the folder that it works in. `session`: None for the command line, and for a request
+    that is a session of its own.
     """
 
     client: str
@@ -264,7 +264,7 @@ class OpenAsk:
         )
 
     def row(self) -> dict[str, Any]:
-        """Return the ask as JSON for command line and panel: a question with its schema, a call with its hash."""
+        """Return the ask as JSON for the command line and panel: a question with its schema, a call with its hash."""
         row = asdict(self.status)
         row["class"] = row.pop("tool_class")
         return row | (
@@ -322,7 +322,7 @@ class Asks:
         return self._services.approvals.pins.is_allowed(*_grant(subject))
 
     def expect_round(self, call: str, digest: str) -> None:
-        """Let the client send an allowed call again without an ask, with its answers to the server (MCP 2026-07-28).
+        """Let the client repeat an allowed call without an ask, to answer the server's questions (MCP 2026-07-28).
 
         `call`: the key of the client's next request. `digest`: the hash of the allowed definition.
         """
@@ -398,8 +398,8 @@ class Asks:
     def answer(self, ask_id: str, answer: Answer, by: str, content: dict[str, Any] | None = None) -> dict[str, Any]:
         """Take the user's answer; only the first one counts. `by`: the program or person that answers.
 
-        An answer for the session or for always also allows the other asked calls that it covers. Return the row of the
-        ask. Raises AskOverError, UnfitAnswerError.
+        The answers `session` and `always` also allow the other open calls that they cover. Return the row of the ask.
+        Raises AskOverError, UnfitAnswerError.
         """
         ask = self._open.get(ask_id)
         if ask is None:

@@ -42,7 +42,7 @@ LOGGED_MOST = 5  # log lines about one tool's changes: some tools change with ev
 class PendingApproval(NamedTuple):
     """A tool that the user should look at: the definition to approve, and why.
 
-    `held`: the tool waits for approval. Otherwise it is served and only flagged.
+    `held`: the tool waits for approval. If False, it is served and only flagged.
     """
 
     server: str
@@ -117,7 +117,7 @@ class PinStore:
         log.info("Always allowed: %s/%s", server, tool)
 
     def forbid(self, server: str, tool: str) -> bool:
-        """Ask the user again before calls of that tool. Return False if they were not always allowed."""
+        """Stop always allowing calls of that tool. Return False if they were not always allowed."""
         known = self.of(server)
         if known.allowed.pop(tool, None) is None:
             return False
@@ -159,10 +159,10 @@ class PinStore:
 
 
 class Approvals:
-    """The verdicts of one gateway. `others`: yields every other server with the names of its tools.
+    """The verdicts of one gateway. `others`: yields every server but the given one, with the names of its tools.
 
-    The class is broad because a pin and its verdict change together: with a new list, with an approval, and if orders
-    are found afterwards.
+    Orders are texts that a model may take for instructions. The class is broad because a pin and its verdict change
+    together: with a new list, with an approval, and when orders are found later.
     """
 
     def __init__(
@@ -226,9 +226,9 @@ class Approvals:
         return verdicts
 
     def split(self, server: str, offer: Offer | None, known_to_older: Mapping[str, Set[str]]) -> None:
-        """Copy the pins of definitions that both eras shared until now and that now differ in the older era.
+        """Copy a definition's pin for the older era, if both eras shared the definition until now and no longer do.
 
-        Without its own pin, such a definition would count as new, although the change needs the user's approval.
+        Without a pin of its own, the older era's form would count as new instead of changed.
         `known_to_older`: list -> the names that the older era listed before.
         """
         if offer is None or (apart := offer.of_older_era) is None:
@@ -278,8 +278,8 @@ class Approvals:
         return _judge_pinned(known.server, name, item, pin, self._settings())
 
     def _looks_whole(self, name: str, pin: Pin | None) -> bool:
-        """Return True if a definition is searched for orders before it is judged: because orders would hold it back
-        (`hold`), or because it replaces the approved definition of a tool or skill. Any other is searched afterwards
+        """Return True if a definition must be searched for orders before it is judged: orders would hold it back
+        (`hold`), or it replaces the approved definition of a tool or skill. Any other is searched later
         (ListIntake.read_words), so that no client waits.
         """
         if self._settings().suspicious == "hold":
@@ -294,16 +294,16 @@ class Approvals:
             return look.findings
         return findings_of(name, item) if whole else concealed_in(name, item)
 
-    # -- orders, looked for afterwards ---------------------------------------------------------------------------
+    # -- orders, searched for later ------------------------------------------------------------------------------
 
     def unread_servers(self) -> list[str]:
-        """Return the judged servers with definitions that were not yet searched for orders."""
+        """Return the judged servers with definitions that have not been searched for orders yet."""
         if self._settings().suspicious == "off":
             return []
         return [name for name in self._verdicts if any(pin.unread for pin in self.pins.of(name).tools.values())]
 
     def orders(self, server: str, offer: Offer) -> dict[str, tuple[str, tuple[Finding, ...]]]:
-        """Search the definitions not yet searched for orders. Return name -> (hash of its pin, findings). Blocks."""
+        """Search definitions for orders, if that was not done yet. Return name -> (hash, findings). Blocks."""
         items = subjects_of(offer)
         return {
             name: (pin.hash, orders_in(name, items[name]))
@@ -313,7 +313,7 @@ class Approvals:
         }
 
     def take_orders(self, server: str, found: Mapping[str, tuple[str, tuple[Finding, ...]]]) -> None:
-        """Record the findings of `orders`. Judge again the tools that are served in spite of such findings."""
+        """Record the findings of `orders`. Judge again the served tools that have any."""
         known, verdicts, settings = self.pins.of(server), self._verdicts.get(server, {}), self._settings()
         for name, (digest, findings) in found.items():
             pin, verdict = known.tools.get(name), verdicts.get(name)
@@ -334,7 +334,7 @@ class Approvals:
     # -- tools that wait for approval ----------------------------------------------------------------------------
 
     def waiting(self, server: str | None = None) -> list[PendingApproval]:
-        """Return the tools that the user should look at, of one server or of all. Held-back tools come first."""
+        """Return the tools that the user should look at, of one server or all: first those that wait for approval."""
         held, flagged = list[PendingApproval](), list[PendingApproval]()
         for of, verdicts in self._verdicts.items():
             for name, verdict in verdicts.items() if server in (None, of) else ():
@@ -406,7 +406,7 @@ def _judge_pinned(server: str, name: str, item: Item, pin: Pin, settings: Settin
 
 
 def _first_reason(findings: tuple[Finding, ...]) -> str:
-    """Return the reason of the first finding, which contains none of the server's own text."""
+    """Return the reason of the first finding. It contains none of the server's own text."""
     return findings[0].reason or findings[0].code
 
 

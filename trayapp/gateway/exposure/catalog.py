@@ -24,7 +24,7 @@ from trayapp.model.offer import Item
 if TYPE_CHECKING:
     from trayapp.model.status import ToolCounts
 
-ONE_TOOL = "mcp"  # the name of the one tool: reserved in every mode, so that no switch of `expose` renames a tool
+ONE_TOOL = "mcp"  # the name of the one tool: reserved in every mode, so that a change of `expose` renames no tool
 
 # Hints for a model about a hidden tool. They never say how to unhide it, nor what was found in it.
 SERVER_OFF = f"The user disabled its server. {LEAVE_IT}"
@@ -258,7 +258,7 @@ class Catalog:
 
     @cached_property
     def readable(self) -> dict[Key, Item]:
-        """Return everything that can be read as a tool, by (server, URI): the resources, and each skill's SKILL.md."""
+        """Return by (server, URI) what can be read by calling a tool: the resources, and each skill's SKILL.md."""
         found = dict(self.resources)
         for key, skill in self.skills.items():  # for clients without skills
             said = skill.get("frontmatter")

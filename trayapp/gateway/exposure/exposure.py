@@ -226,7 +226,7 @@ class Exposure:
         try:
             return self.lookup.find(asked, server)
         except ToolNotFoundError as error:
-            gone: Key | None = None  # a tool that servers.yaml names and its server no longer lists
+            gone: Key | None = None  # a tool in servers.yaml that its server no longer lists
             with suppress(ToolNotFoundError, AmbiguousToolError):
                 gone = self._gone_lookup.find(asked, server)
             if gone is not None:
@@ -329,7 +329,7 @@ class Exposure:
         None if nothing matches, or if files of several servers match. Real tools are not searched: `find_callable`
         does that first.
         """
-        if "://" in asked:  # a skill's file: a skill refers to its files by relative paths
+        if "://" in asked:  # a skill's file: models make its URI from a relative path in the skill
             files = self.catalog.served_skill_files
             keys = [key for key in files if self.choice.has(key[0]) and server in (None, key[0])]
             exact = [key for key in keys if self.catalog.uris.exposed(*key) == asked]
@@ -357,8 +357,9 @@ class Exposure:
     # -- prompts, resources, templates ---------------------------------------------------------------------------
 
     def find_prompt(self, asked: str) -> Key | None:
-        """Return the (server, original name) of a listed prompt, None if there is none. As with tools, any unambiguous
-        spelling is accepted.
+        """Return the (server, original name) of a listed prompt; None if there is none or more than one.
+
+        As with tools, any unambiguous spelling is accepted.
         """
         try:
             return self._prompt_lookup.find(asked)
@@ -411,7 +412,7 @@ class Exposure:
 
 
 def read_tool(resource: Item, uri: str, name: str) -> Item:
-    """Return a resource as the definition of a tool without parameters."""
+    """Return the definition of a tool that reads a resource. The tool has no parameters."""
     said = resource.get("description")
     return {
         "name": name,
@@ -432,9 +433,9 @@ def first_line(text: object) -> str:
 
 
 def first_paragraph(text: object, longest: int) -> str:
-    """Return the first paragraph of a description as one line.
+    """Return the first paragraph of a description as one line, shortened to `longest` characters.
 
-    Many descriptions begin with a heading, or break lines within sentences.
+    Its first line may be only part of a sentence.
     """
     paragraphs = (part.split() for part in re.split(r"\n\s*\n", text)) if isinstance(text, str) else ()
     return shortened(" ".join(next((words for words in paragraphs if words), ())), longest)

@@ -15,7 +15,7 @@ from trayapp.model.text import count, one_line
 
 INSTRUCTIONS_ALL = 12_000  # characters; a model reads them in every session
 LONGEST = 2_048  # bytes: clients show this many in full
-WORDS_MOST = 6  # that describe one server's tools
+WORDS_MOST = 6  # words that describe one server's tools
 ABOUT_LONGEST = 60  # characters of a server's own description
 SAYS_NOTHING = frozenset({"mcp", "server", "servers", "reference", "official", "the", "a", "an", "for", "of"})
 
@@ -99,7 +99,7 @@ def _first_words(instructions: str) -> str:
 READ_MOST = 160  # characters of a description: usually its first sentence
 NAME_WEIGHT = 2  # a word in a tool's name says more than one in its description
 SHORTEST = 3  # characters of a word
-TOGETHER = 0.75  # two words are one term if at least this share of the tools with either has them side by side
+TOGETHER = 0.75  # two words are one term if they are adjacent in this share of the tools that use the commoner one
 UNTELLING = frozenset(
     """
     able all allow allows another available based between both call calls complete contain contains current data
@@ -112,7 +112,7 @@ UNTELLING = frozenset(
 
 
 def common_words(tools: Iterable[Item], known: Iterable[str], most: int) -> list[str]:
-    """Return up to `most` words or word pairs, the most common first, without words of the texts in `known`."""
+    """Return up to `most` words or word pairs, the most common first. Leave out words of the texts in `known`."""
     from trayapp.catalog.search.words import stem  # takes 2 ms to load; only the one tool needs it
 
     scores: Counter[str] = Counter()  # stem -> score, in order of appearance

@@ -1,4 +1,4 @@
-"""Compute the results of list requests as JSON, once per exposure: the one tool, the lists, the index of all tools.
+"""Compute the results of list requests as JSON, once per exposure. Also define the one tool, and write the index.
 
 The definition of the one tool does not depend on the servers. A test limits it to 300 tokens of o200k.
 """
@@ -51,7 +51,7 @@ DEFINITION: Item = {
         },
         "additionalProperties": False,
     },
-    # Without this, Claude Code defers the tool, and its model would not find it by words of the servers' tools.
+    # Otherwise Claude Code would defer the tool, and a search for what the servers' tools do would not find it.
     "_meta": {"anthropic/alwaysLoad": True},
 }
 DEFINITION_JSON = dumps(DEFINITION)
@@ -120,7 +120,7 @@ class ListResults:
     def one_tool_result(self) -> bytes:
         """Return the result of tools/list with the one tool and the direct tools.
 
-        No call changes the result: tool lists come first in prompts, which model providers cache.
+        Calls never change it: tool lists come first in prompts, and any change would make cached prompts useless.
         """
         return self._beside_one_tool(frozenset())
 
@@ -150,7 +150,7 @@ class ListResults:
     def _besides(self, kind: str) -> dict[str, Any]:
         """Return the members of the servers' results besides the list.
 
-        If several servers have the same member, its objects are merged; of other values, the first nonempty one counts.
+        If several servers have the same member, objects are merged. Of other values, the first nonempty one counts.
         """
         return unite_members(offer.results.get(kind, {}) for offer in self._offers())
 

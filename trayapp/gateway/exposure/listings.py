@@ -1,6 +1,6 @@
 """Keep the known lists of every server, from the cache or from the server, and decide which servers to ask.
 
-Changes are written in a thread, one job at a time: cache entries, switches in servers.yaml, approvals, names.
+Changes to cache entries, switches in servers.yaml, approvals and names are written in a thread, one batch at a time.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 # A long servers.yaml takes long to write. After each write, the writer pauses for this many times its duration, so that
 # the first answers of many servers are not held up. It does not pause while a task waits for a write.
 WRITING_REST = 4
-ONE_WRITE_S = 10.0  # the results of a refresh become one write, unless one of many servers takes longer to answer
+ONE_WRITE_S = 10.0  # a write waits at most this long for further results of the same refresh
 
 WriteSwitches = Callable[[dict[str, dict[str, ToolSwitch]]], None]  # into servers.yaml; blocks, raises MultiMcpError
 
@@ -65,7 +65,7 @@ class ListingWriter:
         self._wake = anyio.Event()
         self._idle = anyio.Event()
         self._idle.set()
-        self._gathered = anyio.Event()  # set when all jobs of the next write were added
+        self._gathered = anyio.Event()  # set when all jobs of the next write have been added
         self._gathered.set()
         self._gathering = 0
         self._awaited = anyio.Event()  # set when a task waits for the write
@@ -76,7 +76,7 @@ class ListingWriter:
         self.wake()
 
     def wake(self) -> None:
-        """Write soon, even without jobs: then only `more` is called."""
+        """Write soon. Without jobs, only call `more`."""
         self._idle = anyio.Event() if self._idle.is_set() else self._idle
         self._wake.set()
 
@@ -145,11 +145,11 @@ FRESH_S = 7 * 86_400.0  # PRODUCT 6: an older list is still served while the ser
 RECHECK_S = 3600.0
 # The kind of client that can do everything, by era (True: the newer one).
 ABLE = {newer: kind_of(EVERYTHING, newer=newer) for newer in (False, True)}
-RETRY_S = 60.0  # instead of RECHECK_S if a server could not list everything: another attempt may hang for just as long
+RETRY_S = 60.0  # in place of RECHECK_S, if a server could not list everything. A retry may hang just as long
 
 
 class Listings:
-    """The known lists of each server. The class is broad: cache, approvals and sessions each need other parts."""
+    """The known lists of each server. The class is broad: cache, approvals and sessions use different parts of it."""
 
     def __init__(self, folder: Path, writer: ListingWriter, time: Callable[[], float]) -> None:
         self._folder = folder
@@ -159,7 +159,7 @@ class Listings:
         self._entries: dict[str, CacheEntry] = {}
         self._hashes: dict[str, tuple[ServerConfig, str]] = {}  # server -> its entry, and the entry's launch hash
         self._early: dict[str, tuple[str, ServerTraits]] = {}  # server -> launch hash, traits before its first list
-        self._asked_for: dict[str, dict[str, ToolSwitch]] = {}  # server -> switches that servers.yaml may lack yet
+        self._asked_for: dict[str, dict[str, ToolSwitch]] = {}  # server -> switches that servers.yaml may still lack
         self.changes: dict[str, ToolsChange] = {}  # server -> changes found by its last fetch
 
     def take_config(self, config: Config) -> None:
@@ -192,8 +192,8 @@ class Listings:
     def expired(self) -> list[str]:
         """Return the enabled servers whose cached lists are older than seven days.
 
-        They should be asked after the first list has been served. A server of which only the `ttlMs` has run out is not
-        started for that: it is asked at its next connection (`worth_asking`). The `ttlMs` of many servers is 0.
+        They should be asked after the first list has been served. An expired `ttlMs` is no reason to start a server, as
+        many servers set it to 0: such a server is asked at its next connection (`worth_asking`).
         """
         now = self._time()
         entries = [(s, self._find_entry(s.name)) for s in self._config.servers.values() if not s.disabled]
@@ -233,7 +233,7 @@ class Listings:
             self._writer.write([Job(noted, None)])
 
     def variants(self, name: str) -> tuple[Variant, ...]:
-        """Return the variants of the server's lists, one for each kind of client that they were read for."""
+        """Return the variants of the server's lists: one for each kind of client for which the lists were read."""
         entry = self._find_entry(name)
         return entry.variants if entry is not None else ()
 
@@ -295,7 +295,7 @@ class Listings:
         variants: tuple[Variant, ...] = ()
         if self._is_same_version(server.name, offer):
             variants, traits = before[0], self.traits(server.name)
-        else:  # a new version of the server: what was known of the earlier one may no longer be true
+        else:  # a new version of the server: what was known about the earlier one may no longer be true
             modern = offer.protocol in MODERN_VERSIONS
             traits = ServerTraits(newer=True) if modern else ServerTraits(older=True)
         variants = tuple(one for one in variants if traits.speaks(newer=one.kind.newer) is not False)

@@ -12,7 +12,8 @@ from trayapp.inspection.finding import Finding, finding
 from trayapp.inspection.hidden import bared, folded
 from trayapp.model.config import PREFIX_MODES
 
-SIBLING_TOOLS = 3  # two servers are one program if they share this many tool names, and half of the inspected server's
+# Two servers are one program if they share this many tool names, and at least half of the inspected server's.
+SIBLING_TOOLS = 3
 
 
 LookAlike = tuple[str, frozenset[str], str]  # another server, the names of all its tools, and that of the similar one
@@ -128,7 +129,7 @@ def _are_siblings(own: frozenset[str], others: frozenset[str]) -> bool:
 _BETWEEN = "-_./: "  # separators between the words of a name
 _WITHOUT_BETWEEN = str.maketrans("", "", _BETWEEN)
 _ALIKE_IN_ASCII = str.maketrans("01i5", "olls", _BETWEEN)
-# The same table for names in ASCII, as bytes, which also lowers the case: bytes take a third of the time of text
+# The same table for ASCII names as bytes, which also lowers the case. Translating bytes takes a third of the time.
 _ASCII_LETTERS = bytes(ord(chr(byte).lower().translate(_ALIKE_IN_ASCII) or "-") for byte in range(128)) + bytes(128)
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ROUNDS_MOST = 3  # updates before a search: more servers may answer during each of them, but few during the last
 STEP = 50  # tools that are prepared before other work may run
 
-Signature = tuple[ServedOffer, Mapping[Key, str], str]  # what a server's entries are built from: offer, names, title
+Signature = tuple[ServedOffer, Mapping[Key, str], str]  # offer, names and title that a server's entries are built from
 
 
 class ToolSearch:
@@ -107,9 +107,9 @@ class ToolSearch:
         return self._kept[1]
 
     def update(self, catalog: Catalog) -> Iterator[None]:
-        """Re-index servers whose tools or exposed names changed. Yield every few milliseconds.
+        """Bring the index up to date with a catalog, one changed server at a time. Yield every few milliseconds.
 
-        End early if another update begins at a yield.
+        Stop early if another update begins during a yield.
         """
         if catalog is self._catalog:
             return
@@ -132,7 +132,7 @@ class ToolSearch:
         for server, named in names.items():
             offer, made, title = catalog.offers[server], self._made.get(server), _title(catalog, server)
             if made is None or made[0] is not offer or made[1:] != (named, title):
-                self._made.pop(server, None)  # an update that begins at a yield starts this server again
+                self._made.pop(server, None)  # an update that begins during a yield indexes this server again
                 entries = [_entry(catalog, key, name, title) for key, name in named.items()]
                 for _ in self._index.updating(server, entries):
                     yield

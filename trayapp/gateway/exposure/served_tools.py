@@ -30,7 +30,7 @@ class ServedTool:
 
     @cached_property
     def withheld(self) -> str | None:
-        """Return why no client gets the tool: it waits for approval, or no client could read it. None if clients get
+        """Return why no client gets the tool: it is held back, or no client could read it. Return None if clients get
         it.
         """
         if self.held_back is not None:

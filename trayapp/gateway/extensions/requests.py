@@ -116,7 +116,7 @@ class ExtensionRequests:
             return
         finish = to.finish
         if request.method == "skills/get":
-            # The answer has to be the inspected skill: any other one waits for approval.
+            # The skill may have changed: list it again, so that a changed one is held back before it is requested.
             await self._refresh(to.server)
             to = destination(self._session.seen, request, modern=self._session.client.modern)
             finish = chained(partial(inspected_skill, self._session.seen.view.config.settings), to.finish)
@@ -161,7 +161,7 @@ class ExtensionRequests:
         self._sending.send_on(request.with_params({**to.params, "taskId": own}), connection, finish)
 
     def eyes(self, server: str, request: Request, connection: Connection) -> Finishing | None:
-        """Return the finish that inspects the file of a skill when a client reads it; None for any other resource."""
+        """Return the finish that inspects a skill's file before the client gets it; None for any other resource."""
         seen = self._session.seen
         files, uri = seen.exposure.catalog.skill_files, str((request.params or {}).get("uri"))
         if (server, uri) not in files:
@@ -318,7 +318,7 @@ def inspected_file(
 
 
 def inspected_skill(settings: Settings, reply: Reply) -> Reply:
-    """Return a server's answer to skills/get, or an error if the skill is held back. It may be in no list."""
+    """Return a server's answer to skills/get, or an error if the skill, which may be in no list, is held back."""
     result = reply.message.get("result")
     skill = result.get("skill") if isinstance(result, dict) else None
     if settings.suspicious == "off" or not isinstance(skill, dict):

@@ -36,8 +36,8 @@ Capabilities = Mapping[str, Any]
 def announced_capabilities(seen: Exposure, *, modern: bool) -> dict[str, Any]:
     """Return the servers' capabilities beyond the gateway's own.
 
-    An extension that the gateway does not know is announced if one server has it: its methods are that server's. With
-    several servers their owner would be ambiguous. `modern`: for a client of 2026-07-28.
+    An extension that the gateway does not know is announced only if exactly one server has it: otherwise its requests
+    could not be routed. `modern`: for a client of 2026-07-28.
     """
     every = seen.capabilities.values()
     found: dict[str, Any] = {}
@@ -82,7 +82,7 @@ SEVERAL = "{} servers are enabled, and the request does not say which one is mea
 
 
 class Destination(NamedTuple):
-    """The server of a request, its params there, and the finish of its answer for the client."""
+    """The server that a request goes to, its params there, and the finish that makes the client's answer."""
 
     server: str
     params: dict[str, Any]

@@ -1,4 +1,4 @@
-"""Pass servers' notifications of tasks and events on to the session they are for, with the names and ids it knows."""
+"""Pass servers' notifications about tasks and events on to their sessions, with the names and ids that clients know."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class TaskListening:
 
 
 class StreamingCall(RoutedCall):
-    """A request for the events of one name, open as long as the client wants (SEP-3415, events/stream)."""
+    """A request for the events with one name, open until the client or the server ends it (SEP-3415, events/stream)."""
 
     __slots__ = ("exposed", "own")
 
@@ -97,7 +97,7 @@ class Streams:
             live.channel.cancel(number, "the client no longer listens")
 
     def take(self, connection: Connection, method: str, params: Params, about: Call | None) -> bool:
-        """Pass on a notification of a task or an event. Return False for any other notification."""
+        """Pass on a notification about a task or an event. Return False for any other notification."""
         known: dict[str, Any] = dict(params or {})
         if method in (TASK_TOLD, ACKNOWLEDGED):
             number, live = _subscription(known), connection.live

@@ -26,7 +26,7 @@ NEEDS_TASKS: dict[str, Any] = {"requiredCapabilities": WITH_TASKS}
 
 
 def needs_bridge(session: AskingSession, request: Request) -> bool:
-    """Return True if the client of a call cannot take a task as its answer."""
+    """Return True if a call must not be answered with a task: its client has no tasks, or did not ask for one."""
     if session.client.modern:
         return not declares(session.client.capabilities, TASKS)
     return "task" not in (request.params or {})  # MCP 2025-11-25: the client states this in each call
@@ -185,7 +185,10 @@ def pause_s(task: dict[str, Any]) -> float:
 
 
 async def completed_request(connection: Connection, method: str, params: dict[str, Any]) -> dict[str, Any]:
-    """Send a request and return its result, or its task's if the server demands one. Raises ServerError, RpcError."""
+    """Send a request and return its result. If the server demands a task, return the task's result.
+
+    Raises ServerError, RpcError.
+    """
     try:
         return await connection.request(method, params)
     except RpcError as error:

@@ -1,4 +1,4 @@
 """One HTTP server: Streamable HTTP of every revision, legacy SSE, and management requests.
 
-Never here: sessions' behavior, which is the same as behind the shim, and the SDK.
+Never here: the SDK, and the behavior of sessions, which is the same as behind the shim.
 """

@@ -84,7 +84,7 @@ class HttpPeer:
     # -- from the client -----------------------------------------------------------------------------------------
 
     def request(self, request_id: RequestId, method: str, params: dict[str, Any] | None, stream: EventStream) -> None:
-        """Pass a request to the session; its answer and messages about it go to `stream`. Call `ready` first.
+        """Pass a request to the session; its answer and messages about it go to `stream`. Await `ready` first.
 
         Refuse the request if its id is already in progress.
         """

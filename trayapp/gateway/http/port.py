@@ -230,10 +230,10 @@ def _listening(port: int) -> socket.socket:
 class ClientTokens:
     """Token files in one folder, one for each port.
 
-    An AI tool sends its token to whatever listens at the address that it is configured with. If that is another user's
-    program, it has the token, which must then be useless at other ports, and later at the same one. So a token begins
-    with the port that it was made for. Gateways with separate runtime folders may share this folder: each locks its
-    token's file while it listens.
+    An AI tool sends its token to whatever listens at its configured address, perhaps to another user's program. Such a
+    token must then be useless, at other ports and later at the same one. So it begins with the port that it was made
+    for, and `take` revokes it. Gateways with separate runtime folders may share this folder: each locks its token's
+    file while it listens.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -53,7 +53,7 @@ class HttpSession:
         self.introduction: dict[str, Any] = {}  # the params of its handshake
         self.protocol = ""
         self.requests = 0  # open HTTP requests
-        self.has_listened = False  # the standing stream was open since `requests` was last 0
+        self.has_listened = False  # the standing stream has been open since `requests` was last 0
         self.waking = anyio.Lock()
 
     def stream(self, *, expects: int | None = 1) -> EventStream:

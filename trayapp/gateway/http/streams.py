@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 MOST_EVENTS = 2_000
 MOST_BYTES = 8 * 1024 * 1024
-LARGEST_KEPT = 256 * 1024  # bytes of a stored event; a larger answer is stored as an error, any other not at all
+LARGEST_KEPT = 256 * 1024  # bytes of a stored event; a larger answer is stored as an error, any other message is not
 PING_S = 30.0  # there is no proxy between us and our clients, which tolerate 60 s of silence or more
 BEHIND_MOST = 64 * 1024 * 1024  # bytes that wait for a client that does not read; a client with more is disconnected
 RETRY_MS = 1_000  # after which a client should reconnect to a broken stream
@@ -163,8 +163,8 @@ class EventStream:
         return self._reply
 
     def priming(self, *, resumed: bool) -> bytes:
-        """Return the priming event: an id to resume from, and when to reconnect. Its number is lower than those of all
-        the stream's events; if the stream was resumed, higher than those of all its earlier events.
+        """Return the priming event: an id to resume from, and when to reconnect. Its number lies between those of the
+        stream's earlier events, if it was resumed, and those of its later ones.
         """
         assert self._store is not None
         number = self._store.number() if resumed else self.number

@@ -178,7 +178,7 @@ PLAIN_TYPES: dict[object, tuple[type, ...]] = {"string": (str,), "integer": (int
 
 
 class ArgumentsError(MultiMcpError):
-    """Raised when the tool's schema does not allow the arguments. The hint has the `problems` and the parameters."""
+    """Raised when the tool's schema does not allow the arguments. The hint lists the `problems` and the parameters."""
 
     code = "invalid_arguments"
 

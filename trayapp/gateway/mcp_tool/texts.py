@@ -240,7 +240,7 @@ def search_text(
 
     Without hits, name the servers that have tools. Otherwise also name the words that no hit matches.
     """
-    from trayapp.catalog.search.index import SURE  # imported here: the other texts are also used where nobody searches
+    from trayapp.catalog.search.index import SURE  # imported here: the other texts are also used without a search
 
     availabilities = {name: availability_of(name) for name in seen.servers if server in (None, name)}
     away = _away_lines(availabilities, asking, *kept_back)

@@ -141,8 +141,8 @@ class McpTool:
         self._answer_text(request_id, await self._discovery.search(asked))
 
     async def _meet(self, request_id: RequestId, asked: ToolRequest) -> None:
-        """Read the lists that the answer needs, then answer: those of the named server or, for `describe`, of servers
-        that may have the tool, until one has it.
+        """Answer after reading the lists of the named server or, for `describe`, those of servers that may have the
+        tool, until one has it.
         """
         if asked.mode == "describe":
             await self._session.seen.find_tool(asked.text, asked.server)
@@ -256,9 +256,9 @@ class McpTool:
 
 
 class Discovery:
-    """Answers what a model asks about tools: the status, a server's tools, a search, a tool in full.
+    """Answers a model's questions about tools: the status, a server's tools, a search, the description of a tool.
 
-    Connects servers whose tools the model reads about (`warm_up`).
+    Connects servers in the background when the model reads about their tools (`warm_up`).
     """
 
     def __init__(self, session: ToolSession, dependencies: ToolDependencies) -> None:
@@ -337,7 +337,7 @@ class Discovery:
 
     def about(self, asked: str) -> str:
         """Return the server that a request is about. Raises ServerError. If there is no such server, the error's code
-        is `not_found`, not `server_not_found` as in a call, which is about a tool.
+        is `not_found`. In a call, it is `server_not_found`.
         """
         try:
             return self.server(asked)
