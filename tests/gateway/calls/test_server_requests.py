@@ -924,7 +924,7 @@ async def test_what_is_asked_after_a_call_was_given_up_may_belong_to_that(tmp_pa
         await made.net["a"].heard_of("notifications/cancelled", 2)
         refused = await asks(made)
         assert isinstance(refused, RpcError)
-        assert "another session just canceled a call" in refused.message
+        assert "another session has just cancelled a call" in refused.message
         if then == "time passes":
             await made.clock.pass_(STOPS_WITHIN_S)
         else:

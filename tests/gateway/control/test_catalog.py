@@ -282,7 +282,7 @@ async def test_a_list_names_what_in_servers_yaml_keeps_servers_out_of_it(tmp_pat
         wire = made.control()
         await wire.result(control.LIST)
         assert [note["text"] for note in wire.told(control.NOTE)] == [
-            "bad: cannot be used: bad has neither command nor url (s.yaml:4)",
+            "bad cannot be used: bad has neither command nor url (s.yaml:4)",
             "The file is not YAML (s.yaml:7)",
         ]
 

@@ -131,7 +131,7 @@ class CommandConsent:
         ended: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
         asker = Asker("multi-mcp call", self._project)
         ask = self._asks.open_call(asker, subject, self._arguments, lambda ending, _content: ended.set_result(ending))
-        self._note(f"Waits for your answer ({ask.id}): {subject.server}/{subject.tool}")
+        self._note(f"Waiting for your answer ({ask.id}): {subject.server}/{subject.tool}")
         try:
             ending = await ended
         finally:

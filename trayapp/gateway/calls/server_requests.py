@@ -60,7 +60,9 @@ _SEVERAL = (
 )
 _OFF = "the tool of its call was disabled"
 _MOVED = "its call is being sent again on its session's own connection"
-_GIVEN_UP = "another session just canceled a call to this server, and the request does not say to which call it belongs"
+_GIVEN_UP = (
+    "another session has just cancelled a call to this server, and the request does not say to which call it belongs"
+)
 
 
 class ServerRequests:

@@ -115,7 +115,7 @@ class AccountRequests:
         if server.url is None:
             raise UsageError(f"Cannot sign in to {name}: it runs on this machine", "See: multi-mcp status")
         if (auth := auth_of(server)) != "oauth":
-            hint = "Take its token out of servers.yaml, or set auth: oauth" if auth == "bearer" else "Set auth: oauth"
+            hint = "Remove its token from servers.yaml, or set auth: oauth" if auth == "bearer" else "Set auth: oauth"
             raise UsageError(f"Cannot sign in to {name}: its auth is {auth}", hint)
         launch = await prepare_start(server, self._environ, self._keyring, self._services.clock.time())
         assert isinstance(launch, HttpLaunch)

@@ -51,7 +51,9 @@ class ApprovalRequests:
         waiting = self._gateway.services.approvals.waiting(server)
         found = [one for one in waiting if tool in (None, one.tool)]
         if tool is not None and not found:
-            raise MultiMcpError(f"{server}/{tool} is not waiting for approval", "See what is: multi-mcp approve")
+            raise MultiMcpError(
+                f"{server}/{tool} is not waiting for approval", "See what is waiting: multi-mcp approve"
+            )
         return {"rows": [waiting_json(one) for one in found]}
 
     async def _approve(self, asked: Asked) -> Any:
@@ -133,7 +135,7 @@ class ApprovalRequests:
             return {"ask": self._gateway.asks.answer(text_of(asked, "id", "deny"), "deny", _who(asked))}
         server, tool = text_of(asked, "server", "deny"), text_of(asked, "tool", "deny")
         if not self._gateway.services.approvals.pins.forbid(server, tool):
-            raise MultiMcpError(f"{server}/{tool} is not always allowed", "See what is: multi-mcp asks")
+            raise MultiMcpError(f"{server}/{tool} is not a tool that is always allowed", "See the list: multi-mcp asks")
         await self._gateway.services.writer.written()
         return {}
 

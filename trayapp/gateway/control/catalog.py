@@ -133,7 +133,7 @@ class CatalogRequests:
             for problem in self._gateway.problems:
                 if problem.fatal and server in (None, problem.server):  # the reason why a server is left out
                     where = f"{problem.file}:{problem.line}" if problem.line else problem.file
-                    whose = f"{problem.server}: cannot be used: " if problem.server else ""
+                    whose = f"{problem.server} cannot be used: " if problem.server else ""
                     self._note(f"{whose}{redacted(problem.message)} ({where})")
             missing, unread = seen_by.missing(), list[str]()
             for name in seen_by.exposure.servers:
@@ -399,7 +399,7 @@ def prompt_arguments(declared: Any, positional: Sequence[str], named: Mapping[st
     names = [name for item in items if isinstance(name := item.get("name"), str)]
     open_ = [name for name in names if name not in named]
     if positional and not open_:
-        takes = f"It takes {', '.join(names)}" if names else "It takes no arguments"
+        takes = f"The prompt takes: {', '.join(names)}" if names else "The prompt takes no arguments"
         raise UsageError(f"Unexpected argument: {positional[0]}"[:200], takes)
     filled = dict(zip(open_, positional, strict=False))
     if len(positional) > len(open_):
@@ -407,7 +407,8 @@ def prompt_arguments(declared: Any, positional: Sequence[str], named: Mapping[st
     args = {name: {**named, **filled}[name] for name in [*names, *named] if name in named or name in filled}
     missing = [item["name"] for item in items if item.get("required") is True and item.get("name") not in args]
     if missing:
-        raise UsageError(f"Missing: {', '.join(missing)}", f"Write the value after the name, or as {missing[0]}=VALUE")
+        hint = f"Write the value after the prompt's name, or as {missing[0]}=VALUE"
+        raise UsageError(f"Missing: {', '.join(missing)}", hint)
     return args
 
 
