@@ -152,7 +152,10 @@ class Connection:
             await self.ensure()
 
     def begin(self, call: Call | None = None) -> None:
-        """Record the start of a session's `call`, or of a call of the gateway (None). It prevents idle closing."""
+        """Record the start of a call: a session's `call`, or one that the gateway makes itself (None).
+
+        A connection with open calls is not closed as idle.
+        """
         if call is not None:
             self.open_calls[call] = None
         self.in_flight += 1
@@ -294,10 +297,10 @@ class Connection:
 
     @property
     def notice_left_s(self) -> float:
-        """Return for how many seconds the last call may still cause an announcement of changed lists; 0 or less = none.
+        """Return how many seconds are left in which the last call may cause a notice of changed lists; 0 or less: none.
 
-        The announcement often comes after the call's answer: over HTTP and in the newer era it has its own stream, and
-        Go's SDK gathers changes for 10 ms.
+        The notice often comes after the call's answer: over HTTP and in the newer era it has its own stream, and Go's
+        SDK gathers changes for 10 ms.
         """
         if self.live is None or self.last_used is None or not self.used_since_connected:
             return 0.0

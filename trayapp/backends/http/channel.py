@@ -129,7 +129,7 @@ class HttpChannel(FrameDispatcher, ABC):
         self._protocol = protocol
 
     async def exchange(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Exchange messages until `close` is called; then the connection is gone."""
+        """Exchange messages until `close` is called, then set `gone`."""
 
         async def on_request(method: str, params: Params) -> dict[str, Any]:
             return await self._inbound.on_request(method, params, SENT_FOR.get())
