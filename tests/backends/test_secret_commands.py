@@ -65,9 +65,9 @@ async def test_another_command_than_the_approved_one_is_not_run(tmp_path: Path, 
     [
         ("sh -c 'echo no vault >&2; exit 3'", "failed: no vault"),
         ("false", "failed with exit code 1"),
-        ("true", "printed no secret"),
-        ("no-such-program-here x", "Cannot find the program of a secret's command"),
-        ("head -c 70000 /dev/zero", "printed no secret"),
+        ("true", "printed no usable secret"),
+        ("no-such-program-here x", "Cannot find the program that prints a secret"),
+        ("head -c 70000 /dev/zero", "printed no usable secret"),
         ("echo 'x", "Cannot read the command"),
     ],
 )

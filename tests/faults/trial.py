@@ -62,7 +62,7 @@ def kind_of(answer: Message) -> str:
     if "result" in answer:
         return ANSWER
     words = answer["error"]["message"]
-    assert "bad" in words or words.startswith("The server sent an error without a code"), words
+    assert "bad" in words or words.startswith("The server sent an error that is not an object"), words
     assert len(words) < 500, words
     assert "Traceback" not in words
     return ERROR

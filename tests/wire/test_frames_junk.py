@@ -334,8 +334,8 @@ async def test_a_large_answer_with_many_brackets_is_passed_on_as_it_came() -> No
     [
         ('"result":{"a":1},"error":null', None),
         ('"result":null,"error":{"code":-5,"message":"x","data":[1],"more":2}', (-5, "x")),
-        ('"error":"no object"', (INTERNAL_ERROR, 'The server sent an error without a code: "no object"')),
-        ('"error":null', (INTERNAL_ERROR, "The server sent an error without a code: null")),
+        ('"error":"no object"', (INTERNAL_ERROR, 'The server sent an error that is not an object: "no object"')),
+        ('"error":null', (INTERNAL_ERROR, "The server sent an error that is not an object: null")),
         ('"error":{"message":"x"}', (INTERNAL_ERROR, "x")),
         ('"error":{"code":"7","message":"x"}', (INTERNAL_ERROR, "x")),
         ('"error":{"code":7}', (7, "")),

@@ -174,7 +174,7 @@ def _locate_program(launch: StdioLaunch) -> StdioLaunch:
         on_path = "" if _is_path(command) else " on the PATH"
         first = command.split()[0]
         if first != command and find_program(first, launch.env, launch.cwd) is not None:
-            hint = f"With args, command must be the program alone. Or write one list: command: [{first}, ...]"
+            hint = f"If there are args, command must be only the program. Or write one list: command: [{first}, ...]"
         else:
             elsewhere = found_elsewhere(command, launch.env.get("HOME") or str(Path.home()))
             hint = elsewhere or "Install it, or write its full path in servers.yaml"

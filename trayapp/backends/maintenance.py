@@ -195,7 +195,7 @@ class Maintenance:
             self._probing = False
         if why is not None and connection.live is self._live:
             self.silent = True
-            title = f"{connection.name} did not respond after a sleep or a change of the network: {why}"
+            title = f"{connection.name} did not respond after a sleep or a network change: {why}"
             self._drop(ConnectionLostError(connection.name, title))
 
     async def _silence(self) -> str | None:

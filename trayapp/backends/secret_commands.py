@@ -53,11 +53,11 @@ class SecretSources:
         try:
             words = split_command(command)
         except ValueError as error:
-            raise ConfigError(f"Cannot read the command of a secret: {error}", f"Correct {shown(command)}") from None
+            raise ConfigError(f"Cannot read the command for a secret: {error}", f"Correct {shown(command)}") from None
         program = find_program(words[0], env, None) if words else None
         if program is None:
             raise ConfigError(
-                f"Cannot find the program of a secret's command: {shown(command)}", "Install it, or correct the command"
+                f"Cannot find the program that prints a secret: {shown(command)}", "Install it, or correct the command"
             )
         return await _run([program, *words[1:]], env, command)
 
@@ -89,7 +89,7 @@ async def _run(argv: Sequence[str], env: Mapping[str, str], command: str) -> str
         raise ConfigError(f"{shown(command)} failed{why}", "Run it in a terminal to see why")
     text = output.decode("utf-8", "replace").removesuffix("\n").removesuffix("\r")
     if not text or "\0" in text or len(output) >= OUTPUT_LARGEST:
-        raise ConfigError(f"{shown(command)} printed no secret", "It should print 1 to 65,535 characters and no more")
+        raise ConfigError(f"{shown(command)} printed no usable secret", "It must print only the secret, at most 64 KiB")
     return text
 
 

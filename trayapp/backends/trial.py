@@ -139,7 +139,7 @@ class PackageUpdates:
         if read_package(argv) is None:
             return not_locked(argv)
         if server.lock:
-            return NotLocked("the server was not started yet", "Its first start locks the package")
+            return NotLocked("the server has not been started yet", "Its first start locks the package")
         return NotLocked("the entry says lock: false", "To lock the package at the next start, remove lock: false")
 
     async def newest(self, server: ServerConfig, package: Package) -> str | None:
@@ -173,7 +173,7 @@ class PackageUpdates:
                 return None
         if request.pinned:
             raise UsageError(
-                f"The command of {server.name} pins {now.version}", f"Write {version} there: multi-mcp edit"
+                f"The command of {server.name} pins {now.version}", f"Change it to {version} with: multi-mcp edit"
             )
         tools, wanted = await self._tools(server), version if request.has_versions else None
         return await tools.in_thread(lambda: request.resolve(tools, time.time(), wanted, before))

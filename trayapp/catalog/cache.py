@@ -139,7 +139,7 @@ def read_own(path: Path, version: int, server: str) -> dict[str, Any]:
 
 
 def write_own(path: Path, content: Any, what: str) -> None:
-    """Replace the file by `content` as JSON atomically, or leave it unchanged. `what` names the content in the error.
+    """Atomically replace the file with `content` as JSON, or leave it unchanged. `what` names the content in the error.
 
     Raises StorageError.
     """

@@ -78,8 +78,8 @@ def merge_tools(
 def differing(switches: Mapping[str, ToolSwitch], server: ServerConfig) -> dict[str, ToolSwitch]:
     """Return the switches to write under `write_tools: switched`.
 
-    These are the switches already in the file, and those that differ from the default. A tool that is not named passes,
-    unless `new_tools` is disabled.
+    These are the switches already in the file, and those that differ from the default: a tool that the file does not
+    name is on, unless `new_tools` is disabled.
     """
     absent = server.new_tools == "enabled"
     listed = server.tools or {}

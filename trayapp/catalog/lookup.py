@@ -27,7 +27,7 @@ from trayapp.model.errors import LEAVE_IT, AmbiguousToolError, ApprovalRequiredE
 
 
 class HiddenReason(NamedTuple):
-    """The reason why a tool may not be called: `person` for people, with the remedy, `model` for models, without it."""
+    """Why a tool may not be called. `person`: told to people, with the remedy. `model`: told to models, without it."""
 
     person: str
     model: str

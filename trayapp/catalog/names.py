@@ -80,7 +80,7 @@ def caseless(name: str) -> str:
 
 @lru_cache(maxsize=4096)
 def server_prefix(server: str, mode: PrefixMode) -> str:
-    """Return the text before the `_` and the tool's name; "" in mode none."""
+    """Return the prefix of a server's exposed names, without the `_` that follows it; "" in mode none."""
     if mode == "none":
         return ""
     if mode == "short":

@@ -65,7 +65,7 @@ def resource_base(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ResourceTools:
-    """Resources as callable `SERVER_read_BASE` entries; keys are (server, URI). `aliases` hold `SERVER_get_BASE`."""
+    """Resources as callable `SERVER_read_BASE` entries; keys are (server, URI). `aliases`: `SERVER_get_BASE` -> key."""
 
     exposed: Exposed
     aliases: Mapping[str, Key] = field(default_factory=dict)

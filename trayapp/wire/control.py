@@ -54,7 +54,7 @@ INSPECT = "inspect"  # {server?} -> {"rows": [{server, tool, code, severity, whe
 HISTORY = "history"
 HISTORY_SHOW = "history_show"  # {id} -> one row with its arguments and result
 HISTORY_CLEAR = "history_clear"  # -> {"cleared"}
-PANEL = "panel"  # {what?, page?} -> {"url"}: opens the panel once, within 60 s, with `what` at the page that adds it
+PANEL = "panel"  # {what?, page?} -> {"url"}: opens the panel once, within 60 s; `what`: on the page for adding that
 SETTLE = "settle"  # -> {} once no server is being discovered
 # {server} -> {"url", "redirect_uri", "expires_s"}: the requester opens the url in a browser. If the user unlocked the
 # keyring and a stored sign-in was found there: {"url": None, "outcome": the answer of LOGIN_WAIT}
@@ -167,7 +167,7 @@ class ControlClient:
                 except JsonError:
                     message = None
                 if not isinstance(message, dict):
-                    raise NoGatewayError("The program that listens there is not a gateway")
+                    raise NoGatewayError("The program that listens on the gateway's socket is not a gateway")
                 yield message
             wait(self._socket.fileno())
             try:

@@ -76,7 +76,7 @@ class RpcError(Exception):
         if not isinstance(error, dict):
             return cls(
                 INTERNAL_ERROR,
-                f"The server sent an error without a code: {dumps(error)[:150].decode(errors='replace')}",
+                f"The server sent an error that is not an object: {dumps(error)[:150].decode(errors='replace')}",
             )
         code = error.get("code")
         if not isinstance(code, int):

@@ -61,7 +61,10 @@ def why_no_headers(schema: Any) -> str | None:
 
 
 def header_params(schema: Any) -> Iterator[tuple[tuple[str, ...], str, Any]]:
-    """Yield the path, header and type of each parameter that a header repeats, if `why_no_headers` returns None."""
+    """Yield the path, header and type of each parameter that a header repeats.
+
+    The schema must be one for which `why_no_headers` returns None.
+    """
     for place, part in _parts(schema):
         if place and ANNOTATION in part:
             yield place, part[ANNOTATION], part["type"]

@@ -101,7 +101,7 @@ def read_envelope(params: Any) -> Envelope:
         raise RpcError(INVALID_PARAMS, f"params._meta lacks {', '.join(missing)}")
     protocol, capabilities, info = known[PROTOCOL_VERSION], known[CLIENT_CAPABILITIES], known.get(CLIENT_INFO)
     if not isinstance(protocol, str) or not isinstance(capabilities, dict):
-        raise RpcError(INVALID_PARAMS, f"{PROTOCOL_VERSION} must be text and {CLIENT_CAPABILITIES} an object")
+        raise RpcError(INVALID_PARAMS, f"{PROTOCOL_VERSION} must be a string and {CLIENT_CAPABILITIES} an object")
     if protocol not in MODERN_VERSIONS:
         raise unsupported_version_error(protocol)
     name = info.get("name") if isinstance(info, dict) else None
@@ -180,8 +180,8 @@ def as_older(reply: Reply) -> Reply:
     """Return a 2026-07-28 server's answer for an older client, without the members that only 2026-07-28 has.
 
     A large answer passes unchanged if possible: older clients ignore unknown members of a result (MCP 2025-11-25,
-    schema). Such clients refuse `structuredContent` that is not an object (SEP-2106). It becomes a text, or is dropped
-    if there is other content.
+    schema). But they reject `structuredContent` that is not an object (SEP-2106): it becomes a text, or is dropped if
+    there is other content.
     """
     frame = reply.frame
     if reply.is_large and not (b'"structuredContent"' in frame and _OTHER_VALUE.search(frame)):

@@ -123,7 +123,7 @@ class HttpChannel(FrameDispatcher, ABC):
         """Return the error for a request whose response or event stream ended before its answer."""
         if self.refusal.unauthorized:
             return self.closed_error  # another request's 401 has ended the connection
-        return RpcError(CONNECTION_CLOSED, f"{self.server} ended the connection before its answer")
+        return RpcError(CONNECTION_CLOSED, f"{self.server} ended the connection before it answered")
 
     def adopt(self, protocol: str) -> None:
         self._protocol = protocol

@@ -55,5 +55,5 @@ def refused(server: str, refusal: HttpRefusal) -> ServerError:
         return KeyringLockedError(server, refusal.unread) if refusal.unread else SignInWantedError(server)
     hint = f"Check bearer_token_env and headers of {server} in servers.yaml"
     if refusal.auth == "none":
-        hint = f"Set auth: oauth for {server} in servers.yaml to sign in, or give it a token"
+        hint = f"To sign in, set auth: oauth for {server} in servers.yaml. To use a token, set bearer_token_env"
     return ConnectFailedError(server, f"{server} refused access (HTTP {refusal.status})", hint)

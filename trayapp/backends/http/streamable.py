@@ -194,7 +194,7 @@ class SseChannel(HttpChannel):
 def _endpoint(response: httpx2.Response, text: str) -> httpx2.URL:
     url = response.request.url.join(text)
     if origin(url) != origin(response.request.url):
-        raise ValueError("The server wants messages posted to another host")
+        raise ValueError("The server asks for messages to be sent to another host")
     return url
 
 

@@ -41,8 +41,8 @@ class InvalidArgumentsError(MultiMcpError):
 def read_arguments(args: Any, schema: Any) -> dict[str, Any]:
     """Return the arguments of a call, given as an object or its JSON text; {} for None and for an empty text.
 
-    Some models pass JSON text where an array or object belongs. It is parsed if the schema allows the result but not
-    the text. Raises InvalidArgumentsError for any other `args`.
+    Some models pass JSON text where an array or object belongs. Such a text is parsed if the schema allows the result
+    but not the text. Raises InvalidArgumentsError for any other `args`.
     """
     if args is None or (isinstance(args, str) and not args.strip()):
         return {}

@@ -1,4 +1,4 @@
-"""Repair of the JSON Schemas that servers really send. A repaired schema allows all that it allowed before, maybe more.
+"""Repair of the JSON Schemas that servers really send. No repair makes a schema stricter.
 
 A part that cannot be interpreted is replaced by one that allows anything; the server then decides.
 """

@@ -107,7 +107,7 @@ class SearchIndex:
         return [server for server, numbers in self._numbers.items() if any(map(differs, numbers))]
 
     def update(self, server: str, entries: Sequence[Entry]) -> None:
-        """Replace all entries of `server` by `entries`; no other server changes."""
+        """Replace all entries of `server` with `entries`; no other server changes."""
         for _ in self.updating(server, entries):
             pass
 

@@ -55,8 +55,8 @@ _QUESTIONS = frozenset(
 
 @dataclass(slots=True)
 class Term:
-    """One word of a query. `stems`: stem that may stand for the word -> its worth (0 to 1). `own`: the stems other than
-    general synonyms: the word's stem, the user's synonyms, and guesses for a misspelled word.
+    """One word of a query. `stems`: stem that may stand for the word -> its worth (0 to 1). `own`: the stems without
+    those of general synonyms, that is, the word's own, the user's synonyms, and guesses for a misspelled word.
 
     `gains`: stem -> what a document with it gains. `rarity`: what a document without any of the stems loses.
     """
