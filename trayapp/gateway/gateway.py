@@ -197,9 +197,7 @@ class Gateway:
         )
 
     def locks(self) -> Locks | None:
-        """Return the locks of packages; None if packages are not locked. Their modules are loaded when the first server
-        starts.
-        """
+        """Return the package locks; None if packages are not locked. Their code is loaded on the first call."""
         if self._dependencies.lock_file is None:
             return None
         if self._locks is None:
@@ -217,7 +215,7 @@ class Gateway:
         return PanelAccess(self.services.history.path.with_name("panel-cookies"))
 
     async def _tell_calls(self) -> None:
-        """Broadcast the count of calls at most once every CALLS_TOLD_S. No watcher needs each call."""
+        """Broadcast the count of calls at most once every CALLS_TOLD_S. No watcher needs to see every call."""
         news = anyio.Event()
         end = self.services.history.listen(lambda: news.set())
         try:
@@ -322,7 +320,8 @@ class Gateway:
         await work()
 
     def _list_served(self) -> None:
-        """Ask servers whose cached lists have expired, and let background work begin, now that a session has a list.
+        """Ask servers for lists whose cached ones have expired, and let background work begin, now that a session has a
+        list.
 
         Called for every list; later calls do nothing.
         """
@@ -391,7 +390,7 @@ class Gateway:
 
 
 class CallFacts:
-    """Facts about callers and tools of one gateway (history.recorder.CallLookup). Called in the history's thread."""
+    """Facts about callers and tools of one gateway (history.recorder.CallLookup), for the history's thread."""
 
     def __init__(self, offer_of: Callable[[str], Offer | None]) -> None:
         self._offer_of = offer_of

@@ -1,4 +1,7 @@
-"""Translate our errors into tool results, control answers and JSON-RPC errors. No other module does the latter."""
+"""Translate our errors into tool results, control answers and JSON-RPC errors.
+
+No other module turns them into JSON-RPC errors.
+"""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ class RoutedCall:
         return self.parked or self.session.open_calls.get(self.request_id) is self
 
     def send(self, timeout_s: float, *, gated: bool = True) -> None:
-        """Send the request over the connection, which must be live. Every request of a session goes through here.
+        """Send the request over the connection, which must be live.
 
         A call that needs the user's consent is sent once the user has consented; if the user refuses or cannot be
         asked, it is answered with the reason. `timeout_s`: 0 for no timeout. `gated`: False if the caller has just

@@ -50,7 +50,7 @@ STATE_ONLY_PAUSE_S = 0.1  # pause before repeating a call whose server asked for
 HELD_S = 50.0  # limit for holding a question whose session is uncertain; the SDKs' clients give up a call after 60 s
 STUCK_S = 5.0  # limit after the newest question, if there are as many questions as calls: no call then ends by itself
 UNSTUCK_S = 1.0  # time for a refused question's call to end, which may leave one session for the next question
-STOPS_WITHIN_S = 30.0  # a cancelled call may ask for this long, or until the server answers the ping after the cancel
+STOPS_WITHIN_S = 30.0  # how long a cancelled call may still ask; the answer to the ping after the cancel ends this
 
 # Why a question is refused: part of the log line and of the server's error
 _NONE = "no client has a call in progress on this server"
@@ -214,10 +214,10 @@ class ServerRequests:
         return None
 
     def give_up(self, connection: Connection, live: Live, session: ClientSession) -> None:
-        """Note that a session gave up a call before the server answered it. An older server may still ask for it.
+        """Note that a session gave up a call before the server answered it.
 
-        A connection that serves one request at a time is closed: a server that ignored the cancel would ask the client
-        of the next request.
+        An older server may still ask questions for that call. A connection that serves one request at a time is closed:
+        a server that ignored the cancel would ask the client of the next request.
         """
         if live.peer.modern:
             return

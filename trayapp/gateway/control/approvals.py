@@ -141,7 +141,7 @@ class ApprovalRequests:
 
 
 def inspected(offer: Offer) -> Iterator[tuple[str, tuple[Finding, ...]]]:
-    """Yield the name of each tool and of each other text of an offer, with its findings."""
+    """Yield (name, findings) for each tool and each other text of an offer."""
     for item in offer.tools:
         yield str(item.get("name")), inspect_tool(item)
     for name, item in {**skills_of(offer), **apart_of(offer)}.items():

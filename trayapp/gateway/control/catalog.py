@@ -315,7 +315,7 @@ class CatalogRequests:
             return {"server": key[0], "prompt": key[1], "result": result}
 
     async def _find_key(self, seen_by: SessionView, asked: str, server: str | None) -> Key:
-        """Return the key of a tool, or of a resource that is called like a tool. Raises MultiMcpError.
+        """Return the key of a tool, or of a resource that can be called like a tool. Raises MultiMcpError.
 
         If nothing has that name, ask the servers that may have it, then wait for all that are being asked already.
         """

@@ -133,7 +133,8 @@ class Servers:
         return self._services.pool.get(key)
 
     async def connected(self, session: ConnectedSession, first: Connection, topic: Topic | None) -> Connection:
-        """Wait until a session's request may be sent, and return a connected connection for it. Raises ServerError.
+        """Connect a server if needed, wait until a session's request may be sent, and return the connection for it.
+        Raises ServerError.
 
         The caller must send the request before it awaits anything else.
         """
@@ -230,5 +231,7 @@ def _may_leave(session: ConnectedSession, connection: Connection) -> bool:
 
 
 def shared_form(server: ServerConfig) -> ServerConfig:
-    """Return the entry for a server's shared connection: lazy for a per-session server, which has it only for lists."""
+    """Return the entry for a server's shared connection. For a per-session server it is lazy: such a server needs the
+    connection only to have its lists read.
+    """
     return replace(server, lifecycle="lazy") if server.scope == "session" else server

@@ -71,9 +71,9 @@ def set_level(client: ClientInfo, params: Params) -> dict[str, Any]:
 
 def take_envelope(client: ClientInfo, method: str, params: Any, *, lasting: bool) -> bool:
     """Read the envelope of a request. Return True for the session's first envelope, which decides the session's era.
-    `lasting`: see Session. Raises RpcError for a request of the other era, and for an invalid envelope.
 
-    Return False for the `initialize` of an older client, whose envelope does not count.
+    Return False for the `initialize` of an older client, whose envelope does not count. `lasting`: see Session. Raises
+    RpcError for a request of the other era, and for an invalid envelope.
     """
     if method == "initialize":
         if not lasting:

@@ -211,7 +211,7 @@ class Session:
         return self._dependencies.servers.own.key(self, self.view.key(name))
 
     def connection(self, server: str) -> Connection:
-        """Return the connection that the session's requests to a server use, whether or not it is connected.
+        """Choose the connection for the session's requests to a server, and return it, connected or not.
 
         Raises ServerNotFoundError.
         """

@@ -185,10 +185,10 @@ class Subscriptions:
                 listener.send(f"notifications/{kind}/list_changed", {})
 
     def updated(self, connection: Connection, params: Params) -> None:
-        """Notify the listeners of a resource that a server reports as updated, if their sessions may still use the
+        """Pass on a server's report that a resource was updated. Listeners get it if their sessions may still use the
         server.
 
-        The updated resource may be a sub-resource of the one that they follow (MCP, resources/updated).
+        The resource may be a sub-resource of the one that a listener follows (MCP, resources/updated).
         """
         known = dict(params or {})
         changed, meta = known.get("uri"), known.get("_meta")
