@@ -27,7 +27,7 @@ from trayapp.wire.jsonio import dumps, loads
 VERSION = 1  # of the file format; files of another version are not read
 SOUND_RULES = f"{__version__}/{RULES}"  # the rules by which tools were found sound; results of other rules are ignored
 FILE_LARGEST = 64 << 20  # bytes: nothing that a server sent in one frame is larger
-KEPT_S = 30 * 86_400.0  # for the file of an unknown server, which may come back or belong to a project
+KEPT_S = 30 * 86_400.0  # for the file of a server that is not configured: it may come back or belong to a project
 LEFT_S = 86_400.0  # after which a temporary file of an interrupted write is deleted
 STEM_LONGEST = 80  # characters of the server's name in a file name, whose limit is 255 bytes
 

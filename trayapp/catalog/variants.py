@@ -28,8 +28,8 @@ ITEM_KEYS = {
     "events": "name",
 }
 
-# Members of an offer that may differ by era -> the value of `older_MEMBER` for "the older era has none": there, None
-# means "the same as in the newer era".
+# Members of an offer that may differ by era -> the value of `older_MEMBER` if the older era has none. (None in
+# `older_MEMBER` means "the same as in the newer era".)
 ABOUT: Mapping[str, Any] = {"instructions": "", "capabilities": {}}
 OF_NEWER = ("ttl_ms", "results")  # always from the newer era, whichever era was read last
 

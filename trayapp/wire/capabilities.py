@@ -25,8 +25,8 @@ EVENTS = "io.modelcontextprotocol/events"
 APPS = "io.modelcontextprotocol/ui"
 APP = "text/html;profile=mcp-app"  # the media type of a user interface (SEP-1865)
 
-# Extensions of clients that do not affect what a server lists. The gateway provides the first three for clients
-# without them; the others are about signing in.
+# Client extensions that do not affect what a server lists. The gateway provides the first three for clients without
+# them; the others are about signing in.
 NOT_LISTED_BY = frozenset(
     {
         TASKS,

@@ -21,7 +21,7 @@ UNAUTHORIZED = 401
 # The machine-readable data of an error answer, as gateway/calls/errors adds it for exceptions
 SIGN_IN_DATA: dict[str, object] = {"code": SignInWantedError.code, "exit_code": int(SignInWantedError.exit_code)}
 BUSY = frozenset({429, 503})  # with Retry-After: no requests until then (RFC 9110 10.2.3, RFC 6585 4)
-LONGEST_WAIT_S = 3600.0  # the limit of the wait that a busy server may ask for
+LONGEST_WAIT_S = 3600.0  # longer waits that a busy server asks for are cut to this
 SSE_AFTER = frozenset({404, 405, 406, 415})  # no Streamable HTTP here (MCP transports, backwards compatibility)
 
 

@@ -348,7 +348,7 @@ def argv_of(request: NpxRequest, copy: CachedPackage, env: Mapping[str, str]) ->
 MANIFEST_LARGEST = 1 << 20  # bytes; real files have up to about 100 kB
 NPMRC_LARGEST = 64 << 10
 ENTRIES_MOST = 1000  # folders in `_npx` that are read
-HEAD_BYTES = 256  # of a program: the kernel's limit of a shebang
+HEAD_BYTES = 256  # of a program: the kernel's limit for a shebang
 MANIFEST = "package.json"
 
 # npm settings, from a project or a shell, that make npm run something else, or run the package differently.

@@ -40,7 +40,7 @@ EXIT_GRACE_S = 0.5  # for a logout file, once the environment was read
 OUTPUT_LARGEST = 4 << 20  # bytes; an environment has up to about 100 kB, and only broken rc files print more than this
 RESOLVING = "MULTI_MCP_RESOLVING_ENVIRONMENT"
 
-# Taken besides PATH, and only if unset: folders of toolchains, and what downloads need in a company network.
+# Variables taken besides PATH if ours are unset: folders of toolchains, and what downloads need in a company network.
 # No wildcards where a token may match (HOMEBREW_GITHUB_API_TOKEN, UV_PUBLISH_TOKEN, npm_config__auth).
 _TAKEN = late(
     r"NVM_(?:DIR|BIN|INC)|FNM_(?:DIR|MULTISHELL_PATH)|VOLTA_HOME|N_PREFIX|PNPM_HOME|BUN_INSTALL|DENO_(?:DIR|INSTALL(?:_ROOT)?)"

@@ -62,7 +62,7 @@ _FOURTH = (
     "ement", "ance", "ence", "able", "ible", "ment", "sion", "tion", "ant", "ent", "ism", "ate", "iti", "ous", "ive",
     "ize", "al", "er", "ic",
 )  # fmt: skip
-# Verbs whose `-er` or `-or` form names the doer. Not: order, number, user, server, folder, player, worker.
+# Verbs whose `-er` or `-or` form names the doer. Left out: order, number, user, server, folder, player, worker.
 _DOERS = frozenset(
     """
     build check clean code copy crawl create debug draw edit fetch find format grab index link lint load make map merge
