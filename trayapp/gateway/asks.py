@@ -371,7 +371,7 @@ class Asks:
             while not ended.done():
                 await asyncio.wait([ended], timeout=STILL_WANTED_S)
                 if not ended.done() and not is_wanted():
-                    raise RpcError(INVALID_REQUEST, "The call of this question has ended")
+                    raise RpcError(INVALID_REQUEST, "The call that this question belongs to has ended")
         finally:
             self.withdraw(ask, "its call has ended")
         ending, content = ended.result()
@@ -421,7 +421,7 @@ class Asks:
         self._end(ask, "denied" if answer == "deny" else "allowed", f"{OUTCOMES[answer]} by {by}", content)
         for other in self if answer in ("session", "always") else ():  # other asks that this answer covers
             if other.subject is not None and self.is_granted(other.asker.session, other.subject):
-                self._end(other, "allowed", f"it was allowed by {by}, together with another one")
+                self._end(other, "allowed", f"it was allowed by {by}, together with another call")
         return row
 
     def schema_of(self, ask_id: str) -> dict[str, Any] | None:
@@ -466,7 +466,7 @@ def refusal(ask: OpenAsk, subject: Subject, ending: Ending) -> NotAllowedError |
         case "allowed":
             return None
         case "denied":
-            why, hint = "the user refused it", "Do not call it again for this; ask the user how to continue"
+            why, hint = "the user refused it", "Do not repeat the call; ask the user how to continue"
             return NotAllowedError(subject.server, subject.tool, why, hint, "ask_denied")
         case _:
             why = f"the user did not answer within {ask.until - ask.since:g} s"
@@ -487,7 +487,7 @@ class AskOverError(MultiMcpError):
     def __init__(self, ask_id: str, how: str | None) -> None:
         if how is None:
             super().__init__(
-                f"No call waits for an answer with the id {ask_id}",
+                f"No call or question with the id {ask_id} waits for an answer",
                 "It ended, or the gateway was restarted. See: multi-mcp asks",
             )
         else:
@@ -503,7 +503,7 @@ class UnfitAnswerError(MultiMcpError):
         if why:
             super().__init__(f"The answer does not fit the question: {why}", "It is still waiting. See: multi-mcp asks")
         else:
-            super().__init__(f"{ask_id} cannot be answered with {answer}", f"Its answers: {', '.join(answers)}")
+            super().__init__(f"{ask_id} cannot be answered with {answer}", f"Possible answers: {', '.join(answers)}")
 
 
 def read_question(params: Params) -> Question:

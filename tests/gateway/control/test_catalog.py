@@ -261,8 +261,8 @@ async def test_a_list_names_the_servers_of_which_nothing_is_known_and_says_why(t
         made.net["bad"].before = fails
         await made.known(server("good"), server("bad"), server("off", disabled=True))
         for params, texts in (
-            ({}, ["bad: not known: Cannot start bad: no program x"]),
-            ({"server": "bad"}, ["bad: not known: Cannot start bad: no program x"]),
+            ({}, ["bad: its tools are not known: Cannot start bad: no program x"]),
+            ({"server": "bad"}, ["bad: its tools are not known: Cannot start bad: no program x"]),
             ({"server": "good"}, []),
         ):
             wire = made.control()

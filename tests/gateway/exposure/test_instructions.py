@@ -46,7 +46,7 @@ def told(offers: dict[str, Offer], **entries: ServerConfig) -> str:
 def test_the_servers_are_told_by_what_their_tools_do() -> None:
     text = told({name: offer_of(name) for name in CATALOGUE} | {"memory": MEMORY})
     assert text.startswith(
-        '15 tools of 5 servers behind the tool mcp; whenever one of these could help, first {"search"'
+        '15 tools of 5 servers behind the tool mcp; whenever one of these could help, first call it with {"search"'
     )
     assert "memory (entities, knowledge graph, create" in text
     for name, word in {"github": "issue", "obsidian": "note", "xcodebuild": "simulator", "context7": "library"}.items():

@@ -127,7 +127,7 @@ def choose(options: SessionOptions, config: Config) -> Choice:
             hint = (
                 f"did you mean {near[0]}?"
                 if near
-                else f"there are: {', '.join(known)}"
+                else f"the profiles are: {', '.join(known)}"
                 if known
                 else "there are no profiles"
             )

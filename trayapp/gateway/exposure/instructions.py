@@ -50,7 +50,7 @@ def summary(seen: Exposure) -> str | None:
     number = sum(map(len, tools.values()))
     head = (
         f"{count(number, 'tool')} of {count(len(servers), 'server')} behind the tool {ONE_TOOL}; "
-        'whenever one of these could help, first {"search":"what it should do"}: '
+        'whenever one of these could help, first call it with {"search":"what it should do"}: '
     )
     about = {name: _about(seen, name) for name in servers}
     words = {name: common_words(tools[name], (name, about[name]), WORDS_MOST) for name in servers}

@@ -28,7 +28,7 @@ Every MCP server on this computer behind one tool. Search, then call:
 {"describe":"NAME"} explains one in full
 {"server":"NAME"} lists a server's tools, in pages by offset and limit
 {"connect":"NAME"} connects or reconnects a server
-{"result":"ID","offset":N} goes on with a long result
+{"result":"ID","offset":N} continues a long result
 {} says which servers there are, and why one is missing"""
 
 DEFINITION: Item = {

@@ -112,7 +112,7 @@ def shadowed(name: str, listed: frozenset[str], others: OtherTools, *, late: boo
             return finding("name.look-alike", "high", "name", f"Its name imitates {other}'s {alike}", name)
         if late:
             return finding(
-                "name.shadows", "high", "name", f"It appeared later with the name of {other}'s {alike}", name
+                "name.shadows", "high", "name", f"It appeared later, under the same name as {other}'s {alike}", name
             )
     for other, tools, alike in others.read_as(name):
         if not _are_siblings(listed - {name}, tools):

@@ -148,7 +148,7 @@ class HttpRequest:
                     return value
                 await self.refuse(400, RpcError(INVALID_REQUEST, "The body is null"))
             except JsonError:
-                await self.refuse(400, RpcError(PARSE_ERROR, "The body is not valid JSON, or nested too deep"))
+                await self.refuse(400, RpcError(PARSE_ERROR, "The body is not valid JSON, or is nested too deeply"))
         return None
 
 

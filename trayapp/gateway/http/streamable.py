@@ -351,12 +351,12 @@ def compare_headers(headers: Headers, message: dict[str, Any]) -> None:
     if not isinstance(meta, dict) or not meta.keys() >= {PROTOCOL_VERSION, CLIENT_CAPABILITIES}:
         return  # read_envelope reports it
     if headers.get(VERSION_HEADER) != meta[PROTOCOL_VERSION]:
-        raise RpcError(HEADER_MISMATCH, f"The header {VERSION_HEADER} is not the envelope's protocol version")
+        raise RpcError(HEADER_MISMATCH, f"The header {VERSION_HEADER} differs from the envelope's protocol version")
     if headers.get(METHOD_HEADER) != method:
-        raise RpcError(HEADER_MISMATCH, f"The header {METHOD_HEADER} is not the request's method")
+        raise RpcError(HEADER_MISMATCH, f"The header {METHOD_HEADER} differs from the request's method")
     named = params.get(NAMED_BY.get(method, ""))
     if named is not None and decoded(headers.get(NAME_HEADER)) != named:
-        raise RpcError(HEADER_MISMATCH, f"The header {NAME_HEADER} is not the request's {NAMED_BY[method]}")
+        raise RpcError(HEADER_MISMATCH, f"The header {NAME_HEADER} differs from the request's {NAMED_BY[method]}")
 
 
 def compare_arguments(headers: Headers, arguments: dict[str, Any], schema: Any) -> None:
@@ -374,7 +374,7 @@ def compare_arguments(headers: Headers, arguments: dict[str, Any], schema: Any) 
                 HEADER_MISMATCH, f"The header {name} is missing: it must repeat the argument {'.'.join(path)}"
             )
         if text is not None and not _is_same(decoded(told[0]), text, value, kind):
-            raise RpcError(HEADER_MISMATCH, f"The header {name} is not the argument {'.'.join(path)}")
+            raise RpcError(HEADER_MISMATCH, f"The header {name} differs from the argument {'.'.join(path)}")
 
 
 def _is_same(told: str | None, text: str, value: Any, kind: Any) -> bool:

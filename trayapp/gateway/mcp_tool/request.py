@@ -72,7 +72,7 @@ def read_request(arguments: Any) -> ToolRequest:
             hint = f'Arguments of the tool go into args: {{"tool": ..., "args": {{"{unknown[0][:40]}": ...}}}}'
         else:
             near = nearest(unknown[0], FIELDS, 1)
-            hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(FIELDS)}"
+            hint = f"Did you mean {near[0]}?" if near else f"The fields are: {', '.join(FIELDS)}"
         listed = ", ".join(str(name)[:40] for name in unknown[:5])
         raise WrongFieldsError(f"Unknown field{'s' if len(unknown) > 1 else ''} {listed}", hint)
     values = {name: _value(name, value) for name, value in given.items()}
@@ -154,7 +154,7 @@ def _check_places(mode: Mode, values: Mapping[str, Any]) -> None:
         raise WrongFieldsError("args without tool", hint)
     owners = " or ".join(one for one in MODES if name in WITH[one])
     inside_hint = "; if it is an argument of the tool, put it into args" if mode == "tool" else ""
-    raise WrongFieldsError(f"{name} goes with {owners}{inside_hint}", f"Given: {', '.join(values)}")
+    raise WrongFieldsError(f"{name} goes with {owners}{inside_hint}", f"The call has: {', '.join(values)}")
 
 
 def check_inside(args: Mapping[str, Any], schema: Any) -> None:

@@ -115,7 +115,7 @@ def why_unknown(name: str, connection: Connection, offer: Offer | None, *, being
         return f"{name}: still starting, so its tools are not known yet. Ask again later"
     why = redacted(connection.error.title) if connection.error else "it has not been asked"
     why = why.replace(connection.name, name)  # a project's server has a longer key
-    return f"{name}: not known: {why}"
+    return f"{name}: its tools are not known: {why}"
 
 
 LIST_LIMIT = 50  # tools of a server on one page
@@ -257,7 +257,7 @@ def search_text(
         fitting = sum(length <= ANSWER_LONGEST for length in lengths)
         blocks = blocks[: max(SURE, fitting)]
     lacking = missed(hits)
-    return "\n".join([*away, *blocks, *([f"Matched by none: {', '.join(lacking)}"] if lacking else [])])
+    return "\n".join([*away, *blocks, *([f"Words without a match: {', '.join(lacking)}"] if lacking else [])])
 
 
 def _away_lines(
@@ -306,7 +306,7 @@ def describe_text(seen: Exposure, key: Key, away: str) -> str:
     text = describe(seen.entries[key[0]][key], seen.name_of(key), key[0])
     if seen.catalog.offers[key[0]].is_flagged(key[1]):
         text = f"{text}\n{READS_LIKE_AN_ORDER}"
-    return f"{text}\nIts server is unavailable, {away}" if away else text
+    return f"{text}\nIts server is unavailable ({away})" if away else text
 
 
 def error_text(error: MultiMcpError, hint: str) -> str:

@@ -74,8 +74,8 @@ class ResultNotFoundError(MultiMcpError):
     code = "result_not_found"
 
     def __init__(self, asked: str, known: Sequence[str]) -> None:
-        listed = f"There are: {', '.join(known)}" if known else "There are none"
-        super().__init__(f"No result has the id {asked}", f"{listed}. Call the tool again")
+        listed = f"The results that can be read: {', '.join(known)}. For any other, call" if known else "Call"
+        super().__init__(f"No result has the id {asked}", f"{listed} the tool again")
 
 
 def cut_at(text: str, start: int, limit: int) -> int:
