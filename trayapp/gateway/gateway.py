@@ -320,8 +320,7 @@ class Gateway:
         await work()
 
     def _list_served(self) -> None:
-        """Ask servers for lists whose cached ones have expired, and let background work begin, now that a session has a
-        list.
+        """Start to renew expired cached lists, and let background work begin, now that a session has a list.
 
         Called for every list; later calls do nothing.
         """

@@ -59,7 +59,7 @@ class ClientCapabilities:
     def of_clients(self, key: str) -> dict[str, Any]:
         """Return the client capabilities to announce on a new connection.
 
-        - A connection that no session needs, such as a server's first one, announces everything.
+        - A connection that no session needs, as when a server's lists are first read, announces everything.
         - A connection for one session or one kind of client announces the capabilities of that session or kind, or
           everything if its session has ended.
         - A connection for single requests announces those of the client whose request needs it now.

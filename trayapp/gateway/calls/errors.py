@@ -1,7 +1,4 @@
-"""Translate our errors into tool results, control answers and JSON-RPC errors.
-
-No other module turns them into JSON-RPC errors.
-"""
+"""Translate our errors into tool results, control answers and JSON-RPC errors."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 BATCH_MOST = 10_000  # queries in one request
 HITS_MOST = 1_000
-UNUSED_S = 30 * 86_400.0  # the token counts list tools that were not called for this long
+UNUSED_S = 30 * 86_400.0  # tools that were not called for this long count as unused
 PROJECT_WAIT_S = 5.0  # for a project's servers to list their tools; a start that hangs would take 30 s
 
 Asked = dict[str, Any]

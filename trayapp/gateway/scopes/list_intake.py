@@ -56,7 +56,7 @@ class ListIntake:
                 await anyio.to_thread.run_sync(rest, abandon_on_cancel=True)
 
     def take(self, connection: Connection, offer: Offer) -> None:
-        """Add the lists that a server has just sent to the catalog, and judge them.
+        """Store new lists from a server in the catalog, and judge them.
 
         Ignore the lists of a server that has since been removed or started again. Also ignore lists that were read for
         the other era from a server that speaks one era only: its first connection has read them.

@@ -9,7 +9,7 @@ A server has one connection for all sessions unless one of these rules splits it
 - Questions: in the newer era a question is the answer to its own call. In the older era a question does not name its
   call (over HTTP, its stream sometimes does). So a server that has asked (`traits.asks`, kept in the catalog's cache)
   gets a connection for each session that can answer, `NAME#N`, which announces exactly what its client can do. Sessions
-  that can answer nothing share a connection that announces nothing.
+  that cannot answer share a connection that announces no support for such questions.
 - Legacy SSE: a further connection costs no process. So each session that can answer has its own connection from its
   first call on, as it would have without the gateway, whether or not the server has asked.
 - Single requests: a session that is a single request has a connection to itself until its answer, `NAME#call-N`, if

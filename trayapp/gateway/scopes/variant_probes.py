@@ -4,8 +4,9 @@ The first reading uses the newest era that the server speaks, and announces a cl
 servers are read again:
 
 - A server that speaks both eras is also read in the older one.
-- A server that asked a question or changed its lists during the first reading is read for a client that can do nothing.
-  If the result differs, it is also read for each kind of client that connects.
+- In the older era, a server that asked a question or changed its lists during the first reading is also read for a
+  client that can do nothing, and so is every server over HTTP. If the result differs, it is also read for each kind of
+  client that connects.
 - A server that announces an extension, or has Apps, is also read for the first client whose support for these differs
   from that of the clients it was read for.
 

@@ -109,7 +109,8 @@ class Session:
         self.start = self.pending.start
         self.lists = ClientLists()
         self.task_handles = TaskHandles()
-        self._with_user: tuple[Any, dict[str, Any]] = (None, {})  # cached: own capabilities, and with the user's
+        # A cache: the client's capabilities, and the same combined with those of the user
+        self._with_user: tuple[Any, dict[str, Any]] = (None, {})
         self.history = dependencies.services.history
         self.questioner = dependencies.server_requests
         self.asks = dependencies.asks
