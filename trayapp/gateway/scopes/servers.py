@@ -180,7 +180,7 @@ class Servers:
         except ServerError as error:
             if not self.sharing.note_failure(connection.key):
                 raise
-            log.info("%s serves clients of the other era through the bridge: %s", connection.name, error)
+            log.info("Cannot connect %s in one protocol era; its clients are bridged: %s", connection.name, error)
             return False
         return True
 

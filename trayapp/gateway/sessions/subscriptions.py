@@ -156,7 +156,7 @@ class Subscriptions:
             try:
                 await self._begin(listener, (server, own), await connected(server), uri)
             except (MultiMcpError, RpcError) as error:
-                log.info("No updates of %s from %s: %s", own[:200], server, error)
+                log.info("Cannot subscribe to %s at %s: %s", own[:200], server, error)
                 listener.take(uri)
                 refused.add(uri)
 
@@ -317,5 +317,5 @@ def _known(session: Follower, uris: Iterable[str]) -> dict[str, Key]:
         try:
             known[uri] = session.seen.resource(uri)
         except (MultiMcpError, RpcError) as error:
-            log.info("No updates of %s: %s", uri[:200], error)
+            log.info("Cannot subscribe to %s: %s", uri[:200], error)
     return known
