@@ -159,7 +159,7 @@ def marked(text: str) -> str:
 
 
 def _cut(text: str, longest: int, length: int) -> str:
-    """Return `text`. If it is longer than `longest`, return its beginning, a note of the original `length`, its end."""
+    """Return `text`. If it is longer than `longest`, return its beginning, the original `length` and its end."""
     if len(text) <= longest:
         return text
     head = int(longest * HEAD_SHARE)
@@ -195,7 +195,7 @@ Ending = Literal["allowed", "denied", "expired"]
 Ended = Callable[[Ending, dict[str, Any] | None], None]  # gets how the ask ended, and the answer to a question
 ID_BYTES = 3
 OVER_MOST = 200  # closed asks that are remembered, to tell them from unknown ones
-OPEN_MOST = 100  # asks: a client that calls in a loop must not flood the user
+OPEN_MOST = 100  # open asks: a client that calls in a loop must not flood the user
 ROUND_S = 600.0  # time for the client of an allowed call to return its answers to the server's questions
 MESSAGE_LONGEST = 1_000  # characters of a server's question
 STILL_WANTED_S = 1.0  # between checks that a question's call is still waiting
@@ -331,7 +331,7 @@ class Asks:
             self._rounds.popitem(last=False)
 
     def is_round(self, call: str, subject: Subject) -> bool:
-        """Return True if the request is the next round of a call that the user allowed, and stop expecting that round.
+        """Return True if the request is the expected next round of an allowed call. It is then no longer expected.
 
         Return False after ROUND_S, or if the definition has changed since.
         """

@@ -111,8 +111,8 @@ class Catalog:
         return self._is_on(key) and self.offers[key[0]].waits(key[1])
 
     def switched_on(self, server: str, names: Iterable[str]) -> tuple[str, ...]:
-        """Return these subjects of a server (tools, prompts, ...) without the tools that the user disabled or excluded.
-        Return () if the server is disabled or its offer is unknown.
+        """Return `names`, subjects of a server (tools, prompts, ...), without the tools that the user disabled or
+        excluded. Return () if the server is disabled or its offer is unknown.
         """
         if server not in self.offers or self.config.servers[server].disabled:
             return ()

@@ -61,7 +61,7 @@ class Choice(NamedTuple):
 
     `defer_above`: the number of tools above which `auto` means search mode. `servers`: None = all. `wrong`: why the
     options cannot be applied. Then nothing is shown, since the session asked for less than everything. `unknown`: named
-    servers that are not configured; the session has the others.
+    servers that are not configured; the session sees the others.
     """
 
     expose: Expose = "auto"

@@ -96,7 +96,7 @@ def _looks_of(server: str, tools: frozenset[str]) -> _ServerLooks:
 def shadowed(name: str, listed: frozenset[str], others: OtherTools, *, late: bool) -> Finding | None:
     """Return the finding about a tool whose name imitates a tool of another server, None if it does not.
 
-    `listed`: all tools of its server. Two servers that share many of their tools (SIBLING_TOOLS) are the same program,
+    `listed`: all tools of its server. Servers that share many of their tools (SIBLING_TOOLS) count as the same program,
     so neither imitates the other. `late`: the tool appeared after the server's other tools were known.
     """
     if not others.may_be_meant(name):
@@ -144,8 +144,8 @@ def _comparable(name: str) -> str:
 
 @lru_cache(maxsize=8192)  # more tools than users have; each name is checked as a new one and as another server's
 def _letters(name: str) -> str:
-    """Return the letters that people see in a name: ASCII for letters that look like it, in lower case, without marks,
-    separators and invisible characters.
+    """Return the letters that people see in a name, in lower case: similar ASCII letters in place of others, without
+    marks, separators and invisible characters.
     """
     if name.isascii():
         return name.encode().translate(_ASCII_LETTERS, _BETWEEN.encode()).decode()

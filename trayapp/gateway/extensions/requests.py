@@ -77,7 +77,7 @@ class ExtensionRequests:
     def work_of(self, request: Request) -> Work:
         """Return the work that answers the request. Raises RpcError, MultiMcpError if no server can answer.
 
-        While servers have yet to list what they have, the work itself chooses the server and raises these errors.
+        While some lists of servers are still missing, the work itself chooses the server and raises these errors.
         """
         seen, unmet = self._session.seen, unmet_server(self._session.seen, request)
         if unmet is not None or seen.view.first_list_delay.may_grow:
@@ -266,8 +266,8 @@ class ExtensionRequests:
 
     @staticmethod
     async def _tasks_of(connection: Connection) -> list[dict[str, Any]]:
-        """Request a server's tasks over a connection. Return [] if the connection is down, and after an error the tasks
-        of the pages before it.
+        """Request a server's tasks over a connection. Return [] if the connection is down. After an error, return the
+        tasks of the pages before it.
         """
         found: list[dict[str, Any]] = []
         cursor: Any = None
@@ -291,7 +291,7 @@ class ExtensionRequests:
 def inspected_file(
     uri: str, digest: str | None, settings: Settings, changed: Callable[[], None], reply: Reply
 ) -> Reply:
-    """Return a server's answer to the read of a skill's file, or an error if the file is held back.
+    """Return a server's answer to a request for a skill's file, or an error if the file is held back.
 
     A skill's entry is inspected like a tool's definition (exposure/approvals). Its files are not read ahead of need
     (SEP-2640, lazy retrieval), so each is inspected when a client reads it. `digest`: the digest that the entry lists

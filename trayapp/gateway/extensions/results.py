@@ -23,9 +23,9 @@ from trayapp.wire.capabilities import RELATED_TASK, TASKS, announces
 from trayapp.wire.messages import Reply
 
 ENDED = frozenset({"completed", "failed", "cancelled"})  # states of a task that has ended
-TASK_MOST_S = 24 * 3600.0  # a task counts as in progress for this long after its last report, at most
+TASK_MOST_S = 24 * 3600.0  # a task counts as in progress for at most this long after its last report
 HANDLES_MOST = 10_000  # tasks of one session
-_HANDLE = re.compile(rf"({SCHEME}[^/]*?)%00([0-9a-f]*)(?:-[0-9]+)?(/.+)", re.DOTALL)  # no name holds the character 0
+_HANDLE = re.compile(rf"({SCHEME}[^/]*?)%00([0-9a-f]*)(?:-[0-9]+)?(/.+)", re.DOTALL)  # no name contains the character 0
 
 
 class KnownTask(NamedTuple):
@@ -143,7 +143,7 @@ class ServerResult:
         self._handles = handles
 
     def noting(self, handles: TaskHandles, connection: Connection) -> ServerResult:
-        """Return this finish for one session and connection. `handles` records each task that the session has seen."""
+        """Return this finish for one session and connection. `handles` records each task in the results."""
         if not self.tasks:
             return self
         return ServerResult(self._seen, self._server, renames=self._renames, tasks=True, handles=(handles, connection))
@@ -192,7 +192,7 @@ class ServerResult:
 
 
 def left_s(task: dict[str, Any]) -> float:
-    """Return the seconds for which a task may still be in progress, TASK_MOST_S at most; 0 if it has ended."""
+    """Return the seconds for which a task may still be in progress, at most TASK_MOST_S; 0 if it has ended."""
     if task.get("status") in ENDED:
         return 0
     ttl = task.get("ttlMs", task.get("ttl"))

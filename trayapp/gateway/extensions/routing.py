@@ -111,7 +111,7 @@ def destination(seen: SessionView, request: Request, *, modern: bool) -> Destina
 
 
 def unmet_server(seen: SessionView, request: Request) -> str | None:
-    """Return the first server that a handle in the params names and whose tools have not been read yet, or None."""
+    """Return a server that a handle in the params names, if its tools have not been read yet; None if there is none."""
     values = (request.params or {}).values()
     named = [found[0] for value in values if (found := _handle(value)) is not None]
     return next((name for name in named if name in seen.missing()), None)

@@ -140,7 +140,7 @@ class HttpPort:
                         self._tell(None, settled)  # at once: it takes a while until the server has ended its streams
                     tasks.cancel_scope.cancel()
             finally:
-                if not self._news.is_set():  # after an error, or at the gateway's end; a port that moves keeps a URL
+                if not self._news.is_set():  # after an error, or when the gateway ends; not when the port moves
                     self._tell(None, settled)
 
     def _tell(self, url: str | None, settled: anyio.Event) -> None:

@@ -58,7 +58,7 @@ from trayapp.wire.revisions import (
 
 SESSION_HEADER = "mcp-session-id"
 AT_ONCE_S = 0.1  # an answer that takes longer should be resumable, and only events are
-LISTED_S = 1.0  # the same for a list, which no message precedes: the first lists wait for servers that are being asked
+LISTED_S = 1.0  # the same for lists: no message precedes them, and the first ones wait for servers that are being asked
 MOST = 1_000  # messages in a batch; each takes some 12 KB while it waits, and half a million fit into one body
 
 NO_SESSION = RpcError(INVALID_REQUEST, "Missing session ID: send initialize first, then Mcp-Session-Id")

@@ -19,10 +19,10 @@ log = logging.getLogger(__name__)
 
 MOST_EVENTS = 2_000
 MOST_BYTES = 8 * 1024 * 1024
-LARGEST_KEPT = 256 * 1024  # bytes of a stored event; a larger answer is stored as an error, any other message is not
+LARGEST_KEPT = 256 * 1024  # bytes of a stored event; larger answers are stored as errors, other messages not at all
 PING_S = 30.0  # there is no proxy between us and our clients, which tolerate 60 s of silence or more
 BEHIND_MOST = 64 * 1024 * 1024  # bytes that wait for a client that does not read; a client with more is disconnected
-RETRY_MS = 1_000  # after which a client should reconnect to a broken stream
+RETRY_MS = 1_000  # how long a client should wait before it reconnects to a broken stream
 PING = b": ping\r\n\r\n"
 TOO_LARGE = RpcError(
     CONNECTION_CLOSED, "The stream was interrupted during an answer that is too large to keep. Send the request again"

@@ -194,7 +194,7 @@ def _of(servers: Sequence[str]) -> str:
 
 
 def list_text(seen: Exposure, server: str, one: Availability, offset: int = 0, limit: int | None = None) -> str:
-    """Return a page of a server's tools and resources from `offset`, one a line, after the server's status line.
+    """Return a page of a server's tools and resources from `offset`, one per line, after the server's status line.
 
     The first page also has the server's instructions. `limit`: items on the page, at most LIST_MOST; None = LIST_LIMIT.
     """

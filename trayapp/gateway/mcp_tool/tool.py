@@ -27,7 +27,7 @@ from trayapp.wire.messages import Request, RequestId, RpcError
 
 SEARCH_MOST = 50  # hits
 WARMED_HITS = 2  # servers to connect after a search: those of the best hits
-LISTS_S = 2.0  # how long a call may wait until the lists of a server that has just started are read again
+LISTS_S = 2.0  # how long a call may wait while the lists of a server that has just started are read again
 
 
 class ToolSession(ExtensionSession, Protocol):
@@ -213,7 +213,7 @@ class McpTool:
     def _prepare_call(self, request: Request, asked: ToolRequest, key: Key) -> tuple[Request, Finishing]:
         """Return the request for the server, and the adapter of its answer for the client.
 
-        Other members of the params than `name` and `arguments` are passed on unchanged.
+        Members of the params other than `name` and `arguments` are passed on unchanged.
         """
         beside = {name: value for name, value in request.params.items() if name not in ("name", "arguments")}
         method, params = prepared_call(self._seen, key, asked.args, beside)
@@ -223,7 +223,7 @@ class McpTool:
         return Request(request.id, method, params), fit
 
     def _topic(self, key: Key) -> Topic:
-        """Return the topic of a call: a tool, or a resource that is called as a tool, under the server's own name."""
+        """Return the topic of a call: the method that the server gets, and its own name for the tool or resource."""
         return ("resources/read" if key in self._seen.reads else "tools/call"), key[1]
 
     def _find_gone(self, key: Key, asked: str) -> MultiMcpError | None:

@@ -157,7 +157,7 @@ class CutResults:
 
 
 def page_bytes(limit: int, file: Path | None = None) -> int:
-    """Return how many bytes of text fit in a page of `limit` bytes with a note that names `file`: at least half."""
+    """Return how many bytes of text fit in a page of `limit` bytes beside a note that names `file`; at least half."""
     named = len(str(file).encode("utf-8", "surrogatepass")) if file is not None else 0
     return max(limit - NOTE_BYTES - named, limit // 2, 1)
 
