@@ -344,7 +344,7 @@ class Gateway:
         self.services.changes.changed()
 
     def offer_fetched(self, connection: Connection, offer: Offer) -> None:
-        """Take a server's lists into the catalog, pass on its notices of changes, and probe for lists that differ."""
+        """Take a server's lists into the catalog, pass on its notices of changes, and probe for other clients."""
         self.intake.take(connection, offer)
         self.session_dependencies.notifications.lists_read(connection)
         self.probes.consider(connection)

@@ -429,7 +429,7 @@ def _prefer_pidfd() -> None:
 async def collect_garbage() -> None:
     """Turn on garbage collection, which cli/run_gateway put off until clients have their first answers.
 
-    Objects from the start are left out at first: searching them for garbage would make the first calls wait. But a
+    Objects created before that are left out at first: searching them for garbage would make the first calls wait. But a
     first run leaves some MiB of garbage among them, so they are searched once, after SETTLED_S.
     """
     gc.freeze()

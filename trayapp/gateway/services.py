@@ -1,5 +1,5 @@
 """Define the services that parts of a gateway share, so that none of them needs the whole gateway. One is the feed of
-its changes.
+the gateway's changes.
 """
 
 from __future__ import annotations

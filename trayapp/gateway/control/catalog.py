@@ -61,7 +61,7 @@ Note = Callable[[str], None]  # sends the user a line before the answer
 
 @dataclass(frozen=True, eq=False)
 class CatalogCaller:
-    """A stand-in for a session of a project, for one request and until the project's servers have answered."""
+    """A stand-in for a project's session, until its request is done and the project's servers have answered."""
 
     cwd: str
 
@@ -367,7 +367,7 @@ async def _answered(
 # --- the arguments of a prompt, given as a line of words
 
 # A word is quoted text, or text between white space, of which a part may be quoted: topic="two words". In double
-# quotes, \" is a quotation mark if another one closes them. Any other backslash is literal, as paths need.
+# quotes, \" stands for a quotation mark if a closing one follows. Any other backslash is literal, as paths need.
 _INSIDE = r"""(?:[^"\\]|\\"(?=[^"]*")|\\(?!")|\\(?="[^"]*\Z))*+"""
 _WORD = re.compile(rf"""(?:"{_INSIDE}"|'[^']*'|[^\s"']|["'](?=\s|\Z)|["'](?![^"']*["']))+""")
 _QUOTED = re.compile(rf""""({_INSIDE})"|'([^']*)'""")

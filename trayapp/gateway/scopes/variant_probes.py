@@ -69,7 +69,7 @@ class VariantProbes:
         self._begin(connection)
 
     def _begin(self, first: Connection) -> None:
-        """Probe a server for all kinds of clients that are connected or may come."""
+        """Probe a server for all kinds of clients that are connected or expected."""
 
         async def probe(key: str) -> None:
             await self._services.pool.settled()

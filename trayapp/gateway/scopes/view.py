@@ -23,8 +23,8 @@ from trayapp.model.lifecycle import State
 from trayapp.model.offer import Item, Offer
 from trayapp.wire.capabilities import ClientKind
 
-# On the very first run nothing is known. Many clients list once and ignore list_changed. So lists wait this long after
-# the start for servers that are being discovered, but no longer.
+# Nothing is known about servers whose lists were never read. Many clients list once and ignore list_changed. So the
+# first lists wait this long for such servers, but no longer.
 FIRST_LIST_GRACE_S = 0.5  # with the start and the loading of HTTP, the first list takes less than a second
 # A server in one of these states answers no list request.
 HOPELESS = frozenset({State.FAILED, State.NEEDS_AUTH, State.KEYRING_LOCKED})
@@ -187,7 +187,7 @@ class View:
 
 
 class FirstListDelay:
-    """The delay of the first lists of one view on the very first run, while its servers are being asked."""
+    """The delay of one view's first lists while its servers are being asked for the first time."""
 
     def __init__(self, services: Services, view: View) -> None:
         self._services = services

@@ -170,9 +170,9 @@ class ClientRequests:
     def _list(self, request: Request, kind: str) -> None:
         """Answer a list request for one of LIST_KINDS.
 
-        A list that holds only the one tool is sent at once. Any other may have to wait: on the very first run until
-        servers have answered, for the first client of a kind until the servers' lists for that kind have been read, and
-        in general until changed lists have been read again.
+        A list that holds only the one tool is sent at once. Any other may have to wait: briefly for servers
+        that have never been read, for the first client of a kind until the servers' lists for that kind have been read,
+        and in general until changed lists have been read again.
 
         Raises RpcError for a cursor: every list is one page, so the gateway never issues one (MCP, pagination).
         """
