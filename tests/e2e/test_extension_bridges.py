@@ -226,7 +226,7 @@ async def test_what_is_switched_off_has_no_skills_events_or_tasks(gateway: Gatew
             found = await visitor.introduce()
             assert "extensions" not in found
             for method in ("skills/list", "events/list", "tasks/get"):
-                with pytest.raises(RpcFailure, match="None of the enabled servers announces it"):
+                with pytest.raises(RpcFailure, match="No enabled server announces support for it"):
                     await visitor.request(method)
 
 

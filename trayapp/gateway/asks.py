@@ -476,7 +476,9 @@ def refusal(ask: OpenAsk, subject: Subject, ending: Ending) -> NotAllowedError |
 
 def tool_removed_error(server: str, tool: str) -> NotAllowedError:
     """Return the error of a call whose tool was removed while the user was being asked."""
-    return NotAllowedError(server, tool, "it was removed while the user was asked", "List the tools again", "ask_gone")
+    return NotAllowedError(
+        server, tool, "it was removed while the user was being asked", "List the tools again", "ask_gone"
+    )
 
 
 class AskOverError(MultiMcpError):

@@ -67,7 +67,7 @@ async def test_a_long_header_is_named_and_the_client_can_read_that(tmp_path: Pat
         head = head_of(at, f"X-Long: {'x' * 200_000}", "Content-Length: 0")
         answer = await anyio.to_thread.run_sync(spoken, at, head)
         assert answer.startswith(b"HTTP/1.1 431 "), answer[:200]
-        assert b"oo many headers, or headers too long" in answer
+        assert b"too many headers, or they are too long" in answer
 
 
 async def test_blanks_around_the_value_of_a_header_are_no_part_of_it(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ LISTED = {"skills/list": SKILLS, "events/list": EVENTS}  # cached lists, like th
 
 NO_TASK = "Task not found: its handle names no server that this session has"
 NOBODY = "Method not found: {}. {}"
-NO_SERVER = "None of the enabled servers announces it"
+NO_SERVER = "No enabled server announces support for it"
 SEVERAL = "{} servers are enabled, and the request does not say which one is meant"
 
 

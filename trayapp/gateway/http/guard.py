@@ -20,7 +20,7 @@ from trayapp.wire.messages import INVALID_REQUEST, RpcError
 
 HEADERS_MOST = 100  # clients send about ten headers
 HEADER_BYTES = 32 * 1024
-LONG_HEADERS = "Too many headers, or headers too long"
+LONG_HEADERS = "There are too many headers, or they are too long"
 UNAUTHORIZED = 401
 
 CHANGING = frozenset({"POST", "DELETE"})
@@ -120,12 +120,12 @@ def of_another_page(headers: Headers, own_port: int | None) -> tuple[int, str] |
     """
     hosts = headers.all("host")
     if len(hosts) != 1 or not is_own(HOST, hosts[0]):
-        return 403, "This Host is not the gateway's"
+        return 403, "The Host header does not name the gateway"
     for name, pattern in (("Origin", ORIGIN), ("Referer", REFERER)):
         if not all(is_own(pattern, value, own_port) for value in headers.all(name.lower())):
             return 403, f"A foreign {name} is not allowed"
     if own_port is not None and not OWN_FETCH.issuperset(headers.all("sec-fetch-site")):
-        return 403, "A page of another server is not allowed"
+        return 403, "Requests from pages of another server are not allowed"
     return None
 
 
