@@ -1,6 +1,6 @@
 """Connect and disconnect clients: the planned change, the change itself, and the state of each client.
 
-The check of doctor is here because service/checks must not import clients.
+doctor's check is here because service/checks must not import clients.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Change:
 
     @property
     def changes(self) -> bool:
-        """True if there is anything to do."""
+        """Return True if there is anything to do."""
         return self.before != self.after
 
     def diff(self) -> list[str]:

@@ -336,7 +336,7 @@ def _words_of_line(command: Any, windows: bool) -> list[str]:
 
 
 def _known_switches(tools: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return a mapping of tools without keys that mean nothing here (Codex keeps approvals there)."""
+    """Return a mapping of tools without keys that have no equivalent, such as Codex's approvals."""
     plain = {name: switch for name, switch in tools.items() if not isinstance(switch, Mapping | list)}
     known = {
         name: {key: value for key, value in switch.items() if key in TOOL_KEYS | TOOL_NOTES}

@@ -1,6 +1,6 @@
 """Our own entry in a client's file: its content, whether it is correct, and the changes that repair it.
 
-Pure: no files and no formats.
+No file is read or written here; `fault` only checks whether a program exists.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def options_of(entry: Mapping[str, Any]) -> list[str]:
 
 
 def _starts_shim(words: Sequence[str]) -> bool:
-    """Return True if a command line runs the shim: the shim's program, or another one of ours with the verb."""
+    """Return True if a command line runs the shim: the shim's program, or another one of ours with the verb `stdio`."""
     if any(_name_of(word) == SHIM_PROGRAM for word in words):
         return True
     return any(word == SHIM and _is_program(words[:at]) for at, word in enumerate(words))

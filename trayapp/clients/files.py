@@ -125,7 +125,8 @@ def backup_of(path: Path, ending: str = BACKUP) -> Path:
 def replace_text(path: Path, before: str | None, after: str, backup: Path | None) -> None:
     """Replace the file's text if it is still `before` (None: missing). First save `before` at `backup`, if given.
 
-    Atomic. Keeps the mode and follows a link. Raises FileChangedError and StorageError; the file is unchanged then.
+    The write is atomic, keeps the file's mode and follows a link. Raises FileChangedError and StorageError; the file is
+    then unchanged.
     """
     _refuse_read_only(path)
 

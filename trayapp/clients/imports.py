@@ -42,7 +42,7 @@ class ImportOffer:
 
     @property
     def is_new(self) -> bool:
-        """True if the server can be imported and no known server starts the same way."""
+        """Return True if the server can be imported and no known server starts the same way."""
         return not self.known and not self.fault
 
     def written(self) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Edit JSON by splices at scanned positions (family.Family). Comments and trailing commas are accepted.
 
 Every edit is checked: the new text is parsed again and compared with the expected document.
-Written by hand: the standard library reads no comments, and a writer of whole files changes other bytes.
+Written by hand: the standard library does not accept comments, and rewriting a whole file would change other bytes.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ class _SecretWalk:
         return head + self._secret(name, secret)
 
     def _argument(self, args: list[Any], at: int) -> Any:
-        """Replace the secret in an argument, by the name of a pair, the flag before it, or its own shape."""
+        """Replace the secret in an argument, recognized by its name, the flag before it or its shape."""
         word = args[at]
         if not isinstance(word, str) or has_variable(word):
             return word

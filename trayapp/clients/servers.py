@@ -1,7 +1,7 @@
 """The servers in clients' own files, in our keys: the input of import and `settings.imports`.
 
 Our own entry is never among them: multi-mcp would start itself. If a file in which a client disables servers cannot be
-read, none of them counts as disabled. Project files give no layer of `settings.imports`, because they need trust.
+read, it disables none. `settings.imports` takes nothing from project files, because those need trust.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class FoundServer:
 
     @property
     def from_project(self) -> bool:
-        """True if the server is in a file inside its folder, and so may have come with a repository."""
+        """Return True if the server is in a file inside its folder, and so may have come with a repository."""
         beside = self.folder is not None and self.file.is_relative_to(self.folder)
         return beside and self.keys[:1] != (PROJECTS,)
 
@@ -73,7 +73,7 @@ class FoundServers:
 
 
 def found_servers(machine: Machine, clients: Sequence[Client] = CLIENTS, folder: Path | None = None) -> FoundServers:
-    """Return the servers of these clients, in order (read_servers). Blocks; never raises."""
+    """Return what read_servers finds for each of these clients, in order. Blocks; never raises."""
     every = [read_servers(client, machine, folder) for client in clients]
     return FoundServers(
         tuple(found for reading in every for found in reading.servers),
@@ -87,7 +87,7 @@ def read_servers(client: Client, machine: Machine, folder: Path | None = None) -
     reader = _FilesReader(client, machine)
     sources = [_Source(path, client.holder) for path in user_files(client, machine)]
     if folder is not None:
-        users = {_real(source.path) for source in sources}  # in the home folder, it is also the project's file
+        users = {_real(source.path) for source in sources}  # in the home folder, a project's file may be one of these
         beside = [_Source(folder / name, holder, folder) for name, holder in client.project]
         sources += [source for source in beside if _real(source.path) not in users]
     for source in sources:
@@ -122,7 +122,7 @@ def _profile_files(path: Path) -> list[Path]:
 
 
 class ClientLayers:
-    """Reads the layers of clients, and a signature of their files, which costs a few stats for each client."""
+    """Reads the layers of clients, and a signature of their files, which costs a few stat calls for each client."""
 
     def __init__(self, machine: Machine | None = None) -> None:
         self._machine = machine or Machine()
@@ -135,7 +135,7 @@ class ClientLayers:
         return tuple(self._layer(name, file) for name in dict.fromkeys(names))
 
     def signature(self, names: Sequence[str]) -> object:
-        """Return a value that changes with every save of one of these clients' files. Blocks: some stats."""
+        """Return a value that changes with every save of one of these clients' files. Blocks: makes some stat calls."""
         clients = [BY_NAME[known] for name in names if (known := ALIASES.get(name, name)) in BY_NAME]
         return tuple(signature(path) for client in clients for path in watched_files(client, self._machine))
 
@@ -242,7 +242,7 @@ class _FilesReader:
                 yield _Raw(text_of_name, with_shared_rules(value, document), *place, inputs_of(document), off)
 
     def reading(self, folder: Path | None) -> FoundServers:
-        """Return the servers for sessions in any folder and those for `folder`, with the problems and the files."""
+        """Return the user's servers and those for sessions in `folder`, the problems, and other folders' servers."""
         raw = [one for one in self._raw if one.source.folder in (None, folder)]
         if self._client.name in _ALL_COUNT:
             laid: dict[str, _Raw] = {}
@@ -286,7 +286,7 @@ def switched_off(client: Client, document: Document, holder: Keys, name: str, be
 
 
 def read_switches(client: Client, path: Path) -> list[Document]:
-    """Return the documents in the files of switches_of: {} for a missing file, none for an unreadable one. Blocks."""
+    """Return the documents in the files of switches_of. A missing file gives {}, an unreadable one nothing. Blocks."""
     found: list[Document] = []
     for file in switches_of(client, path):
         try:

@@ -133,12 +133,12 @@ CLIENTS: tuple[Client, ...] = (
         project=((".codex/config.toml", ("mcp_servers",)),), restart="restart",
         timeout_unit="s",
     ),
-    # https://cursor.com/docs/context/mcp (files, interpolation); the limit of a name is from its own warning
+    # https://cursor.com/docs/context/mcp (files, interpolation); the limit for a name is from Cursor's own warning
     Client(
         "cursor", "Cursor", _all("{home}/.cursor/mcp.json"), _STDIO,
         project=((".cursor/mcp.json", ("mcpServers",)),), max_tools=40, max_name=60,
     ),
-    # https://code.visualstudio.com/docs/copilot/reference/mcp-configuration (servers, inputs; 128 tools a request)
+    # https://code.visualstudio.com/docs/copilot/reference/mcp-configuration (servers, inputs; 128 tools per request)
     _vscode("vscode", "VS Code (Copilot)", EDITIONS[0], (".vscode/mcp.json", ("servers",))),
     # https://code.visualstudio.com/docs/configure/settings and the page above (the user folder: `Code - Insiders`)
     _vscode("vscode-insiders", "VS Code Insiders", EDITIONS[1]),

@@ -2,7 +2,7 @@ r"""Edit TOML by splices (family.Family). tomli reads the text, and a scanner lo
 
 TOML 1.1 allows line ends, comments and a trailing comma in inline tables, `servers = {a = {...}}`. Codex reads these.
 Every edit is checked: tomli parses the new text again, and the result must be as expected.
-Written by hand: after a put and a drop, tomlkit restored 52 of 232 test files byte for byte; these splices do all.
+Written by hand: after a put and a drop, tomlkit restored 52 of 232 test files byte for byte; these splices restore all.
 tomlkit also removes a comment after the table, writes `\n` into files with `\r\n`, and has no line numbers.
 """
 
@@ -278,7 +278,7 @@ def _literal(value: Any) -> str:
 
 
 def put_member(text: str, start: int, end: int, path: Keys, key: str, literal: str) -> Splice:
-    """Return the splice that puts `literal` at `path` below the table text[start:end]. `key`: the last key in TOML.
+    """Return the splice that puts `literal` at `path` below the table text[start:end]. `key`: the last key as TOML.
 
     Missing tables on the way are not created: the caller puts a complete table instead.
     """

@@ -62,13 +62,13 @@ def with_our_variables(text: str, context: Context) -> tuple[str, list[str]]:
 
 
 def asked_inputs(text: str, context: Context) -> dict[str, Mapping[str, object]]:
-    """Return keyring reference -> input, for each input that a text refers to and that becomes a keyring reference."""
+    """Return keyring reference -> definition for the inputs in a text that become keyring references."""
     found = {_input(asked, context): {"id": asked, **context.inputs.get(asked, {})} for asked in _INPUT.findall(text)}
     return {mark: definition for mark, definition in found.items() if mark.startswith("${keyring:")}
 
 
 def workspace_places(text: str) -> list[str]:
-    """Return the workspace references left in a text. They mean nothing outside of a workspace."""
+    """Return the workspace references left in a text. They mean nothing outside a workspace."""
     return [found[0] for found in _FOLDER.finditer(text)]
 
 
@@ -118,7 +118,7 @@ def _from_shell(text: str, windows: bool) -> tuple[str, list[str]]:
 
 
 def _parameter(body: str, windows: bool) -> tuple[str | None, list[str]]:
-    """Convert the body of `${...}`. Return the result (None if it has another form) and the references that stay."""
+    """Convert the body of `${...}`. Return the result (None if its form is not known) and the references that stay."""
     known = _PARAMETER.fullmatch(body)
     if known is None:
         return None, []

@@ -110,7 +110,7 @@ def plain(node: Node) -> Any:
         return {pair.name: plain(pair.value) for pair in pairs(node)}
     if isinstance(node, Sequence):
         return [plain(item) for item in node.items]
-    assert isinstance(node, Scalar)  # follow leaves nothing else
+    assert isinstance(node, Scalar)  # follow returns no other node
     found = kind(node)
     if found == "bool":
         return node.text.lower() in ("yes", "true", "on")
@@ -228,7 +228,7 @@ def _append(editor: _Editor, holder: Slot, items: list[Node], item: dict[str, An
 
 
 def _dash(editor: _Editor, item: Node) -> int:
-    """Return the position of a list item's dash. Refuse the edit if it does not begin its line."""
+    """Return the position of a list item's dash. Refuse the edit if the dash does not begin its line."""
     start = editor.layout.line_start(item.start)
     dash = editor.text.rfind("-", start, item.start)
     if dash < 0 or editor.text[start:dash].strip(" \ufeff"):

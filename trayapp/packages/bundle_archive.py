@@ -64,7 +64,7 @@ class BundleArchive:
 
 
 def is_bundle(path: Path) -> bool:
-    """Return True if a file is a bundle by its name, or any zip archive; False if it cannot be read."""
+    """Return True if a file has the suffix of a bundle or is a zip archive; False if it cannot be read."""
     try:
         with path.open("rb") as file:
             return path.suffix.lower() in (".mcpb", ".dxt") or file.read(4) in MAGIC
@@ -94,7 +94,7 @@ def read_archive(path: Path) -> BundleArchive:
 
 
 def unpack(bundle: BundleArchive, folder: Path) -> None:
-    """Unpack a bundle into `folder`, which appears only once it is complete.
+    """Unpack a bundle into `folder`, unless that exists. It appears only once it is complete.
 
     Raises BadBundleError, also if the file has changed since it was read, and StorageError.
     """

@@ -148,7 +148,7 @@ class ImageRequest(PackageRequest):
 def read_docker(argv: tuple[str, ...]) -> ImageRequest | None:
     """Return the image that a command line of docker or podman runs.
 
-    None if it runs none, names the image by its digest, or has a placeholder in its place. Raises UncertainError.
+    None if it runs none, names the image by its digest, or has a placeholder for its name. Raises UncertainError.
     """
     if argv[:1] not in (("docker",), ("podman",)) or "run" not in argv:
         return None

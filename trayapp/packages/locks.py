@@ -1,6 +1,7 @@
-"""Decides what a server that comes as a package starts: its locked package. `not_locked` names the exceptions.
+"""Turns the command line of a server that comes as a package into one that starts its locked package.
 
-The first start locks what the package runner would take at that time. Functions block; callers use a thread.
+`not_locked` describes the exceptions. The first start locks what the package runner would take at that time. Functions
+block; callers use a thread.
 """
 
 from __future__ import annotations
@@ -154,7 +155,7 @@ class Locks:
         return self.file.add(server, request.spec, versions)
 
     def fetched(self, request: PackageRequest, one: LockedPackage, tools: Tools, *, scripts: bool) -> Path:
-        """Return the folder of a locked package, fetched if needed. Raises PackageError, ToolError, StorageError."""
+        """Fetch a locked package if needed. Return its folder. Raises PackageError, ToolError, StorageError."""
         folder = self.store / (one.folder_name if scripts else f"{one.folder_name}-plain")
         if request.is_fetched(folder):
             return folder

@@ -87,7 +87,7 @@ class NpmRequest(PackageRequest):
         return LockedPackage("npm", package, found["version"], str(found.get("integrity")), content, now)
 
     def _has_limit(self, tools: Tools, folder: Path) -> bool:
-        """Return True if the user limits the age of releases, by option or setting.
+        """Return True if the user limits the age of releases by an option or in npm's settings. Runs npm to read those.
 
         Then our own option is left out: it would replace the user's limit.
         """

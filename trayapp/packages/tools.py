@@ -97,7 +97,10 @@ class Tools:
             _kill(process)
 
     async def in_thread(self, work: Callable[[], T]) -> T:
-        """Do blocking work with these tools in a thread. End the tools on cancellation, as when the gateway stops."""
+        """Do blocking work with these tools in a thread.
+
+        End the tools if this call is cancelled, for example because the gateway stops.
+        """
         import anyio.to_thread  # already loaded in the gateway; verbs do not need it
 
         try:

@@ -142,7 +142,10 @@ def _default_launch(kind: str, start: str, env: Table, place: BundlePlace) -> tu
 
 
 def _program(command: str, place: BundlePlace) -> str:
-    """Return the path below `${__dirname}` for a program in the bundle, and this system's name for Python."""
+    """Return the command with a program in the bundle as a path below `${__dirname}`, or Python's name on this system.
+
+    Any other command is returned unchanged.
+    """
     if command in ("python", "python3") and command not in place.programs:
         return next(iter(sorted(place.programs)), command)
     inside = command.removeprefix("${__dirname}").replace("${/}", "/").replace("${pathSeparator}", "/")

@@ -29,8 +29,8 @@ from trayapp.sources.start_commands import (
 )
 
 Reader = Callable[[Sequence[str], Path, bool], list[Source] | None]
-_FOUND = re.compile(r"\$\((?:which|command -v) ([\w.+-]+)\)")  # the path of a program
-_ADDING_VERBS = frozenset(("add", "install", "register", "create", "new"))  # also as options
+_FOUND = re.compile(r"\$\((?:which|command -v) ([\w.+-]+)\)")  # the shell replaces it with the program's path
+_ADDING_VERBS = frozenset(("add", "install", "register", "create", "new"))  # as words or as options: `--add`
 # The packages of AI tools: `npx @anthropic-ai/claude-code mcp add ...`.
 _CLIENT_PACKAGES = {
     "@anthropic-ai/claude-code": "claude", "@openai/codex": "codex", "@google/gemini-cli": "gemini",
@@ -329,7 +329,7 @@ class _AddOptions:
             if asked or (name in _VALUED and (equals or words)):
                 self._take(name, value if equals else words.pop(0))
                 taken: list[str] = []
-                if name == "--args":  # takes further words, options of the server included (Hermes)
+                if name == "--args":  # also takes the words after it, even the server's options (Hermes)
                     taken += takewhile(lambda word: word.partition("=")[0] not in _VALUED | _FLAGS | {"--"}, words)
                 elif name in _ENV:  # `-e A=1 B=2`
                     taken += takewhile(lambda word: ASSIGNMENT.fullmatch(word) is not None, words)
@@ -365,7 +365,7 @@ class _AddOptions:
     def _without_options(self, words: list[str]) -> list[str]:
         """Take the client's options out of the words before `--`. Return the other words.
 
-        If any other option is among them, all words are taken as the server's: the client itself refuses such a line.
+        If there is any other option among them, return all words: the client itself would refuse such a line.
         """
         given: list[tuple[str, str]] = []
         plain: list[str] = []
@@ -389,7 +389,7 @@ class _AddOptions:
         self._given.setdefault(name, []).extend(values)
 
     def _without_known(self, words: Sequence[str]) -> list[str]:
-        """Take the client's options whose values have the form in _KNOWN_VALUES. Return the server's words.
+        """Take out the client's options whose values have the form in _KNOWN_VALUES. Return the server's words.
 
         Options of a container or a bridge stay in its command: `docker run -e`, `mcp-remote --header`.
         """

@@ -1,6 +1,6 @@
 """Reads command lines that start a server, or that add one to a client (`claude mcp add ...`).
 
-A line that needs a shell, which could do more than start one program, is refused.
+Refuses a line that needs a shell: such a line could do more than start one program.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _INSTALLS = re.compile(
 _ESCAPED_JSON = re.compile(r"""["']\{\s*\\["]""")  # the quotation marks of JSON, escaped for PowerShell or cmd
 # A folder in quotes, as in cmd: "C:\Program Files\x\". Its last backslash does not escape the quote.
 _FOLDER_QUOTED = re.compile(r"""("[A-Za-z]:\\[^"\n]*)\\"(?=\s|$)""")
-# A line that only sets a variable: in a shell, in PowerShell, in cmd, in fish.
+# A line that only sets a variable, in the syntax of a POSIX shell, PowerShell, cmd or fish.
 _SETTING = re.compile(
     r"""(?:set\s+"(?P<inside>[A-Za-z_]\w*)=(?P<all>[^"$`%]*)")"""
     r"""|(?:(?:export\s+|\$(?:env:)?|set\s+)(?P<name>[A-Za-z_]\w*)\s*=\s*"""
@@ -73,7 +73,7 @@ _CHECKS = re.compile(  # lines that check the result of a line that adds a serve
     r"|/mcp|claude|codex|gemini|qwen|copilot|opencode"
     r"|(?:(?:claude|gemini|qwen|copilot) (?:-p|--print|--prompt)|codex exec) .+"
 )
-# A line that activates an environment, for this shell alone. A line that adds a server does not depend on it.
+# A line that activates a Python environment in the current shell. A line that adds a server does not depend on it.
 _ACTIVATES = re.compile(r"(?:source|\.) \S*bin/activate|(?:\S*[\\/])?Scripts[\\/]activate\S*|conda activate \S+")
 _FOLDER = re.compile(r"cd (?:/d )?([\"']?)(.+)\1")
 _SETS_FOR = re.compile(  # a client's line that sets a variable of a server
@@ -88,7 +88,7 @@ _DASH = re.compile(
 _HYPHENS = re.compile(r"\s(?:--|[\u2013\u2014]{1,2})\s")  # between a client's options and a server's command
 _REMARK = re.compile(r"\s-\s+[A-Za-z]+\s+[a-z]+(?:\s+[\w'.]+)*\s*$")  # `npx acme-mcp - the server of Acme`
 _AND = re.compile(r"""('[^']*'|"(?:[^"\\]|\\.)*")|\s&&\s|;(?:\s+|$)""")
-# PowerShell's variables, cmd's continued line, a path with a drive.
+# A variable of PowerShell, cmd's line continuation, or a path with a drive.
 _WINDOWS = re.compile(r"\$env:|\^\r?\n|\b[A-Z]:\\(?!\\)", re.IGNORECASE)
 # A server's own program: `weather-mcp --stdio`, `mcp-server-weather serve`, `weather mcp --stdio`, `dart mcp-server`.
 _NAMED_MCP = re.compile(
@@ -106,7 +106,7 @@ _PROMPT = re.compile(
     | [~/][\w./~-]{0,80}\ ?[$%\u276f]\ + | [a-z][\w.-]{1,30}[$]\ +(?=[a-z]) | (?:ba|z)?sh-[\d.]{1,8}[$\#]\ *
     )+"""
 )
-# A line break within a command: after a continuation character, or before an option, with which no command begins.
+# A line break within a command: after a continuation character, or before an option, since no command begins with one.
 _NEXT_LINE = re.compile(r"[\\^`][ \t]{0,8}\r?\n\s*(?:>{1,2}\s+)?|\r?\n[ \t]{0,80}(?=--[a-z ])")
 
 
@@ -117,7 +117,7 @@ ALL_LINES_MOST = 200  # lines of a text, including those that set variables or i
 def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
     """Return the servers that a command line starts or adds to a client. Raises UnclearSourceError.
 
-    There may be several such lines, and lines that set variables, install something or check the result.
+    The text may contain several such lines, and lines that set variables, install something or check the result.
     """
     refuse_large(len(text))
     text = text.replace('`"', '\\"')  # PowerShell escapes a quote with a backtick
@@ -200,8 +200,8 @@ def _of_lines(text: str, lines: list[str], settings: Mapping[str, str], home: Pa
 def _with_backslashes(line: str) -> str:
     """Return a line for Windows with its backslashes doubled, so that splitting keeps them.
 
-    Splitting keeps them anyway in single quotes, and in a line that begins with a path with a drive. The escaped quotes
-    of JSON stay as they are.
+    Unchanged, because splitting keeps their backslashes anyway: text in single quotes, and a line that begins with a
+    path with a drive. The escaped quotes of JSON also stay unchanged.
     """
     if re.match(r"[\"']?[A-Za-z]:[\\/]", line):
         return line
@@ -255,7 +255,7 @@ def without_prompt(line: str) -> str:
 
 
 def _without_output(lines: Sequence[str]) -> list[str]:
-    """Return lines without prompts and without output of commands: below a prompt, lines that start nothing."""
+    """Return the lines without prompts. After the first prompt, drop lines that start nothing: they are output."""
     first = next((at for at, line in enumerate(lines) if _PROMPT.match(line)), len(lines))
     return [
         without_prompt(line)

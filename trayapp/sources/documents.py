@@ -1,4 +1,4 @@
-"""Read servers from configuration snippets: JSON of any client, TOML, YAML, with or without their outer braces."""
+"""Read servers from configuration snippets: JSON of any client, with or without outer braces, TOML or YAML."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ _DEVELOPERS_SCRIPT = re.compile(
     r"|ci|audit|ls|pack|prepare|publish|release|deploy|auth|login|setup|init|configure|migrate|seed|uninstall|remove"
     r"|update|upgrade|link|unlink|cache|view|info)(?:[:-]\S*)?"
 )
-VALUED_BEFORE = frozenset((  # options of package managers with a value
+VALUED_BEFORE = frozenset((  # options of package managers that take a value
     "--prefix", "-C", "--dir", "--cwd", "--filter", "-w", "--workspace", "--directory", "--project", "-f", "--file",
 ))  # fmt: skip
 _WINDOWS_OWN = frozenset((
@@ -95,7 +95,7 @@ _DRIVE = re.compile(r'"[A-Za-z]:\\(?!\\)[^"\n]*"')  # a Windows path whose backs
 _NO_KEY = re.compile(r"\.{3}|\u2026|(?://|#|[_$]+(?:comment|note)).*|comment", re.IGNORECASE)
 # `$NAME`: authors write this for a value that a client or a shell fills in. `$HOME/x` is read as `~/x`.
 _SHELL_VARIABLE = re.compile(r"(?<![^\s=/:@,?&])\$(?!HOME[/\\])([A-Z][A-Z0-9_]*)(?![\w$({])")
-_OF_EXTENSION = re.compile(r"\$\{(?:__dirname|user_config\.)")  # only the unpacking program knows these
+_OF_EXTENSION = re.compile(r"\$\{(?:__dirname|user_config\.)")  # known only to the program that unpacks it
 _ENV_ADDRESS = re.compile(r"\$\{env://(?=\w+(?::-[^{}]*)?\})")  # `${env://NAME:-default}` of MCPHost
 _PERCENT = re.compile(r"(?<![^=,;])%(?!CD%)([A-Za-z_]\w*)%(?=[/\\])")
 HTTP = frozenset(("http", "sse", "streamablehttp", "streamable-http", "streamable_http"))

@@ -30,7 +30,7 @@ def with_home(source: Source, home: Path) -> Source:
     entry = dict(source.entry)
     if "args" in entry and program not in REACHING:
         entry["args"] = [own(("args", at), word, _TILDE) for at, word in enumerate(entry["args"] or [])]
-    for key in {"command", "cwd"} & entry.keys():  # servers.yaml itself reads `~` in these
+    for key in {"command", "cwd"} & entry.keys():  # multi-mcp expands `~` in these when it reads servers.yaml
         entry[key] = _SHELL_HOME.sub("~", entry[key]) if isinstance(entry[key], str) else entry[key]
     if "env" in entry and program not in REACHING | CONTAINERS:
         entry["env"] = {name: own(("env", name), text, _TILDE_LISTED) for name, text in (entry["env"] or {}).items()}
@@ -87,7 +87,7 @@ def with_paths_of_others(
             kind: ValueKind = "path" if keys != ("command",) else "string"
             why, default = ("not on this machine", path[0]) if path is own else ("a path on another machine", "")
             if keys == ("command",) and program_of(path[0]) in RUNNERS:
-                default = program_of(path[0])  # by its name, wherever it is on this machine
+                default = program_of(path[0])  # the bare name: the program may be elsewhere on this machine
             found.append(Variable(name, keys, path[0], why, kind=kind, default=default))
     if not found:
         return source.wants
@@ -119,10 +119,10 @@ _SPELLED = {"docker-compose.yml": ("docker-compose.yaml", "compose.yaml", "compo
 
 
 def own_folder(entry: Entry) -> tuple[str | None, str]:
-    """Return the folder that a command line names to run in, or None, and a file that must be in that folder.
+    """Return the folder in which a command line says to run (None if it names none), and a file that must be there.
 
-    The file is the server's code (`dist/index.js`), its project's file (`package.json`) or a file of its container; ""
-    if the code comes from elsewhere.
+    The file is the server's code (`dist/index.js`), its project's file (`package.json`) or a file for its container. It
+    is "" if the code comes from elsewhere.
     """
     words = words_of(entry)
     is_mark = words[0].startswith(("<", "{", "["))  # a placeholder for a program
@@ -145,7 +145,7 @@ def own_folder(entry: Entry) -> tuple[str | None, str]:
         return None, ""
     named = next((value for option, value in pairwise(rest) if option in _FOLDER_OPTIONS), None)
     named = named or next((word.partition("=")[2] for word in rest if word.partition("=")[0] in _FOLDER_OPTIONS), None)
-    if inline := next(filter(_INLINE.fullmatch, rest), ""):  # then a module or code, and the words for it
+    if inline := next(filter(_INLINE.fullmatch, rest), ""):  # a module or code follows, then its arguments
         module = rest[rest.index(inline) + 1 :][:1]
         if program in _SCRIPTED or inline != "-m":
             return named, "src" if inline == "-m" and module[0].startswith("src.") else ""  # `src` is never installed

@@ -2,7 +2,8 @@
 
 Only these deviations are accepted:
 - Quotes may be single or curly. They may be missing around a key and around a placeholder.
-- Commas may be missing, repeated or semicolons. The outer braces and the last closing brackets may be missing.
+- Commas may be missing, repeated, or replaced by semicolons.
+- The outer braces and the last closing brackets may be missing.
 - A key may be followed by `=`.
 - Comments count as blanks.
 - A Windows path may have single backslashes.

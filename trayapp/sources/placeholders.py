@@ -266,7 +266,7 @@ def may_be_secret(name: str, mark: str) -> bool:
 
 
 def is_secret(option: str, word: str, mark: str) -> bool:
-    """Return True if the value that replaces `mark` in an argument is a secret, by its option or its surroundings."""
+    """Return True if the value for `mark` in an argument is a secret, judging by its option and the text around it."""
     samples = (f"{option or mark}=plain-value", word.replace(mark, "plain-value"))
     if re.fullmatch("pass|passwd|pwd", option, re.IGNORECASE):
         return may_be_secret("", mark)
@@ -371,7 +371,7 @@ def _example_in(text: str) -> str | None:
             return re.match(r"[^\s;]*", text[text.index(word) :])[0].strip("\"'")  # type: ignore[index]
         if _SPACED_PATH.fullmatch(text) and re.search(r"[^/\\][/\\]", word):
             return text
-        value = re.split(r"^[A-Za-z][\w-]+:(?![/\\])", word)[-1]  # of `Name:value`
+        value = re.split(r"^[A-Za-z][\w-]+:(?![/\\])", word)[-1]  # the value in `Name:value`
         return re.split(r"(?<=..):(?=/)", value.strip("\"'"))[0]
     found = _HOST.search(text)
     host = (found[1] or found[2]) if found else ""

@@ -55,7 +55,7 @@ from trayapp.sources.source import (
     with_words_apart,
 )
 
-PARTS_MOST = 20  # snippets that are read from a text for people
+PARTS_MOST = 20  # snippets read from one text, such as a README
 SCHEMES = (
     "cursor", "vscode", "vscode-insiders", "vscodium", "lmstudio", "goose", "kiro", "trae", "trae-cn", "raycast",
     "cherrystudio", "multi-mcp",
@@ -172,7 +172,7 @@ def recognize(
                 raise error
         except UnclearSourceError as inner:
             raise _program_error(text) or inner from None
-    elsewhere = {"command", "package", "url"}  # a placeholder for one of these cannot give the server a name
+    elsewhere = {"command", "package", "url"}  # if one of these is a placeholder, too, it cannot give a name
     names = [
         name_for(one.entry) if _NO_NAME(one.name) and not elsewhere & {want.name for want in one.wants} else one.name
         for one in found
@@ -209,7 +209,7 @@ def _program_error(text: str) -> UnclearSourceError | None:
 
 
 def _in_parts(text: str, home: Path, *, windows: bool) -> list[Source]:
-    """Return the servers of the snippets in a text such as a README, or at its only address; [] if it has neither.
+    """Return the servers of the snippets in a text such as a README, or the server at its only address; [] if none.
 
     All snippets must start the same server. The one with the most variables is used, with the variables of the others.
 
@@ -408,7 +408,7 @@ def _written(text: str) -> str:
 
 
 def _without_comments(text: str) -> str:
-    """Return a text without comment lines at its start and end, such as a command's output below the command."""
+    """Return a text without comment lines at its start and end, such as the output below a command."""
     lines = _COMMENTS.sub("", text).splitlines(keepends=True)
     while len(lines) > 1 and (not lines[-1].strip() or lines[-1].lstrip().startswith(("# ", "//"))):
         lines.pop()
@@ -469,7 +469,7 @@ def is_link(text: str) -> bool:
 
 
 def text_of_link(what: str) -> str:
-    """Return the text or path that `multi-mcp://add?what=...` or a `file:` link of a desktop names; else `what`."""
+    """Return the text or path in `multi-mcp://add?what=...` or a desktop's `file:` link; any other `what` unchanged."""
     parts = urlsplit(what.strip()) if len(what) < LARGEST and "\n" not in what.strip() else None
     if parts is not None and parts.scheme.lower() == "multi-mcp":
         return parse_qs(parts.query).get("what", [what])[0]

@@ -1,7 +1,7 @@
 """A recognized source: one server in the keys of servers.yaml, and the values that the user still has to give.
 
-The functions here compare and combine sources, find the values that an entry asks for by its placeholders, and put the
-user's values into it.
+The functions here compare and combine sources, find the values that an entry's placeholders ask for, and put the user's
+values into the entry.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class Variable:
 class Source:
     """One recognized server.
 
-    `entry`: in the keys of servers.yaml. `kind`: its original form, as shown to the user. `left_out`: ignored keys.
+    `entry`: its entry for servers.yaml. `kind`: its original form, as shown to the user. `left_out`: ignored keys.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Read a command that starts one server, and refuse those that do something else."""
+"""Read a command that starts one server. Refuse commands that do something else."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from trayapp.sources.source import START_FIRST, Entry, Source, UnclearSourceErro
 FETCHERS = frozenset(
     ("curl", "wget", "iwr", "irm", "pip", "pip3", "gem", "brew", "git", "apt", "apt-get", "winget", "choco")
 )
-# The subcommands of package managers that run something; all others build, install or test.
+# Program -> its subcommands that run something. All others build, install or test.
 _RUNS = {
     "npm": {"run", "run-script", "start", "exec", "x"}, "cargo": {"run"}, "go": {"run", "tool"},
     "dotnet": {"run", "exec", "tool"}, "uv": {"run", "tool"}, "pipx": {"run"}, "poetry": {"run"}, "pdm": {"run"},
@@ -233,7 +233,7 @@ def read_start_command(words: Sequence[str]) -> Source:
         for before, word in pairwise(words)
     )
     connects = any(word.startswith(("http://", "https://")) for before, word in pairwise(words) if before[0] != "-")
-    if speaks and not connects and without_version(package) not in BRIDGES:  # these connect to HTTP servers
+    if speaks and not connects and without_version(package) not in BRIDGES:  # bridges connect to HTTP servers
         raise UnclearSourceError("This server speaks HTTP, not stdio", START_FIRST)
     is_bridge = bool({without_version(package), program} & BRIDGES)
     serves = any(re.match(r"--(?:stdio|(?:sse-)?port)(?:=|$)", word) for word in words)
