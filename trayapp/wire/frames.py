@@ -169,7 +169,7 @@ class FrameDispatcher:
         if self._closed is not None:
             return
         id_json = b"%d" % request_id if type(request_id) is int else dumps(request_id)
-        if reply.size > SMALL_FRAME_BYTES:
+        if len(reply.frame) > SMALL_FRAME_BYTES:
             self._out.write_pieces(reply.pieces(id_json))
         else:
             self._out.write(reply.with_id(id_json))
