@@ -242,7 +242,7 @@ def test_an_update_stays_within_the_range_of_the_command_line(world: World) -> N
     assert request is not None
     world.registry.publish("demo", "1.5.0", "one and a half")
     world.registry.publish("demo", "2.0.0", "two")
-    with pytest.raises(PackageError, match=r"demo@2\.0\.0 is not in the range of the command, <2") as raised:
+    with pytest.raises(PackageError, match=r"demo@2\.0\.0 is not within the command's range, <2") as raised:
         request.resolve(Tools(world.env), time.time(), "2.0.0")
     assert raised.value.hint == "Write demo@2.0.0 there: multi-mcp edit"
     assert request.resolve(Tools(world.env), time.time(), "1.5.0").version == "1.5.0"

@@ -1210,7 +1210,7 @@ def test_several_lines_of_which_none_can_be_used_say_why() -> None:
 
 def test_lines_that_start_something_else_each_are_said_to() -> None:
     text = "claude mcp add specs -- npx a /srv\nclaude mcp add specs -- npx a /opt"
-    with pytest.raises(UnclearSourceError, match=r"2 lines that each start something else \(specs\)"):
+    with pytest.raises(UnclearSourceError, match=r"2 lines that each start something different \(specs\)"):
         recognize(text, HOME)
 
 
@@ -2276,7 +2276,7 @@ def test_a_long_text_of_nothing_but_marks_of_addresses_takes_no_time_that_grows_
 )  # fmt: skip
 def test_more_than_anybody_reads_before_a_yes_is_refused_at_once(text: str) -> None:
     """On a machine of 2026 within a second each; some took minutes."""
-    with pytest.raises(UnclearSourceError, match=r"has a line of|are .* lines|servers have"):
+    with pytest.raises(UnclearSourceError, match=r"has a line of|are .* lines|servers in this text have"):
         recognize(text, HOME)
 
 

@@ -60,7 +60,7 @@ class NpmRequest(PackageRequest):
         wanted = version or cached or asked or "latest"
         one = read_version(version) if version is not None else None
         if one is not None and asked is not None and is_range(asked) and not satisfies(one, asked):
-            title = f"{package}@{version} is not in the range of the command, {asked}"
+            title = f"{package}@{version} is not within the command's range, {asked}"
             raise PackageError(title, f"Write {package}@{version} there: multi-mcp edit")
         with tempfile.TemporaryDirectory(prefix="multi-mcp-") as name:
             folder = Path(name)

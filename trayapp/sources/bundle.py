@@ -190,7 +190,7 @@ def _default(raw: Any, multiple: bool, field: str, place: BundlePlace) -> str:
         return ""
     texts = raw if isinstance(raw, list) and multiple else [raw]
     if any(not isinstance(one, str | int | float | bool) for one in texts):
-        raise _unclear(f"has a default in {field} that is not a value")
+        raise _unclear(f"has a default in {field} that is not a text, a number, true or false")
     plain = [str(one).lower() if isinstance(one, bool) else str(one) for one in texts]
     return os.pathsep.join(_with_folders(one, place) for one in plain)
 
@@ -231,7 +231,7 @@ def _with_folders(text: str, place: BundlePlace, options: Mapping[str, Variable]
             return place.folders[name]
         if options is not None and name.startswith(_CONFIG) and name.removeprefix(_CONFIG) in options:
             return found[0]
-        raise _unclear(f"uses the variable {found[0][:100]}, which no bundle has")
+        raise _unclear(f"uses the variable {found[0][:100]}, which is not defined")
 
     return _VARIABLE.sub(value, text)
 

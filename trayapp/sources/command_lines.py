@@ -128,7 +128,7 @@ def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
     lines = [line for line in lines if line and not line.startswith(("#", "//"))]
     lines = [_with_plain_signs(_COMMENT.sub(r"\1", line)) for line in lines]
     if len(lines) > ALL_LINES_MOST:
-        raise UnclearSourceError(f"These are {len(lines)} lines")
+        raise UnclearSourceError(f"These are {len(lines)} lines, more than the {ALL_LINES_MOST} that can be read")
     starting = [line for line in lines if not (_CHECKS.fullmatch(line) or any(map(LEFT_OUT.search, line.split())))]
     starting = [line for line in starting if not _PATTERN.fullmatch(line)] or starting
     lines = starting if any(map(is_command_line, starting)) else lines
@@ -303,7 +303,7 @@ def _several_lines(lines: Sequence[str], home: Path, windows: bool) -> UnclearSo
         title = f"These are {len(lines)} lines"
         if read and not faults and not other:
             names = ", ".join(dict.fromkeys(read))
-            title = f"These are {len(lines)} lines that each start something else ({names})"
+            title = f"These are {len(lines)} lines that each start something different ({names})"
         return UnclearSourceError(title)
     if len(starting) == 1:
         try:

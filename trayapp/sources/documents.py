@@ -152,7 +152,7 @@ def _no_server(document: Mapping[str, Any]) -> UnclearSourceError:
         if isinstance(raw, Mapping) and _kind(raw, _KINDS) in ("ws", "wss", "websocket"):
             return _uses_socket(str(name))
     if isinstance(whole := document.get("name"), str) and {"version", "$schema"} & document.keys():
-        title = f"{whole} offers no server: its description has neither mcpServers, packages nor remotes"
+        title = f"{whole} offers no server: its description has no mcpServers, packages or remotes"
         return UnclearSourceError(title, "See its own page")
     empty = next((f"{name} has neither a command nor a url" for name, raw in held.items() if not _is_server(raw)), "")
     return UnclearSourceError(
@@ -398,7 +398,7 @@ def with_input(entry: dict[str, Any]) -> tuple[dict[str, Any], str]:
 
 READS_INPUT = ", with -i {}: a stdio server reads its input"
 WITHOUT_INPUT = ", with -i added: without it the container reads nothing"
-MAY_SPEAK_HTTP = ", and with a port: if that is an HTTP server's, start it and add its address instead"
+MAY_SPEAK_HTTP = ", and with a port: if an HTTP server uses it, start the container and add its address instead"
 
 
 def without_terminal(options: Sequence[str]) -> list[str]:

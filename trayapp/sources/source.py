@@ -65,7 +65,9 @@ class TemplateError(UnclearSourceError):
 def refuse_large(length: int) -> None:
     """Raise UnclearSourceError for more than LARGEST_SNIPPET characters: no user would read them before approving."""
     if length > LARGEST_SNIPPET:
-        raise UnclearSourceError(f"Its servers have {length:,} characters", "Paste the snippet of one server")
+        raise UnclearSourceError(
+            f"The servers in this text have {length:,} characters", "Paste the snippet of one server"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -209,14 +209,14 @@ def read_start_command(words: Sequence[str]) -> Source:
     ]
     if program in _RUNS and verb[:1] and verb[0] not in _RUNS[program] and not verb[0].endswith(".dll"):
         title = f"{words[0]} {verb[0]} starts no server"
-        raise UnclearSourceError(title, *(["Paste the one with docker run -i"] if in_container else []))
+        raise UnclearSourceError(title, *(["Paste the line with docker run -i"] if in_container else []))
     if verb[:1] in (["add"], ["install"], ["i"]) or (verb[:1] == ["tool"] and verb[1:2] not in (["run"], ["exec"])):
         raise UnclearSourceError("This installs something and starts no server")
     if program == "docker" and verb[:1] == ["mcp"] and verb[1:3] != ["gateway", "run"]:
         title = "This line sets up Docker's own MCP servers"
         raise UnclearSourceError(title, "Add its gateway: docker mcp gateway run")
     if words[-1] in ("--version", "--help", "-h", "-V"):
-        raise UnclearSourceError(f"{words[-1]} prints a text and ends")
+        raise UnclearSourceError(f"{words[-1]} only prints text and exits")
     if in_container and words[1:2] == ["run"]:
         words = _without_terminal(words)
     note = ""
@@ -285,7 +285,7 @@ def read_start_command(words: Sequence[str]) -> Source:
         raise UnclearSourceError(f"{package or words[0]} {setup} starts no server", *hint)
     written = (word for before, word in pairwise(options) if before in _OUTPUT and re.search(r"\.\w+$", word))
     if file := next(written, ""):
-        raise UnclearSourceError(f"This writes {file} and ends")
+        raise UnclearSourceError(f"This writes {file} and exits")
     developers = _DEVELOPERS_FOLDER if program == "go" else _DEVELOPERS
     if script := next(filter(developers.match, words), ""):
         raise UnclearSourceError(f"{script} is a developer's script, not a server")
@@ -324,7 +324,7 @@ def _refuse_installer(words: Sequence[str]) -> None:
         hint = f"Look it up: multi-mcp find {name_of_package(plain[0])}"
     elif plain and PACKAGE_FORM.fullmatch(plain[0]):
         hint = (
-            f"If {plain[0]} is a package of npm, add npm:{plain[0]}; else: multi-mcp find {name_of_package(plain[0])}"
+            f"If {plain[0]} is an npm package, add npm:{plain[0]}. If not: multi-mcp find {name_of_package(plain[0])}"
         )
     raise UnclearSourceError("This runs an installer that writes other programs' files", hint)
 
