@@ -94,7 +94,7 @@ class Change:
 class OwnEntry:
     """One entry of ours: its name in the client, and the options after `multi-mcp stdio`.
 
-    With `options` None an existing entry keeps its options, and a new one has none.
+    If `options` is None, an existing entry keeps its options, and a new one has none.
     """
 
     name: str = NAME

@@ -92,7 +92,7 @@ def recorded_imports(context: ClientsContext) -> list[dict[str, Any]]:
 
 
 def record_imports(context: ClientsContext, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> None:
-    """Replace the recorded imports with the result of `change` for them. Blocks. Raises StorageError."""
+    """Replace the recorded imports with what `change` returns for them. Blocks. Raises StorageError."""
     with locked(context.record):
         known = recorded_imports(context)
         changed = change(known)

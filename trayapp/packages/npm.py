@@ -181,7 +181,7 @@ def _packages(folder: Path) -> dict[str, Any]:
 
 
 def _kept(place: str, entry: Any) -> dict[str, Any]:
-    """Return a package's entry in npm's lock file, without members that nobody needs.
+    """Return a package's entry in npm's lock file, without members that an install does not need.
 
     Raises PackageError for a link, and for an entry without a hash.
     """

@@ -39,7 +39,7 @@ class ToolError(MultiMcpError):
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """The package tools that a server's process would find. One instance serves one piece of work, in any thread."""
+    """The package tools that a server's process would find. Use one instance for each piece of work, in any thread."""
 
     env: Mapping[str, str] = field(repr=False)
     _running: set[subprocess.Popen[bytes]] = field(default_factory=set, repr=False, compare=False)

@@ -142,9 +142,9 @@ def _default_launch(kind: str, start: str, env: Table, place: BundlePlace) -> tu
 
 
 def _program(command: str, place: BundlePlace) -> str:
-    """Return the command with a program in the bundle as a path below `${__dirname}`, or Python's name on this system.
+    """Return the program to start: one in the bundle as a path below `${__dirname}`, Python by its name on this system.
 
-    Any other command is returned unchanged.
+    Any other program is returned unchanged.
     """
     if command in ("python", "python3") and command not in place.programs:
         return next(iter(sorted(place.programs)), command)

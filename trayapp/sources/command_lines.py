@@ -86,7 +86,7 @@ _DASH = re.compile(
     r"""(?P<quoted>'[^']*'|"(?:[^"\\]|\\.)*")|(?<=\s)(?P<dash>[\u2013\u2014]{1,2})(?P<word>[A-Za-z][\w-]*|(?=\s))"""
 )
 _HYPHENS = re.compile(r"\s(?:--|[\u2013\u2014]{1,2})\s")  # between a client's options and a server's command
-_REMARK = re.compile(r"\s-\s+[A-Za-z]+\s+[a-z]+(?:\s+[\w'.]+)*\s*$")  # `npx acme-mcp - the server of Acme`
+_REMARK = re.compile(r"\s-\s+[A-Za-z]+\s+[a-z]+(?:\s+[\w'.]+)*\s*$")  # `npx acme-mcp - Acme's server`
 _AND = re.compile(r"""('[^']*'|"(?:[^"\\]|\\.)*")|\s&&\s|;(?:\s+|$)""")
 # A variable of PowerShell, cmd's line continuation, or a path with a drive.
 _WINDOWS = re.compile(r"\$env:|\^\r?\n|\b[A-Z]:\\(?!\\)", re.IGNORECASE)

@@ -95,7 +95,7 @@ _DRIVE = re.compile(r'"[A-Za-z]:\\(?!\\)[^"\n]*"')  # a Windows path whose backs
 _NO_KEY = re.compile(r"\.{3}|\u2026|(?://|#|[_$]+(?:comment|note)).*|comment", re.IGNORECASE)
 # `$NAME`: authors write this for a value that a client or a shell fills in. `$HOME/x` is read as `~/x`.
 _SHELL_VARIABLE = re.compile(r"(?<![^\s=/:@,?&])\$(?!HOME[/\\])([A-Z][A-Z0-9_]*)(?![\w$({])")
-_OF_EXTENSION = re.compile(r"\$\{(?:__dirname|user_config\.)")  # known only to the program that unpacks it
+_OF_EXTENSION = re.compile(r"\$\{(?:__dirname|user_config\.)")  # known only once the extension is unpacked
 _ENV_ADDRESS = re.compile(r"\$\{env://(?=\w+(?::-[^{}]*)?\})")  # `${env://NAME:-default}` of MCPHost
 _PERCENT = re.compile(r"(?<![^=,;])%(?!CD%)([A-Za-z_]\w*)%(?=[/\\])")
 HTTP = frozenset(("http", "sse", "streamablehttp", "streamable-http", "streamable_http"))
@@ -659,7 +659,7 @@ _OF_TRANSPORT = re.compile("(sse|s?http|stdio)_servers")
 
 
 def _by_transport(listed: list[Any], key: str) -> list[Any]:
-    """Return the servers of OpenHands' `sse_servers` and `shttp_servers` as entries. Some are given as addresses."""
+    """Return the servers of OpenHands' `sse_servers` and `shttp_servers` as entries. Some are bare addresses."""
     if (kind := _OF_TRANSPORT.fullmatch(key)) is None or kind[1] == "stdio":
         return listed
     entries: list[Any] = []
@@ -700,7 +700,7 @@ def _is_server(raw: Any) -> bool:
 
 
 def _is_flat_server(document: Mapping[str, Any]) -> bool:
-    """Return True for an entry without a holder. Other data with a `command` lacks the other keys of an entry."""
+    """Return True if the document itself is an entry. Other data with a `command` lacks an entry's other keys."""
     keys = {str(key) for key in document}
     hook = document.get("type") == "command"  # an action that a client runs on an event
     evidence = keys & _ENTRY_ONLY

@@ -45,7 +45,7 @@ _HOME = re.compile(
     r"(?i)(?:(?<=^)|(?<=[=,]))(?:/Users/|/home/|[A-Z]:[/\\]+Users[/\\]+)"
     r"(?!(?:Shared|Public|linuxbrew)(?:[/\\]|$))[^/\\:,<>${%]+(?:[/\\](?:(?! -)[^:,])*)?"
 )
-# Paths of Windows, which other systems lack; and paths of the others, which Windows lacks.
+# Paths that only Windows has, and paths that only other systems have.
 _DRIVE = re.compile(
     r"(?:(?<=^)|(?<=[=,]))(?:[A-Za-z]:|\$\{?(?:env:)?(?i:(?:LOCAL)?APPDATA|USERPROFILE|PROGRAM(?:FILES|DATA))\}?)[/\\]+[^:,]*"
 )

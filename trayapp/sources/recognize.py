@@ -96,7 +96,7 @@ _ECHOED = re.compile(
     (?: '(?P<plain>[^']*)' | "(?P<quoted>(?:[^"\\]|\\.)*)" ) \s* (?:>{1,2}|\|\s*(?:sudo\ +)?tee\b) [^\n]* \Z"""
 )
 _ADDED_LINE = re.compile(r"(?m)^\+\s*[\w\"'{}\[]")
-_FRONT_MATTER = re.compile(r"(?s)\A---\n(.*?)\n---(?:\n|\Z)")  # the front matter of a file of instructions for an agent
+_FRONT_MATTER = re.compile(r"(?s)\A---\n(.*?)\n---(?:\n|\Z)")  # the front matter of an agent's instruction file
 # The first words of a program.
 _PROGRAM = re.compile(
     r"""(?mx) \s*(?:
@@ -291,7 +291,7 @@ def _here_texts(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _objects(text: str) -> Iterator[str]:
-    """Yield the outermost objects of a text that have a command or an address, each with the name before it, if any."""
+    """Yield the outermost objects in a text that have a command or URL key, each with the name before it, if any."""
     first = depth = 0
     for mark in re.finditer(r'(?:"[^"\n]{1,80}"[ \t]*:[ \t]*)?\{|\}', text):
         if mark[0] != "}":
@@ -482,7 +482,7 @@ def read_link(text: str, home: Path, *, windows: bool) -> list[Source]:
     """Return the servers of an install link. Raises UnclearSourceError."""
     parts = urlsplit(text.strip())
     query = parse_qs(parts.query, keep_blank_values=True)
-    if parts.path.startswith("/redirect") and "url" in query:  # a page that redirects to the scheme
+    if parts.path.startswith("/redirect") and "url" in query:  # a page that redirects to a client's own link
         inner = query["url"][0]
         if not is_link(inner) or inner.startswith("https:"):
             raise UnclearSourceError("This link leads to no server", "Open it, and paste what it shows")

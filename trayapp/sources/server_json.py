@@ -44,7 +44,7 @@ class OnlyBundlesError(UnclearSourceError):
 
 
 def is_server_json(document: Mapping[str, Any]) -> bool:
-    """Return True if a document describes a server in the registry's format, also inside `{"server": ...}`."""
+    """Return True if a document describes a server in the registry's format, directly or in `{"server": ...}`."""
     one = _server_in(document)
     return isinstance(one.get("name"), str) and any(isinstance(one.get(key), list) for key in ("packages", "remotes"))
 

@@ -152,7 +152,7 @@ class Source:
 
 
 def with_passed(entry: Entry) -> Entry:
-    """Return the entry of a container with an empty variable for each `-e NAME`, whose value comes from outside.
+    """Return a container's entry with an empty variable for each `-e NAME`: the value comes from the environment.
 
     A `-e NAME=VALUE` becomes `-e NAME` and a variable if the value contains a password. Other entries stay unchanged.
     """
@@ -326,7 +326,7 @@ def own_part(source: Source, variable: Variable, text: str) -> str:
 
 
 def _words_with(words: Sequence[str], at: int, variable: Variable, value: str) -> list[str]:
-    """Return the words of a command line with a variable's value.
+    """Return the words of a command line with a variable's value put in.
 
     A value for `NAME=` is appended. Several values become several words if the placeholder is the whole word. Without a
     value, a word that is optional or wholly a shared placeholder is removed, together with the option before it.
