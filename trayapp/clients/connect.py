@@ -188,11 +188,11 @@ def _launch_text(entry: Any) -> str:
 
 
 def plan_connect(name: str, context: ClientsContext, own: OwnEntry = MAIN, *, replace: bool = False) -> Change:
-    """Return the change that connects that client. `replace`: also replace a foreign server that has our name. Blocks.
+    """Return the change that connects that client. `replace`: also replace a foreign server that has our name.
 
-    A repaired entry keeps its options unless `own` gives others, and stays off if it was off. Raises UsageError,
-    ClientNotFoundError, ForeignEntryError, StorageError, EditRefusedError, and UnparsableError: a file that cannot be
-    parsed is left alone.
+    A repaired entry keeps its options unless `own` gives others, and stays off if it was off. Blocks: waits while the
+    client is writing its file. Raises UsageError, ClientNotFoundError, ForeignEntryError, StorageError,
+    EditRefusedError, and UnparsableError: a file that cannot be parsed is left alone.
     """
     client = find_client(name)
     place = _found_file(client, context)
@@ -218,8 +218,8 @@ def plan_connect(name: str, context: ClientsContext, own: OwnEntry = MAIN, *, re
 def plan_disconnect(name: str, context: ClientsContext, entry: str | None = None) -> Change:
     """Return the change that removes our entries from that client, or only `entry`.
 
-    Blocks. Raises UsageError (also if there is no such entry), ClientNotFoundError, StorageError, EditRefusedError,
-    UnparsableError.
+    Blocks: waits while the client is writing its file. Raises UsageError (also if there is no such entry),
+    ClientNotFoundError, StorageError, EditRefusedError, UnparsableError.
     """
     client = find_client(name)
     place = _found_file(client, context)
@@ -301,7 +301,7 @@ def _repaired(
 
 
 def _original(client: Client, text: str, entries: Mapping[str, Any], file: Path) -> str | None:
-    """Return the text of the backup if only our entries have changed since the backup; else None."""
+    """Return the text of the backup if only our entries have changed since it was made; else None."""
     backup = _backup_text(client, file)
     if backup is None:
         return None
@@ -387,7 +387,7 @@ def _apply_plan(plan: Callable[[], Change], context: ClientsContext) -> Change:
 
 
 def connected(surroundings: CheckContext) -> list[CheckResult]:
-    """Return a result for each client that is connected, drifted or unreadable, and a note if there is none. Blocks."""
+    """Report each connected, drifted or unreadable client, and add a note if none is connected or drifted. Blocks."""
     machine = Machine(environ=surroundings.environ, platform=surroundings.platform)
     context = ClientsContext(machine, surroundings.paths.config_file.with_name(RECORD_NAME))
     states = found_clients(context)

@@ -106,7 +106,7 @@ def _json_servers(path: Path, text: str) -> tuple[str, dict[str, Any]]:
 
 
 def has_server(path: Path, name: str) -> bool:
-    """Return True if a readable project's file has that server, valid or not. Blocks. Raises StorageError."""
+    """Return True if a project's file can be read and has that server, valid or not. Blocks. Raises StorageError."""
     try:
         config = read_config(path)
     except UnparsableError:

@@ -44,7 +44,7 @@ class Context:
 
 
 def with_our_variables(text: str, context: Context) -> tuple[str, list[str]]:
-    """Return the text with its variables in our syntax, and the references that are not ours and stay as they are."""
+    """Return the text with its variables in our syntax, and the references that cannot be converted and stay."""
     unknown = _PLACE.findall(text)
     text = _INPUT.sub(lambda found: _input(found[1], context), text)
     text = _FOLDER.sub(lambda found: _place(found, context), text)
