@@ -29,7 +29,7 @@ INVALID_PARAMS = -32602
 
 
 class RequestRefused(Exception):
-    """The request is answered with this JSON-RPC error."""
+    """Raised to answer a request with this JSON-RPC error."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -37,7 +37,7 @@ class RequestRefused(Exception):
 
 
 class WrongArguments(Exception):
-    """Invalid tool arguments. The model reads the reason in the result (MCP tools, error handling)."""
+    """Raised for invalid tool arguments. The model reads the reason in the result (MCP tools, error handling)."""
 
 
 def echo(arguments: dict[str, Any]) -> str:
@@ -93,7 +93,7 @@ HANDLERS: dict[str, Callable[[dict[str, Any]], str]] = {"echo": echo, "add": add
 
 
 def initialize(params: dict[str, Any]) -> dict[str, Any]:
-    """Answer initialize: agree to a known revision, otherwise offer our newest revision."""
+    """Answer initialize: agree to a known revision, otherwise offer the newest one with initialize."""
     asked = params.get("protocolVersion")
     agreed = asked if asked in PROTOCOLS else PROTOCOLS[-1]
     about = {"capabilities": CAPABILITIES, "serverInfo": SERVER_INFO, "instructions": INSTRUCTIONS}
@@ -112,7 +112,7 @@ def discover(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def call(params: dict[str, Any]) -> dict[str, Any]:
-    """Run a tool and return its result, which for wrong arguments is an error for the model.
+    """Run a tool and return its result. Wrong arguments give an error result, which the model reads.
 
     Raises RequestRefused if there is no such tool.
     """

@@ -46,7 +46,7 @@ class AutostartEntry(Protocol):
         """Return the command in the entry, on or off; None if there is none or it cannot be parsed."""
 
     def write(self, start: StartCommand) -> None:
-        """Write the entry, switched on. Raises MultiMcpError; nothing has changed then."""
+        """Write the entry, switched on. Raises MultiMcpError."""
 
     def remove(self) -> None:
         """Remove the entry, if there is one. Raises StorageError."""
@@ -126,7 +126,7 @@ def _entry(environ: Mapping[str, str]) -> AutostartEntry:
     return XdgEntry(folder / "autostart" / f"{APP}.desktop")
 
 
-# Characters that no quoting preserves in every desktop: launchers double `$` and `%` or add a backslash.
+# Characters that no quoting preserves on every desktop: some launchers double `$` and `%` or add a backslash.
 UNSAFE = re.compile(r"[$%`\n\r]")
 
 
@@ -136,7 +136,7 @@ class XdgEntry(FileEntry):
     def is_on(self) -> bool:
         """Return True if the desktop starts the entry (AutostartEntry).
 
-        Desktops switch an entry off with Hidden, GNOME with a key of its own.
+        Desktops switch an entry off with Hidden; GNOME uses a key of its own.
         """
         keys = self._keys()
         off = keys.get("Hidden", "").lower() == "true" or keys.get("X-GNOME-Autostart-enabled", "").lower() == "false"
@@ -185,7 +185,7 @@ def desktop_text(words: list[str], program: str) -> str:
 
     TryExec makes desktops skip the entry silently if `program` was deleted.
     """
-    # Quotes and backslashes of a word are escaped, and then again for the string type of the value.
+    # Quotes and backslashes in a word are escaped. The string type of the value then doubles all backslashes.
     quoted = (_escaped(word.replace("\\", "\\\\").replace('"', '\\"')) for word in words)
     command = " ".join(f'"{word}"' for word in quoted)
     return (
@@ -245,7 +245,7 @@ class LaunchAgent(FileEntry):
 
 
 def launch_agent(start: StartCommand) -> dict[str, object]:
-    """Return the keys of launchd.plist(5) for a start at login, once, in the graphical session only."""
+    """Return the launchd.plist(5) keys that start the program once at login, only in a graphical session."""
     values: dict[str, object] = {
         "Label": LABEL,
         "ProgramArguments": list(start.argv),

@@ -12,7 +12,7 @@ import os
 import sys
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-SAMPLE_VERB = "sample-server"  # runs the sample server in a frozen program, which has no interpreter for a file
+SAMPLE_VERB = "sample-server"  # runs the sample server in a frozen program, which has no interpreter to run a file
 # The programs of a packaged multi-mcp, in one folder (packaging/multi-mcp.spec).
 WHOLE, TRAY, SHIM = "multi-mcp", "multi-mcp-tray", "multi-mcp-shim"
 
@@ -27,7 +27,7 @@ def is_frozen() -> bool:
 def own_command() -> list[str]:
     """Return the program and the first arguments that run multi-mcp from any working folder.
 
-    It names a path and does not use `-m`: that is 5 ms faster, and imports no module from the working folder.
+    The command names a file instead of using `-m`: that is 5 ms faster, and imports nothing from the working folder.
     """
     return [program(WHOLE)] if is_frozen() else [sys.executable, os.path.join(PACKAGE, "__main__.py")]
 
@@ -54,7 +54,7 @@ def gateway_command(*, linger: bool) -> list[str]:
 
 
 def tray_command() -> list[str]:
-    """Return the command to start at login: absolute, valid after updates, without a console window on Windows."""
+    """Return the command that starts the tray at login: absolute, valid after updates, and without a console window."""
     words = ["tray", "--autostart"]
     if is_frozen():
         return [program(TRAY), *words]
@@ -67,8 +67,8 @@ def tray_command() -> list[str]:
 def shim_command() -> list[str]:
     """Return the command for a client's configuration, program first: absolute, and the same at every start.
 
-    The program is the installed script beside the interpreter, if there is one, because users know it. In a package, it
-    is the small shim program, in the folder that an update replaces in place.
+    The program is the installed script beside the interpreter, if there is one, because users know it. In a
+    packaged multi-mcp, it is the small shim program, whose path stays the same after updates.
     """
     return [program(SHIM), "stdio"] if is_frozen() else [*_installed_command(), "stdio"]
 

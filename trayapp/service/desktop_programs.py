@@ -1,6 +1,6 @@
 """Open files and web addresses, and copy text to the clipboard, with the user's own programs.
 
-X displays need no program to copy (tray/linux/selection).
+On X displays, copying needs no program (tray/linux/selection).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from trayapp.config.programs import own_environment
 from trayapp.model.errors import MultiMcpError
 from trayapp.service.command_line import NO_WINDOW
 
-COPY_S = 3.0  # limit on a clipboard program: one that takes longer found no clipboard service
+COPY_S = 3.0  # limit for a clipboard program: one that takes longer has found no clipboard service
 # The command, and the environment variable that it needs
 LINUX = (["wl-copy"], "WAYLAND_DISPLAY")
 OTHERS = {"darwin": (["pbcopy"], ""), "win32": (["clip"], "")}
@@ -35,8 +35,8 @@ def edit_in_terminal(path: Path, editor: str, environ: Mapping[str, str]) -> int
 def open_file(path: Path, environ: Mapping[str, str], patience_s: float = 0.0) -> None:
     """Open the file or folder in a window, without waiting for it. Raises MultiMcpError if that is not possible.
 
-    `patience_s`: how long to wait for the opener to fail; if it still runs then, it has found a program. 0 is for a
-    terminal, where the error suggests an editor instead.
+    `patience_s`: how long to wait for the opener to fail; if it still runs then, it has found a program. 0: do
+    not wait; the error then suggests setting EDITOR, which suits a terminal.
     """
     try:
         if sys.platform == "win32":

@@ -1,6 +1,6 @@
 """Start a gateway that outlives the process that starts it, wait for it, connect to it.
 
-The shim starts it by fork and exec because its client waits, and `subprocess` takes 9 ms to load. Other callers, which
+The shim uses fork and exec because its client waits, and `subprocess` takes 9 ms to load. Other callers, which
 have loaded it anyway, use `subprocess`. Keep the imports few.
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 OPEN_MOST = 1024  # the usual limit of open descriptors; used if the system does not list them
 FROM_ANYWHERE = "/" if os.name == "posix" else None  # a working folder that no user will want to remove
 CANNOT_RUN = 127  # exit code of a start whose program cannot be executed, as in shells
-READY_TIMEOUT_S = 20.0  # a cold disk and a busy machine; usually it takes 0.3 s
+READY_TIMEOUT_S = 20.0  # enough for a cold disk and a busy machine; usually it takes 0.3 s
 GONE_TIMEOUT_S = 15.0  # the stop sequence of a stubborn server takes 4 s, and many stop at once
 FIRST_PAUSE_S = 0.005
 LONGEST_PAUSE_S = 0.1
@@ -186,7 +186,7 @@ def is_full(folder: str | Path) -> bool:
 
 
 def last_lines(path: Path, tail_bytes: int = LOG_TAIL_BYTES) -> list[str]:
-    """Return the lines in the last `tail_bytes` bytes of a log, the first perhaps cut; [] if it cannot be read."""
+    """Return the lines in the last `tail_bytes` bytes of a log; the first may be cut. [] if it cannot be read."""
     try:
         with path.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - tail_bytes))
@@ -228,7 +228,7 @@ def fork_detached(argv: list[str], env: dict[str, str]) -> ForkedChild:
 def _become(argv: list[str], env: dict[str, str]) -> NoReturn:
     """Detach the child from the terminal and execute the program.
 
-    All open descriptors are closed first, because the client may wait until they are.
+    All open descriptors are closed first, because the client may wait for that.
     """
     try:
         os.setsid()
@@ -236,7 +236,7 @@ def _become(argv: list[str], env: dict[str, str]) -> NoReturn:
         null = os.open(os.devnull, os.O_RDWR)
         for standard in (0, 1, 2):
             os.dup2(null, standard)
-        os.set_inheritable(null, True)  # it is itself one of 0, 1 and 2 if that one was closed
+        os.set_inheritable(null, True)  # `null` is itself 0, 1 or 2 if that descriptor was closed
         try:
             highest = max(map(int, os.listdir("/dev/fd")))
         except OSError:  # no /dev/fd, for example in a chroot

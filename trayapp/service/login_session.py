@@ -21,7 +21,7 @@ RUNTIME_FOLDERS = "/run/user"  # set up by systemd and elogind: one folder per u
 
 
 def find_login_session(environ: MutableMapping[str, str], folders: str = RUNTIME_FOLDERS) -> None:
-    """Set the missing variables of the runtime folder and the bus address, if these exist and belong to this user.
+    """Set the variables of the runtime folder and the session bus, if each of these exists and belongs to this user.
 
     A variable that is set, even to "", stays as it is.
     """

@@ -1,7 +1,7 @@
-"""Locks by which the tray keeps other processes from starting a gateway, while multi-mcp is paused or it starts one.
+"""Locks that keep shims from starting a gateway while multi-mcp is paused or the tray itself starts one.
 
 A shim that needs a gateway starts one (`start --linger`), which checks these locks first and exits if one is held.
-Locks end with the tray, so a crashed tray does not leave the user without tools.
+The locks end with the tray, so a crashed tray does not leave the user without tools.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Pause:
         self._held = False
 
     def hold(self) -> None:
-        """Take the lock, unless another process keeps it: shims start no gateway from now on. Raises StorageError."""
+        """Take the lock, so that shims start no gateway. Give up if another process has it. Raises StorageError."""
         for _ in range(TRIES):
             if not self._held:
                 self._held = self._lock.take() is None

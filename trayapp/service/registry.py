@@ -1,4 +1,4 @@
-"""Search a registry of MCP servers, and read one entry. Answers are cached, also for when the registry is unreachable.
+"""Search a registry of MCP servers, and read one entry. If it is unreachable, cached answers are used.
 
 API v0.1 of the official registry (github.com/modelcontextprotocol/registry, docs/reference/api). Entries are untrusted
 text: sizes and types are checked here. sources/server_json turns an entry into a server.
@@ -24,8 +24,8 @@ from trayapp.service.web import WebError, read_json
 
 Status = Literal["active", "deprecated", "deleted"]
 
-FRESH_S = 3600.0  # the answer to a search of the last hour is not requested again
-KEPT_S = 7 * 86_400.0  # a younger answer is updated with later changes; an older one is requested again completely
+FRESH_S = 3600.0  # a search repeated within this time is answered from the cache
+KEPT_S = 7 * 86_400.0  # up to this age, a cached answer is only updated with later changes; then it is requested again
 PAGE = 100  # entries; the registry's own maximum
 PAGES_MOST = 10  # for one word
 LAST_PARTS_MOST = 40  # pages of names whose part after the slash begins with the word, if PAGES_MOST are not enough
@@ -116,9 +116,9 @@ class ServerRegistry:
         return RegistryAnswer(tuple(ranked), oldest.old_s, oldest.why, "; ".join(cuts))
 
     def _exact(self, word: str) -> RegistryAnswer:
-        """Request the entries that the word names, and that a search with too many results may have missed.
+        """Request the entry with this name or, for a word without a slash, the entries whose last part begins with it.
 
-        The answer has an empty `cut` only if it has all names whose last part begins with the word.
+        A search with too many results may have missed them. `cut` is empty only if the answer has all such names.
         """
         whole = "/" in word
         try:
@@ -171,7 +171,7 @@ class ServerRegistry:
         return _answer(word, _Kept(self._now(), rows, cut))
 
     def _pages(self, path: str, most: int) -> tuple[list[Any], bool]:
-        """Request at most `most` pages. Return their rows, and True if there are more. A repeated cursor is the end.
+        """Request at most `most` pages. Return their rows, and True if there are more. A repeated cursor ends the list.
 
         Raises WebError.
         """
@@ -237,8 +237,9 @@ def _rank(entry: RegistryEntry, words: list[str]) -> tuple[int, bool, int, int, 
 
     - the status, active first
     - an exact match of the words with the name, or with its part after the slash, first
-    - the number of words in the name, title and description; as whole words in the title or the name's part after the
-      slash; in that part
+    - the number of words found in the name, the title and the description
+    - the number found as whole words in the title or in the name's part after the slash
+    - the number found in that part
     - the name
     """
     own = entry.name.partition("/")[2].lower()

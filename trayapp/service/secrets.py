@@ -37,7 +37,7 @@ def store_secret(name: str, value: str, environ: Mapping[str, str] = os.environ)
 
 
 def can_keep(environ: Mapping[str, str] = os.environ) -> bool:
-    """Return True if secrets can be stored permanently. The user may be asked to unlock the keyring."""
+    """Find out whether secrets can be stored permanently. The user may be asked to unlock the keyring."""
     try:
         return bool(_ask(environ, SECRET_LIST, {})["keyring"] == "available")
     except NoGatewayError:

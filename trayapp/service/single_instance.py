@@ -69,7 +69,7 @@ class SingleTray:
         threading.Thread(target=self._serve, args=(listener, token, answer), name="second starts", daemon=True).start()
 
     def send(self, request: str) -> str | None:
-        """Send a request to the running tray. Return its answer, None if there is none in time."""
+        """Send a request to the running tray. Return its answer; None if none comes in time."""
         end = time.monotonic() + LISTENS_WITHIN_S
         while True:
             try:

@@ -1,4 +1,4 @@
-"""The tray's supervisor of the gateway process: starts, watches, restarts and stops it by the table in model/child.
+"""The tray's supervisor of the gateway process: starts, watches, restarts and stops it. Its rules are in model/child.
 
 One thread does it all. It sleeps until the gateway, a command or a deadline wakes it.
 """
@@ -42,13 +42,13 @@ class Timing:
     beat: float = 1.0  # interval of the gateway's signs of life; each wakes the gateway and us once
     silent: float = 2.0  # after this long without a sign of life the gateway hangs; a busy machine may miss one beat
     first_sign: float = 4.0  # like `silent`, for a new connection, whose first snapshot may be large
-    hung_grace: float = 10.0  # from the hang until we kill our own gateway: a laptop that swaps may recover
+    hung_grace: float = 10.0  # from the hang until we kill our own gateway: a machine that is swapping may recover
     late: float = 1.0  # if a wait lasts this much longer than planned, the machine slept: the silence means nothing
     ready: float = 20.0  # until a started gateway answers: usually 0.3 s, more with a cold disk or a busy machine
     launch_again: float = 0.5  # until the next launch, if ours ended because another gateway runs (exit code 7)
     gone: float = 15.0  # until a gateway has ended: stopping a stubborn server takes 4 s, and many stop at once
-    last_gasp: float = 2.0  # from the end of the stream to the end of its process
-    look: float = 1.5  # interval of checks for a gateway started elsewhere, which is shown within 2 s
+    last_gasp: float = 2.0  # from the end of the stream to the end of the gateway's process
+    look: float = 1.5  # interval of checks for a gateway started elsewhere, to show it within 2 s
 
 
 class RunningGateway(Protocol):
@@ -149,7 +149,7 @@ class Command:
         self._done = threading.Event()
 
     def done(self, error: MultiMcpError | None = None) -> None:
-        """Complete the command, or fail it with `error`. The first error stays. Wakes the waiting thread."""
+        """Complete the command, or fail it with `error`. Only the first error is kept. Wake the waiting thread."""
         self.error = self.error or error
         self._done.set()
 

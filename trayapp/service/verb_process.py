@@ -1,4 +1,4 @@
-"""Run our own verbs as separate processes, for the tray, which holds no configuration itself, and for the panel."""
+"""Run our own verbs as separate processes, for the panel and for the tray, which reads no configuration itself."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def is_newer(other: str, mine: str = __version__) -> bool:
 
 
 def _git_dir(git: Path) -> Path:
-    """Return the git folder. For a linked worktree or submodule `.git` is a file naming it (gitrepository-layout)."""
+    """Return the git folder. For a linked worktree or submodule, the file `.git` names it (gitrepository-layout)."""
     if git.is_dir():
         return git
     return git.parent / git.read_text(encoding="utf-8").removeprefix("gitdir:").strip()

@@ -1,6 +1,6 @@
 """The state that the shim keeps to survive a lost gateway: the client's handshake and the open requests.
 
-It is loaded after the first answers went out, or as soon as no gateway can be reached.
+This module is loaded after the first answers, or as soon as no gateway can be reached.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Ledger:
         self.open: dict[bytes, bytes | None] = {}  # open request -> its line if it is a subscription (MCP 2026-07-28)
         self.is_paused = False  # the last start failed because the user paused multi-mcp
         self.is_unresponsive = False  # the gateway was reached but did not answer
-        self.own_ids: set[bytes] = set()  # ids of replayed requests and of the ping, whose answers are not the client's
+        self.own_ids: set[bytes] = set()  # ids of replayed requests and the ping; their answers are not for the client
         self._initialize: tuple[bytes, bytes] | None = None  # id, line
         self._initialized: bytes | None = None
         self._state: dict[str, bytes] = {}  # what a request sets (method and uri) -> its line
@@ -204,7 +204,7 @@ class Ledger:
     def refuse_requests(self, lines: bytes) -> bytes:
         """Return an error for each request in `lines` when no gateway could be reached.
 
-        Notifications that the next gateway must know are recorded.
+        Notifications that the next gateway must get are recorded.
         """
         errors = []
         for line in lines_of(lines):

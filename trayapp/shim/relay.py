@@ -1,7 +1,8 @@
 """The relay between an AI tool's stdin and stdout and the gateway's local socket.
 
-The relay outlives the gateway, with the state in `ledger`. Never here: asyncio, json, threads, anything that
-costs start-up time.
+The relay survives the loss of its gateway: `ledger` keeps the state for the next one.
+
+Never here: asyncio, json, threads, anything that costs start-up time.
 """
 
 import os
@@ -90,10 +91,10 @@ class Shim:
         self._stopped = False  # the gateway was stopped on purpose: start none before the client sends a request
         self._start_again_at = 0.0  # monotonic time before which no gateway is started
         self._heard = True  # the gateway has sent something on this connection
-        self._asked_at = 0.0  # monotonic time of the first request on a connection still silent; else 0
+        self._asked_at = 0.0  # monotonic time of the first request on a connection that is still silent; else 0
         self._pinged = False  # a ping was sent on this connection
         self._mute = 0  # consecutive times that the gateway was silent for MUTE_S
-        # An answer was larger than a pipe; memory of a line of SWELLS_FROM bytes or more was not given back yet.
+        # _large: an answer was larger than a pipe. _swollen: the memory of a line from SWELLS_FROM on is still held.
         self._large = self._swollen = False
         if sys.platform != "win32":  # the module `windows` has its own way of waiting
             self._poll = select.poll()
@@ -215,7 +216,7 @@ class Shim:
             lines = self._ledger.drop_own_answers(lines)
         if not lines:
             return
-        if len(lines) > PIPE_HOLDS and not self._large:  # widen the client's pipe for answers larger than it is
+        if len(lines) > PIPE_HOLDS and not self._large:  # widen the client's pipe for large answers
             from trayapp.wire.memory import widen
 
             self._large = True
@@ -266,9 +267,9 @@ class Shim:
     # -- the gateway is gone -------------------------------------------------------------------------------------
 
     def _gateway_lost(self) -> None:
-        """Answer each open call with one error. Then find a new gateway.
+        """Answer each open call with one error. Then find a new gateway, if one is needed.
 
-        Do not if the old one was stopped on purpose and no handshake is open.
+        None is needed if the old one was stopped on purpose and no handshake is open.
         """
         self._drop()
         ledger = self._load_ledger()

@@ -37,11 +37,11 @@ from trayapp.wire.control import (
 log = logging.getLogger(__name__)
 
 CHANGES_FOLDER = "changes"  # in the cache folder
-LOGS_FOLDER = "logs"  # also there: what the gateway's log says about a server, before the server's own log
+LOGS_FOLDER = "logs"  # also there: files with the gateway's warnings about a server, then the server's own log
 CHECK_NAME = "check.txt"
 LOG_TAIL = 1 << 20  # bytes at the end of a log that are read
 WARNINGS = 20  # the gateway's latest warnings about a server, shown above the server's own log
-BY = "the tray"  # the name in the error that a later answer gets: who answered first
+BY = "the tray"  # who answered first, as named in the error that a later answer gets
 VERB_S = 30.0  # time limit of a verb
 TAKE_OVER_S = 180.0  # time limit of an import that may store secrets: the user may have to unlock the keyring
 OFFER_NAME = "servers-found.txt"  # in the cache folder
@@ -212,7 +212,7 @@ class Actions:
         self._means.open_file(file)
 
     def _show_log(self, server: str) -> None:
-        """Show the server's own log, after the gateway's warnings about it: a server that hangs writes no reason.
+        """Show the gateway's warnings about a server, then its own log: a server that hangs does not log why.
 
         If the server has no log of its own, such as a server with a `url`, show what the gateway's log says about it.
         """

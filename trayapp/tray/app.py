@@ -323,7 +323,7 @@ class App:
         return fresh
 
     def show(self, notice: Notice) -> None:
-        """Show a notification, and log it: perhaps nothing displays it."""
+        """Show a notification, and log it in case nothing displays it."""
         seen = self._face.show(notice, self.click)
         log.info("Notification%s: %s | %s", "" if seen else " (no tray host)", notice.title, notice.text)
 

@@ -57,7 +57,7 @@ class Callbacks:
         return self._next
 
     def __getitem__(self, tag: int) -> Any:
-        return self._by_tag.get(tag, lambda *_: None)  # a click on an entry of a menu from long ago
+        return self._by_tag.get(tag, lambda *_: None)  # a click in a menu that was replaced long ago
 
 
 def _native_image(png: bytes, size: tuple[float, float]) -> Any:

@@ -46,7 +46,7 @@ def icon(kind: IconKind, size: int, dark: bool | None = None) -> Image.Image:
     The picture is cached: do not draw on it.
     """
     colors = COLORS[kind]
-    from PIL import Image  # 20 ms: the tray registers before it draws
+    from PIL import Image  # takes 20 ms; imported here because the tray registers before it draws
 
     whole = Image.new("RGBA", (size, size), colors.either if dark is None else colors.dark if dark else colors.light)
     whole.putalpha(_picture(f"tray-{kind}", size))

@@ -1,6 +1,6 @@
 """Drawing a TrayView on the icon: only what differs from the previous view, and at a bounded rate.
 
-It imports pystray without touching a display, GTK, or a bus. xembed adds the X backend.
+This module imports pystray without touching a display, GTK, or a bus. xembed adds the X backend.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ NAME = "multi-mcp"
 NO_HOST_TOLD = "no-host-told"  # a file in the cache folder
 OFFER_TOLD = "offer-told"  # also in the cache folder
 UPDATE_TOLD = "update-told"  # also in the cache folder; it holds the version
-UPDATE_S = 40.0  # limit on the check for a new version; for a slow network
+UPDATE_S = 40.0  # limit on the check for a new version, enough for a slow network
 FIRST_CHECK_S = 60.0  # wait until a login no longer keeps the machine busy
 CHECK_EVERY_S = 24 * 3600.0
 SHOW = "show"  # the request of a second start
@@ -57,7 +57,7 @@ Say = Callable[[str], None]
 
 
 def run_tray(environ: Mapping[str, str], *, autostart: bool, say: Say) -> int:
-    """Run the tray until it quits, and return the exit code. `say` prints a line, if the output is read at all.
+    """Run the tray until it quits, and return the exit code. `say` prints a line, if anything reads the output.
 
     If a tray is already running, ask it to show its state, print its answer, and end. A start at login ends silently
     instead. If an update replaced the program meanwhile, this process becomes the new program and does not return.
@@ -222,7 +222,7 @@ def report_update(look: Callable[[], Any], show: Callable[[Notice], object], tol
 
 
 def _clients(environ: Mapping[str, str]) -> tuple[ClientState, ...]:
-    """Return the AI tools that `multi-mcp connect` finds; none if it fails. This process does not read their files."""
+    """Ask `multi-mcp connect` for the AI tools; return none if it fails. This process does not read their files."""
     try:
         rows = run_verb(["connect"], environ, CLIENTS_S)["clients"]
     except MultiMcpError as error:
@@ -232,7 +232,7 @@ def _clients(environ: Mapping[str, str]) -> tuple[ClientState, ...]:
 
 
 def _servers_of_tools(environ: Mapping[str, str], argv: list[str], known: bool = False) -> tuple[Offered, ...] | None:
-    """Return the AI tools' servers that multi-mcp lacks or, if `known`, also has; None if the verb fails."""
+    """Run the verb `argv`. Return the servers that multi-mcp lacks or, if `known`, also has; None if the verb fails."""
     try:
         return offered_of(run_verb(argv, environ, CLIENTS_S), known=known)
     except MultiMcpError as error:
@@ -296,7 +296,7 @@ class SystemPlatform:
         self.speaker.withdraw(key)
 
     def _nobody(self) -> None:
-        """Tell the user that this desktop has no place for an icon. If started at login, do so only the first time."""
+        """Tell the user that this desktop has no place for an icon. After a start at login, do so only once."""
         notice = no_host()
         if self._told is not None and self._told.exists():
             log.info("%s", notice.title)

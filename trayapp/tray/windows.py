@@ -25,7 +25,7 @@ def be_dpi_aware(windll: Any) -> None:
     """Make the process DPI-aware: otherwise Windows stretches icon and menu, and reports icons of 16 pixels on any
     screen.
 
-    `windll`: ctypes' own. Call this before the first window exists.
+    `windll`: ctypes.windll. Call this before the first window exists.
     """
     try:
         done = windll.user32.SetProcessDpiAwarenessContext(PER_MONITOR)

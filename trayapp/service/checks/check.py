@@ -39,8 +39,8 @@ def as_parsed(config: Config, file: str) -> Config:
 class CheckContext:
     """The environment of the checks. `run`: the runtime folder.
 
-    `lay`: adds the imported servers to a configuration parsed from a file. The caller gives it, because this package
-    must not import clients' formats.
+    `lay`: adds the imported servers to a configuration parsed from a file. The caller supplies it, because this
+    package must not import the code for clients' files.
     """
 
     environ: Mapping[str, str]
@@ -56,7 +56,7 @@ Look = Callable[[CheckContext], Sequence[CheckResult]]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check, with any number of results. `code`: used for the result if the check itself fails."""
+    """One check, which returns any number of results. `code`: the code of the result if the check itself fails."""
 
     code: str
     look: Look
@@ -90,7 +90,7 @@ class _Run:
         ]
 
     def _look(self) -> None:
-        """Run the check. It is the exception boundary: any error becomes a problem of this check."""
+        """Run the check. This is the exception boundary: any error becomes a problem of this check."""
         code = self._check.code
         try:
             self._found = self._check.look(self._world)

@@ -95,7 +95,7 @@ def socket_answers(context: CheckContext) -> list[CheckResult]:
 
 
 def http_port(context: CheckContext) -> list[CheckResult]:
-    """Report whether the port for HTTP clients is free or our gateway's. If not, the gateway uses another one."""
+    """Report whether the port for HTTP clients is free or held by our gateway. If not, the gateway uses another."""
     code, config = "port.http", read_config(context)
     if config is None:
         return []
@@ -123,7 +123,7 @@ def stale_processes(context: CheckContext) -> list[CheckResult]:
     code = "processes.stale"
     registries = []
     for path in sorted(Path(context.run).glob(REGISTRIES)):
-        owner = path.stem.split("-")[1]  # the rest of the name tells apart processes that had the same id
+        owner = path.stem.split("-")[1]  # the rest of the name distinguishes gateways with the same process id
         if not (owner.isdecimal() and _is_alive(int(owner), path)):
             registries.append(path)
     left: list[int] = []  # server processes; the next start of the gateway also finds their descendants

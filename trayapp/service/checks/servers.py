@@ -56,7 +56,7 @@ def config_parses(context: CheckContext) -> list[CheckResult]:
 
 
 def config_servers(context: CheckContext) -> list[CheckResult]:
-    """Report invalid entries and settings of a file that can be parsed, each with its line."""
+    """Report the invalid entries and settings in a configuration that can be parsed, each with its line."""
     config = read_config(context)
     if config is None:
         return []
@@ -115,7 +115,7 @@ def programs(context: CheckContext) -> list[CheckResult]:
 
 
 def lacking(context: CheckContext) -> frozenset[str]:
-    """Return the enabled servers whose programs this process does not find."""
+    """Return the enabled servers whose programs this process cannot find."""
     config = read_config(context)
     servers = _enabled(config) if config else []
     codes = {server.name: [finding.code for finding in _launch(server, context)] for server in servers}

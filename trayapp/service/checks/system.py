@@ -87,9 +87,9 @@ def space(context: CheckContext) -> list[CheckResult]:
 
 
 def writable(context: CheckContext) -> list[CheckResult]:
-    """Report whether our folders can be written.
+    """Report whether our folders are writable.
 
-    An existing folder is tested with a file. For a missing one, the permissions of the folder above are checked.
+    An existing folder is tested with a file. For a missing one, the nearest existing parent's permissions are checked.
     """
     found = [finding for folder in _folders(context) if (finding := _unwritable(folder)) is not None]
     config = context.paths.config_file
@@ -142,14 +142,14 @@ def _unwritable(folder: Path) -> CheckResult | None:
     return None
 
 
-BUS_TIMEOUT_S = 0.8  # limit for one question; a check asks a silent bus at most two
+BUS_TIMEOUT_S = 0.8  # limit for one request; a check sends at most two to a silent bus
 SECRETS = "org.freedesktop.secrets"  # the Secret Service: gnome-keyring, KWallet, KeePassXC
 DEFAULT_COLLECTION = "/org/freedesktop/secrets/aliases/default"
 PROPERTIES = "org.freedesktop.DBus.Properties"
 TRAY = "org.kde.StatusNotifierWatcher"
 BUS = ("org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus")  # name, path, interface of the bus
 NO_KEYRING = "New sign-ins are kept in memory only and lost when the gateway ends"
-ANSWER_TIMEOUT_S = 1.5  # for the answer; less than the limit of a check
+ANSWER_TIMEOUT_S = 1.5  # for the gateway's answer; less than the limit of a check
 OWN_KEYRINGS = {"darwin": "The Keychain of macOS", "win32": "The Credential Manager of Windows"}
 SEALED_FILE = "secrets.file"
 
@@ -203,7 +203,7 @@ def keyring(context: CheckContext) -> list[CheckResult]:
 def sealed_file(context: CheckContext) -> list[CheckResult]:
     """Report the state of the encrypted file for secrets, if it exists.
 
-    A change of `settings.token_store` does not move secrets.
+    Changing `settings.token_store` does not move secrets.
     """
     path, config = context.paths.config_file.with_name(SEALED_NAME), read_config(context)
     if config is None or not path.exists():

@@ -104,7 +104,7 @@ class MenuService:
     def _repeat_soon(self) -> None:
         """Repeat the signals after a burst, because a panel may have missed some.
 
-        GNOME's extension may mistake an answer for newer than a signal that followed it. KDE drops the first layout
+        GNOME's extension may take an answer to be newer than a signal that followed it. KDE drops the first layout
         signal after the first opening of a submenu (`m_idsRefreshedByAboutToShow` in its dbusmenuimporter.cpp). The
         kind of an item is not repeated: it never changes, and a repetition makes GNOME's extension close an open
         submenu.
@@ -268,7 +268,7 @@ class EntryNumbers:
         return self._known[key]
 
     def forget(self, shown: int) -> None:
-        """Drop the keys that were looked up longest ago, all but the latest `shown` + REMEMBERED."""
+        """Keep only the `shown` + REMEMBERED keys that were looked up most recently."""
         while len(self._known) > shown + REMEMBERED:
             self._known.popitem(last=False)
 
@@ -292,7 +292,7 @@ def entries(menu: Iterable[Any], separator: Any) -> tuple[MenuEntry, ...]:
 
 
 def numbered(menu: tuple[MenuEntry, ...], numbers: EntryNumbers) -> tuple[MenuNode, dict[int, MenuEntry]]:
-    """Return the root of the numbered tree, whose own number is ROOT, and number -> entry."""
+    """Return the root of the numbered tree, whose own number is ROOT, and the entries by number."""
     shown: dict[int, MenuEntry] = {}
     root = MenuNode(ROOT, {"children-display": ("s", "submenu")}, _nodes(menu, (), numbers, shown))
     numbers.forget(len(shown))

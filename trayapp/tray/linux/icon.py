@@ -1,4 +1,4 @@
-"""The icon on Linux: over StatusNotifierItem if a panel supports it, or else over XEmbed, or waiting for either."""
+"""The icon on Linux: over StatusNotifierItem if a panel supports it, otherwise over XEmbed, as soon as one is there."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class SearchStep(NamedTuple):
 
 
 class HostSearch:
-    """Chooses the kind of host, by the hosts that exist and by how long none has existed. It does no I/O.
+    """Chooses a kind of host, given which hosts exist and for how long none has existed. It does no I/O.
 
     `bus`: True if there is a session bus. `display`: True if there is an X display for XEmbed. `now`: the seconds of a
     monotonic clock.
@@ -82,12 +82,12 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
     - `bus`: the session bus if it is already open. Otherwise run() connects and, without a bus, looks for one every
       `bus_wait_s`.
     - `on_bus`: gets the bus that run() connected to.
-    - `on_no_host`: called at most once, on its own thread: if nothing has shown the icon for `panel_wait_s` +
-      DOCK_WAIT_S after the start (after the end of a panel: PANEL_WAIT_S + DOCK_WAIT_S), or at once if nothing ever
-      can.
+    - `on_no_host`: called at most once, on its own thread, if nothing shows the icon within `panel_wait_s` +
+      DOCK_WAIT_S of the start, or within PANEL_WAIT_S + DOCK_WAIT_S of the end of a panel. If nothing can ever show
+      it, the call comes at once.
 
-    run() also goes on without a host. It ends at stop(), or with the bus (without a bus: with the display), when the
-    user has logged out. Handlers of the menu run on the thread of the bus or the display, and must return at once.
+    run() continues without a host. It ends after stop(), or when the user logs out: the bus ends or, without a bus, the
+    display. Handlers of the menu run on the thread of the bus or the display, and must return at once.
 
     The class is broad because pystray's interface is.
     """

@@ -77,10 +77,10 @@ class BusNotifications:
         self._bus = bus
 
     def show(self, notice: Notice, click: Click) -> bool:
-        """Show a notice in place of the one with the same key, if that is still there. Return False if nothing does.
+        """Show a notice in place of the one with the same key, if that is still there. Return False if it is not shown.
 
-        `click` gets the action of the chosen button, on the bus's own thread, and must return at once. If the server
-        has no buttons, they are left out.
+        `click` gets the action of the chosen button, on the bus's own thread, and must return at once. Buttons
+        are left out if the server does not support them.
         """
         if self._bus is None:
             return False

@@ -1,6 +1,6 @@
 """Text for pasting on an X display. This process owns the selection, so no other program is needed (ICCCM 2).
 
-Wayland, macOS and Windows are in service/desktop_programs.
+service/desktop_programs copies on Wayland, macOS and Windows.
 """
 
 from __future__ import annotations

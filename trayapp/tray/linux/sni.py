@@ -117,7 +117,7 @@ class StatusNotifierIcon:
     def close(self) -> None:
         """Remove the item and its menu from the bus.
 
-        Panels notice when the connection ends: the protocol cannot unregister.
+        The protocol has no call to unregister: panels notice when the connection ends.
         """
         self.show(False)
         self._menu.close()
@@ -131,7 +131,7 @@ class StatusNotifierIcon:
         self._on_watcher(bool(owner))
 
     def _register(self) -> None:
-        """Register by object path, as libayatana does: GNOME's AppIndicator extension loses items with a bus name."""
+        """Register by object path, as libayatana does: GNOME's AppIndicator extension loses those with a bus name."""
         if not self._watcher:
             return
         call = method_call(WATCHER, WATCHER_PATH, WATCHER, "RegisterStatusNotifierItem", "s", (ITEM_PATH,))

@@ -41,7 +41,7 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
 
     - `on_click`: called on the thread that reads the display.
     - `on_docked`: called on that thread with True if a tray shows the icon, False if not.
-    - `on_gone`: called on that thread when the display went away.
+    - `on_gone`: called on that thread when the display has gone away.
 
     All methods and properties of pystray may be used from any thread. They do not wait for the display.
 

@@ -65,7 +65,7 @@ DELAYS_S: dict[NoticeKind, float] = {
 }
 EARLY_S = 0.01  # a timer may fire slightly early, and sums are rounded
 CALM_S = 60.0  # a crash this soon after another counts as the same one; the crash loop has its own notification
-# An outage ends when the server was up or is no longer wanted. Idle does not end it: a reconnect passes through idle.
+# An outage ends once the server is up or no longer wanted. Idle does not end it: a reconnect passes through idle.
 OUTAGE_OVER = frozenset({State.CONNECTED, State.STOPPING, State.DISABLED})
 
 ASKS_SHOWN = 3  # notifications of asks at once; further asks wait in the menu until one of these is answered

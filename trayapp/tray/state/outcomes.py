@@ -19,7 +19,7 @@ NO_HOST = "no-host"  # key of the notice that nothing shows the icon
 KEY = "click"  # key of most outcomes: a new one replaces the previous one
 Outcome = Mapping[str, Any]  # the outcome of one server (wire/control)
 SHOWN = 3
-READ_COLUMNS = 90  # columns of a text file: an editor shows so many without sideways scrolling
+READ_COLUMNS = 90  # columns of a text file: an editor shows this many without sideways scrolling
 
 # How the title of a failure begins. The reason follows in the text.
 FAILURES: dict[Verb, str] = {

@@ -128,8 +128,8 @@ class TrayView:
 class ClientState:
     """An AI tool that can be connected to the shim. `name`: as in `multi-mcp connect NAME`; `title`: for people.
 
-    `found`: True if it is installed here. `drift`: why its entry differs from ours (it was edited, or points at an old
-    place); None if it is as we wrote it.
+    `found`: True if it is installed here. `drift`: why its entry differs from ours (it was edited, or points to an old
+    path); None if it is as we wrote it.
     """
 
     name: str
@@ -162,7 +162,7 @@ class TrayState:
     - `error`: why the gateway is not up, in one line.
     - `hangs`: True if the gateway's process exists but does not answer.
     - `autostart`: None if start at login is not possible here.
-    - `clients`: the AI tools; None until they were looked for.
+    - `clients`: the AI tools; None before the first search.
     - `offered`: servers of AI tools that can be imported; empty unless this is a first start.
     - `offer_told`: True if an earlier tray already reported servers to import.
     - `doubled`: servers that connected AI tools still start themselves.
@@ -187,8 +187,8 @@ class Assessment:
     """The facts behind menu, icon, and notifications. It is broad because each fact is computed once, for all of them.
 
     - `live`: the snapshot of a serving gateway; None in every other state.
-    - `servers`: sorted by name, so that no server moves in an open menu: GNOME's panel draws such moves badly. The top
-      of the menu shows what is wrong.
+    - `servers`: sorted by name, so that no server moves in an open menu: GNOME's panel draws such moves badly.
+      Servers in trouble also have entries at the top of the menu.
     - `wanted`: the number of servers that are not disabled.
     - `ready`: how many of the wanted servers answer a call. Connected servers do, and so do idle ones, which start on
       the call. A server that is connecting, failed, or needs a sign-in is not ready.

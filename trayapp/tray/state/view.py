@@ -89,7 +89,7 @@ def icon_kind(state: TrayState, known: Assessment) -> IconKind:
     - degraded: a server failed, a file or one of its entries cannot be used, or the gateway's state cannot be read.
     - healthy: everything else.
 
-    A server that is connecting, and problems that are not fatal, change nothing.
+    Servers that are connecting and problems that are not fatal do not affect it.
     """
     if state.child not in ANSWERS:
         return WITHOUT_GATEWAY[state.child][0]
@@ -367,7 +367,7 @@ def _problem(problem: Problem) -> Item:
 
 
 def _servers(servers: tuple[ServerStatus, ...]) -> tuple[Entry, ...]:
-    """Return the servers by name. In a long list, servers in trouble come first, and the others follow in groups.
+    """Return the servers' entries, sorted by name. In a long list, servers in trouble come first, the others in groups.
 
     The result is never empty: some panels build submenus only once.
     """
