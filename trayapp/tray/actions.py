@@ -243,7 +243,7 @@ class Actions:
         text = self._diagnostics()
         if not self._means.copy(text):
             return outcome_notice("Cannot copy here", f"The diagnostics are in {self._written_check(text)}")
-        what = "Versions and the findings of doctor, without secrets. Paste them where you ask for help."
+        what = "They hold versions and the findings of doctor, and no secrets. Paste them where you ask for help."
         return outcome_notice("Diagnostics copied", what)
 
     def _written_check(self, text: str) -> Path:
@@ -332,7 +332,7 @@ class Actions:
         self._means.autostart.turn(on)
         self._means.changed()
         if on:
-            return outcome_notice("multi-mcp starts at login", "Starting with the next login.")
+            return outcome_notice("multi-mcp starts at login", "This takes effect at the next login.")
         after = "Your AI tools still start the gateway when they need it."
         return outcome_notice("multi-mcp no longer starts at login", after)
 

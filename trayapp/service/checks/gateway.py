@@ -47,7 +47,7 @@ def home_short(context: CheckContext) -> list[CheckResult]:
     code, folder = "home.short", socket_folder(context.run)
     if context.platform == "win32" or folder == context.run:
         return [CheckResult(code, "ok", f"The runtime folder is {context.run}")]
-    what = f"The path of {context.run} is too long for a socket, which is in {folder} instead"
+    what = f"The path of {context.run} is too long for a socket. The socket is in {folder}"
     return [CheckResult(code, "note", what, "To avoid that, set MULTI_MCP_HOME to a shorter path")]
 
 
@@ -104,7 +104,7 @@ def http_port(context: CheckContext) -> list[CheckResult]:
     if not config.settings.http.enabled:
         return [CheckResult(code, "ok", "HTTP is switched off")]
     if endpoint is not None and f":{port}/" in (endpoint.http_url or ""):
-        return [CheckResult(code, "ok", f"Port {port} is the gateway's")]
+        return [CheckResult(code, "ok", f"The gateway uses port {port}")]
     try:
         socket.create_connection(("127.0.0.1", port), PORT_TIMEOUT_S).close()
     except (OSError, OverflowError):

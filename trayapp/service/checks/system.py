@@ -94,7 +94,7 @@ def writable(context: CheckContext) -> list[CheckResult]:
     found = [finding for folder in _folders(context) if (finding := _unwritable(folder)) is not None]
     config = context.paths.config_file
     if not found and config.exists() and not os.access(config, os.W_OK):
-        what = f"{config} is read-only: new tools cannot be written to it"
+        what = f"{config} is read-only: changes to it cannot be saved"
         found = [CheckResult("disk.writable", "note", what, "Make it writable for its owner")]
     return list(dict.fromkeys(found)) or [CheckResult("disk.writable", "ok", "All folders are writable")]
 
@@ -148,9 +148,9 @@ DEFAULT_COLLECTION = "/org/freedesktop/secrets/aliases/default"
 PROPERTIES = "org.freedesktop.DBus.Properties"
 TRAY = "org.kde.StatusNotifierWatcher"
 BUS = ("org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus")  # name, path, interface of the bus
-NO_KEYRING = "New sign-ins are kept in memory only and lost when the gateway ends"
+NO_KEYRING = "New sign-ins are kept in memory only and are lost when the gateway ends"
 ANSWER_TIMEOUT_S = 1.5  # for the gateway's answer; less than the limit of a check
-OWN_KEYRINGS = {"darwin": "The Keychain of macOS", "win32": "The Credential Manager of Windows"}
+OWN_KEYRINGS = {"darwin": "The macOS Keychain is used", "win32": "The Windows Credential Manager is used"}
 SEALED_FILE = "secrets.file"
 
 
@@ -260,7 +260,7 @@ def tray_host(context: CheckContext) -> list[CheckResult]:
     """Report whether a program shows tray icons."""
     code = "tray.host"
     if context.platform != "linux":
-        return [CheckResult(code, "ok", "The system's own")]
+        return [CheckResult(code, "ok", "The system shows tray icons")]
     answer = _has_owner(context.environ, TRAY) if _has_bus(context.environ) else False
     if answer is None:
         return [CheckResult(code, "note", "Not checked: the session bus does not answer")]
@@ -270,7 +270,11 @@ def tray_host(context: CheckContext) -> list[CheckResult]:
         "On GNOME, install the extension AppIndicator; elsewhere, add a tray to the panel. All verbs work without one"
     )
     if context.environ.get("DISPLAY") and not context.environ.get("WAYLAND_DISPLAY"):
-        return [CheckResult(code, "note", "No panel here shows tray icons with menus; XEmbed may show one", remedy)]
+        return [
+            CheckResult(
+                code, "note", "No panel here shows tray icons with menus; an XEmbed tray may show one without", remedy
+            )
+        ]
     return [CheckResult(code, "note", "Nothing here shows tray icons; the tray would run without an icon", remedy)]
 
 

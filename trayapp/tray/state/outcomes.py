@@ -146,7 +146,7 @@ def taken_over(servers: int, secrets: int) -> Notice:
     """Return the notice after an import of this many servers, with this many secrets left in clear text."""
     lines = [
         "Now connect your AI tools, in the menu.",
-        "They still start their own copies: remove those copies in the menu AI tools.",
+        "They still start their own copies: remove those in the AI tools menu.",
     ]
     clear = f"{count(secrets, 'secret')} in clear text: see multi-mcp secret --help"
     return instead_of_offer(
