@@ -95,7 +95,7 @@ class RowMaker:
             self._keep(arguments, lambda: _safe(given, arguments)),
             self._keep(
                 result,
-                # A cut large result cannot be parsed, so its escapes are undone directly.
+                # A large result that was cut cannot be parsed, so its escapes are undone directly.
                 lambda: (
                     _unescaped(result) if answer is None else _safe(answer.get("error", answer.get("result")), result)
                 ),
@@ -152,7 +152,7 @@ def _parsed(answer: bytes | dict[str, Any] | None) -> dict[str, Any] | None:
 def _result_text(answer: dict[str, Any] | None, raw: bytes | dict[str, Any] | None) -> tuple[str, str]:
     """Return the JSON text of the result or the error, and the error's message ("" if there is none).
 
-    Of an answer that was cut, only the beginning of the text is returned.
+    If the answer was cut, return only the beginning of the text.
     """
     if answer is None:
         head = raw[:HEAD_BYTES] if isinstance(raw, bytes) else b""

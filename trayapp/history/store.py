@@ -30,7 +30,7 @@ INSERTED_AT_ONCE = 50  # rows per statement; SQLite before 3.32 takes at most 99
 LIST_MOST = 500
 # Parts of SQLite's messages for a file that is damaged, not a database, has other tables, or is locked for too long.
 _UNUSABLE = ("malformed", "not a database", "corrupt", "locked", "has no column", "no such table")
-FEW = 1000  # calls that are looked up by id in the word index; for more, the index is read until a page is full
+FEW = 1000  # most calls to look up by id in the word index; for more, the index is read until a page is full
 
 _COLUMNS = (
     *("time", "client", "session", "project", "server", "tool", "kind", "outcome", "ms", "sent", "received"),
@@ -53,7 +53,7 @@ _FAILED = ", ".join(f"'{one}'" for one in FAILURES)
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Conditions for calls. The newest `limit` calls are found or, with `after`, the oldest ones.
+    """Conditions for finding calls. At most `limit` are found: the newest or, with `after`, the oldest.
 
     - `words`: all of them occur in the call (see _match)
     - `tool`: the name of a tool, or SERVER/TOOL
@@ -122,10 +122,10 @@ class HistoryFile:
     def _find_both(
         self, file: sqlite3.Connection, wanted: Filter, match: str, others: tuple[list[str], list[Any]]
     ) -> list[dict[str, Any]]:
-        """Return the calls with these words that meet the other conditions, too.
+        """Return the calls that have the words and meet the other conditions.
 
-        A word may be in every call. If few calls meet the other conditions, only those calls are looked up in the
-        word index, and no other row is read.
+        A word may be in every call. So, if few calls meet the other conditions, only those calls are looked up in the
+        word index.
         """
         parts, values = others
         sql = f"SELECT id FROM calls WHERE {' AND '.join(parts)} ORDER BY id DESC LIMIT {FEW + 1}"
@@ -290,7 +290,7 @@ class HistoryFile:
 
 
 def _insert(file: sqlite3.Connection, into: str, rows: list[tuple[Any, ...]]) -> None:
-    """Insert rows, many per statement. Other threads run meanwhile; executemany would retake the GIL after each row."""
+    """Insert rows, many per statement: it lets other threads run. executemany would retake the GIL after each row."""
     values = f"({', '.join('?' * len(rows[0]))})" if rows else ""
     left = len(rows) % INSERTED_AT_ONCE
     for first in range(0, len(rows) - left, INSERTED_AT_ONCE):
@@ -320,8 +320,8 @@ def _rows(
 ) -> list[dict[str, Any]]:
     """Return the rows that meet all conditions, newest first and up to the limit.
 
-    `match`: an FTS5 query, "" for none. `parts`: SQL conditions with `values`. The word index has the order of the
-    calls, so it is read only until the limit is reached.
+    `match`: an FTS5 query, "" for none. `parts`: SQL conditions with `values`. The word index is in the order of
+    the calls, so it is read only until the limit is reached.
     """
     table, number = ("words CROSS JOIN calls ON id = words.rowid", "words.rowid") if match else ("calls", "id")
     if match:

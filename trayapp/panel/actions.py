@@ -38,7 +38,7 @@ class ActionResult:
     - `field`: the form field that the message is about.
     - `tools`: class -> names of the server's tools.
     - `instead`: the id of the page element that the result replaces; "": the usual one.
-    - `commands`: the commands of the server's secrets that wait for approval.
+    - `commands`: the commands for the server's secrets that wait for approval.
     """
 
     title: str
@@ -76,7 +76,7 @@ class Form:
         return self._values.get(name, [default])[-1]
 
     def all(self, name: str) -> list[str]:
-        """Return every value of that name, such as the ticked boxes."""
+        """Return every nonempty value of that name, such as those of ticked boxes."""
         return [value for value in self._values.get(name, []) if value]
 
     def below(self, prefix: str) -> dict[str, str]:
@@ -89,7 +89,10 @@ class Form:
 
 
 def parsed(typed: dict[str, str]) -> dict[str, Any]:
-    """Return a form's values, parsed where they are JSON. The gateway also gets the typed text: schemas may want it."""
+    """Return a form's values. JSON is parsed, unless it is a string.
+
+    The gateway also gets the text as typed, in case the tool's schema wants a string.
+    """
     values: dict[str, Any] = dict(typed)
     for name, text in typed.items():
         with suppress(JsonError):
@@ -102,7 +105,7 @@ Action = Callable[[PanelHost, Form], Awaitable[ActionResult]]
 
 
 async def verb(host: PanelHost, *argv: str, form: dict[str, Any] | None = None, timeout_s: float = VERB_S) -> Any:
-    """Run a verb of the command line with `form` as JSON on its stdin. Return its JSON. Raises MultiMcpError.
+    """Run a verb of the command line with `form` as JSON on its stdin. Return its parsed output. Raises MultiMcpError.
 
     Values that may be secrets belong in the form: other programs can see the arguments.
     """
@@ -193,11 +196,11 @@ async def approve(host: PanelHost, form: Form) -> ActionResult:
 
 
 async def approve_commands(host: PanelHost, form: Form) -> ActionResult:
-    """Approve the commands of a server's secrets that the page showed, and start the server."""
+    """Approve the commands that the page showed for a server's secrets, and start the server."""
     server, commands = form.text("server"), form.all("commands")
     done = await host.ask(control.APPROVE_COMMANDS, {"server": server, "commands": commands})
     if done["missed"]:
-        return ActionResult("The commands changed in the meantime", "Review them on the page Approvals", wrong=True)
+        return ActionResult("The commands changed in the meantime", "Review them on the Approvals page", wrong=True)
     started = _servers_result(await host.ask(control.REFRESH, {"server": server}), "Approved and started:")
     if started.wrong:
         return replace(started, title=f"Approved, but the server does not work yet: {started.title}", server=server)
@@ -205,7 +208,7 @@ async def approve_commands(host: PanelHost, form: Form) -> ActionResult:
 
 
 async def tools_of(host: PanelHost, server: str) -> dict[str, list[str]]:
-    """Return class -> names of a server's tools, without those that the server no longer has."""
+    """Ask for a server's tools. Return class -> names, without tools that the server no longer has."""
     found: dict[str, list[str]] = {}
     for row in await host.ask(control.LIST, {"server": server, "classes": True}):
         if not row["stale"]:
@@ -230,7 +233,7 @@ async def answer(host: PanelHost, form: Form) -> ActionResult:
 
 
 async def call(host: PanelHost, form: Form) -> ActionResult:
-    """Call a tool with the values of its form, or with arguments as JSON.
+    """Call a tool with the values of its form and its arguments as JSON, which take precedence.
 
     A call that needs the user's consent is returned as `ask`, unless the form's `allowed` is the hash of the tool
     definition that the user has just allowed.
@@ -259,7 +262,7 @@ async def call(host: PanelHost, form: Form) -> ActionResult:
 
 
 def result_text(result: Any) -> str:
-    """Return a call's result for people: its texts, or its JSON if it has other content."""
+    """Return a call's result as redacted text: its texts, or its JSON if it has other content."""
     content = result.get("content") if isinstance(result, dict) else None
     texts = [item["text"] for item in content or () if isinstance(item, dict) and isinstance(item.get("text"), str)]
     if isinstance(content, list) and texts and len(texts) == len(content):
@@ -335,7 +338,7 @@ async def add(host: PanelHost, form: Form) -> ActionResult:
 
 
 async def _server_names(host: PanelHost) -> set[str]:
-    """Return the names of the known servers, which a new one cannot have."""
+    """Ask for the names of the existing servers. A new server needs another name."""
     return {one["name"] for one in (await host.ask(control.SNAPSHOT, {}))["servers"]}
 
 
@@ -362,7 +365,7 @@ async def connect_chosen(host: PanelHost, form: Form) -> ActionResult:
 
 
 async def undo_setup(host: PanelHost, form: Form) -> ActionResult:
-    """Undo the setup: disconnect the AI tools, then give their servers back to them. With `dry`, only show changes."""
+    """Undo the setup: disconnect the AI tools, then put their servers back. With `dry`, only show the changes."""
     if form.get("dry") == "yes":
         back = await verb(host, "import", "--undo", "--dry-run")
         lines = [f"{name} is disconnected" for name in await _connected(host)]

@@ -45,7 +45,8 @@ THROTTLE_S = 0.1  # changes within this time cause one reload of the page
 REST = 4  # pause after a page, in multiples of the time that it took: frequent changes cost at most a fifth of a core
 KEEP_ALIVE_S = 20.0
 # Allow our own style sheet, scripts and images only; no frames, no other origin. Cross-Origin-Opener-Policy is absent:
-# it makes a browser discard the process that it started for the page, which costs 80 ms. An opener can read nothing.
+# it makes a browser discard the process that it started for the page, which costs 80 ms. Another origin that opens
+# the panel cannot read it anyway.
 POLICY = "; ".join(
     ("default-src 'none'", f"script-src 'self' {source_of(SCRIPT)}", f"style-src {source_of(STYLE)}",
      "img-src 'self'", "connect-src 'self'",
@@ -61,7 +62,8 @@ HEADERS = (
 NO_STORE = (b"cache-control", b"no-store")
 FRESH = (b"cache-control", b"no-cache")
 IMMUTABLE = (b"cache-control", b"max-age=31536000, immutable")  # for a file whose address changes with its content
-# Pages that always exist. Their head is sent before the rest is built: a browser takes 15 ms to leave the former page.
+# Pages that always exist. Their head is sent before the rest is built: a browser needs 15 ms to leave the previous
+# page.
 ALWAYS_THERE = {name for name, _ in NAV}
 NEWS = ("change", "calls", "logs")  # names of the numbers that `PanelHost.seen` returns
 HTML = "text/html; charset=utf-8"
@@ -74,7 +76,7 @@ class Panel:
 
     def __init__(self, host: PanelHost) -> None:
         self._host = host
-        self._page_s = 0.0  # duration of the last page
+        self._page_s = 0.0  # time that the last page took
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a request. This is the boundary where exceptions become error pages."""
@@ -135,7 +137,7 @@ class Panel:
         page = f"add?{urlencode({'what': what})}#found" if what else query.get("page", "")
         if what or page in ALWAYS_THERE - {""}:
             await reply.send(b"", 303, "", [(b"location", f"{ROOT}/{page}".encode()), NO_STORE])
-        else:  # the page itself, without a redirect, which costs one more request: its script corrects the address
+        else:  # send the page itself, as a redirect costs one more request; its script corrects the address
             await self._send_page("", {}, cookie, False, reply)
 
     async def _send_page(
@@ -159,7 +161,7 @@ class Panel:
         await reply.html(head + text)
 
     async def _waiting(self) -> int:
-        """Return the number of calls and questions that wait for the user."""
+        """Ask the gateway how many calls and questions wait for the user."""
         return len((await self._host.ask(ASKS, {}))["asks"])
 
     async def _change(self, path: str, cookie: str, scope: Any, receive: Any, reply: PanelResponse) -> None:
@@ -289,7 +291,7 @@ def error_result(error: MultiMcpError | RpcError) -> ActionResult:
 
 
 def name_of(scope: Any) -> str:
-    """Return the name of our cookie. It contains the port: cookies ignore ports, and two gateways need two cookies."""
+    """Return the name of our cookie. It contains the port: each gateway needs a cookie, and cookies ignore ports."""
     return f"{COOKIE}_{scope['server'][1]}"
 
 

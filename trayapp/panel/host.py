@@ -57,8 +57,8 @@ class PanelHost:
 class PanelAccess:
     """The codes and cookies of one gateway.
 
-    `file` has the cookies' hashes until the gateway shuts down cleanly, so that a gateway that starts after a crash
-    still knows them. `now` returns the seconds of a monotonic clock.
+    `file` keeps the hashes of the cookies until the gateway shuts down cleanly. A gateway that starts after a crash
+    still accepts them. `now` returns the seconds of a monotonic clock.
     """
 
     def __init__(self, file: Path, now: Callable[[], float] = time.monotonic) -> None:
@@ -100,7 +100,7 @@ class PanelAccess:
         return _hash(cookie) in self._cookies
 
     def token(self, cookie: str) -> str:
-        """Return the token that a change must carry together with this cookie."""
+        """Return the token that a change must send together with this cookie."""
         return hmac.new(cookie.encode(), b"multi-mcp panel change", hashlib.sha256).hexdigest()
 
     def is_token(self, cookie: str, token: str) -> bool:
@@ -108,7 +108,7 @@ class PanelAccess:
         return hmac.compare_digest(self.token(cookie).encode(), token.encode("utf-8", "replace"))
 
     def end(self) -> None:
-        """Forget all cookies when the gateway shuts down."""
+        """Forget all cookies and delete their file."""
         self._cookies.clear()
         with suppress(OSError):
             self._file.unlink(missing_ok=True)

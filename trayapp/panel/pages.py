@@ -42,10 +42,10 @@ LOG_BYTES = 24 * 1024
 LOG_LINES = 120
 MINUTES = 60
 ROWS = 25  # rows of a table, unless the request is for all
-SCREEN = 12  # rows or cards of a new page, which requests the rest once it is painted: a browser lays out whole tables
-FOUND_MOST = 50  # servers of the registry
+SCREEN = 12  # rows or cards sent with a new page: a browser lays out whole tables. Once painted, it requests the rest
+FOUND_MOST = 50  # servers that a registry search shows
 QUESTION = "which MCP servers do you have?"
-SLOW = "found"  # after a page's name: its slow part, which the page requests by itself
+SLOW = "found"  # in the path after a page's name: the slow part, which the page requests separately
 TEXT_MOST = 4_000
 LONG_WORD = 30  # characters; a longer word is cut
 STATE_WORDS = {"needs_auth": "needs sign-in", "keyring_locked": "keyring locked", "idle": "ready, idle"}
@@ -62,7 +62,7 @@ NAV = (
     ("", "Overview"), ("tools", "Tools"), ("add", "Add"), ("activity", "Activity"), ("approvals", "Approvals"),
     ("clients", "AI tools"), ("tokens", "Tokens"), ("health", "Health"), ("setup", "Setup"), ("help", "Help"),
 )  # fmt: skip
-# Compiling these takes a third of the time that all templates take.
+# The templates of the first page. Compiling only these takes a third of the time that all take.
 FIRST_TEMPLATES = ("head.html", "base.html", "overview.html", "parts.html", "waiting.html")
 
 Context = dict[str, Any]
@@ -70,7 +70,7 @@ Context = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A request for a page. `rest`: the path after the page's name. `is_news`: True if an open page wants an update."""
+    """A request for a page. `rest`: the path after the page's name. `is_news`: an open page requests an update."""
 
     host: PanelHost
     rest: str
@@ -139,7 +139,7 @@ class StaticFile:
 
 
 def read_files(folder: Path) -> dict[str, StaticFile]:
-    """Return the files of a folder by name. Blocks."""
+    """Return the files of a folder that have a known type (TYPES), by name. Blocks."""
     found = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in TYPES}
     digests = {name: hashlib.sha256(content).hexdigest()[:DIGEST] for name, content in found.items()}
     return {
@@ -149,22 +149,22 @@ def read_files(folder: Path) -> dict[str, StaticFile]:
 
 
 def source_of(text: str) -> str:
-    """Return the source expression that allows this inline text in a page (Content Security Policy)."""
+    """Return the Content Security Policy source that allows this inline text."""
     return f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 FOLDER = Path(__file__).with_name("static")
 FILES = read_files(FOLDER)
-# Part of each page: a browser paints nothing before it has the style sheet, and a separate request takes 10 to 20 ms.
+# Inlined in each page: a browser paints nothing before it has the style sheet, and requesting it takes 10 to 20 ms.
 STYLE = (FOLDER / "panel.css").read_text("utf-8")
 # Inlined as well: a click as soon as the page is visible must not get lost.
 SCRIPT = (FOLDER / "panel.js").read_text("utf-8")
 
 
 def environment() -> Environment:
-    """Return the template environment, with FIRST_TEMPLATES compiled: the first page does not wait for them.
+    """Return the template environment, with FIRST_TEMPLATES compiled so that the first page does not wait for them.
 
-    It escapes all values: templates show text, never HTML.
+    It escapes each value that a template does not mark as safe.
     """
     made = Environment(
         loader=FileSystemLoader(Path(__file__).with_name("templates")),
@@ -205,7 +205,7 @@ def render(template: str = "", **context: Any) -> str:
 
 
 async def overview(page: Page) -> Context:
-    """Show every server's state and everything that needs the user.
+    """Build the overview: every server's state and everything that needs the user.
 
     A new page has SCREEN servers, and requests the rest once it is painted.
     """
@@ -226,7 +226,7 @@ async def overview(page: Page) -> Context:
 
 
 async def asks(host: PanelHost) -> list[Context]:
-    """Return the calls and questions that wait for the user."""
+    """Ask the gateway for the calls and questions that wait for the user. Return them with their form fields."""
     rows: list[Context] = (await host.ask(control.ASKS, {}))["asks"]
     for row in rows:
         row["fields"] = fields(row.get("schema"))
@@ -258,12 +258,12 @@ def fields(schema: Any) -> list[Context]:
 
 
 def as_json(value: Any) -> str:
-    """Return a value as it is typed into a form: text as it is, anything else as JSON."""
+    """Return a value as text for a form field: a string unchanged, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 async def server(page: Page) -> Context:
-    """Show one server: its tools, log, entry, and sign-in."""
+    """Build the page of one server: its tools, log, entry, and sign-in."""
     name = page.rest
     snapshot = await page.host.ask(control.SNAPSHOT, {})
     status = next((one for one in snapshot["servers"] if one["name"] == name), None)
@@ -294,7 +294,7 @@ async def server(page: Page) -> Context:
 def entry_of(path: Path, name: str) -> str:
     """Return a server's entry as it is written in `path`, redacted. Blocks.
 
-    "" if the file has no such entry; a comment if the file cannot be read.
+    Return "" if the file has no such entry, or a YAML comment if the file cannot be read.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -319,7 +319,7 @@ def _written(text: str, pair: Pair) -> str:
     first, *rest = text[start:].splitlines()
     if value.start < start:  # an alias of an earlier node
         return first
-    if isinstance(value, Mapping) and not value.flow:  # a block ends before the next line that is not deeper
+    if isinstance(value, Mapping) and not value.flow:  # ends before the next line that is not indented deeper
         return "\n".join((first, *takewhile(lambda one: not one.strip() or _indent(one) > _indent(first), rest)))
     return text[start : value.end]
 
@@ -349,12 +349,12 @@ def first_rows(found: list[Context], page: Page) -> Context:
 
 
 def screen_of(rows: list[Context], page: Page) -> list[Context]:
-    """Return the first SCREEN rows for a new page, all rows for an open page that requests its content."""
+    """Return the first SCREEN rows for a new page, all rows for an open page that requests an update."""
     return rows if page.is_news else rows[:SCREEN]
 
 
 async def tools(page: Page) -> Context:
-    """Show all tools that match the query."""
+    """Build the page of the tools that match the query."""
     rows = await page.host.ask(control.LIST, {})
     shown = first_rows(matching_rows(rows, page.query.get("q", "")), page)
     return {
@@ -365,14 +365,14 @@ async def tools(page: Page) -> Context:
 
 
 async def with_classes(host: PanelHost, tools: Sequence[tuple[str, str]]) -> list[Context]:
-    """Return the rows of those `tools` that still exist, with their classes. Classes for all tools would take 5 ms."""
+    """Return the rows of those `tools` that still exist, with their classes. Classifying all tools would take 5 ms."""
     rows = await host.ask(control.LIST, {"classes": True, "tools": tools})
     known = {(row["server"], row["name"]): row for row in rows}
     return [known[tool] for tool in tools if tool in known]
 
 
 async def log(page: Page) -> Context:
-    """Show the end of a server's log. An open page requests it after each write."""
+    """Build the end of a server's log, which an open page requests after each write."""
     return {"template": "log.html", "log": await server_log(page)}
 
 
@@ -395,7 +395,7 @@ def tail(path: Path) -> str:
 
 
 async def activity(page: Page) -> Context:
-    """Show the latest calls that match the query and, if the path has a call's id, that call in detail."""
+    """Build the page of the latest calls that match the query and, if the path has a call's id, that call in detail."""
     query = page.query
     asked: Context = {name: query.get(name, "") for name in ("words", "server", "tool", "client")}
     asked |= {"failed": query.get("failed") == "yes", "typed": True, "limit": ROWS}
@@ -417,7 +417,7 @@ async def activity(page: Page) -> Context:
 
 
 def is_repeatable(call: Context | None) -> bool:
-    """Return True for a call of a tool whose arguments were kept whole: not cut, and without a secret."""
+    """Return True for a tool call whose recorded arguments are complete: neither cut nor redacted."""
     if call is None or not call["server"] or " " in call["tool"]:
         return False
     arguments = call["arguments"] or ""
@@ -428,12 +428,12 @@ def is_repeatable(call: Context | None) -> bool:
 
 
 async def approvals(page: Page) -> Context:
-    """Show changed or suspicious tools, commands of secrets that are not approved, and the waiting calls."""
+    """Build the page of everything to approve: tools, commands for secrets, and waiting calls and questions."""
     rows = (await page.host.ask(control.APPROVALS, {}))["rows"]
     tools = await with_classes(page.host, [(row["server"], row["tool"]) for row in rows]) if rows else []
     switches = {(one["server"], one["name"]): one.get("switch") for one in tools}
     for row in rows:
-        row["switch"] = switches.get((row["server"], row["tool"]))  # None: no tool, so it has no switch
+        row["switch"] = switches.get((row["server"], row["tool"]))  # None: it is not a tool that can be switched
     commands = (await page.host.ask(control.COMMANDS, {}))["rows"]
     return {
         "template": "approvals.html", "title": "Approvals", "rows": rows, "commands": commands,
@@ -442,7 +442,7 @@ async def approvals(page: Page) -> Context:
 
 
 async def clients(page: Page) -> Context:
-    """Show the AI tools of this computer, and the connected sessions."""
+    """Build the page of the AI tools on this computer and the connected sessions."""
     if page.rest != SLOW:
         snapshot = await page.host.ask(control.SNAPSHOT, {})
         return {"template": "clients.html", "title": "AI tools", "sessions": snapshot["gateway"]["sessions"]}
@@ -451,7 +451,7 @@ async def clients(page: Page) -> Context:
 
 
 async def tokens(page: Page) -> Context:
-    """Show the token costs of servers and tools, and the tools that are never used."""
+    """Build the page of the token costs of servers and tools, and of the tools without recorded calls."""
     if page.rest != SLOW:
         return {"template": "tokens.html", "title": "Tokens"}
     costs = await page.host.ask(control.COSTS, {})
@@ -463,7 +463,7 @@ async def tokens(page: Page) -> Context:
 
 
 async def health(page: Page) -> Context:
-    """Show the findings of doctor, the gateway's log, and versions."""
+    """Build the page of doctor's findings, the gateway's log, and facts about the gateway."""
     if page.rest == SLOW:
         order = ("problem", "note", "ok")
         findings = sorted(await verb(page.host, "doctor"), key=lambda one: order.index(one["state"]))
@@ -477,7 +477,7 @@ async def health(page: Page) -> Context:
 
 
 async def add(page: Page) -> Context:
-    """Show the servers that a pasted text names, and those that a search of the registry finds."""
+    """Build the page of the servers that a pasted text names, and those that a registry search finds."""
     what, words = page.query.get("what", ""), page.query.get("find", "").strip().lstrip("-")
     said: ActionResult | None = None
     found: Context | None = None
@@ -492,7 +492,7 @@ async def add(page: Page) -> Context:
 
 
 async def setup(page: Page) -> Context:
-    """Show the AI tools of this computer, the servers that they have, and a question to try."""
+    """Build the setup page: the AI tools on this computer, the servers in their files, and a question to try."""
     if page.rest != SLOW:
         return {"template": "setup.html", "title": "Setup"}
     answers: dict[str, Any] = {}
@@ -515,7 +515,7 @@ async def setup(page: Page) -> Context:
 
 
 async def guide(page: Page) -> Context:
-    """Show one page of the guide, or the first one."""
+    """Build the guide page that the path names, or the first one if it names none."""
     known = await anyio.to_thread.run_sync(topics)
     topic = page.rest or next(iter(known), "")
     if topic not in known:
@@ -528,7 +528,7 @@ async def guide(page: Page) -> Context:
 
 
 def guide_html(text: str) -> tuple[str, list[tuple[str, str]]]:
-    """Return a page of the guide as HTML, and the anchor and heading of each section. A keyboard can scroll tables."""
+    """Return a guide page as HTML, and the anchor and heading of each section. The keyboard can scroll tables."""
     from markdown_it import MarkdownIt  # loaded only for the guide
     from markdown_it.token import Token
 
@@ -551,7 +551,7 @@ def guide_html(text: str) -> tuple[str, list[tuple[str, str]]]:
 
 
 def anchor(words: str) -> str:
-    """Return the anchor of a heading, to which links refer: `every-server` for `Every server`."""
+    """Return the anchor of a heading for links to it: `every-server` for `Every server`."""
     return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
 
 

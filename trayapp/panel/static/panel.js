@@ -1,6 +1,6 @@
 // The panel's own script: everything that htmx does not do itself.
 "use strict";
-// The link that opens the panel is answered with the first page. Its code is used up: a reload needs the page's address.
+// The link that opens the panel returns the first page, and works only once. For a reload, show the page's own address.
 if (location.pathname === "/panel/enter") history.replaceState(null, "", "/panel/");
 // The libraries are loaded after the first paint. A click or submit before that is repeated once they are loaded.
 const libraries = document.currentScript.dataset.then.split(" ");
@@ -94,7 +94,7 @@ document.addEventListener("htmx:afterRequest", (event) => {
   elt.setAttribute("aria-checked", String(sent.on === "yes"));
   elt.setAttribute("hx-vals", JSON.stringify({ ...sent, on: sent.on === "yes" ? "no" : "yes" }));
 });
-// Errors are pages, too: show them where the answer would be.
+// Show an error page where the answer would be.
 document.addEventListener("htmx:beforeSwap", (event) => {
   const { xhr, requestConfig } = event.detail;
   const isPage = requestConfig.elt.id === "main";
@@ -115,7 +115,7 @@ document.addEventListener("click", (event) => {
   document.getElementById("said").replaceChildren();
   if (from) from.focus();
 });
-// A message about one value stands beside its field, which gets the focus, until the form is sent again.
+// Until the form is sent again, a message about one value is shown beside its field, which gets the focus.
 document.addEventListener("htmx:afterSwap", ({ target }) => {
   const note = target instanceof Element && target.querySelector("[data-field]");
   const form = note && note.closest("form");
@@ -150,7 +150,7 @@ const say = (is) => {
 };
 document.addEventListener("htmx:sseError", () => {
   say(true);
-  // A restarted gateway does not know this page any more. Its answer says how to open the panel.
+  // A restarted gateway no longer accepts this page's cookie. Its answer says how to open the panel.
   fetch(location.href, { method: "HEAD" }).then((came) => { if (came.status === 401) location.reload(); }, () => {});
 });
 document.addEventListener("htmx:sseOpen", () => {
