@@ -656,4 +656,4 @@ def test_an_unreadable_setting_confines_every_server(world: CheckContext) -> Non
 
     config = parse("settings: {confine: {reed: [/x]}}\nservers: {a: {command: x}}\n", "f")
     assert config.settings.confine == Confine()
-    assert "Until then every server is confined" in config.problems[0].hint
+    assert "Until it is corrected, every server is confined" in config.problems[0].hint

@@ -39,8 +39,8 @@ class RefreshEdit:
 def merge_tools(text: str, found: Mapping[str, Mapping[str, ToolSwitch]]) -> RefreshEdit:
     """Merge the result of a refresh into the text. `found`: server -> tool -> its switch.
 
-    Tools that the file lacks are added as given. Of listed tools only `stale` is set or removed, never `enabled`. Tools
-    that are not given stay as they are. A tool whose name is too long for a key is left out.
+    Tools that the file lacks are added as given. In listed tools, only `stale` changes, never `enabled`. Tools that are
+    not in `found` stay as they are. A tool whose name is too long for a key is left out.
 
     Raise only UnparsableError: a server that cannot be edited keeps its text and is named in `refused`.
     """
@@ -50,7 +50,7 @@ def merge_tools(text: str, found: Mapping[str, Mapping[str, ToolSwitch]]) -> Ref
         if len(found) == 1:
             return RefreshEdit(text, {name: str(error) for name in found})
     refused: dict[str, str] = {}
-    for name, tools in found.items():  # one server makes the whole edit fail: write each alone
+    for name, tools in found.items():  # one server made the whole edit fail: edit each alone
         merged = merge_tools(text, {name: tools})
         text, refused = merged.text, refused | merged.refused
     return RefreshEdit(text, refused)
@@ -89,7 +89,7 @@ def set_tools_enabled(text: str, server: str, names: Iterable[str], enabled: boo
     names = list(dict.fromkeys(names))
     if long := next((name for name in names if not _fits(name)), None):
         what = f"The name {long[:SHOWN]}... has {len(long)} characters, too many for a key of {CONFIG_NAME}"
-        raise UsageError(what, f"Hide it by a pattern: exclude_tools of {server}")
+        raise UsageError(what, f"Hide it with a pattern in exclude_tools of {server}")
     differing = [name for name in names if name in listed and listed[name].enabled != enabled]
     if brief and enabled and not any(listed[name].stale for name in differing):
         differing = _without_lines(editor, entry, differing)

@@ -1,4 +1,4 @@
-"""Reading, locking and replacing whole files: atomically, through links, keeping their mode, with errors for people.
+"""Reading, locking and replacing whole files: atomically, through links, keeping their mode, with errors for users.
 
 Other programs save these files, too, sometimes in place and slowly. Where the system has the means below, nothing that
 they write is lost:
@@ -75,7 +75,7 @@ def end_lease(descriptor: int) -> None:
 
 def exchange(one: Path, other: Path) -> bool:
     """Swap two files in one folder. Return False if the system or the file system cannot. Raises OSError."""
-    import ctypes  # imported late: most programs only read files
+    import ctypes  # imported late: most processes only read files
 
     names = os.fsencode(one), os.fsencode(other)
     try:
@@ -153,7 +153,7 @@ _HINTS = {
 }
 
 
-LOCK_WAIT_S = 20.0  # fifty processes that change one file wait some seconds each; a command of the tray has 30 s
+LOCK_WAIT_S = 20.0  # if fifty processes change one file, each waits some seconds; the tray gives a command 30 s
 LOCK_POLL_S = 0.01
 LOCK_NAME_HEX = 16
 
@@ -380,7 +380,8 @@ def _exchange_back(fresh: Path, target: Path, ours: Signature | None) -> None:
 def _put_back(old: _HeldFile, target: Path, ours: Signature | None) -> None:
     """Write back what another program wrote into the replaced file, unless the file was saved again since.
 
-    Used where files cannot be exchanged. The wait is short, because readers do not see that program's text until then.
+    Used where files cannot be exchanged. It checks often for the end of the write: readers do not see that program's
+    text until it is back.
     """
     old.end_lease()
     latest = time.monotonic() + QUIET_LOOKS * QUIET_S

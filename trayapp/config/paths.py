@@ -55,7 +55,7 @@ def find_paths(environ: Mapping[str, str]) -> Paths:
 
 
 def home_folder() -> Path:
-    """Return the user's home folder; a folder that does not exist if the home is unknown."""
+    """Return the user's home folder, or a folder that does not exist if the home is unknown."""
     try:
         return Path.home()
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""Programs other than ours: environments, folders, interpreters, package runners, and servers that drive a browser."""
+"""Other programs: their environment and folders, interpreters, package runners, and servers that drive a browser."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class ConfigStore:
         return None if data is None else decode(data, self.path.name)
 
     def start(self) -> str:
-        """Return the text that the next edit starts from: the file's, or else the first text. Raises as `read`."""
+        """Return the text that the next edit starts from: the file's or the first text. Raises what `read` raises."""
         return self._start(self.read())
 
     def _start(self, seen: str | None) -> str:
@@ -47,7 +47,7 @@ class ConfigStore:
         return signature(self.path)
 
     def create(self) -> bool:
-        """Write the first text if there is no file. Return True if it was written. Raises as `read` and `write`."""
+        """Write the first text if there is no file. Return True if it was written. Raises what these two raise."""
         if self.read() is not None:
             return False
         with locked(self.path):
@@ -77,7 +77,7 @@ class ConfigStore:
 
         Start over if another program saved the file in the meantime. If the file is missing, start from the first text.
         Concurrent edits, also of other processes, wait for each other, so none is lost. `change` may be called several
-        times. Its error is final only if the file has not changed since. No attempt begins after `within_s`. Raise what
+        times, also after an error if the file has changed since. No attempt begins after `within_s`. Raise what
         `change`, `read` and `write` raise, and StorageError (see locked).
         """
         end = time.monotonic() + within_s
@@ -109,7 +109,7 @@ class ConfigStore:
         return seen
 
     def _quiet(self, end: float) -> str | None:
-        """Wait until no program is writing the file, and return its text. One truncated for a write does not count."""
+        """Wait until no program is writing the file, and return its text. Text read during a write is discarded."""
         while True:
             quiet = wait_until_quiet(self.path)
             try:

@@ -32,7 +32,7 @@ HTTP_FIELDS = frozenset(("url", "type", *HTTP_ONLY))
 
 
 def lay_over(config: Config, imported: tuple[Imported, ...], file: str) -> Config:
-    """Merge `config`, as parsed from `file`, over the layers, per field.
+    """Merge `config`, as parsed from `file`, over the imported layers, per field.
 
     If several layers define the same server, the first one counts. An unusable server of a layer is reported for its
     own file and otherwise ignored: it disables no server of `file`.
@@ -108,8 +108,8 @@ def _get(entry: Entry, field: str) -> Any:
 def _with_args_apart(below: dict[str, Pair], above: dict[str, Pair]) -> dict[str, Pair]:
     """Return the lower entry without the arguments that the upper one replaces (config-30, 31).
 
-    Either entry may have the arguments in its command. A whole command line above removes `args` below. `args` above
-    reduce a command line below to its program.
+    Either entry may have the arguments in its command. A whole command line in the upper one removes the
+    lower `args`. Upper `args` reduce a lower command line to its program.
     """
     said = {field_of(name) for name, pair in above.items() if not is_null(pair.value)}
     known = {field_of(name): name for name in below}

@@ -1,6 +1,6 @@
 """A project's own servers file, the programs in the project that its commands name, and the user's approval of both.
 
-The file is found from a session's folder, and read once, so that the hash and the parser get equal bytes. The
+The file is found from a session's folder, and read once, so that the hash and the parser get the same bytes. The
 programs are approved together with it: a git pull can change `./run.sh` and leave the file that runs it unchanged.
 The files that such a program loads are not followed.
 
@@ -298,7 +298,7 @@ class TrustStore:
         return self._change(str(file.path), file.digest)
 
     def revoke(self, path: Path) -> bool:
-        """Stop trusting that file. Return True if it was trusted with some content. Blocks. Raises StorageError."""
+        """Stop trusting that file. Return True if any content of it was trusted. Blocks. Raises StorageError."""
         return self._change(str(path), None)
 
     def paths(self) -> list[Path]:

@@ -1,7 +1,7 @@
 """A command line: split into words by the conventions of the platform, its relative paths, and its options.
 
-The meaning of a relative path depends on the folder in which the server runs. Options are read by a table of the
-program's documented ones.
+The meaning of a relative path depends on the folder in which the server runs. Options are read with a table
+of those that the program documents.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from trayapp.model.late import late
 
 Exists = Callable[[str], bool]
 
-# A Windows path at the start: `C:\x`, `\\server\x`, `%NAME%\x`, `bin\x`. In a shell, nobody escapes a letter.
+# A Windows path at the start: `C:\x`, `\\server\x`, `%NAME%\x`, `bin\x`. No one would escape a letter in a shell.
 _WINDOWS_PATH = re.compile(r'"?[A-Za-z]:\\|\\\\|"?[^\s"\'\\]+\\\w')
 _VARIABLE = r"\$?\{[^{}\n]*(?:\{[^{}\n]*\}[^{}\n]*)?\}"  # blanks in ${NAME:-a b} do not split
 # Pieces of a command line, in a POSIX shell and on Windows. A word is a run of pieces without a blank.
@@ -48,7 +48,7 @@ _FILE = re.compile(  # server.py, dist/index.js; not *.py, ${DIR}/x.py, https://
 )
 # Programs whose first argument that is not an option names a package
 _PACKAGE_RUNNERS = frozenset(("npx", "bunx", "pnpx", "uvx", "pipx"))
-# The options by which these programs work in another folder (source: their --help)
+# The options that make these programs work in another folder (source: their --help)
 _CHANGES_FOLDER = {
     "uv": ("--directory",),
     "npm": ("--prefix",),
@@ -123,7 +123,7 @@ class UncertainError(ValueError):
     """A command line does not show what it runs. The text names the obstacle.
 
     `is_local`: the command runs a folder, an address or an installed program, not a release from a registry. The text
-    names what it runs.
+    then names what it runs.
     """
 
     def __init__(self, text: str, *, is_local: bool = False) -> None:

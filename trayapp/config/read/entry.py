@@ -168,7 +168,7 @@ class _Entry:
             self._note_useless(("client_secret",), "client_id")
 
     def _check_folder(self, server: ServerConfig) -> None:
-        """Report a relative path of a server that no project or session moves out of the home folder."""
+        """Report a relative path if the server runs in the home folder, not in that of a project or session."""
         if server.command is None or server.scope == "session":
             return
         if server.cwd is not None:

@@ -383,7 +383,7 @@ _WHOLE_PATH = re.compile(r"[/\\~]|[A-Za-z]:[/\\]|\$")
 
 
 def read_confine(node: Node) -> Confining:
-    """Read true, false, `try`, or {read, write, network, sockets}: what a confined server may access besides its own.
+    """Read true, false, `try`, or {read, write, network, sockets}: a confined server's access beyond the baseline.
 
     An unknown key is an error here: a misspelled limit must not grant more.
     """

@@ -77,7 +77,7 @@ def parse(text: str, file: str) -> Config:
 
 
 def read_top(text: str, file: str) -> list[Pair]:
-    """Return the top-level pairs of the file. Raises UnparsableError if it is no YAML mapping or has a duplicate key.
+    """Return the top-level pairs of the file. Raises UnparsableError if it is not a mapping or has a duplicate key.
 
     JSON is read as YAML, which is nearly a superset and gives line numbers. If that fails for a `.json` file, as with
     text that only JSON allows (`"\\ud83d\\ude00"`, a very long key), the file is read as JSON.
@@ -154,7 +154,7 @@ def _pairs(node: Node, what: str, file: str) -> list[Pair]:
         raise UnparsableError(problem_at(file, wrong.place, f"{what}: {wrong.message}", wrong.hint)) from None
 
 
-# --- `settings`: an invalid value keeps its default and is reported with its line
+# --- `settings`: a setting with an invalid value keeps its default, and the value is reported with its line
 
 MAX_TOOLS = 1_000_000
 MAX_RESULT_BYTES = 1 << 30
@@ -227,9 +227,9 @@ _PROFILE_READERS: dict[str, fields.Reader] = {
 
 
 def read_settings(node: Node, report: Report) -> Settings:
-    """Return the settings of one mapping (null: none). Never raise: each invalid value keeps its default.
+    """Return the settings of one mapping (null: none). Never raise: a setting with an invalid value keeps its default.
 
-    An invalid `confine` confines every server, since the user wanted a limit.
+    But an invalid `confine` confines every server, since the user wanted a limit.
     """
     options = _SettingReader(report)
     groups: dict[str, fields.Reader] = {
@@ -244,7 +244,7 @@ def read_settings(node: Node, report: Report) -> Settings:
 
 
 class _SettingReader:
-    """Reads `settings` and its nested mappings. `without`: the hint that an unreadable value gets."""
+    """Reads `settings` and its nested mappings. `without`: the hint for an unreadable value whose error has none."""
 
     def __init__(self, report: Report, without: str = "") -> None:
         self._report = report
@@ -294,7 +294,7 @@ class _SettingReader:
             self.unread_limit = True
             hint = f"{wrong.hint}. " if wrong.hint else ""
             message = f"confine {wrong.message}"
-            self._report.add(wrong.place, message, f"{hint}Until then every server is confined")
+            self._report.add(wrong.place, message, f"{hint}Until it is corrected, every server is confined")
             return
         hint = wrong.hint or (self._without if is_limit else "") or "The default applies"
         self._report.add(wrong.place, f"{shown(pair.name)} {wrong.message}", hint)

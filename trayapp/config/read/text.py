@@ -14,8 +14,8 @@ BOM = "\ufeff"
 _STRING = r'"(?:[^"\\\n]|\\.)*"?'
 _COMMENT = late(rf"{_STRING}|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _TRAILING_COMMA = late(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
-# The characters that YAML calls printable. A byte order mark is valid only at the start. The pattern for all of Unicode
-# takes 4 ms to compile.
+# Any character that YAML does not call printable. A byte order mark is valid only at the start. The pattern for all of
+# Unicode takes 4 ms to compile.
 _UNPRINTABLE_ASCII = re.compile("[^\t\n\r\x20-\x7e]")
 _UNPRINTABLE = late("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 

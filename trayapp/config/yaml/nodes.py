@@ -190,7 +190,8 @@ def pairs(mapping: Mapping) -> list[Pair]:
 def compose(text: str, file: str, loader: type[Any] = Loader) -> Node | None:
     """Return the root node of a text, or None if it is empty.
 
-    Raises UnparsableError: not YAML, too large, too deep, an alias without anchor, more than one document.
+    Raises UnparsableError for a text that is not YAML, is too large or too deep, has an alias without an anchor, or has
+    more than one document.
     """
     check(text, file)
     shift = len(BOM) if text.startswith(BOM) else 0  # libyaml would count the mark as a column of line 1

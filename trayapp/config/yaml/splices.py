@@ -1,7 +1,7 @@
 """Edits of a YAML text, as splices that change the fewest bytes.
 
 The new text is parsed again and compared with the expected configuration. An edit that is not safe is refused, never
-guessed. Why not ruamel.yaml, which keeps comments: it reproduced only 5 of 300 test files unchanged, without any edit.
+guessed. ruamel.yaml also keeps comments, but even without an edit it changed all but 5 of 300 test files.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class Layout:
         return end
 
     def colon_end(self, key: Node) -> int | None:
-        """Return the position after the colon of a key, or None if there is none beside it."""
+        """Return the position after the colon of a key, or None if none follows the key directly."""
         found = _COLON.match(self.text, key.end)
         return found.end() if found else None
 
@@ -381,7 +381,7 @@ class Editor:
             return
         last = self._flow_value_end(*node.pairs[-1])
         comma = self.layout.comma(last, node.end - 1)
-        # The pairs have one line each, with the closing brace below.
+        # If the pairs have one line each, with the closing brace below, so do the new ones.
         if self.layout.begins_line(node.pairs[-1][0].start) and self.layout.line_end(last) < node.end:
             self._insert_flow_lines(node, new, last, comma)
         elif comma is None:
