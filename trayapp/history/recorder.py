@@ -27,12 +27,12 @@ log = logging.getLogger(__name__)
 
 FILE_NAME = "history.db"
 FLUSH_S = 0.1  # from the end of a call to its row: the panel shows the call at once, and a kill loses few calls
-# The thread holds the interpreter for at most this long; then calls come first. A hold delays one call, no matter how
-# many rows are made in it. So the thread makes as many as it can: less than 1 % of quick calls are delayed.
+# The thread holds the interpreter for at most this long, then rests so that calls come first. A hold delays one call,
+# no matter how many rows it makes. So it makes as many as it can: less than 1 % of quick calls are delayed.
 WORK_S = 0.01
 REST_S = 4 * WORK_S  # sleep after a hold, so that calls in flight keep most of their rate
 BEHIND_S = 0.5  # once a call has waited this long for its row, rests are short: a kill loses at most a second of calls
-ROWS_AT_ONCE = 1_000  # rows per transaction; the thread takes the interpreter again after each transaction
+ROWS_AT_ONCE = 1_000  # rows per transaction; after each, the thread must wait for the interpreter
 BATCHES_MOST = 50  # batches that may wait for a slow disk; later calls are dropped
 RETRY_S = 5.0  # pause after a failure, so that a full disk is not retried with every batch
 
@@ -123,7 +123,7 @@ class Recorder:
         return lambda: self._listeners.remove(listener)
 
     async def look(self) -> None:
-        """Count today's calls in the file of an earlier gateway, if there is one."""
+        """Count today's calls in an existing history file, unless they are already counted."""
         if self.path.exists() and self.today is None:
             await self._in_thread(self._count_today)
 

@@ -298,9 +298,7 @@ async def find_servers(host: PanelHost, what: str) -> ActionResult:
     )
     if len(found) == 1:
         return ActionResult("", proposals=found)
-    several = (
-        f"There are {len(found)} ways to run it: choose one" if done["ways"] else f"These are {len(found)} servers"
-    )
+    several = f"There are {len(found)} ways to run it: choose one" if done["ways"] else f"Found {len(found)} servers"
     return ActionResult(several, proposals=found)
 
 
@@ -350,7 +348,7 @@ async def take(host: PanelHost, form: Form) -> ActionResult:
     left = len(chosen) - len(done["servers"])
     return ActionResult(
         f"Imported {count(len(done['servers']), 'server')}",
-        f"{count(left, 'server')} could not be written" if left else "",
+        f"{count(left, 'server')} could not be imported" if left else "",
         wrong=left > 0,
         text="\n".join(moved),
     )

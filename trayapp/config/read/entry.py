@@ -161,7 +161,11 @@ class _Entry:
         named = "bearer_token_env" in self._values
         headers = {header.lower() for header in self._get("headers") or {}}
         if self._get("auth") == "bearer" and not named and "authorization" not in headers:
-            self._fail(self._place("auth"), "auth is bearer, but bearer_token_env is missing", "Name the variable")
+            self._fail(
+                self._place("auth"),
+                "auth is bearer, but bearer_token_env is missing",
+                "Set it to the name of the token's variable",
+            )
         if self._get("auth") in ("bearer", "none"):
             self._note_useless(OAUTH_ONLY, "auth: oauth")
         elif "client_secret" in self._values and "client_id" not in self._values:

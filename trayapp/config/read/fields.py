@@ -406,7 +406,7 @@ def read_confine(node: Node) -> Confining:
                 pair.key, f"has an unknown key {shown(pair.name)}", f"Did you mean {near}?" if near else ""
             )
         if is_null(pair.value):
-            raise InvalidValueError(pair.key, f"does not set {pair.name}", "Set a value, or remove it")
+            raise InvalidValueError(pair.key, f"has no value for {pair.name}", "Set a value, or remove it")
         try:
             said[pair.name] = _CONFINE_READERS[pair.name](pair.value)
         except InvalidValueError as wrong:
