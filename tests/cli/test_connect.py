@@ -70,7 +70,7 @@ def test_one_entry_is_removed_and_the_others_stay(person: Person, cursor: Path) 
     person.says("connect", "cursor", "--servers", "mail", "--as", "mail")
     both = cursor.read_text()
     shown = person.says("disconnect", "cursor", "--as", "mail", "--dry-run").stdout
-    assert shown.endswith("Cursor: entry mail would be removed; multi-mcp stays (~/.cursor/mcp.json)\n")
+    assert shown.endswith("Cursor: entry mail would be removed (~/.cursor/mcp.json). Still there: multi-mcp\n")
     assert cursor.read_text() == both
     assert person.says("disconnect", "cursor", "--as", "mail").returncode == 0
     assert cursor.read_text() == alone
@@ -87,7 +87,7 @@ def test_one_entry_is_removed_and_the_others_stay(person: Person, cursor: Path) 
     ("words", "told"),
     [
         (["--profile", "ofice"], "Error: No profile is named ofice\nDid you mean office?"),
-        (["--servers", "mail,nope"], "Error: No server is named nope\nservers.yaml has the servers: mail"),
+        (["--servers", "mail,nope"], "Error: No server is named nope\nThe servers in servers.yaml: mail"),
         (["--as", "a b"], "Error: a b is not a valid entry name"),
     ],
 )

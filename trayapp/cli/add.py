@@ -116,7 +116,7 @@ def add_verb(
         preview_source(name, as_json=as_json)
         return
     if dry_run:
-        raise UsageError("--dry-run shows what WHAT describes", "See: multi-mcp add --help")
+        raise UsageError("--dry-run needs WHAT, and neither a command nor --url", "See: multi-mcp add --help")
     if name and not command and not url:
         add_source(
             name,
@@ -130,7 +130,7 @@ def add_verb(
         _check_url(url)
         name = name_of_url(url)
     if command and scope == "global" and Path(command[0]).name != command[0] and Path(command[0]).is_file():
-        # The gateway runs in another folder. Links stay: the target of a link in a .venv is a different program.
+        # The gateway runs in another folder. Keep symlinks: the target of one in a .venv is a different program.
         command = (str(Path(command[0]).absolute()), *command[1:])
     more: dict[str, Any] = ({"account": account} if account else {}) | ({"confine": True} if confine else {})
     entry = _entry(name, command, url, _pairs(env, "=", "--env"), _pairs(header, ":", "--header"), more)
@@ -176,16 +176,16 @@ def _add(
     if not as_json:
         sees = ""
         if scope == "project" and seen:
-            sees = f": sessions in {shown_path(path.parent, home)} see it, and so does: {list_command(path.parent)}"
+            sees = f". Sessions in {shown_path(path.parent, home)} see it. To list it: {list_command(path.parent)}"
         elif scope == "project":
-            sees = f"; the file is not trusted yet: multi-mcp trust {shlex.quote(str(path.parent))}"
+            sees = f". The file is not trusted yet: multi-mcp trust {shlex.quote(str(path.parent))}"
         say_hints(one_line(f"Added {name} to {shown_path(path, home)}{sees}"))
         server, _ = read_one(name, entry)
         say(*(f"  {line}" for line in decisive_lines(server)) if server else ())
         if scope == "global" and runs_unconfined(entry):
             words = f"multi-mcp confine {shlex.quote(name)} --try"
             say_hints(f"  {one_line(f'Not confined. To see what it would need: {words}')}")
-        note(*([f"{WHY}: each gets its own (scope: session; to share it: scope: shared)"] if browser else []))
+        note(*([f"{WHY}, so each gets its own (scope: session). To share one, set scope: shared"] if browser else []))
     trial = try_server(name, path.parent if scope == "project" else None, quiet=as_json) if seen else None
     if as_json:
         tried = {} if trial is None else {"tools": trial.tools, **({"error": trial.why} if trial.why else {})}

@@ -56,7 +56,7 @@ def approve_verb(what: str | None, all_: bool, yes: bool, keep: bool, as_json: b
 
     A tool that changed or hides text is held back until you approve it. One that reads like an instruction to a model
     still works, but is reported until you approve it. You approve exactly what was shown. A tool that changes in the
-    meantime has to be approved again. With --json but without --yes, it only shows them.
+    meantime has to be approved again. With --json, nothing is approved unless you pass --yes.
     """
     if all_ and what:
         raise UsageError("--all means every server", "Name a server, or pass --all")
@@ -235,8 +235,8 @@ def trust_verb(folder: Path, yes: bool, revoke: bool, as_json: bool) -> int:
     """Approve the servers of a project.
 
     DIR is the folder that contains a .multi-mcp.yaml or .mcp.json. Such a file says which programs are started for
-    sessions in that folder. It is ignored until you approve it here, and again after every change. With --json but
-    without --yes, it only shows them.
+    sessions in that folder. It is ignored until you approve it here, and again after every change. With --json,
+    nothing is approved unless you pass --yes.
     """
     store = own_trust()
     place = folder.expanduser().resolve()
@@ -318,8 +318,8 @@ def _remarks(server: ServerConfig, laid: Overlay) -> Iterator[str]:
 def _server_json(server: ServerConfig, own: bool, file: ProjectFile) -> dict[str, Any]:
     """Return one server: `{"name", "command", "url", "env", "headers", "own", ...}`.
 
-    `own`: False for a server that the user has, too, and that the project starts in the same way. `env` and `headers`
-    hold names only, as a value may be a secret. Present if not empty: `cwd` (if not the project's folder), `loads_code`
+    `own`: False if the user has the server, too, and the project starts it in the same way. `env` and `headers` hold
+    names only, as a value may be a secret. Present if not empty: `cwd` (if not the project's folder), `loads_code`
     (variables that load code, with values), `secrets` and `variables` (the user's own), `scripts` (programs of the
     project).
     """

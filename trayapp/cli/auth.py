@@ -89,7 +89,7 @@ def _report_outcome(server: str, outcome: dict[str, Any], as_json: bool) -> int:
     else:
         say(f"{one_line(server)}: {signed_in_words(outcome['auth']) or 'signed in'}")
         if outcome["auth"] and not outcome["auth"]["kept"]:
-            note("No keyring stores the sign-in: it is lost when the gateway ends. See: multi-mcp doctor")
+            note("The sign-in is not stored, and is lost when the gateway stops. See: multi-mcp doctor")
     if error is not None:
         raise as_error(error)
     return ExitCode.OK
@@ -101,7 +101,7 @@ def _show(as_json: bool) -> int:
         with waiting("Unlock the keyring in its dialog"):
             error = ask(KEYRING, {"unlock": True}, timeout=START_S)["error"]
         if error:
-            # the user is running `multi-mcp auth` already
+            # do not suggest the command that the user is running
             hint = NOT_UNLOCKED if error["hint"].endswith("multi-mcp auth") else error["hint"]
             note(one_line(f"{error['title']}. {hint}"))
         snapshot = ask(SNAPSHOT)

@@ -1,5 +1,6 @@
-"""Calls through the gateway, as a client makes them (`multi-mcp call`, `prompt`), and answers to calls and servers'
-questions that wait for the user (`asks`, `allow`, `deny`).
+"""Call tools and get prompts through the gateway (`multi-mcp call`, `prompt`), and answer what waits for the user.
+
+What waits are calls to allow and questions from servers (`asks`, `allow`, `deny`).
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ def _call(tool: str, params: dict[str, Any], as_json: bool) -> dict[str, Any]:
 def confirm_call(row: Row) -> None:
     """Ask the person at this terminal to allow a call. Raises MultiMcpError if they decline.
 
-    Without a terminal, return at once: a script with MULTI_MCP_UNATTENDED=1 allows the call.
+    Without a terminal, return at once: MULTI_MCP_UNATTENDED=1 has allowed the call.
     """
     if not at_terminal():
         return
@@ -177,14 +178,14 @@ def arguments(pairs: tuple[str, ...], args_json: str | None) -> dict[str, Any]:
 
 
 def from_pairs(words: Sequence[str]) -> dict[str, Any]:
-    """Return the arguments for `KEY=VALUE ...`. Raises UsageError for another form and for a repeated key."""
+    """Return the arguments for `KEY=VALUE ...`. Raises UsageError for any other form or a repeated key."""
     arguments: dict[str, Any] = {}
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or not key:
             raise UsageError(f"{_shown(word)} is not KEY=VALUE", HOW)
         if key in arguments:
-            raise UsageError(f"{_shown(key)} is given twice", "Pass it once; a list is KEY=[1,2]")
+            raise UsageError(f"{_shown(key)} is given twice", "Pass it once. To pass a list: KEY=[1,2]")
         arguments[key] = value_of(value)
     return arguments
 
@@ -310,8 +311,8 @@ def data_size(data: Any) -> str:
 def asks_verb(watch: bool, as_json: bool) -> None:
     """Show what waits for your answer, oldest first: calls to allow, and questions from servers.
 
-    Answer with multi-mcp allow ID or multi-mcp deny ID. With --watch and --json, print one list per line, one for each
-    change.
+    Answer with multi-mcp allow ID or multi-mcp deny ID. With --watch and --json, each change prints the
+    whole list on one line.
     """
     if not watch:
         found = ask(ASKS)
@@ -339,7 +340,7 @@ def _watch(snapshots: Iterable[dict[str, Any]], as_json: bool) -> None:
         if as_json and (known is None or rows.keys() != known.keys()):
             print_json(list(rows.values()), compact=True)
         elif not as_json:
-            say(*(f"{ask_id} is over" for ask_id in known or () if ask_id not in rows))
+            say(*(f"{ask_id} no longer waits" for ask_id in known or () if ask_id not in rows))
             fresh = [row for ask_id, row in rows.items() if ask_id not in (known or ())]
             say(*(_ask_lines(fresh) if fresh else ()))
         known = rows
@@ -376,14 +377,14 @@ def allow_verb(
 @click.argument("what", metavar="ID|SERVER/TOOL")
 @json_option
 def deny_verb(what: str, as_json: bool) -> None:
-    """Deny the call or question ID, or revoke `allow --always` for SERVER/TOOL."""
+    """Deny the call or question with this ID, or revoke `allow --always` for SERVER/TOOL."""
     server, slash, tool = what.partition("/")
     if slash:
         ask(DENY, {"server": server, "tool": tool})
         if as_json:
             print_json({"server": server, "tool": tool, "always": False})
         else:
-            say(one_line(f"{what} asks again"))
+            say(one_line(f"No longer always allowed: {what}"))
         return
     row = ask(DENY, {"id": what, "by": BY})["ask"]
     _show_answer(row, "Denied", "Declined", as_json)

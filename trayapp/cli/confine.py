@@ -84,4 +84,4 @@ def _places(word: str, paths: Sequence[str]) -> Iterator[str]:
     named = [shown_path(Path(path), Path.home()) for path in paths if not f"{path}/".startswith(SYSTEM)]
     more = f", and {len(named) - PLACES_NAMED} more" if len(named) > PLACES_NAMED else ""
     if named:
-        yield f"{word} besides the system: {', '.join(named[:PLACES_NAMED])}{more}"
+        yield f"{word} outside the system's folders: {', '.join(named[:PLACES_NAMED])}{more}"

@@ -79,11 +79,12 @@ def connect_verb(
     """
     context = own_context()
     if not _ENTRY_NAME.fullmatch(entry):
-        raise UsageError(f"{entry} is not a valid entry name", "Use letters, digits, - and _, at most 40")
+        hint = "Use a letter or digit, then at most 39 letters, digits, - or _"
+        raise UsageError(f"{entry} is not a valid entry name", hint)
     own = OwnEntry(entry, _options(profile, servers))
     if client is None and not everyone:
         if own != MAIN:
-            raise UsageError("Which AI tool?", "Name one, or pass --all; see them with: multi-mcp connect")
+            raise UsageError("Name an AI tool, or pass --all", "To list the AI tools: multi-mcp connect")
         return show(found_clients(context), context, as_json)
     names = _names(client, everyone, lambda state: own != MAIN or state.state != "connected", context)
     done, failed = connect_each(
@@ -139,7 +140,7 @@ def _options(profile: str | None, servers: str | None) -> tuple[str, ...] | None
 def _known(name: str | None, known: Iterable[str], what: str) -> str:
     names = list(known)
     near = nearest(name or "", names)
-    return f"Did you mean {near}?" if near else f"servers.yaml has the {what}: {', '.join(names) or 'none'}"
+    return f"Did you mean {near}?" if near else f"The {what} in servers.yaml: {', '.join(names) or 'none'}"
 
 
 @click.command(
@@ -163,7 +164,7 @@ def disconnect_verb(
     tool also gets back the servers that `import --move` removed from its file.
     """
     if client is None and not everyone:
-        raise UsageError("Which AI tool?", "Name one, or pass --all; see them with: multi-mcp connect")
+        raise UsageError("Name an AI tool, or pass --all", "To list the AI tools: multi-mcp connect")
     context = own_context()
 
     def wanted(state: ClientStatus) -> bool:
@@ -211,7 +212,7 @@ def _names(
     client: str | None, everyone: bool, wanted: Callable[[ClientStatus], bool], context: ClientsContext
 ) -> list[str]:
     if client is not None and everyone:
-        raise UsageError("Name one AI tool, or pass --all", "multi-mcp connect --help")
+        raise UsageError("Name one AI tool, or pass --all", "See: multi-mcp connect --help")
     if client is not None:
         return [client]
     return [state.name for state in found_clients(context) if wanted(state)]
@@ -266,7 +267,7 @@ def _lines(change: Change, style: ReportStyle, context: ClientsContext) -> list[
     lines = [shortened(redacted(line), LONGEST_LINE) for text in difference for line in clean(text).splitlines()]
     if change.left:
         verb = "would be removed" if style.dry_run else "removed"
-        return [*lines, f"{title}: entry {change.entry} {verb}; {', '.join(change.left)} stays ({path})"]
+        return [*lines, f"{title}: entry {change.entry} {verb} ({path}). Still there: {', '.join(change.left)}"]
     if style.dry_run:
         return [*lines, f"{title} would be {change.wanted}" + ("" if style.diff else f": {path}")]
     named = f" as {change.entry}" if change.wanted == "connected" and change.entry != NAME else ""

@@ -1,4 +1,4 @@
-"""`multi-mcp demo`: the whole round trip with real processes, in a temporary home folder."""
+"""`multi-mcp demo`: try everything with real processes, in a temporary home folder."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ class Demo:
         def stop() -> None:
             self._ask(STOP)
             if not await_gone(process.pid):
-                raise DemoFailed(f"The gateway (process {process.pid}) does not stop")
+                raise DemoFailed(f"The gateway (process {process.pid}) did not stop")
             process.wait()
 
         process = self._report.timed(name, "Gateway started", start, lambda process: f"process {process.pid}")
@@ -174,9 +174,9 @@ class Demo:
             raise DemoFailed(f"The list has {count(len(tools), 'tool')} instead of 3")
 
     def _check_idle(self, label: str) -> None:
-        """Raise DemoFailed if the sample server still runs after SETTLE_TIMEOUT_S.
+        """Wait until the sample server does not run. Raises DemoFailed after SETTLE_TIMEOUT_S.
 
-        After a list, the gateway may ask the server again for what only clients of older protocol revisions see.
+        After a list, the gateway may start it again, to ask for what only clients of older protocol revisions see.
         """
         (server,) = self._ask(SNAPSHOT)["servers"]
         for _ in pauses(SETTLE_TIMEOUT_S):
@@ -204,7 +204,7 @@ class Demo:
                 self._seen.update((child.pid, child) for child in process.children(recursive=True))
 
     def _end_all(self) -> list[int]:
-        """Stop processes that a failure left running. Return the ids of those that had to be killed."""
+        """Stop the gateway if it still runs, and wait for all processes to end. Kill the rest, and return their ids."""
         self._note_processes()
         with suppress(NoGatewayError):
             self._ask(STOP)
@@ -255,7 +255,7 @@ class ShimClient:
     def request(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
         """Send a request and return its result.
 
-        Raises DemoFailed for an error answer, for none within ANSWER_TIMEOUT_S, and if the shim ends.
+        Raises DemoFailed if the answer is an error or takes longer than ANSWER_TIMEOUT_S, or if the shim ends.
         """
         self._last_id += 1
         deadline = threading.Timer(ANSWER_TIMEOUT_S, self.process.kill)
@@ -307,7 +307,7 @@ def processes_of(home: Path) -> Iterator[psutil.Process]:
 
 
 def tool_names(client: ShimClient) -> list[str]:
-    """Return the names of the tools that a session sees."""
+    """Request the tools that the session sees, and return their names."""
     return [tool["name"] for tool in client.request("tools/list")["tools"]]
 
 
@@ -318,5 +318,5 @@ def call(client: ShimClient, tool: str, **arguments: Any) -> str:
 
 
 def add(client: ShimClient, a: int, b: int) -> str:
-    """Return the sum that the sample server computes."""
+    """Have the sample server add two numbers, and return its answer."""
     return call(client, "add", a=a, b=b)

@@ -49,7 +49,7 @@ def fit(finding: CheckResult) -> CheckResult:
 
 
 def lines(findings: Sequence[CheckResult], *, colored: bool = False) -> list[str]:
-    """Return one line per finding, its remedy in a line below it, and the totals at the end."""
+    """Return a line for each finding, with its remedy on the next line, and the totals at the end."""
     columns = max((len(finding.code) for finding in findings), default=0)
     out: list[str] = []
     for finding in findings:
