@@ -400,7 +400,7 @@ def _owner(name: str, config: Config, project: Path, own: Path) -> Scope:
     if in_project and project.suffix != ".json":
         return "project"
     if in_project:
-        hint = f"Other tools read it too; remove it there with: multi-mcp remove {name} --scope project"
+        hint = f"Other tools read it too. To remove it there: multi-mcp remove {name} --scope project"
         raise UsageError(f"{shown(name)} is in {project}, the project's own file", hint)
     if name in config.foreign:
         hint = f"Remove it there, or hide it here with: multi-mcp disable {name}"

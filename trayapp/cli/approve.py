@@ -93,9 +93,9 @@ def approve_verb(what: str | None, all_: bool, yes: bool, keep: bool, as_json: b
 
 
 def _keep(server: str, tool: str, as_json: bool) -> int:
-    """Keep the old definition of one tool that changed, and return the exit code. Raises UsageError without a tool."""
+    """Keep the old definition of one tool that changed, and return the exit code. Raises UsageError if `tool` is ""."""
     if not tool:
-        raise UsageError("Which tool should keep its old definition?", "Name it: multi-mcp approve --keep SERVER/TOOL")
+        raise UsageError("Name the tool that keeps its old definition", "Write: multi-mcp approve --keep SERVER/TOOL")
     require_person("keep the old definition")
     rows = ask(APPROVALS, {"server": server, "tool": tool})["rows"]
     tools = [{member: row[member] for member in ("server", "tool", "hash")} for row in rows]
