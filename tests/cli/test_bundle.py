@@ -44,7 +44,7 @@ def test_a_bundle_is_shown_and_nothing_is_unpacked_without_a_yes(person: Person,
     assert "server/main.py" in lines[1]
     assert "  1 tool that can read: read_it" in lines
     assert "  1 tool that can write: write_it" in lines
-    assert "  1 tool that can destroy or run anything: delete_it" in lines
+    assert "  1 tool that can delete or overwrite data, or run commands: delete_it" in lines
     assert "  needs the secret token: A token" in lines
     assert "  needs the value depth (optional): Depth, at least 1, at most 9, by default 3" in lines
     assert person.says("add", str(path), "--set", "token=x", "--set", "dirs=/x").returncode == 2  # nobody says yes

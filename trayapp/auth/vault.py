@@ -43,7 +43,7 @@ KEEP_AGAIN_S = 30.0  # until the next check of a keyring that refused; each furt
 KEEP_LONGEST_S = 600.0
 SECRET_MAX = 64 * 1024  # characters
 NAME_MAX = 128
-SECRET, NAMES = "secret:", "secrets"  # record keys: one per secret, and the list of their names
+SECRET, NAMES = "secret:", "secrets"  # the prefix of each secret's record, and the list of names
 FORBIDDEN = frozenset(":{}$")  # in a secret's name: `${keyring:NAME:-default}` could not express it
 
 SERVICE = "multi-mcp"

@@ -132,7 +132,10 @@ class PackageUpdates:
         return next((one for one in found if one.kind == "mcpb" and one.folder_name in (server.cwd or "")), None)
 
     def not_locked(self, server: ServerConfig) -> NotLocked | None:
-        """Return why a server's package may change at its next start; None if it runs no package or a locked one."""
+        """Return why the package of a server without a locked version may change at its next start; None without one.
+
+        The caller has looked for a locked version (`package`, `bundle`) and found none.
+        """
         if server.command is None:
             return None
         argv = (server.command, *server.args)

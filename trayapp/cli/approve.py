@@ -320,8 +320,8 @@ def _server_json(server: ServerConfig, own: bool, file: ProjectFile) -> dict[str
 
     `own`: False if the user has the server, too, and the project starts it in the same way. `env` and `headers` hold
     names only, as a value may be a secret. Present if not empty: `cwd` (if not the project's folder), `loads_code`
-    (variables that load code, with values), `secrets` and `variables` (the user's own), `scripts` (programs of the
-    project).
+    (variables that load code, with values), `secrets` and `variables` (the names of the keyring secrets and of the
+    user's variables that the entry asks for), `scripts` (programs of the project).
     """
     command = [server.command, *server.args] if server.command is not None else None
     names = {"env": list(server.env), "headers": list(server.headers)}

@@ -85,7 +85,8 @@ def start_option() -> click.Option:
 def start_gateway(run: str, *, linger: bool, settles: bool = False) -> int:
     """Start a gateway in the background, wait until it is ready, and return its process id. Raises NoGatewayError.
 
-    `linger`: the gateway ends some time after its last use. `settles`: wait up to SETTLED_S for its new servers, too.
+    `linger`: the gateway ends some time after its last use. `settles`: also wait, for up to
+    SETTLED_S, until it has read the tools of new servers.
     """
     from trayapp.config.paths import find_paths
     from trayapp.service.gateway_launch import await_ready, start_detached

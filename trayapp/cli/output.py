@@ -148,7 +148,9 @@ class Table:
 
 @contextlib.contextmanager
 def waiting(text: str, quiet: bool = False) -> Iterator[None]:
-    """Show `text` with a spinner while the block runs. Print nothing in a pipe or if `quiet`."""
+    """Show `text` with a spinner while the block runs. Print nothing if `quiet` or if stdout or stderr is not a
+    terminal.
+    """
     if quiet or not (is_terminal(sys.stderr) and is_terminal(sys.stdout)):
         yield
         return

@@ -364,7 +364,7 @@ def _decides(source: Source) -> tuple[str, ...]:
     # the author's placeholder need not have the form of an address
     server, problems = read_one(name, entry | ({"url": _ANY_ADDRESS} if asked else {}))
     if server is None:
-        raise UnclearSourceError(f"{name} cannot be used: {problems[0].message}", "Correct it, then add it again")
+        raise UnclearSourceError(f"Cannot use {name}: {problems[0].message}", "Correct it, then add it again")
     lines = [line.replace(_ANY_ADDRESS, escape_unprintable(str(url))) for line in decisive_lines(server)]
     return (*lines, _EACH_SESSION) if "command" in entry and entry.get("scope") == "session" else tuple(lines)
 
@@ -377,7 +377,7 @@ def tool_lines(source: Source) -> Iterator[str]:
     for tool in source.tools:
         names[classify(dict(tool)).tool_class].append(str(tool.get("name")))
     verbs: tuple[tuple[ToolClass, str], ...] = (
-        ("read", "read"), ("write", "write"), ("destructive", "destroy or run anything"),
+        ("read", "read"), ("write", "write"), ("destructive", "delete or overwrite data, or run commands"),
     )  # fmt: skip
     for key, verb in verbs:
         found = names[key]

@@ -165,7 +165,7 @@ class RefusalRecord:
                     read[next((one for one in policy.roots if is_inside(path, one)), path)] = None
             elif path != "/dev/tty":
                 place = os.path.dirname(path) if writes and not os.path.exists(path) else path
-                if os.access(place, os.W_OK if writes else os.R_OK):  # the user has this access
+                if os.access(place, os.W_OK if writes else os.R_OK):  # unconfined, it would succeed
                     refusal = Refusal("write" if writes else "read", path)
                     self.refusals.pop(refusal, None)  # also found in stderr: keep the order of the accesses
                     self.add(refusal)

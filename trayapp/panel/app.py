@@ -89,9 +89,10 @@ class Panel:
             status = 404 if isinstance(error, PageNotFoundError) else 400
             await reply.html(render("error.html", said=error_result(error)), status)
         except OSError as error:
-            await reply.html(
-                render("error.html", said=ActionResult(f"Cannot read a file: {error.strerror}", wrong=True)), 500
-            )
+            log.warning("Cannot answer a request of the panel: %s", error)
+            what = f"Cannot use {error.filename}" if error.filename else "Cannot build the page"
+            said = ActionResult(f"{what}: {error.strerror}", "See the gateway's log: multi-mcp logs", wrong=True)
+            await reply.html(render("error.html", said=said), 500)
         except Exception:
             log.exception("Unexpected error in the panel")
             if not reply.ended:

@@ -136,7 +136,7 @@ def installed_at() -> float:
 
 
 def is_followed(started_at: float, clock: Callable[[], float] = time.time) -> bool:
-    """Return True if another program was installed after `started_at` (Unix seconds), and its installer is done."""
+    """Return True if this program was installed again after `started_at` (Unix seconds), at least SETTLED_S ago."""
     return started_at < installed_at() <= clock() - SETTLED_S
 
 

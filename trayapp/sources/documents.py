@@ -229,7 +229,7 @@ def _source(
         raise UnclearSourceError(f"{called}: {error}", "Correct it, then add it again") from None
     if made is None:
         title = f"{called} is built into the program that this was written for"
-        raise UnclearSourceError(title, "It is not an MCP server")
+        raise UnclearSourceError(title, "Leave it out: only that program can run it")
     entry = with_words_apart(without_env(made.entry if windows else without_cmd(made.entry)))
     entry, note = with_input(entry)
     entry = with_passed(entry)

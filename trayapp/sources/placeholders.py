@@ -126,8 +126,8 @@ _YOUR_ELSEWHERE = (
     r"|empresa|loja|tienda|inst[aâ]ncia|instanz|site|sitio|sito)(?![a-z])"
     rf"|(?<![\w.-])tu[-_](?={_FOREIGN_NOUN}|{_NOUN_ANYWHERE})|(?<![\w.-])(?:su|ton|ta|tes)[-_](?={_FOREIGN_NOUN})"
 )
-# A word that is the author's example: `yourcompany.com`, `oh.YOUR_TOKEN`, `api-xxxxxxxx-xxxx`. YOURLS, a program, does
-# not count.
+# An author's example anywhere in a text: `yourcompany.com`, `oh.YOUR_TOKEN`, `api-xxxxxxxx-xxxx`. YOURLS, a program, is
+# not one.
 _EXAMPLE = re.compile(
     rf"(?i){_YOUR_ELSEWHERE}|"
     r"(?:(?<![a-z0-9])|(?<![a-z0-9])0x)your(?!s(?![a-z])|self|ls)(?:[-_.@][a-z0-9]|[a-z0-9])"

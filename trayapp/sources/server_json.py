@@ -103,7 +103,7 @@ def _tools(part: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
 def short_name(name: str) -> str:
     """Return a server's name from its registry name: `github` for `io.github.github/github-mcp-server`.
 
-    If the last part says nothing, return a part of the namespace: `acme` for `com.acme/mcp`.
+    If the last part is generic, return the last part of the namespace: `acme` for `com.acme/mcp`.
     """
     namespace, _, last = name.rpartition("/")
     return name_of_package(f"@{namespace.rpartition('.')[2]}/{last}" if namespace and last else name)

@@ -72,7 +72,7 @@ def assets() -> Path:
 
 
 def _picture(name: str, size: int) -> Image.Image:
-    """Return one size of a file in assets/. Raises OSError if the installation is incomplete."""
+    """Return a picture of assets/ with `size` pixels on a side. Raises OSError if the installation is incomplete."""
     from PIL import Image
 
     kept = min((known for known in SIZES if known >= size), default=SIZES[-1])

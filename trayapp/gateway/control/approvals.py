@@ -159,7 +159,10 @@ def _who(asked: Asked) -> str:
 
 
 class SecretCommandRequests:
-    """Requests about the secret commands of one gateway's servers. `trust`: the commands that the user approved."""
+    """Control requests that list and approve the commands that print secrets of a gateway's servers.
+
+    `trust`: the commands that the user approved.
+    """
 
     def __init__(self, gateway: Gateway, trust: TrustStore) -> None:
         self._gateway = gateway

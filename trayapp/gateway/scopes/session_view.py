@@ -58,7 +58,7 @@ class SessionView:
         self.view = view
         self.options = options
         self.kind = kind  # None: what any client sees
-        self.read_at = -1  # the revision of the view at which the servers' lists for that kind had been read
+        self.read_at = -1  # the view's revision when the servers' lists for this kind were last all read
         self._exposure: Exposure | None = None
         self._lists: ListResults | None = None
         self._routes: dict[str | Key, Route] = {}

@@ -310,8 +310,9 @@ class Sharing:
         return True
 
     def note_answer(self, connection: Connection, request: Request, seconds: float) -> None:
-        """Record that a request was answered after `seconds`, without a question. A topic's first answer counts only if
-        the server has never asked.
+        """Record that the server answered a request after `seconds` without asking.
+
+        The first answer to a topic counts only if the server has never asked.
         """
         name, topic = self._keys.shared_key(connection.key), topic_of(request)
         known = self._quiet.get(name, {}).get(topic)

@@ -58,7 +58,7 @@ class _ShownNotice:
 class BusNotifications:
     """The notifications of one application. Implements app.NoticeDisplay.
 
-    Call its methods from any thread but the bus's own: they wait for its answers.
+    Do not call its methods on the bus's own thread: they wait for answers that arrive there.
     """
 
     def __init__(self, app_name: str, picture: Artwork) -> None:
