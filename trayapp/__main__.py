@@ -7,7 +7,7 @@ import sys
 
 INTERRUPTED = 130  # the exit code that shells report for a program ended by Ctrl-C
 HELP = ("--help", "-h")
-FULL = "Free some space, or send it elsewhere"
+FULL = "Free some space, or redirect the output elsewhere"
 
 
 def main() -> int:

@@ -160,7 +160,7 @@ def test_an_output_that_takes_nothing_is_an_error_in_two_lines(home: Path, words
     assert done.returncode == 1
     assert done.stderr.splitlines() == [
         "Error: Cannot write the output: No space left on device",
-        "Free some space, or send it elsewhere",
+        "Free some space, or redirect the output elsewhere",
     ]
 
 

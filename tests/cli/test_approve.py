@@ -359,8 +359,8 @@ def test_what_decides_is_shown(home: Path, project: Path) -> None:
         f"OTHER=a{PADDING}b",
         "with PYTHONPATH=. (decides",
         "LEVEL=info",
-        "gives the secret corp of the keyring to ./run.sh",
-        "sends the secret corp of the keyring and the variable HOME_SECRET to https://evil.test/mcp",
+        "gives the secret corp from the keyring to ./run.sh",
+        "sends the secret corp from the keyring and the variable HOME_SECRET to https://evil.test/mcp",
         "sends the variable MY_TOKEN to https://other.test/mcp",
         "runs run.sh, whose content is approved with this file",
     ):

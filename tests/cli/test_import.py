@@ -66,7 +66,7 @@ def test_a_tools_commands_for_secrets_are_shown_and_not_run_and_its_permissions_
     person.file(".config/crush/crush.json", json.dumps({"mcp": {"s": http | {"oauth_client_id": "i"}}}))
     saved(person, ".cursor/mcp.json", {"t": {"command": "t", "autoApprove": ["a"], "envFile": ".env"}})
     done = person.says("import", "--dry-run")
-    assert f"s: runs for a secret: touch {ran} (it asks you first); has 1 secret in clear text" in done.stdout
+    assert f"s: runs for a secret: touch {ran} (multi-mcp asks you first); has 1 secret in clear text" in done.stdout
     assert "t: autoApprove is not imported: multi-mcp asks you itself; envFile has no meaning here" in done.stdout
     assert person.says("import", "--yes").returncode == 0
     server = parse(person.servers.read_text(), "f").servers["s"]
@@ -367,7 +367,7 @@ def test_a_server_that_was_changed_since_stays_here(person: Person, cursor: Path
     person.servers.write_text(person.servers.read_text().replace("command: fs", "command: fs2"), encoding="utf-8")
     done = person.says("import", "--undo")
     assert configured(person) == {"fs": "fs2"}
-    assert "fs was changed since: it stays in" in done.stderr
+    assert "fs was changed after its import, so it stays in" in done.stderr
 
 
 @pytest.mark.requirement("import-undo")

@@ -150,7 +150,10 @@ def switch(target: str, enabled: bool, as_json: bool) -> None:
 
 
 def left_out(server: str, glob: str) -> list[str]:
-    """Ask a running gateway if enabled tools stay hidden by a pattern or a disabled server. Return at most one note."""
+    """Ask a running gateway which of the tools just enabled a pattern or a disabled server still hides.
+
+    Return at most one note.
+    """
     hidden: list[str] = []
     with suppress(NoGatewayError, ControlError):
         rows = {row["name"]: row for row in ask(LIST, {"server": server})}

@@ -328,7 +328,7 @@ def _remarks(offer: ImportOffer) -> Iterator[str]:
         yield f"LESS SAFE: loses its sandbox ({', '.join(sandbox)}), which is kept in its entry and not applied"
     yield from filter(None, (exposure(str(entry.get("url", ""))), unlocked(entry)))
     server = as_server(offer.name, entry)
-    yield from (f"{line} (it asks you first)" for line in (command_lines(server) if server else ()))
+    yield from (f"{line} (multi-mcp asks you first)" for line in (command_lines(server) if server else ()))
     allowed = [key for key in offer.found.left_out if key in PERMISSIONS]
     left = [key for key in offer.found.left_out if key not in PERMISSIONS]
     if allowed:
@@ -359,7 +359,7 @@ def _secrets(offer: ImportOffer) -> list[Secret]:
 
 
 def _asked(offer: ImportOffer) -> list[str]:
-    """Return the keyring names in an entry. In VS Code's entries they stand for values that it asks its user for."""
+    """Return the keyring names in an entry. In VS Code's entries they stand for values that VS Code asks for."""
     texts = json.dumps(offer.found.entry, ensure_ascii=False, default=str)
     return list(dict.fromkeys(re.findall(r"\$\{keyring:([^:{}$]+)\}", texts)))
 
@@ -483,7 +483,7 @@ def _mark(offer: ImportOffer) -> str:
 def undo_imports(dry_run: bool, as_json: bool) -> int:
     """Put moved servers back, and remove imported ones that have not changed since. Return the exit code.
 
-    If a file cannot get its servers back, remove nothing. `dry_run`: only print what would be done.
+    If any file cannot be restored, remove nothing. `dry_run`: only print what would be done.
     """
     context = own_context()
     taken, moves = imported_servers(context), recorded_moves(context)
@@ -512,7 +512,7 @@ def undo_imports(dry_run: bool, as_json: bool) -> int:
         say(*(one_line(f"Removed {each.name} from {_shown(each.file)}") for each in removed))
         for each in taken if not failed else []:
             if each not in removed and _server(each) is not None:
-                note(one_line(f"{each.name} was changed since: it stays in {_shown(each.file)}"))
+                note(one_line(f"{each.name} was changed after its import, so it stays in {_shown(each.file)}"))
         if failed and taken:
             note("Nothing was removed here. Correct that file, then repeat: multi-mcp import --undo")
         if not (done or taken):
@@ -525,7 +525,7 @@ def _shown(path: Path) -> str:
 
 
 def _server(taken: ImportedServer) -> ServerConfig | None:
-    """Return the server as our file has it now; None if it is gone or the file cannot be read."""
+    """Return the server's present configuration in our file; None if it is gone or the file cannot be read."""
     with suppress(MultiMcpError):
         store = own_store()
         own = taken.file == store.path

@@ -23,13 +23,13 @@ from trayapp.service.pause import PausedError
 from trayapp.wire.control import DEFAULT_TIMEOUT_S, SETTLE, ControlClient, ControlError
 from trayapp.wire.rundir import run_dir
 
-SETTLED_S = 10.0  # for the discovery of servers that are new to a gateway that just started
+SETTLED_S = 10.0  # to discover servers whose tools a new gateway does not know yet
 STARTS = "trayapp.cli.starts"  # key in a context's meta: the verb may start a gateway
 FLOW = "trayapp.cli.flow"  # key in a context's meta: the verb is a step of a longer flow, which says what comes next
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 UNKNOWN = frozenset({"server_not_found", "tool_not_found"})  # error codes
-DISCOVERY_TIMEOUT_S = 120.0  # servers not known yet, such as a project's, are started first
+DISCOVERY_TIMEOUT_S = 120.0  # servers whose tools are unknown, such as a project's, are started first
 
 
 def json_option(function: Function) -> Function:
@@ -85,8 +85,8 @@ def start_option() -> click.Option:
 def start_gateway(run: str, *, linger: bool, settles: bool = False) -> int:
     """Start a gateway in the background, wait until it is ready, and return its process id. Raises NoGatewayError.
 
-    `linger`: the gateway ends some time after its last use. `settles`: also wait, for up to
-    SETTLED_S, until it has read the tools of new servers.
+    `linger`: the gateway ends some time after its last use. `settles`: also wait up to SETTLED_S
+    for servers whose tools are not known yet.
     """
     from trayapp.config.paths import find_paths
     from trayapp.service.gateway_launch import await_ready, start_detached
@@ -112,7 +112,7 @@ def ask(
 ) -> Any:
     """Send one control request and return its result. Raises NoGatewayError, ControlError.
 
-    `timeout`: seconds for an answer. `heard` gets the gateway's notes on its answer.
+    `timeout`: seconds for an answer. `heard` is called with each of the gateway's notes on its answer.
     """
     with gateway(timeout) as client:
         return client.call(method, params, heard)
@@ -154,7 +154,7 @@ def list_command(folder: Path) -> str:
 
 @contextmanager
 def project_hint(project: Path | None) -> Iterator[None]:
-    """Add a hint to errors about unknown names in the block: inside a project, the name may need --project."""
+    """If the block meets an unknown name inside a project, add the hint that the name may need --project."""
     try:
         yield
     except ControlError as error:

@@ -60,7 +60,7 @@ def note(*lines: str, styled: bool = False) -> None:
 
 
 def as_typed(text: str) -> str:
-    """Return a text with commands of this program as the user has to type them: PATH may lack the program."""
+    """Return a text with commands of this program as the user has to type them: the program may not be on PATH."""
     return _COMMAND.sub(lambda found: typed_command(), text) if PROGRAM in text else text
 
 

@@ -61,7 +61,7 @@ def announce() -> None:
 def run_here(linger: bool, on_ready: Callable[[], None]) -> int:
     """Run the gateway until it stops, and return the exit code. Raises AlreadyRunningError, StorageError."""
     lock = GatewayLock(run_dir(os.environ))
-    lock.acquire()  # before the imports: if many clients start gateways at once, all but one end early
+    lock.acquire()  # before the imports, so that of many gateways started at once all but one end early
     gc.disable()  # a start makes many objects and no garbage; the gateway collects after serving its first client
     from trayapp.gateway.main import MAKES_ROOM, run_gateway
 

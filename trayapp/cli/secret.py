@@ -1,6 +1,6 @@
 """`multi-mcp secret`: manage the values of `${keyring:NAME}` in the keyring. A value is never a command-line argument.
 
-Verbs that write new entries move clear-text secrets into the keyring, or an encrypted file, by `may_keep` and
+Verbs that write new entries move clear-text secrets into the keyring or an encrypted file with `may_keep` and
 `keep_all`.
 """
 

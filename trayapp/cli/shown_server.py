@@ -67,7 +67,7 @@ def _shown(words: list[str], at: int) -> str:
 
 
 def _is_secret(head: str, value: str) -> bool:
-    """Return True if the name in `head` makes `value` a secret, whatever its form."""
+    """Return True if `value` is redacted because of the name in `head`, whatever its form."""
     return redacted(head + value) != head + value and redacted(f"{head}plain-value") != f"{head}plain-value"
 
 
@@ -123,7 +123,7 @@ def secret_lines(server: ServerConfig) -> Iterator[str]:
     """Yield the commands for secrets, and which secrets and variables go to which URL or program."""
     yield from command_lines(server)
     secrets, variables = gets(server)
-    what = [f"the secret {escape_unprintable(name)} of the keyring" for name in secrets]
+    what = [f"the secret {escape_unprintable(name)} from the keyring" for name in secrets]
     what += [f"the variable {escape_unprintable(name)}" for name in variables]
     if what:
         to = redacted(server.url) if server.url is not None else server.command or ""
@@ -163,7 +163,8 @@ def _latin(word: str) -> str:
 def unlocked(entry: Mapping[str, Any]) -> str:
     """Return why the package of an entry is not locked, as a sentence.
 
-    It is "" if the package can be locked, if the entry says `lock: false`, or if it runs no package.
+    It is "" if the package can be locked, if the entry says `lock: false` or cannot be read, or if it runs no
+    package.
     """
     from trayapp.packages.locks import not_locked  # takes 10 ms: only for verbs that add servers
 

@@ -126,7 +126,7 @@ def add_source(what: str, answers: Answers, add: Add) -> None:
     if len(found) > 1:
         names = ", ".join(one.source.name for one in found)
         (note if answers.as_json else say)(
-            one_line(f"This describes {len(found)} servers, one after the other: {names}")
+            one_line(f"This describes {len(found)} servers. They follow one after the other: {names}")
         )
     for proposal in found:
         _add_one(proposal, answers, add)
@@ -169,7 +169,7 @@ def _chosen(found: list[Proposal], answers: Answers) -> Proposal:
         else:
             way = click.prompt("Which one", default=1, type=click.IntRange(1, len(found)))
     if way is not None and not 1 <= way <= len(found):
-        raise UsageError(f"There are {count(len(found), 'way')} to run it", "Choose one with --way NUMBER")
+        raise UsageError(f"There is no way {way} to run it, only {len(found)}", "Choose one with --way NUMBER")
     return found[(way or 1) - 1]
 
 
@@ -333,7 +333,7 @@ def _add_one(proposal: Proposal, answers: Answers, add: Add) -> None:
 
 
 def _written(name: str, entry: dict[str, Any], proposal: Proposal, add: Add) -> None:
-    """Add a server, unless the values made its URL invalid. Raises MultiMcpError."""
+    """Add a server. Raises MultiMcpError; UsageError if the values made its URL invalid."""
     source = proposal.source
     if isinstance(url := entry.get("url"), str) and (fault := url_fault(url)):
         of_url = next((VALUE + one.name for one in source.wants if one.keys == ("url",)), "")

@@ -1,6 +1,6 @@
 """`multi-mcp status`: print the gateway, its servers and their problems, once or continuously. Also `status --tokens`.
 
-The functions that put a snapshot into words follow the verb, and are pure.
+The functions that put a snapshot into words follow the verb.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def show(snapshot: dict[str, Any], as_json: bool) -> None:
 
 
 def watched(snapshots: Iterator[dict[str, Any]], as_json: bool) -> None:
-    """Print each snapshot until they end: a live table on a terminal, or else a line for each change."""
+    """Print each snapshot until they end: as JSON, as a live table on a terminal, or else a line for each change."""
     if as_json:
         for snapshot in snapshots:
             print_json(snapshot, compact=True)
