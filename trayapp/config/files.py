@@ -453,7 +453,7 @@ def _sync_folder(folder: Path) -> None:
 
 @contextmanager
 def locked(path: Path, wait_s: float = LOCK_WAIT_S) -> Iterator[None]:
-    """Hold the lock for the file at `path`, existing or not, links followed. The system frees it when its holder dies.
+    """Hold the lock for the file at `path`, which need not exist. Links are followed. If its holder dies, it is free.
 
     Not reentrant. Blocks while another process or thread holds it. Raises StorageError after `wait_s`, or if the lock
     cannot be created.

@@ -174,7 +174,7 @@ class ServerConfig:
 
     @property
     def transport(self) -> TransportKind:
-        """Return how the server is reached. A `url` without `type` counts as http until it falls back."""
+        """Return the configured transport. A `url` without `type` counts as http, and may be reached over SSE."""
         if self.command is not None:
             return "stdio"
         return self.type or "http"

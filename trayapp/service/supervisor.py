@@ -91,7 +91,7 @@ class GatewayControl(Protocol):
         """Connect to the answering gateway. `beat_s`: seconds between its signs of life. Raises NoGatewayError."""
 
     def owns(self, process: RunningGateway) -> bool:
-        """Return True if the answering gateway is this process or its child."""
+        """Return True if the answering gateway is `process` or a child of it."""
 
     def adopted(self) -> RunningGateway | None:
         """Return the answering gateway if a shim or an earlier tray started it; None if the user did."""
@@ -420,7 +420,7 @@ class Supervisor:
             code = ExitCode.OK if stopping else None
         self._on_exit(code)
 
-    # -- ends ----------------------------------------------------------------------------------------------------
+    # -- exits and crashes ---------------------------------------------------------------------------------------------
 
     def _on_exit(self, code: int | None) -> None:
         self._process = None

@@ -41,7 +41,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 
 
 class _Name(str):
-    """A word without quotes: a key, or the name of a value that only a program knows."""
+    """An unquoted identifier: valid as a key. As a value, it is a variable that only a program could resolve."""
 
 
 def read_loosely(text: str) -> dict[str, Any]:

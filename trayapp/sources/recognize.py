@@ -390,7 +390,7 @@ def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:
     commands = holds_command(text)
     if "\n" in text and _YAML_KEY.search(text) and not commands:
         return read_document(text, "a snippet", home, windows=windows)
-    if commands:  # commands between other lines: reading them raises an error that says so
+    if commands:  # with other lines among them, reading usually raises a more exact error than the one below
         found = read_command_line(text, home, windows=windows)
         if holds_only_commands(text):
             return found

@@ -133,7 +133,7 @@ class _Filled:
                 placeholder,
                 _text(definition, "description"),
                 secret=_is(definition, *_SECRET) or redacted(f"{name}=plain-value") != f"{name}=plain-value",
-                # a value in an argument or an address can be left out only together with the whole word
+                # a value inside an argument or a URL is required, unless the whole argument may be left out
                 required=_is(definition, *_REQUIRED) or (keys[0] in ("args", "url") and not self.optional),
                 choices=tuple(str(one) for one in choices[:CHOICES_MOST]) if isinstance(choices, list) else (),
                 kind="path" if definition.get("format") == "filepath" else "string",

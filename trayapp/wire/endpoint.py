@@ -243,7 +243,7 @@ class Listener:
     def close(self) -> None:
         """Stop listening, and remove the endpoint file and socket, unless a newer gateway has replaced them.
 
-        Existing connections stay open until they are closed.
+        Existing connections stay open: the caller closes them.
         """
         published, path = read_endpoint(self.run), self.endpoint.socket
         is_ours = bool(path) and _place_of(path) == self.place

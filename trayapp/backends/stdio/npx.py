@@ -303,7 +303,7 @@ def _decided_today(request: NpxRequest, cache_dir: Path | None, now: float) -> b
 
 
 def _best(request: NpxRequest, npx: Path) -> CachedPackage | None:
-    """Return the copy that npx would use: the one made for these words, or else the best that may run, or None."""
+    """Return the copy that npx would use: one cached for exactly these words, or else the best that fits, or None."""
     best: tuple[tuple[int, object, int], CachedPackage] | None = None
     for copy in copies(npx, request.package, request.words):
         fit = _fit(request, copy)

@@ -17,7 +17,7 @@ BODY_CHARS = 4_000  # of a description: more of a long manual only blurs what th
 PARAMS_MOST = 100  # parameters, nested ones included
 PARAM_CHARS = 300  # of one parameter's description
 ENUM_MOST = 20  # values of one parameter
-DEPTH_MOST = 5  # levels of nested parameters; `$ref`s are not followed, since they would repeat known words
+DEPTH_MOST = 5  # levels of nested parameters; `$ref`s are not followed
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s|[。\n]")
 

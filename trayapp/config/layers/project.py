@@ -69,7 +69,7 @@ class ProjectFile(NamedTuple):
     path: Path  # with its folder resolved, so that each folder has only one name
     data: bytes
     scripts: tuple[Script, ...] = ()  # programs inside the project that its servers run
-    watched: tuple[Path, ...] = ()  # paths of these programs, existing or not
+    watched: tuple[Path, ...] = ()  # paths where such a program is, or may appear
 
     @property
     def folder(self) -> Path:

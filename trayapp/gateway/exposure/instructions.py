@@ -16,7 +16,7 @@ from trayapp.model.text import count, one_line
 INSTRUCTIONS_ALL = 12_000  # characters; a model reads them in every session
 LONGEST = 2_048  # bytes: clients show this many in full
 WORDS_MOST = 6  # words that describe one server's tools
-ABOUT_LONGEST = 60  # characters of a server's own description
+ABOUT_LONGEST = 60  # characters of a server's title, or of the first words of its instructions
 SAYS_NOTHING = frozenset({"mcp", "server", "servers", "reference", "official", "the", "a", "an", "for", "of"})
 
 _SENTENCE = re.compile(r"(?<=\w)[.;:!?](?=\s|\Z)|\s[-\u2013\u2014]\s")

@@ -111,7 +111,7 @@ class TaskBridge:
                         request = Request(self._request.id, "tasks/result", {"taskId": name})
                         _TaskResultCall(self._session, request, self._connection, self._finish).send(0)
                         return
-                    if task.get("status") in ENDED and step > 1:  # the answer to the call contains no result
+                    if task.get("status") in ENDED and step > 1:  # a server's first reply has no result
                         self._answer(task)
                         return
                     if isinstance(questions := task.get("inputRequests"), dict):

@@ -87,7 +87,7 @@ class HttpPort:
         self._wanted: HttpSettings | None = None
         self._news = anyio.Event()
         self._url: str | None = None
-        self._settled = anyio.Event()  # the port is as wanted, or cannot be
+        self._settled = anyio.Event()  # the port matches the settings, or taking it has failed
         self._settled.set()
         self._expected = anyio.Event()  # a client is about to connect, or has connected
 

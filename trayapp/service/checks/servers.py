@@ -171,7 +171,7 @@ def _launch(server: ServerConfig, context: CheckContext) -> Iterable[CheckResult
         if server.scope == "shared" and is_browser((ready.command, *ready.args)):
             remedy = f"Give each session its own: scope: session for {server.name} in servers.yaml"
             yield CheckResult("server.browser", "note", f"{server.name}: {WHY[0].lower()}{WHY[1:]}", remedy)
-        from trayapp.packages.locks import not_locked  # loaded only if there are servers to check
+        from trayapp.packages.locks import not_locked  # loaded only if a server runs a command
 
         if server.lock and (told := not_locked((ready.command, *ready.args))) is not None:
             yield CheckResult("server.lock", "note", f"{server.name}: not locked: {told.why}", told.hint)
