@@ -62,7 +62,7 @@ class _Renewal:
 class Account:
     """The sign-in at `url` (canonical). `name` distinguishes several accounts at one address; it is usually "".
 
-    The class is broad because a token, its client registration and its renewal have one lifetime.
+    The class is broad because a token, its client registration and its renewal share one lifetime.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Account:
         """Return the Authorization value for a request to `asked`; None if there is no token, or none for that address.
 
         A token that is about to expire is renewed first. Raises SignInError while an expired token cannot be renewed.
-        Returns None once it never can be.
+        Return None once it can never be renewed.
         """
         if not covers(self.url, asked, whole_origin=whole_origin):
             return None
@@ -298,7 +298,7 @@ EXPIRED = "There was no answer for five minutes"
 
 
 async def load_login() -> None:
-    """Import the login module, and with it the SDK, in a thread: no list waits for them."""
+    """Import the login module, and with it the SDK, in a thread, so that no other request waits for it."""
     await anyio.to_thread.run_sync(import_module, "trayapp.auth.login")
 
 

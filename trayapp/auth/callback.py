@@ -1,8 +1,8 @@
 """The redirect URI of a sign-in: a listener on 127.0.0.1 that takes one answer and closes.
 
-The port is random unless the server's `callback_port` names one. An answer must carry our state (RFC 6749 10.12) and,
-if it names an issuer or has to, the expected one (RFC 9207). The browser gets a page that says what happened and what
-to do. The page loads nothing else.
+The port is random unless the server's `callback_port` names one. An answer must carry our state (RFC 6749 10.12). If it
+names an issuer, or must name one, that must be the expected one (RFC 9207). The browser gets a page that says
+what happened and what to do. The page loads nothing else.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class Callback:
     def paste(self, address: str) -> None:
         """Accept the address that a browser on another machine was sent to, with the answer in it.
 
-        Raises SignInError if the sign-in was already answered, or for another address: it then keeps waiting.
+        Raises SignInError if the sign-in was already answered, or for an address of another one: it then keeps waiting.
         """
         text = address.strip().partition("#")[0]
         query = text.partition("?")[2] or text

@@ -1,4 +1,4 @@
-"""The values of a sign-in: its target, and its grant with the text for the vault. Addresses in canonical form.
+"""The values of a sign-in: its target, its grant and the grant's text for the vault. Also canonical addresses.
 
 Pure: times are passed in. The flow itself is in login, the listener in callback.
 """
@@ -168,7 +168,7 @@ def _number(value: Any, most: float) -> float | None:
 
 
 def canonical(url: str) -> str:
-    """Return the canonical form of an address: lower-case scheme and host, no user, default port or fragment, a path.
+    """Return an address with scheme and host in lower case, a path, and no user, default port or fragment.
 
     A trailing slash and a query are kept: they may identify another server. Raises ValueError for an invalid address.
     """

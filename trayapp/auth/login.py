@@ -49,7 +49,7 @@ ANSWER_MOST = 1 << 20  # bytes, decoded; real ones have a few KB
 _OF_THE_WAY = frozenset({"content-encoding", "content-length", "transfer-encoding"})  # headers of the encoded body
 WELL_KNOWN = ("/.well-known/oauth-authorization-server", "/.well-known/openid-configuration")
 NO_REGISTRATION = "Register multi-mcp there yourself, then set client_id and client_secret in the server's entry"
-# The SDK's log texts quote service responses at every level. Ours say what happened without that.
+# The SDK's log texts quote service responses at every level. Our own do not.
 logging.getLogger("mcp.client.auth").setLevel(logging.CRITICAL + 1)
 REQUEST_S = 15.0  # for one request to a sign-in service
 REVOKE_S = 5.0  # for a revocation; signing out does not depend on it
@@ -57,7 +57,7 @@ CLIENT_NAME = "multi-mcp"
 LOST = frozenset(("invalid_grant", "invalid_client", "unauthorized_client", "unsupported_grant_type", "invalid_scope",
                   "invalid_target"))  # fmt: skip  # RFC 6749 5.2, RFC 8707 2: asking again has the same result
 ACCEPT = {"accept": "application/json, text/event-stream"}
-PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}  # harmless; shows which service signs people in
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}  # harmless; its refusal leads to the sign-in service
 
 
 async def authorize(
@@ -304,7 +304,7 @@ class _Provider(OAuthClientProvider):
         metadata = self.context.oauth_metadata
         if metadata is not None:
             methods = metadata.code_challenge_methods_supported
-            # Some good services omit the list. A list that lacks S256 means no PKCE as MCP requires it.
+            # Some services support S256 but omit the list. A list without S256 lacks the PKCE that MCP requires.
             if methods is not None and "S256" not in methods:
                 raise SignInError(
                     "The sign-in service does not protect its codes (PKCE with S256)", "Report this to its makers"
@@ -406,7 +406,7 @@ async def _client(limit_s: float = REQUEST_S) -> AsyncIterator[httpx2.AsyncClien
 
 @functools.cache
 def _trusted() -> ssl.SSLContext:
-    """Return httpx2's default trust store. Loading it takes 50 ms each time."""
+    """Return httpx2's default trust store. Cached, since loading it takes 50 ms."""
     return httpx2.create_ssl_context()
 
 
@@ -477,7 +477,7 @@ def explained(error: Exception, last: list[httpx2.Response], url: str) -> SignIn
 def why_of(error: Exception, host: str) -> str:
     """Return why a request failed.
 
-    If the response cannot be read, return only the kind of the error, whose text quotes the response.
+    Return only the error's kind unless the network failed: its text may quote the response.
     """
     is_network = isinstance(error, httpx2.NetworkError | httpx2.TimeoutException)
     return reason_of(error, host) if is_network else type(error).__name__

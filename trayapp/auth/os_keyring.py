@@ -1,7 +1,7 @@
 """The operating system's keyring: Secret Service, Keychain, Credential Manager. The only importer of keyring.
 
-Every exception of every backend ends here as KeyringUnavailableError. On Linux the Secret Service also signals over the
-session bus that a collection was locked, unlocked or created, or that the service started or ended.
+No exception of a backend leaves this module: callers get KeyringUnavailableError. On Linux, the Secret Service also
+signals over the session bus that a collection was locked, unlocked or created, or that the service started or ended.
 
 A text that is too long for one entry is stored in parts. The parts are written first, then the manifest that makes them
 valid, so an interrupted write leaves the old text intact.
@@ -120,7 +120,7 @@ def _backend() -> Any:
 
 
 def _unavailable(error: Exception) -> KeyringUnavailableError:
-    """Return our error for a backend's error, of which only the kind is shown: its text could contain the secret."""
+    """Return our error for a backend's. It names only the kind of error: the text could contain the secret."""
     kind = type(error).__name__
     log.info("The keyring refused: %s", kind)
     if kind in LOCKED:

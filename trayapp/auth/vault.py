@@ -2,7 +2,7 @@
 
 All accesses use a single thread, so that a locked keyring shows only one dialog, and have a deadline. Changes that
 cannot be stored stay in memory until they can be. A process without a gateway opens the vault for one request
-(`with_vault`), which then fails instead.
+(`with_vault`). That request fails if a change cannot be stored.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 DEADLINE_S = 60.0  # time for the user to answer a dialog that they requested
 QUIET_S = 10.0  # time for an access without a dialog, which a keyring answers in milliseconds
-SAME_WISH_S = 2.0  # after the user closed a dialog: the next steps of the same request show no other
+SAME_WISH_S = 2.0  # after the user closed a dialog: until then, the same request shows no other
 CHECK_AGAIN_S = 10.0  # after a refusal: until then, the keyring is asked again only at the user's request
 KEEP_AGAIN_S = 30.0  # until the next check of a keyring that refused; each further wait doubles
 KEEP_LONGEST_S = 600.0
@@ -285,7 +285,7 @@ class Vault:
 
 
 class _Worker:
-    """One thread for blocking calls, started with the first. It dies with the process, whatever it waits for."""
+    """A thread for blocking calls, started by the first. It never keeps the process from ending."""
 
     def __init__(self) -> None:
         self._jobs: queue.SimpleQueue[tuple[Future[object], Callable[[], object]] | None] = queue.SimpleQueue()
@@ -390,7 +390,7 @@ def with_vault(
 ) -> Value:
     """Run `work` on the vault of a process without a gateway, and return its result. Blocks.
 
-    `changing`: the work changes the stored list of names, which has a lock, since a keyring has none. Raises what the
+    `changing`: the work changes the stored list of names, so it runs under a lock. A keyring has none. Raises what the
     work raises, KeyringUnavailableError if its last access failed, and StorageError if the lock cannot be taken.
     """
 

@@ -102,7 +102,7 @@ def recent_crashes(crashes: tuple[float, ...], now: float) -> tuple[float, ...]:
 
 
 def restart_wait_s(crashes: int) -> float | None:
-    """Return the seconds from the newest of `crashes` (number in the window) to the next try, or None to give up."""
+    """Return the seconds to wait after the newest crash, or None to give up. `crashes`: their number in the window."""
     if crashes >= CRASHES_MOST:
         return None
     return RESTART_WAITS_S[min(crashes, len(RESTART_WAITS_S)) - 1] if crashes else 0.0

@@ -183,7 +183,7 @@ class ServerConfig:
 def auth_of(server: ServerConfig) -> Auth:
     """Return how to authenticate to an HTTP server.
 
-    The first that applies: its `auth`; bearer if the entry has a token or an Authorization header; oauth.
+    This is its `auth` if set; otherwise bearer if the entry has a token or an Authorization header, or else oauth.
     """
     if server.auth is not None:
         return server.auth

@@ -1,4 +1,4 @@
-"""The base of all errors that a person may see (what happened, what to do, the exit code), and the shared ones.
+"""The base of all errors that a person may see (what happened, what to do, the exit code), and the common ones.
 
 A problem in a user's file is not raised but kept as a value (`Problem`), which is shown until it is solved.
 

@@ -169,7 +169,7 @@ def redacted(text: str) -> str:
 
 
 def _seen(line: str) -> str:
-    """Return a line as a reader sees it. A secret may contain invisible characters. They are not returned."""
+    """Return a line as a reader sees it. Invisible characters are removed: they could hide a secret."""
     return visible(line.rstrip("\r").replace("\r", " "))
 
 
