@@ -245,7 +245,7 @@ def _is_harmless(name: _SecretName) -> bool:
 
 
 def _separates(line: str, name: _SecretName, after: re.Match[str]) -> bool:
-    """Return True if a value follows. A blank counts after a --flag, a comma there or in a pair, `>` in XML."""
+    """Return True if a value follows. A blank or comma counts after a --flag, a comma also in a pair, `>` in XML."""
     sep = after["sep"]
     if sep == ">":
         return name.before == "<" and not after["gap"]
