@@ -51,7 +51,7 @@ INFO: dict[str, object] = {
 
 
 def build_image(work: Path, version: str, out: Path) -> Path:
-    """Write multi-mcp-VERSION-macos-ARCHITECTURE.dmg into `out`. Raises StepFailed."""
+    """Write the disk image multi-mcp-VERSION-macos-ARCHITECTURE.dmg into `out`. Raises StepFailed."""
     app = work / "out" / f"{NAME}.app"
     target = out / f"{NAME}-{version}-macos-{platform.machine()}.dmg"
     out.mkdir(parents=True, exist_ok=True)

@@ -55,7 +55,7 @@ class YamlFamily:
         return document
 
     def put(self, text: str, path: Keys, value: Any, file: str) -> str:
-        """Set the value at a path (Family.put). Missing mappings are created."""
+        """Return the text with `value` at `path`. Missing mappings are created."""
         editor = _Editor(text, file)
         if self.listed:
             _put_listed(editor, path, value)

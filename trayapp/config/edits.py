@@ -89,7 +89,7 @@ def set_tools_enabled(text: str, server: str, names: Iterable[str], enabled: boo
     names = list(dict.fromkeys(names))
     if long := next((name for name in names if not _fits(name)), None):
         what = f"The name {long[:SHOWN]}... has {len(long)} characters, too many for a key of {CONFIG_NAME}"
-        raise UsageError(what, f"Hide it with a pattern in exclude_tools of {server}")
+        raise UsageError(what, f"Change exclude_tools of {server} instead: a pattern there hides the tool")
     differing = [name for name in names if name in listed and listed[name].enabled != enabled]
     if brief and enabled and not any(listed[name].stale for name in differing):
         differing = _without_lines(editor, entry, differing)

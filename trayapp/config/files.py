@@ -63,7 +63,7 @@ def take_lease(descriptor: int, *, exclusive: bool = False) -> bool | None:
 
 
 def is_lease_awaited(descriptor: int) -> bool:
-    """Return True if a program waits for the end of our lease, or waited until the system ended it."""
+    """Return True if a program is waiting for our read lease to end, or waited until the system ended it."""
     return sys.platform == "linux" and fcntl.fcntl(descriptor, fcntl.F_GETLEASE) != fcntl.F_RDLCK
 
 

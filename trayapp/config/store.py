@@ -197,7 +197,10 @@ servers:
 
 
 def sample_text() -> str:
-    """Return the first servers.yaml. It names no path of this installation: the next one may be elsewhere."""
+    """Return the initial text of servers.yaml.
+
+    It contains no path of this installation, since the next installation may be elsewhere.
+    """
     return _SAMPLE
 
 

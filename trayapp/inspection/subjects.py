@@ -117,7 +117,7 @@ def concealed_in(name: str, item: Item) -> tuple[Finding, ...]:
 
 
 def orders_in(name: str, item: Item) -> tuple[Finding, ...]:
-    """Return the findings of orders in one subject. They are reported to the user, and never hold the subject back."""
+    """Return the findings of orders in one subject. Only with `suspicious: hold` do they hold the subject back."""
     return find_orders(_texts_of(name, item))
 
 

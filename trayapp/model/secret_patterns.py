@@ -187,7 +187,7 @@ def may_name(text: str) -> bool:
 
 
 def without_named(line: str) -> str:
-    """Return `line` (without a line end) with the values after names of secrets redacted."""
+    """Return one line with the value after each name of a secret redacted."""
     small = line.lower() if line.isascii() else line.translate(_LOWER)
     if not any(stem in small for stem in _STEMS):
         return line

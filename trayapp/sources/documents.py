@@ -93,7 +93,7 @@ def read_document(
 ) -> list[Source]:
     """Return the servers of a snippet. Raises UnclearSourceError.
 
-    `kind`: the form of the snippet, as shown to the user. `inputs`: VS Code's inputs, if the snippet lacks them.
+    `kind`: the form of the snippet, as shown to the user. `inputs`: VS Code's inputs from outside the snippet.
     """
     document = _with_servers_of_tools(_parsed(text))
     refuse_manifest(document)

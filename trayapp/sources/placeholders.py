@@ -144,8 +144,8 @@ _EXAMPLE = re.compile(
     r"|(?<![\w.@-])(?:my-?(?:company|domain|org|organization|instance|site|team|tenant|workspace|store|shop|server|host)"
     r"|company|domain|subdomain|instance|tenant)\.(?:[\w-]+\.){0,4}(?:com|net|org|io|dev|app|cloud|local)(?=[:/?]|$)"
 )
-# "Your", "path", "key", "here" and "user name" in other languages, most of them in Chinese, Japanese and Korean; e-mail
-# addresses at the domains that RFC 2606 reserves.
+# Words of placeholders in other languages ("your", "path", "key", "here", "enter"), and e-mail addresses at the domains
+# that RFC 2606 reserves.
 _EXAMPLE_ELSEWHERE = re.compile(
     "(?i)(?<!\\w)(?:사용자[ _]?(?:이름|명)|用[户戶]名|ユーザー名|имя[ _]пользователя)(?!\\w)"
     r"|[-_](?:anda|kamu)(?![\w.])|(?<![a-z])masukkan[-_][a-z]|[-_]di[-_]?sini(?![a-z])"

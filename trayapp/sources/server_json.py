@@ -231,7 +231,10 @@ def _with_package(runner: str, own: Sequence[_Filled], package: str) -> list[_Fi
 
 
 def _named_by_from(own: Sequence[_Filled], identifier: str, version: str) -> list[_Filled]:
-    """Return the runtime arguments whose `--from` names the package, pinned to the version; [] if it names none."""
+    """Return the runtime arguments with the value of `--from` pinned to `version`, unless it already has a version.
+
+    Return [] if there is no `--from`, or if it names another package.
+    """
     texts = [word.text for word in own]
     at = texts.index("--from") + 1 if "--from" in texts else len(texts)
     if at >= len(texts) or re.split(r"[\[@=<>!~ ]", texts[at])[0].lower() != identifier.lower():

@@ -19,7 +19,7 @@ from trayapp.wire.rundir import STOPPING, socket_path
 
 SNAPSHOT = "snapshot"  # -> the object of `status --json`
 # {beat_s?, asks?} -> {"beat": seconds?}; then a notification "snapshot" for every revision. `asks: false`: this watcher
-# does not show asks to a person, so a call that needs approval cannot wait for it
+# shows no asks to the user, so it does not count when the gateway checks whether anyone can answer one
 WATCH = "watch"
 BEAT = "beat"  # a notification every `beat_s` seconds, to a watcher that passed `beat_s`
 # {server?, project?, classes?, tools?: [[server, name]]} -> [row of `list --json`]; `project`: as a session in that

@@ -47,7 +47,7 @@ class FileLock:
                 continue
             if self._is_there(descriptor):
                 break
-            os.close(descriptor)  # its holder has removed this file: the lock is the file that now has its name
+            os.close(descriptor)  # the previous holder removed this file: lock the one that now has its name
         self._descriptor = descriptor
         with suppress(OSError):  # a full disk: the process id is only informative
             self._path.chmod(0o600)

@@ -34,7 +34,7 @@ class HttpRefusal:
     why: str = ""  # why the connection failed or ended, in words
 
     auth: Auth = "oauth"  # how requests are authorized
-    unauthorized: bool = False  # some request was answered 401, even if later ones succeeded
+    unauthorized: bool = False  # True once any request got a 401, even if later ones succeeded
     scope_wanted: bool = False  # the user has to grant more scopes
     unread: KeyringUnavailableError | None = None  # why the user's sign-in, if there is one, could not be read
 

@@ -13,7 +13,7 @@ from trayapp.catalog.search.words import stem
 from trayapp.catalog.suggest import edits_between
 
 NEAR_MOST = 4  # known words that one misspelled word may mean
-PREFIX_SHORTEST = 4  # characters of a word that other words may start with
+PREFIX_SHORTEST = 4  # characters of a query word that may be the start of known words
 EDIT_SHORTEST = 4  # characters; too many shorter words are one edit apart
 TWO_EDITS_SHORTEST = 8  # characters of a word that may have two typos
 HALF_SHORTEST = 3  # characters of each part of a compound

@@ -62,7 +62,7 @@ def view(state: TrayState) -> TrayView:
     calls = [texts.today(today.calls, today.failed)] if today is not None else []
     # The most useful button comes first. A click on the notification triggers it, so it is never Quit.
     first = FIRST_BUTTONS.get(state.child, (texts.SHOW_LOGS, Action(Verb.SHOW_LOGS)))
-    has_panel = known.live is not None and bool(known.live.gateway.http_url)  # the panel is a page of its HTTP port
+    has_panel = known.live is not None and bool(known.live.gateway.http_url)  # the panel is served on its HTTP port
     if known.live is None:
         buttons, summary = [first], _why_down(state, WHY_LINES)
     else:
