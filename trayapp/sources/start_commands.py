@@ -238,8 +238,8 @@ def read_start_command(words: Sequence[str]) -> Source:
     is_bridge = bool({without_version(package), program} & BRIDGES)
     serves = any(re.match(r"--(?:stdio|(?:sse-)?port)(?:=|$)", word) for word in words)
     if serves and is_bridge and not connects and not any("http" in word for word in words):
-        hint = "Paste the command of the server that it starts"
-        raise UnclearSourceError("This is a bridge that listens on a port", hint)
+        title = "This is a bridge that listens on a port"
+        raise UnclearSourceError(title, "Paste the command of the server that it starts")
     mentions = any("mcp" in word.lower() for word in words)
     tool = package if package in _TOOLS and not mentions else next(iter({package, script_of(words)} & _CHECKERS), "")
     if tool:
