@@ -98,7 +98,7 @@ def test_a_sign_in_that_is_not_kept_is_said_to(home: Path) -> None:
     lost = {**DONE, "auth": {**SIGNED_IN, "kept": False}}
     with FakeGateway(home, {LOGIN: BEGUN, LOGIN_WAIT: lost}):
         ran = run_cli(home, "auth", "web")
-    assert "lost when the gateway ends" in ran.stderr
+    assert "lost when the gateway stops" in ran.stderr
 
 
 @pytest.mark.requirement("auth-locked")

@@ -22,7 +22,7 @@ Exit codes: 0 fine, 1 failed, 2 usage, 3 servers.yaml invalid, 4 no gateway,
             5 server unavailable, 6 sign-in needed, 7 already running
 Environment: MULTI_MCP_HOME=DIR keeps everything in DIR
              MULTI_MCP_LOG=debug logs more (debug, info, warning, error)
-             MULTI_MCP_PASSPHRASE unlocks the encrypted file (token_store: file)
+             MULTI_MCP_PASSPHRASE unlocks the file of token_store: file
 """
 
 
