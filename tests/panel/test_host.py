@@ -55,6 +55,16 @@ def test_a_cookie_outlives_a_killed_gateway_and_ends_with_one_that_ends(tmp_path
     assert not PanelAccess(file).knows(cookie)
 
 
+@pytest.mark.requirement("panel-sign-in")
+def test_a_code_that_was_not_used_ends_with_the_gateway(tmp_path: Path) -> None:
+    file = tmp_path / "cookies"
+    access = PanelAccess(file)
+    code = access.code()
+    access.end()
+    assert access.redeem(code) is None
+    assert not file.exists()
+
+
 @pytest.mark.requirement("panel-changes-guarded")
 def test_each_cookie_has_a_token_of_its_own(tmp_path: Path) -> None:
     access = PanelAccess(tmp_path / "cookies")

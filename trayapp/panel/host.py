@@ -108,7 +108,8 @@ class PanelAccess:
         return hmac.compare_digest(self.token(cookie).encode(), token.encode("utf-8", "replace"))
 
     def end(self) -> None:
-        """Forget all cookies and delete their file."""
+        """Forget all codes and cookies, and delete the file."""
+        self._codes.clear()
         self._cookies.clear()
         with suppress(OSError):
             self._file.unlink(missing_ok=True)
