@@ -33,6 +33,7 @@ from trayapp.inspection.inspect import (
 )
 from trayapp.inspection.rules import RULES
 from trayapp.inspection.screening import may_conceal
+from trayapp.inspection.subjects import SCREENED_TOGETHER, concealed_in, concealed_in_each
 from trayapp.inspection.text import texts_of
 from trayapp.model.text import width
 
@@ -297,6 +298,17 @@ def test_screening_passes_over_nothing_whatever_stands_beside_it(description: st
 @pytest.mark.parametrize("between", [" ", "\n", "\r\n  "])
 def test_base64_in_pieces_is_held(length: int, between: str) -> None:
     assert is_held(inspect_tool(tool(in_pieces(ORDER, length, between))))
+
+
+def test_definitions_screened_together_have_the_findings_that_each_has_alone() -> None:
+    poisoned = [item for items in POISONED.values() for item in items] + labeled_more.POISONED
+    honest = (HONEST + labeled_more.HONEST) * (SCREENED_TOGETHER // 2)
+    mixed = [item for pair in zip(honest, poisoned * len(honest), strict=False) for item in pair]
+    subjects = {f"{place}": item for place, item in enumerate([*honest, *mixed])}
+    alone = {name: concealed_in(name, item) for name, item in subjects.items()}
+    assert dict(concealed_in_each(subjects)) == alone
+    assert any(alone.values())
+    assert not all(alone.values())
 
 
 def test_a_quick_look_is_enough_for_plain_prose() -> None:

@@ -28,12 +28,12 @@ _SIGNS = (
 )
 
 
-def may_conceal(item: Item) -> bool:
-    """Return True if a definition could hide something."""
-    if not str(item.get("name", "")).isascii():
+def may_conceal(*items: Item) -> bool:
+    """Return True if at least one of these definitions could hide something."""
+    if not all(str(item.get("name", "")).isascii() for item in items):
         return True
     try:
-        data = orjson.dumps(item)
+        data = orjson.dumps(items)
     except TypeError:  # a lone surrogate, a large integer, deep nesting
         return True
     is_long = len(data) > READ_MOST

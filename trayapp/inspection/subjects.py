@@ -5,7 +5,7 @@ Pure.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from trayapp.inspection.finding import Finding
@@ -29,6 +29,7 @@ SKILL = "(skill) "  # prefix of a skill's subject name: like a changed tool, a c
 # Members of a prompt, resource, template or event that reach a model or a person. A URI may be shown in place of a
 # missing description.
 TOLD = ("title", "description", "uri", "uriTemplate", "mimeType", "annotations", "inputSchema", "payloadSchema")
+SCREENED_TOGETHER = 10  # definitions; ten usual ones have 7 KB, and more would hardly save time
 _BEGINNINGS = tuple(beginning for beginning, _ in KINDS.values())
 
 
@@ -107,9 +108,24 @@ def findings_of(name: str, item: Item) -> tuple[Finding, ...]:
     return merged(concealed_in(name, item), orders_in(name, item))
 
 
+def concealed_in_each(subjects: Mapping[str, Item]) -> Iterator[tuple[str, tuple[Finding, ...]]]:
+    """Yield the name and the findings of hidden content of each subject.
+
+    Most subjects hide nothing. Screening several together takes two thirds of the time.
+    """
+    from trayapp.inspection.screening import may_conceal  # loaded with the first check, since no cached list needs it
+
+    some = list(subjects.items())
+    for at in range(0, len(some), SCREENED_TOGETHER):
+        batch = some[at : at + SCREENED_TOGETHER]
+        is_clear = not may_conceal(*(item for _, item in batch))
+        for name, item in batch:
+            yield name, () if is_clear else concealed_in(name, item)
+
+
 def concealed_in(name: str, item: Item) -> tuple[Finding, ...]:
     """Return the findings of hidden content in one subject. A finding of severity "high" holds the subject back."""
-    from trayapp.inspection.screening import may_conceal  # loaded with the first check, since no cached list needs it
+    from trayapp.inspection.screening import may_conceal
 
     if not may_conceal(item):
         return ()

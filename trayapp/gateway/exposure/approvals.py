@@ -22,6 +22,7 @@ from trayapp.inspection.subjects import (
     OLDER,
     SKILL,
     concealed_in,
+    concealed_in_each,
     findings_of,
     is_apart,
     is_tool,
@@ -79,7 +80,10 @@ class HeldDefinition(NamedTuple):
 
 
 class Inspection(NamedTuple):
-    """The inspection of a definition before its offer is judged. `findings`: None if the definition equals its pin."""
+    """The inspection of a definition before its offer is judged.
+
+    `findings`: None if the definition equals its pin, or is not inspected yet.
+    """
 
     item: Item
     hash: str
@@ -185,16 +189,17 @@ class Approvals:
         """Inspect the definitions of an offer before `judge`, one at each step. The steps may run in a thread."""
         if self._settings().suspicious == "off":
             return
-        known = self.pins.of(server)
+        pins, items, new = self.pins.of(server).tools, subjects_of(offer), dict[str, Item]()
         looked = self._looked[server] = dict[str, Inspection]()
-        for name, item in subjects_of(offer).items():
-            pin, digest = known.tools.get(name), definition_hash(item)
-            if pin is not None and pin.hash == digest:
-                looked[name] = Inspection(item, digest, None)
-            else:
-                inspect = findings_of if self._looks_whole(name, pin) else concealed_in
-                looked[name] = Inspection(item, digest, inspect(name, item))
-                yield
+        for name, item in items.items():
+            looked[name] = Inspection(item, definition_hash(item), None)
+            if name not in pins or pins[name].hash != looked[name].hash:
+                new[name] = item
+        for name, concealed in concealed_in_each(new):
+            is_whole = self._looks_whole(name, pins.get(name))
+            findings = merged(concealed, orders_in(name, new[name])) if is_whole else concealed
+            looked[name] = looked[name]._replace(findings=findings)
+            yield
 
     def judge(self, server: str, offer: Offer) -> dict[str, Verdict]:
         """Return the verdict on each tool of an offer, and on each of its other texts (inspection/subjects)."""
