@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import Any, Protocol
@@ -43,7 +43,6 @@ CHANGED = "The file differs from the one that its skill lists: it is held back u
 GONE = "Task not found: the server process that ran it has ended"
 HIDES = "The skill is held back: it contains text that people cannot see. Tell the user"
 
-Work = Callable[[], Awaitable[None]]
 Listen = Callable[[dict[str, Any]], Awaitable[None]]  # gets the honored subscriptions that belong to extensions
 
 
@@ -74,36 +73,25 @@ class ExtensionRequests:
         self._session = sending.session
         self._streams = streams
 
-    def work_of(self, request: Request) -> Work:
-        """Return the work that answers the request. Raises RpcError, MultiMcpError if no server can answer.
+    async def answer(self, request: Request) -> None:
+        """Answer the request, or pass it on. Raises RpcError, MultiMcpError if no server can answer.
 
-        While some lists of servers are still missing, the work itself chooses the server and raises these errors.
+        First wait until the server that it names has listed its tools. If it names none, wait until all servers have
+        answered or the delay of first lists is over.
         """
-        seen, unmet = self._session.seen, unmet_server(self._session.seen, request)
-        if unmet is not None or seen.view.first_list_delay.may_grow:
-            return partial(self._work_later, request, unmet)
-        return self._work_of(request)
-
-    async def _work_later(self, request: Request, unmet: str | None) -> None:
-        """Answer the request once the server that it names has listed its tools.
-
-        If it names none, wait until all servers have answered or the delay of first lists is over.
-        """
-        if unmet is not None:
-            await self._session.seen.meet(unmet)
-        else:
-            await self._session.seen.view.first_list_delay.settled()
-        await self._work_of(request)()
-
-    def _work_of(self, request: Request) -> Work:
-        session, modern = self._session, self._session.client.modern
+        seen, modern = self._session.seen, self._session.client.modern
+        if (unmet := unmet_server(seen, request)) is not None:
+            await seen.meet(unmet)
+        elif seen.view.first_list_delay.may_grow:
+            await seen.view.first_list_delay.settled()
         if request.method in LISTED:
-            require(session.seen, LISTED[request.method], request.method)
-            return partial(self._list, request)
-        if request.method == TASKS_LIST and not modern:
-            require(session.seen, TASKS, request.method)
-            return partial(self._list_tasks, request)
-        return partial(self._send, request, destination(session.seen, request, modern=modern))
+            require(seen, LISTED[request.method], request.method)
+            await self._list(request)
+        elif request.method == TASKS_LIST and not modern:
+            require(seen, TASKS, request.method)
+            await self._list_tasks(request)
+        else:
+            await self._send(request, destination(seen, request, modern=modern))
 
     async def _send(self, request: Request, to: Destination) -> None:
         if "taskId" in to.params:
@@ -123,14 +111,11 @@ class ExtensionRequests:
         self._sending.send_on(request.with_params(to.params), connection, finish)
 
     async def _send_of_task(self, request: Request, to: Destination) -> None:
-        """Send a request about a task to the process that has the task. Raises RpcError if that process has ended and
-        the server now has another task with the same id.
-        """
+        """Send a request to the process that has its task. Raises RpcError if another task now has the same id."""
         session, handles = self._session, self._session.task_handles
-        handle, own = str((request.params or {}).get("taskId")), str(to.params["taskId"])
+        handle = str((request.params or {}).get("taskId"))
         known, tag = handles.get(handle), split_handle(handle)[1]
-        if known is not None:
-            own = known.own
+        own = known.own if known is not None else str(to.params["taskId"])
         if known is not None and known.connection.is_up:
             connection = known.connection  # a server that keeps a task in memory has it in no other process
         else:
@@ -187,10 +172,8 @@ class ExtensionRequests:
             await listen({"taskIds": honored} if honored else {})
 
     async def _listen_at(self, stack: AsyncExitStack, request_id: RequestId, server: str, tasks: list[str]) -> bool:
-        """Ask a server to report on tasks until the client stops listening.
-
-        Return False if the server refuses, cannot be reached, or is of the older era. No answer within REFRESH_S counts
-        as consent.
+        """Ask a server to report on tasks until the client stops listening. Return False if the server refuses, cannot
+        be reached, or is of the older era. No answer within REFRESH_S counts as consent.
         """
         session = self._session
         try:
@@ -227,13 +210,12 @@ class ExtensionRequests:
 
     async def _list(self, request: Request) -> None:
         """Answer with the lists of all servers. Ask running servers for skills again: these change without notice."""
-        session, extension = self._session, LISTED[request.method]
-        if extension == SKILLS:
+        session = self._session
+        if LISTED[request.method] == SKILLS:
             async with anyio.create_task_group() as tasks:
-                for server in servers_with(session.seen.exposure, extension):
+                for server in servers_with(session.seen.exposure, SKILLS):
                     tasks.start_soon(self._refresh, server)
-        kind = request.method.partition("/")[0]
-        session.send_cacheable(request.id, session.seen.listing(kind))
+        session.send_cacheable(request.id, session.seen.listing(request.method.partition("/")[0]))
 
     async def _refresh(self, server: str) -> None:
         with anyio.move_on_after(REFRESH_S):
@@ -251,41 +233,31 @@ class ExtensionRequests:
         Sessions share a server, and the server cannot tell their tasks apart. So a session sees only the tasks whose
         handles it has received.
         """
-        session, found = self._session, list[dict[str, Any]]()
-        for server, known in session.seen.exposure.capabilities.items():
-            able = known.get("tasks")
+        session, handles, found = self._session, self._session.task_handles, list[dict[str, Any]]()
+        for server, capabilities in session.seen.exposure.capabilities.items():
+            able = capabilities.get("tasks")
             if isinstance(able, dict) and "list" in able:
-                now, handles = session.present(server), session.task_handles
-                known = handles.of_server(server)
-                for connection in dict.fromkeys(k.connection if k.connection.is_up else now for k in known.values()):
-                    for task in await self._tasks_of(connection):
-                        handle = handles.find(server, connection, task)
-                        if handle is not None:
-                            found.append({**task, "taskId": handle})
+                now, known = session.present(server), handles.of_server(server).values()
+                for connection in dict.fromkeys(one.connection if one.connection.is_up else now for one in known):
+                    with suppress(MultiMcpError, RpcError):  # the other tasks are still useful
+                        async for task in _tasks_of(connection):
+                            if (handle := handles.find(server, connection, task)) is not None:
+                                found.append({**task, "taskId": handle})
         session.send_cacheable(request.id, dumps({"tasks": found}))
 
-    @staticmethod
-    async def _tasks_of(connection: Connection) -> list[dict[str, Any]]:
-        """Request a server's tasks over a connection. Return [] if the connection is down. After an error, return the
-        tasks of the pages before it.
-        """
-        found: list[dict[str, Any]] = []
-        cursor: Any = None
-        try:
-            for _ in range(PAGES_MOST if connection.is_up else 0):
-                page = await connection.request("tasks/list", {"cursor": cursor} if cursor is not None else {})
-                tasks = page.get("tasks")
-                found += [
-                    task
-                    for task in (tasks if isinstance(tasks, list) else ())
-                    if isinstance(task, dict) and isinstance(task.get("taskId"), str)
-                ]
-                cursor = page.get("nextCursor")
-                if not isinstance(cursor, str):
-                    break
-        except (MultiMcpError, RpcError):
-            pass  # the other servers' tasks are still useful
-        return found
+
+async def _tasks_of(connection: Connection) -> AsyncIterator[dict[str, Any]]:
+    """Request a server's tasks over a connection, page by page; none if it is down. Raises MultiMcpError, RpcError."""
+    params: dict[str, Any] = {}
+    for _ in range(PAGES_MOST if connection.is_up else 0):
+        page = await connection.request("tasks/list", params)
+        tasks = page.get("tasks")
+        for task in tasks if isinstance(tasks, list) else ():
+            if isinstance(task, dict) and isinstance(task.get("taskId"), str):
+                yield task
+        if not isinstance(cursor := page.get("nextCursor"), str):
+            break
+        params = {"cursor": cursor}
 
 
 def inspected_file(

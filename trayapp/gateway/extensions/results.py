@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from binascii import crc32
 from functools import partial
+from itertools import count
 from typing import Any, NamedTuple
 
 from trayapp.backends.connection import Connection
@@ -62,10 +63,7 @@ class TaskHandles:
         """Return the handle of a task that a server has reported to the session, and record the task."""
         handle = self.find(server, connection, task)
         if handle is None:
-            handle, number = handle_of(server, task), 1
-            while handle in self._known:
-                number += 1
-                handle = handle_of(server, task, number)
+            handle = next(found for n in count(1) if (found := handle_of(server, task, n)) not in self._known)
         self.note(handle, connection, task["taskId"])
         connection.note_task(handle, left_s(task))
         return handle
@@ -74,10 +72,9 @@ class TaskHandles:
         """Return the handle of a task that a server reports; None if the session does not have that task."""
         handle = self._handles.get((connection.live and connection.live.channel, task["taskId"]))
         if handle is None and tag_of(task):
-            handle = handle_of(server, task)
-            known = self._known.get(handle)
-            if known is None or known.connection is not connection:
-                return None  # otherwise, the server kept the task through its restart
+            known = self._known.get(handle_of(server, task))
+            if known is not None and known.connection is connection:  # the server kept the task through its restart
+                return handle_of(server, task)
         return handle
 
     def of_server(self, server: str) -> dict[str, KnownTask]:
@@ -109,9 +106,7 @@ def handle_of(server: str, task: dict[str, Any], number: int = 1) -> str:
 
 
 def split_handle(handle: str) -> tuple[tuple[str, str] | None, str]:
-    """Return `((server, its own id), checksum)`. The pair is None if the gateway did not make the handle. The checksum
-    is "" if the handle has none.
-    """
+    """Return `((server, its own id), checksum)`. The pair is None if the gateway did not make the handle."""
     found = _HANDLE.fullmatch(handle)
     return (split_prefixed(found[1] + found[3]), found[2]) if found is not None else (split_prefixed(handle), "")
 
@@ -128,30 +123,20 @@ class ServerResult:
     __slots__ = ("_handles", "_renames", "_seen", "_server", "tasks")
 
     def __init__(
-        self,
-        seen: Exposure,
-        server: str,
-        *,
-        renames: bool,
-        tasks: bool,
-        handles: tuple[TaskHandles, Connection] | None = None,
+        self, seen: Exposure, server: str, renames: bool, tasks: bool, handles: tuple[TaskHandles, Connection] | None
     ) -> None:
-        self._seen = seen
-        self._server = server
-        self._renames = renames
-        self.tasks = tasks
+        self._seen, self._server = seen, server
+        self._renames, self.tasks = renames, tasks
         self._handles = handles
 
     def noting(self, handles: TaskHandles, connection: Connection) -> ServerResult:
         """Return this finish for one session and connection. `handles` records each task in the results."""
         if not self.tasks:
             return self
-        return ServerResult(self._seen, self._server, renames=self._renames, tasks=True, handles=(handles, connection))
+        return ServerResult(self._seen, self._server, self._renames, True, (handles, connection))
 
     def __call__(self, reply: Reply) -> Reply:
-        """Return the answer with addresses and task ids that lead back to the server. Raises JsonError if it cannot be
-        read.
-        """
+        """Return the answer with addresses and task ids that lead back to the server. Raises JsonError."""
         if reply.frame and not self._renames and b'"taskId"' not in reply.frame:
             return reply
         result = reply.message.get("result")
@@ -205,7 +190,7 @@ def finish_of(seen: Exposure, server: str) -> ServerResult | None:
     """Return the finish that adapts a server's results for clients; None if they pass unchanged."""
     renames = seen.catalog.uris.renames(server)
     tasks = announces(seen.capabilities.get(server), TASKS)
-    return ServerResult(seen, server, renames=renames, tasks=tasks) if renames or tasks else None
+    return ServerResult(seen, server, renames, tasks, None) if renames or tasks else None
 
 
 def chained(first: Finishing | None, second: Finishing | None) -> Finishing | None:

@@ -40,16 +40,15 @@ def announced_capabilities(seen: Exposure, *, modern: bool) -> dict[str, Any]:
     could not be routed. `modern`: for a client of 2026-07-28.
     """
     every = seen.capabilities.values()
-    found: dict[str, Any] = {}
-    for member, routed in (("extensions", ROUTED), ("experimental", NONE)):
-        if union := _routable([known[member] for known in every if _has(known, member)], routed):
-            found[member] = union
     apart = {*CORE, *((OLDER_TASKS,) if modern else ())}
-    others = [{key: value for key, value in known.items() if key not in apart} for known in every]
-    found |= _routable(others, ROUTED_MEMBERS)
-    for member in sorted(OURS):
-        parts = [known[member] for known in every if _has(known, member)]
-        if union := _routable([{k: v for k, v in part.items() if k not in OF_OURS} for part in parts], NONE):
+    found = _routable(
+        [{key: value for key, value in known.items() if key not in apart} for known in every], ROUTED_MEMBERS
+    )
+    for member in ("extensions", "experimental", *sorted(OURS)):
+        parts = [known[member] for known in every if isinstance(known.get(member), dict)]
+        if member in OURS:
+            parts = [{key: value for key, value in part.items() if key not in OF_OURS} for part in parts]
+        if union := _routable(parts, ROUTED if member == "extensions" else NONE):
             found[member] = union
     return found
 
@@ -63,10 +62,6 @@ def _routable(every: Sequence[Capabilities], routed: frozenset[str]) -> dict[str
     """Return the union of the `routed` members and of those that only one server has."""
     count = Counter(key for known in every for key in known)
     return unite_members({key: known[key] for key in known if key in routed or count[key] == 1} for known in every)
-
-
-def _has(known: Capabilities, member: str) -> bool:
-    return isinstance(known.get(member), dict)
 
 
 OLDER_TASK_METHODS = frozenset({"tasks/get", "tasks/result", "tasks/cancel"})  # MCP 2025-11-25
@@ -134,25 +129,22 @@ def task_place(seen: SessionView, handle: str) -> tuple[str, str]:
 
 def _skill_place(seen: SessionView, uri: str) -> tuple[str, str]:
     """Return the server of a skill's file or folder, and the URI there. Raises MultiMcpError, RpcError."""
-    able = servers_with(seen.exposure, SKILLS)
     try:
-        server, own = seen.resource(uri)
+        return seen.resource(uri)
     except RpcError as error:
+        able = servers_with(seen.exposure, SKILLS)
         if len(able) == 1 and split_prefixed(uri) is None and error.code == RESOURCE_NOT_FOUND:
             return able[0], uri  # a server need not list all of its skills
         raise RpcError(INVALID_PARAMS, error.message, error.data) from None
-    return server, own
 
 
 def _of_event(seen: SessionView, method: str, params: dict[str, Any]) -> Destination:
     require(seen, EVENTS, method)
     asked = text_of(params, "name", method)
     names, able = seen.exposure.catalog.event_names, servers_with(seen.exposure, EVENTS)
-    key = names.find(asked, lambda server: server in able)
+    key = names.find(asked, able.__contains__) or ((able[0], asked) if len(able) == 1 else None)
     if key is None:
-        if len(able) != 1:
-            raise RpcError(INVALID_PARAMS, f"No server has an event named {asked}"[:200])
-        key = able[0], asked
+        raise RpcError(INVALID_PARAMS, f"No server has an event named {asked}"[:200])
     server, own = key
     exposed = names.exposed(server, own)
     finish = partial(_with_event_names, own, exposed) if exposed != own else None
@@ -177,17 +169,14 @@ def _of_unknown(seen: SessionView, method: str, params: dict[str, Any]) -> str:
 
     It is the server that the params name, or the only enabled one, or the only one that announces the method.
     """
-    named = _named(seen, params)
-    if named is not None:
+    if (named := _named(seen, params)) is not None:
         return named
-    known = seen.exposure.capabilities
     enabled = [name for name, entry in seen.exposure.servers.items() if not entry.disabled]
-    if len(enabled) == 1:
-        return enabled[0]
     prefix = method.partition("/")[0]
-    announcing = [name for name, capabilities in known.items() if _is_announced(capabilities, prefix)]
-    if len(announcing) == 1:
-        return announcing[0]
+    announcing = [name for name, known in seen.exposure.capabilities.items() if _is_announced(known, prefix)]
+    for names in (enabled, announcing):
+        if len(names) == 1:
+            return names[0]
     if not enabled:
         raise unknown_method(method)
     raise RpcError(METHOD_NOT_FOUND, NOBODY.format(method[:100], SEVERAL.format(len(enabled))), method)
@@ -217,7 +206,7 @@ def _named(seen: SessionView, params: dict[str, Any]) -> str | None:
         if isinstance(params.get("name"), str):
             return seen.exposure.find(params["name"])[0]
     except (MultiMcpError, RpcError):
-        return None
+        pass
     return None
 
 

@@ -17,7 +17,15 @@ from trayapp.gateway.exposure.exposure import Exposure
 from trayapp.gateway.extensions.results import ENDED, tag_of, task_of
 from trayapp.wire.capabilities import TASKS, announces, declares, unite_members
 from trayapp.wire.frames import PendingCall
-from trayapp.wire.messages import INTERNAL_ERROR, METHOD_NOT_FOUND, MISSING_CAPABILITY, Reply, Request, RpcError
+from trayapp.wire.messages import (
+    INTERNAL_ERROR,
+    METHOD_NOT_FOUND,
+    MISSING_CAPABILITY,
+    Reply,
+    Request,
+    RpcError,
+    progress_token,
+)
 
 POLL_MS, POLL_LEAST_MS, POLL_MOST_MS = 1_000, 20, 60_000  # between polls; a server may propose an interval
 
@@ -52,19 +60,11 @@ class TaskBridge:
     """
 
     def __init__(
-        self,
-        session: AskingSession,
-        request: Request,
-        connection: Connection,
-        finish: Finishing,
-        *,
-        always: bool,
+        self, session: AskingSession, request: Request, connection: Connection, finish: Finishing, *, always: bool
     ) -> None:
-        self._session = session
-        self._request = request
-        self._connection = connection
+        self._session, self._request, self._connection = session, request, connection
         self._finish = finish
-        self._always = always
+        self._may_have_tasks = always or not session.client.modern
         self._asked: set[str] = set()  # keys of the questions that the client got
 
     def __call__(self, reply: Reply) -> Reply | None:
@@ -74,29 +74,23 @@ class TaskBridge:
         result, error = reply.message.get("result"), reply.message.get("error")
         if isinstance(result, dict) and (task := task_of(result)) is not None:
             self._session.start(self._request.id, lambda: self._carry(task, older=task is not result))
-            return None
-        may_have_tasks = self._always or not self._session.client.modern
-        if isinstance(error, dict) and may_have_tasks and demands_tasks(error):
+        elif isinstance(error, dict) and self._may_have_tasks and demands_tasks(error):
+            self._may_have_tasks = False
             self._session.start(self._request.id, self._call_again)
-            return None
-        return self._finish(reply)
+        else:
+            return self._finish(reply)
+        return None
 
     async def _call_again(self) -> None:
         """Send the call again as a client with tasks would. The server refused the first one without running it."""
-        reply = await self._ask(self._request.method, dict(self._request.params or {}))
-        result = None if reply.is_large else reply.message.get("result")
-        if isinstance(result, dict) and (task := task_of(result)) is not None:
-            await self._carry(task, older=task is not result)
-        elif (answer := self._finish(reply)) is not None:
+        if (answer := self(await self._ask(self._request.method, dict(self._request.params or {})))) is not None:
             self._session.peer.respond(self._request.id, answer)
 
     # -- the task ------------------------------------------------------------------------------------------------
 
     async def _carry(self, task: dict[str, Any], *, older: bool) -> None:
         """Wait until a task ends, and answer the call with its result. Cancel the task if the client gives up."""
-        name, tag, step = task["taskId"], tag_of(task), 0
-        meta = (self._request.params or {}).get("_meta")
-        token = meta.get("progressToken") if isinstance(meta, dict) else None
+        name, tag, step, token = task["taskId"], tag_of(task), 0, progress_token(self._request.params)
         with self._connection.held():
             try:
                 while True:
@@ -125,17 +119,16 @@ class TaskBridge:
                 raise
 
     async def _answer_questions(self, name: str, questions: dict[str, Any]) -> None:
-        left = {key: asked for key, asked in questions.items() if key not in self._asked}
-        if left:
-            self._asked |= left.keys()
-            session = self._session
-            if session.client.modern:
-                raise RpcError(
-                    MISSING_CAPABILITY, "The tool asks for input, which only a client with tasks can give", NEEDS_TASKS
-                )
-            question, key = {"inputRequests": left}, self._connection.key
-            again = await session.questioner.answers(session, self._request.id, question, key)
-            (await self._ask("tasks/update", {"taskId": name, **again})).result()
+        session, left = self._session, {key: asked for key, asked in questions.items() if key not in self._asked}
+        if not left:
+            return
+        self._asked |= left.keys()
+        if session.client.modern:
+            what = "The tool asks for input, which only a client with tasks can give"
+            raise RpcError(MISSING_CAPABILITY, what, NEEDS_TASKS)
+        question, key = {"inputRequests": left}, self._connection.key
+        again = await session.questioner.answers(session, self._request.id, question, key)
+        (await self._ask("tasks/update", {"taskId": name, **again})).result()
 
     def _answer(self, task: dict[str, Any]) -> None:
         """Answer the call as it would have been answered without a task. Raises RpcError."""

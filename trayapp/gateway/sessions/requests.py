@@ -265,7 +265,7 @@ class ClientRequests:
         misspelled = _letters(request.method) in _GATED  # a lenient server would execute it, without the user's consent
         if settled or misspelled or not isinstance(params, dict | None):
             raise unknown_method(request.method)
-        session.start(request.id, self._extensions.work_of(request.with_params(params or {})))
+        session.start(request.id, partial(self._extensions.answer, request.with_params(params or {})))
 
     def send_to(self, server: str, request: Request, connection: Connection, fit: Finishing | None = None) -> None:
         """Send a request to a connected server of the session. Tasks and URIs in the answer are renamed for the client.
