@@ -133,7 +133,7 @@ class Gateway:
             Notifications(services),
             Subscriptions(services),
             Streams(self.sessions),
-            ToolDependencies(services, own.is_own, files, CutResults(files), WarmUp(self._spawn)),
+            ToolDependencies(services, files, CutResults(files), WarmUp(self._spawn)),
             self.asks,
             self.probes,
             self._list_served,

@@ -50,7 +50,7 @@ class AccountRequests:
         accounts, connection = self._sign_ins.accounts, self._connection(params)
         locked = self._sign_ins.keyring_state == "locked"
         if locked:
-            await self._unlock()
+            await self._look(asked=True)
         target = await self._target(connection)
         if locked and await accounts.of(*target.key).grant(asked=True) is not None:
             outcome = await self._outcome(connection.key)
@@ -70,11 +70,9 @@ class AccountRequests:
 
     async def _outcome(self, name: str) -> dict[str, Any]:
         """Connect the server with the current sign-in, unless it is disabled. Return `{"auth", "state", "error"}`."""
-        connection = self._services.pool.find(name)
-        error = None
+        connection, error = self._services.pool.find(name), None
         try:
-            if not connection.server.disabled:
-                await connection.ensure(explicit=True)
+            await connection.ensure(explicit=True)
         except ServerDisabledError:
             pass
         except MultiMcpError as failure:
@@ -83,8 +81,7 @@ class AccountRequests:
         return {"auth": asdict(status) if status else None, "state": connection.state.value, "error": error}
 
     async def _login_answer(self, params: dict[str, Any]) -> Any:
-        begun = await self._find_sign_in(self._connection(params))
-        begun.paste(text_of(params, "url"))
+        (await self._find_sign_in(self._connection(params))).paste(text_of(params, "url"))
         return {}
 
     async def _logout(self, params: dict[str, Any]) -> Any:
@@ -103,14 +100,10 @@ class AccountRequests:
         return begun
 
     def _connection(self, params: dict[str, Any]) -> Connection:
-        """Return the connection of the server named in `params`. Raises ServerNotFoundError, RpcError."""
         return self._services.pool.find(text_of(params, "server"))
 
     async def _target(self, connection: Connection) -> Target:
-        """Return where to sign in for a connection.
-
-        Raises UsageError if its server does not use OAuth, MultiMcpError if its entry cannot be resolved.
-        """
+        """Return where to sign in for a connection. Raises UsageError if its server does not use OAuth."""
         server, name = connection.server, connection.name
         if server.url is None:
             raise UsageError(f"Cannot sign in to {name}: it runs on this machine", "See: multi-mcp status")
@@ -119,8 +112,7 @@ class AccountRequests:
             raise UsageError(f"Cannot sign in to {name}: its auth is {auth}", hint)
         launch = await prepare_start(server, self._environ, self._keyring, self._services.clock.time())
         assert isinstance(launch, HttpLaunch)
-        document = self._services.settings().client_metadata_url
-        own = launch.client.id
+        own, document = launch.client.id, self._services.settings().client_metadata_url
         document = own if own is not None and own.startswith("https://") else document
         return Target(name, launch.url, launch.kind, launch.headers, launch.client, server.callback_port, document)
 
@@ -128,22 +120,17 @@ class AccountRequests:
 
     async def _check_keyring(self, params: dict[str, Any]) -> Any:
         """Check the vault, and return `{"keyring", "error"}`. With `unlock`, the keyring may show its own dialog."""
-        if params.get("unlock") is True:
-            await self._unlock()
-        else:
-            with suppress(KeyringUnavailableError):
-                await self._sign_ins.accounts.vault.look()
+        await self._look(asked=params.get("unlock") is True)
         return {"keyring": self._sign_ins.keyring_state, "error": self._sign_ins.keyring_error}
 
-    async def _unlock(self) -> None:
+    async def _look(self, *, asked: bool) -> None:
         with suppress(KeyringUnavailableError):
-            await self._sign_ins.accounts.vault.look(asked=True)
+            await self._sign_ins.accounts.vault.look(asked=asked)
 
     # -- secrets -------------------------------------------------------------------------------------------------
 
     async def _secret_set(self, params: dict[str, Any]) -> Any:
-        name = text_of(params, "name")
-        value = params.get("value")
+        name, value = text_of(params, "name"), params.get("value")
         if not isinstance(value, str):
             raise UsageError("A secret must be text", "Pass it on stdin")
         kept = await self._sign_ins.accounts.vault.set_secret(name, value)

@@ -15,7 +15,6 @@ from trayapp.catalog.schema.arguments import as_typed
 from trayapp.config.layers.project import TrustStore
 from trayapp.gateway.asks import Answer
 from trayapp.gateway.client import text_of
-from trayapp.gateway.exposure.approvals import PendingApproval
 from trayapp.gateway.gateway import Gateway
 from trayapp.inspection.finding import Finding
 from trayapp.inspection.inspect import inspect_tool
@@ -48,13 +47,11 @@ class ApprovalRequests:
     async def _list_waiting(self, asked: Asked) -> Any:
         await self._judge_all()
         server, tool = self._server(asked), asked.get("tool")
-        waiting = self._gateway.services.approvals.waiting(server)
-        found = [one for one in waiting if tool in (None, one.tool)]
-        if tool is not None and not found:
-            raise MultiMcpError(
-                f"{server}/{tool} is not waiting for approval", "See what is waiting: multi-mcp approve"
-            )
-        return {"rows": [waiting_json(one) for one in found]}
+        shown = [one for one in self._gateway.services.approvals.waiting(server) if tool in (None, one.tool)]
+        if tool is not None and not shown:
+            hint = "See what is waiting: multi-mcp approve"
+            raise MultiMcpError(f"{server}/{tool} is not waiting for approval", hint)
+        return {"rows": [{**one._asdict(), "findings": [found._asdict() for found in one.findings]} for one in shown]}
 
     async def _approve(self, asked: Asked) -> Any:
         """Approve the definitions that the user was shown, by their hashes. `keep`: keep the earlier ones instead.
@@ -85,9 +82,8 @@ class ApprovalRequests:
             held = self._gateway.services.approvals.held(name)
             for tool, findings in inspected(offer) if offer is not None else ():
                 tools += is_tool(tool)
-                both = {
-                    found.code: found for found in (*held.get(tool, ()), *findings)
-                }.values()  # only `held` has findings from comparing names across servers
+                # Only `held` has findings from comparing names across servers.
+                both = {found.code: found for found in (*held.get(tool, ()), *findings)}.values()
                 rows += [{"server": name, "tool": tool, **found._asdict(), "held": tool in held} for found in both]
                 await anyio.lowlevel.checkpoint()  # clients are served first
         return {"rows": rows, "tools": tools}
@@ -103,9 +99,9 @@ class ApprovalRequests:
         """Return the named server, or None if no server is named. Raises ServerNotFoundError, RpcError."""
         if asked.get("server") is None:
             return None
-        name = text_of(asked, "server")
-        if name not in self._gateway.servers.shared.servers:
-            raise ServerNotFoundError(name, list(self._gateway.servers.shared.servers))
+        name, servers = text_of(asked, "server"), self._gateway.servers.shared.servers
+        if name not in servers:
+            raise ServerNotFoundError(name, list(servers))
         return name
 
     # -- open asks -----------------------------------------------------------------------------------------------
@@ -148,21 +144,13 @@ def inspected(offer: Offer) -> Iterator[tuple[str, tuple[Finding, ...]]]:
         yield name, findings_of(name, item)
 
 
-def waiting_json(one: PendingApproval) -> dict[str, Any]:
-    """Return a row of `approve --json`."""
-    return {**one._asdict(), "findings": [found._asdict() for found in one.findings]}
-
-
 def _who(asked: Asked) -> str:
     by = asked.get("by")
     return by[:BY_LONGEST] if isinstance(by, str) and by.isprintable() and by else "the user"
 
 
 class SecretCommandRequests:
-    """Control requests that list and approve the commands that print secrets of a gateway's servers.
-
-    `trust`: the commands that the user approved.
-    """
+    """Requests to list and approve the commands that print secrets of a gateway's servers. `trust`: those approved."""
 
     def __init__(self, gateway: Gateway, trust: TrustStore) -> None:
         self._gateway = gateway

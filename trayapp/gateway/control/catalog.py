@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Container, Itera
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -25,6 +25,7 @@ from trayapp.catalog.schema.arguments import as_typed
 from trayapp.catalog.suggest import nearest
 from trayapp.catalog.tokens import tokens
 from trayapp.catalog.tool_class import classify
+from trayapp.catalog.variants import ITEM_KEYS
 from trayapp.gateway.asks import Subject, ask_mode, asks_first
 from trayapp.gateway.calls.consent import CommandConsent
 from trayapp.gateway.calls.routed_call import lost_during_call, timed_out
@@ -47,9 +48,6 @@ from trayapp.model.redact import redacted
 from trayapp.wire import control
 from trayapp.wire.messages import CONNECTION_CLOSED, INVALID_PARAMS, Request, RpcError
 
-if TYPE_CHECKING:
-    from trayapp.catalog.search.index import Hit
-
 BATCH_MOST = 10_000  # queries in one request
 HITS_MOST = 1_000
 UNUSED_S = 30 * 86_400.0  # tools that were not called for this long count as unused
@@ -67,7 +65,7 @@ class CatalogCaller:
 
 
 class CatalogRequests:
-    """Catalog requests of one control connection. `note` sends its user a line."""
+    """Catalog requests of one control connection."""
 
     def __init__(self, gateway: Gateway, note: Note) -> None:
         self._gateway = gateway
@@ -86,10 +84,9 @@ class CatalogRequests:
 
     @asynccontextmanager
     async def _session_view(self, asked: Asked, *, complete: bool = True) -> AsyncIterator[SessionView]:
-        """Yield the session view of the folder that the request names as `project`, or else that of sessions without a
-        project.
+        """Yield the session view of the request's `project`, or else that of sessions without a project.
 
-        Raises MultiMcpError, RpcError. `complete`: wait up to PROJECT_WAIT_S for the project's own servers.
+        `complete`: wait up to PROJECT_WAIT_S for the project's own servers. Raises MultiMcpError, RpcError.
         """
         if asked.get("project") is None:
             yield self._gateway.session_dependencies.views.of(self._gateway.servers.view)
@@ -135,13 +132,12 @@ class CatalogRequests:
                     where = f"{problem.file}:{problem.line}" if problem.line else problem.file
                     whose = f"{problem.server} cannot be used: " if problem.server else ""
                     self._note(f"{whose}{redacted(problem.message)} ({where})")
-            missing, unread = seen_by.missing(), list[str]()
-            for name in seen_by.exposure.servers:
+            missing = seen_by.missing()
+            for name, entry in seen_by.exposure.servers.items():
                 offer = seen_by.view.offer(name)
-                fails = offer is not None and offer.failure and not seen_by.view.config.servers[name].disabled
+                fails = offer is not None and offer.failure and not entry.disabled
                 if server in (None, name) and (name in missing or fails):
-                    unread.append(name)
-            self._note_unknown(seen_by.view, unread)
+                    self._note_unknown(seen_by.view, [name])
             try:
                 only = {(server, name) for server, name in asked["tools"]} if "tools" in asked else None
             except (TypeError, ValueError):
@@ -172,8 +168,8 @@ class CatalogRequests:
             for query in queries:
                 # An empty line of a batch keeps its place and does not fail the others.
                 blank = batch is not None and asked.get("server") is None and not query.strip()
-                hits, shown = ([], {}) if blank else await self._find_hits(seen_by, query, asked)
-                results.append(hits)
+                rows, shown = ([], {}) if blank else await self._find_hits(seen_by, query, asked)
+                results.append(rows)
                 await anyio.lowlevel.checkpoint()  # a long batch must not hold up clients
             return {"results": results, **shown}
 
@@ -192,27 +188,16 @@ class CatalogRequests:
             limit=min(limit, HITS_MOST),
             regex=asked.get("regex") is True,
         )
-        seen = seen_by.exposure
-        rows = [
-            {
-                "server": hit.server,
-                "name": hit.name,
-                "exposed_name": seen.name_of((hit.server, hit.name)),
-                "score": round(hit.score, 4),
-                **_also_named(seen, hit),
-            }
-            for hit in hits
-        ]
-        if asked.get("batch") is not None:
-            return rows, {}
-        shown = []  # the hits as people see them; `away`: why the server cannot serve
+        seen, rows, shown = seen_by.exposure, list[dict[str, Any]](), list[dict[str, Any]]()
         for hit in hits:
-            key, one = (hit.server, hit.name), self._availability(seen_by, hit.server)
-            description = first_paragraph(seen.entries[hit.server][key].get("description"), texts.HIT_LONGEST)
-            away = one.line_for_people if one.why else ""
-            also = _also_named(seen, hit)
-            shown.append({"name": seen.name_of(key), "description": description, "away": away, **also})
-        return rows, {"hits": shown, "missed": texts.missed(hits)}
+            name, also = seen.name_of(hit.key), {"also": [seen.name_of(key) for key in hit.also]} if hit.also else {}
+            row = {"server": hit.server, "name": hit.name, "exposed_name": name, "score": round(hit.score, 4)}
+            rows.append(row | also)
+            if asked.get("batch") is None:  # the hits as people see them
+                away = self._availability(seen_by, hit.server).away_for_people
+                description = first_paragraph(seen.entries[hit.server][hit.key].get("description"), texts.HIT_LONGEST)
+                shown.append({"name": name, "description": description, "away": away} | also)
+        return rows, {"hits": shown, "missed": texts.missed(hits)} if asked.get("batch") is None else {}
 
     def _availability(self, seen_by: SessionView, server: str) -> Availability:
         connection, now = seen_by.connection(server), self._gateway.services.clock.now()
@@ -226,8 +211,7 @@ class CatalogRequests:
             exposed = seen.name_of(key)
             tool = seen.tools.get(key)
             definition = tool.served(exposed) if tool is not None else seen.reads[key]
-            one = self._availability(seen_by, key[0])
-            text = texts.describe_text(seen, key, one.line_for_people if one.why else "")
+            text = texts.describe_text(seen, key, self._availability(seen_by, key[0]).away_for_people)
             row = {"server": key[0], "name": key[1], "exposed_name": exposed, "tool": definition, "text": text}
             if asked.get("asks") is not True:
                 return row
@@ -299,7 +283,7 @@ class CatalogRequests:
             raise RpcError(INVALID_PARAMS, "words must be a line or a list of words")
         async with self._session_view(asked, complete=False) as seen_by:
             key = seen_by.exposure.find_prompt(name)
-            if key is None and self._gateway.services.pool.discovering:
+            if key is None:
                 await self._gateway.services.pool.settled()
                 key = seen_by.exposure.find_prompt(name)
             if key is None:
@@ -307,10 +291,9 @@ class CatalogRequests:
                 hint = f"Did you mean {', '.join(near)}?" if (near := nearest(name, known)) else ""
                 hint = hint or (f"Prompts: {', '.join(known[:20])}" if known else "")
                 raise MultiMcpError(f"No prompt is named {name}", hint)
-            positional, named = split_line(words) if isinstance(words, str) else split_words(words)
-            args = prompt_arguments(seen_by.exposure.catalog.prompts[key].get("arguments"), positional, named)
+            declared = seen_by.exposure.catalog.prompts[key].get("arguments")
+            params = {"name": key[1], "arguments": prompt_arguments(declared, *split_words(words))}
             connection = await _connect(seen_by, key[0])
-            params = {"name": key[1], "arguments": args}
             result = await _answered(seen_by, connection, "prompts/get", params)
             return {"server": key[0], "prompt": key[1], "result": result}
 
@@ -324,10 +307,8 @@ class CatalogRequests:
         try:
             return await seen_by.find_tool(asked, server)
         except ToolNotFoundError:
-            if not self._gateway.services.pool.discovering:
-                return seen_by.exposure.find_callable(asked, server)  # its error has better suggestions
-        await self._gateway.services.pool.settled()
-        return seen_by.exposure.find_callable(asked, server)
+            await self._gateway.services.pool.settled()
+            return seen_by.exposure.find_callable(asked, server)  # its error has better suggestions
 
 
 def _subject(seen_by: SessionView, key: Key, method: str) -> Subject | None:
@@ -342,11 +323,6 @@ async def _connect(seen_by: SessionView, server: str) -> Connection:
     connection = seen_by.connection(server)
     await connection.up()
     return connection
-
-
-def _also_named(seen: Exposure, hit: Hit) -> dict[str, list[str]]:
-    """Return {"also": the exposed names of the same tool on other servers}, or {} if no other server has it."""
-    return {"also": [seen.name_of(key) for key in hit.also]} if hit.also else {}
 
 
 async def _answered(
@@ -374,26 +350,22 @@ _QUOTED = re.compile(rf""""({_INSIDE})"|'([^']*)'""")
 _NAMED = re.compile(r"([^\W\d][\w.-]*)=(.*)", re.DOTALL)
 
 
-def split_line(line: str) -> tuple[list[str], dict[str, str]]:
-    """Return the positional words and the named ones (`name=value`). A word that begins with a quote is positional."""
-    words = _WORD.findall(line)
-    named = {found[1]: _bare(found[2]) for word in words if (found := _NAMED.fullmatch(word))}
-    return [_bare(word) for word in words if not _NAMED.fullmatch(word)], named
+def split_words(given: str | list[str]) -> tuple[list[str], dict[str, str]]:
+    """Return the positional words and the named ones (`name=value`) of a line, or of words that a shell has split.
 
-
-def split_words(words: Iterable[str]) -> tuple[list[str], dict[str, str]]:
-    """Return the same as `split_line` for words that a shell has already split: quotes are literal."""
-    words = list(words)
-    named = {found[1]: found[2] for word in words if (found := _NAMED.fullmatch(word))}
-    return [word for word in words if not _NAMED.fullmatch(word)], named
+    In a line, a word that begins with a quote is positional. In a list, quotes are literal.
+    """
+    words, bare = (_WORD.findall(given), _bare) if isinstance(given, str) else (given, str)
+    named = {found[1]: bare(found[2]) for word in words if (found := _NAMED.fullmatch(word))}
+    return [bare(word) for word in words if not _NAMED.fullmatch(word)], named
 
 
 def prompt_arguments(declared: Any, positional: Sequence[str], named: Mapping[str, str]) -> dict[str, str]:
-    """Return the arguments for prompts/get. `declared`: those that the prompt lists.
+    """Return the arguments for prompts/get. `declared`: the arguments that the prompt lists.
 
-    Named arguments are taken first, declared or not. Positional words fill the other declared arguments in order; the
-    last of these gets all remaining words. Raises UsageError if a required argument is missing, or if there are
-    positional words and no declared argument is left for them.
+    Named arguments are taken first, declared or not. Positional words fill the other declared arguments in order, and
+    the last of these gets all remaining words. Raises UsageError if a required argument is missing, or if no declared
+    argument is left for a positional word.
     """
     items = [item for item in declared if isinstance(item, dict)] if isinstance(declared, list | tuple) else []
     names = [name for item in items if isinstance(name := item.get("name"), str)]
@@ -430,10 +402,13 @@ def tool_rows(
     - `switch`: its setting in servers.yaml
     - `held`: True if it waits for approval
     """
+
+    def is_wanted(key: Key) -> bool:
+        return server in (None, key[0]) and (only is None or key in only)
+
     rows = list[dict[str, Any]]()
-    for key, tool in known.tools.items():
-        if server not in (None, key[0]) or (only is not None and key not in only):
-            continue
+    for key in filter(is_wanted, known.tools):
+        tool = known.tools[key]
         description = tool.item.get("description")
         row = {
             "server": key[0],
@@ -449,21 +424,11 @@ def tool_rows(
             asks = asks_first(ask_mode(known.config.settings, entry, key[1]), tool_class, listed=False)
             row |= {"class": tool_class, "ask": asks, "switch": known.switch(key), "held": key in known.held}
         rows.append(row)
-    return rows + [
-        {
-            "server": name,
-            "name": tool,
-            "exposed_name": None,
-            "enabled": (entry.tools or {})[tool].enabled,
-            "stale": True,
-            "withheld": None,
-            "description": "",
-        }
-        for name, entry in known.config.servers.items()
-        if server in (None, name)
-        for tool in known.gone_of(entry)
-        if only is None or (name, tool) in only
-    ]
+    for name, tool_name in filter(is_wanted, known.gone):
+        enabled = (known.config.servers[name].tools or {})[tool_name].enabled
+        row = {"server": name, "name": tool_name, "exposed_name": None, "enabled": enabled, "stale": True}
+        rows.append({**row, "withheld": None, "description": ""})
+    return rows
 
 
 def offer_rows(offer: Offer | None) -> dict[str, Any]:
@@ -471,15 +436,12 @@ def offer_rows(offer: Offer | None) -> dict[str, Any]:
 
     `version`: the server's name and version. If `offer` is None, all members are empty.
     """
-    if offer is None:
-        return {"version": "", "prompts": [], "resources": [], "templates": []}
+    offer = offer or Offer()
     info = offer.server_info or {}
     version = " ".join(one for one in (info.get("name"), info.get("version")) if isinstance(one, str))
-    return {
-        "version": version,
-        "prompts": [_item_row(item, "name") for item in offer.prompts],
-        "resources": [_item_row(item, "uri") for item in offer.resources],
-        "templates": [_item_row(item, "uriTemplate") for item in offer.templates],
+    kinds = ("prompts", "resources", "templates")
+    return {"version": version} | {
+        kind: [_item_row(item, ITEM_KEYS[kind]) for item in getattr(offer, kind)] for kind in kinds
     }
 
 
@@ -495,12 +457,10 @@ def costs(lists: ListResults) -> dict[str, Any]:
     - `tools`: {"count", "tokens"} of the whole list
     - `search`: {"tokens", "direct", "answer_tokens"}: tokens of the one tool with the direct tools, number of
       direct tools, tokens of an average search answer with LIMIT hits
-    - `break_even`: {"tools", "searches"}, or None if there are no tools
+    - `break_even`: None if there are no tools, otherwise {"tools", "searches"}: the number of tools from which the one
+      tool and a search cost less than the list, and the number of searches in one session that, with the one tool,
+      cost as much as the whole list (0 if the one tool alone costs more)
     - `servers`: [{"name", "tokens", "tools": [{"name", "tokens"}]}], the largest first
-
-    `break_even["tools"]`: the number of tools from which the one tool and a search cost less than the list.
-    `break_even["searches"]`: the number of searches in one session that, with the one tool, cost as much as the whole
-    list; 0 if the one tool alone costs more.
     """
     from trayapp.catalog.search.index import LIMIT
 
@@ -508,10 +468,8 @@ def costs(lists: ListResults) -> dict[str, Any]:
     each = {key: tokens(tool.listed(seen.name_of(key)).decode("utf-8", "replace")) for key, tool in seen.tools.items()}
     listed = sum(each.values())
     one = tokens(lists.one_tool_result.decode("utf-8", "replace"))
-    hits = 0
-    for key, tool in seen.tools.items():
-        line = first_paragraph(tool.item.get("description"), HIT_LONGEST)
-        hits += tokens(f"{seen.name_of(key)}{compact(tool.item)}\n  {line}\n")
+    lines = {key: first_paragraph(tool.item.get("description"), HIT_LONGEST) for key, tool in seen.tools.items()}
+    hits = sum(tokens(f"{seen.name_of(key)}{compact(seen.tools[key].item)}\n  {line}\n") for key, line in lines.items())
     answer = round(LIMIT * hits / len(each)) if each else 0
     break_even = None
     if listed:

@@ -99,10 +99,10 @@ class Control:
             raise RpcError(METHOD_NOT_FOUND, f"No control request is named {method}")
         try:
             result: dict[str, Any] = await handler(params)
+            return result
         except MultiMcpError as error:
             rpc = to_rpc(explained(error, self._gateway.problems), error.hint)
             raise RpcError(rpc.code, redacted(error.title), rpc.data) from None
-        return result
 
     async def _snapshot(self, params: dict[str, Any]) -> Any:
         return snapshot_of(self._gateway).to_json()
@@ -117,7 +117,7 @@ class Control:
         return {control.BEAT: beat_s}
 
     async def _send_snapshots(self, asks: bool) -> None:
-        """Send a whole snapshot now and after each change. A slow reader misses some, but never the newest.
+        """Send a whole snapshot now and after each change. A slow reader may miss some, but never the newest one.
 
         `asks`: a person sees the snapshots and can answer asks.
         """
@@ -134,42 +134,40 @@ class Control:
             end()
 
     async def _send_heartbeats(self, beat_s: float) -> None:
-        """Send heartbeats, by which a watcher tells a hung gateway from an idle one."""
+        """Send heartbeats, so that a watcher can distinguish a hung gateway from an idle one."""
         while True:
             await self._gateway.services.clock.beat(beat_s)
             await self._link.room.wait()
             self.dispatcher.send_notification(control.BEAT, {})
 
     async def _refresh(self, params: dict[str, Any]) -> Any:
-        async def one(connection: Connection) -> dict[str, Any]:
-            self._gateway.services.listings.changes.pop(connection.key, None)
-            await self._gateway.services.pool.refresh(connection)
-            change = self._gateway.services.listings.changes.get(connection.key, ToolsChange())
-            name, held = self._gateway.servers.plain_name(connection.key), self._gateway.services.approvals.held
-            catalog = self._gateway.servers.view_with(connection.key).catalog
-            waiting = list(catalog.switched_on(name, held(connection.key)))
-            told = {"added": list(change.added), "gone": list(change.gone), "back": list(change.back)}
-            return {**told, "waiting": waiting}
+        services, servers = self._gateway.services, self._gateway.servers
 
-        with self._gateway.services.writer.one_write():
+        async def one(connection: Connection) -> dict[str, Any]:
+            services.listings.changes.pop(connection.key, None)
+            await services.pool.refresh(connection)
+            change, held = services.listings.changes.get(connection.key, ToolsChange()), services.approvals.held
+            catalog, name = servers.view_with(connection.key).catalog, servers.plain_name(connection.key)
+            told = {"added": list(change.added), "gone": list(change.gone), "back": list(change.back)}
+            return {**told, "waiting": list(catalog.switched_on(name, held(connection.key)))}
+
+        with services.writer.one_write():
             outcome = await self._run_for_each(params, one, {"added": [], "gone": [], "back": [], "waiting": []})
         await self._gateway.intake.read_words_now()
-        await self._gateway.services.writer.written()
+        await services.writer.written()
         return outcome
 
     async def _reconnect(self, params: dict[str, Any]) -> Any:
-        """Reconnect the named server, or all except idle ones, which connect with their next call.
-
-        Close the further connections of these servers.
+        """Reconnect the named server, or all except idle ones, which connect with their next call. Close the further
+        connections of these servers.
         """
 
+        pool, shared_key = self._gateway.services.pool, self._gateway.services.shared_key
+
         async def one(connection: Connection) -> dict[str, Any]:
-            for own in [
-                c for c in self._gateway.services.pool if self._gateway.servers.own.shared_key(c.key) == connection.key
-            ]:
-                if own is not connection:
-                    await own.close()  # the next call of its session starts it again
-            await self._gateway.services.pool.reconnect(connection)
+            for further in [c for c in pool if c is not connection and shared_key(c.key) == connection.key]:
+                await further.close()  # the next call of its session starts it again
+            await pool.reconnect(connection)
             return {"state": connection.state.value}
 
         return await self._run_for_each(params, one, {}, asleep=False)
@@ -184,9 +182,8 @@ class Control:
     ) -> dict[str, Any]:
         """Run `work` for the named server, or for all enabled ones, AT_ONCE at a time.
 
-        Return `{"servers": {NAME: {"state", "error", ...}}}`. Raises ServerNotFoundError, RpcError. `nothing`: the
-        other members of a server's row if `work` failed. `asleep`: if no server is named, include those that only their
-        next call will start (`sleeps`).
+        Return `{"servers": {NAME: {"state", "error", ...}}}`. `nothing`: the other members of a server's row if `work`
+        failed. `asleep`: include servers that `sleeps`. Raises ServerNotFoundError, RpcError.
         """
         pool, results, at_once = self._gateway.services.pool, dict[str, Any](), anyio.CapacityLimiter(AT_ONCE)
 
@@ -205,7 +202,8 @@ class Control:
         if params.get("server") is not None:
             chosen = [pool.find(text_of(params, "server"))]
         else:
-            usable = [c for c in pool if c.state is not State.DISABLED and not self._gateway.servers.own.is_own(c.key)]
+            own = self._gateway.servers.own
+            usable = [c for c in pool if c.state is not State.DISABLED and not own.is_own(c.key)]
             chosen = [c for c in usable if asleep or not sleeps(c)]
         async with anyio.create_task_group() as tasks:
             for connection in chosen:

@@ -9,8 +9,7 @@ from trayapp import __version__
 from trayapp.backends.connection import Connection
 from trayapp.config.programs import RUNS_PACKAGES
 from trayapp.gateway.gateway import Gateway
-from trayapp.gateway.scopes.view import View
-from trayapp.model.config import ServerConfig, confine_of
+from trayapp.model.config import confine_of
 from trayapp.model.errors import CommandNotApprovedError
 from trayapp.model.redact import redacted
 from trayapp.model.status import CallsToday, ConfinementStatus, GatewayStatus, ServerStatus, SessionStatus, Snapshot
@@ -47,9 +46,9 @@ def _server(gateway: Gateway, connections: list[Connection], now: float) -> Serv
     # Show the state of a connection that is up, or else of the one used last.
     connection = max(connections, key=lambda one: (one.is_up, -1.0 if one.last_used is None else one.last_used))
     up = sum(one.is_up for one in connections)
-    server: ServerConfig = gateway.servers.shared.servers[gateway.servers.own.shared_key(connection.key)]
+    server = gateway.servers.shared.servers[gateway.services.shared_key(connection.key)]
     offer = gateway.services.listings.get(server.name)
-    view: View = gateway.servers.view_with(server.name)
+    view = gateway.servers.view_with(server.name)
     name = view.name_of(server.name) or server.name
     held, live = gateway.services.approvals.held(server.name), connection.live
     approvals = view.catalog.switched_on(name, held)
@@ -61,7 +60,7 @@ def _server(gateway: Gateway, connections: list[Connection], now: float) -> Serv
     elif offer is not None and offer.failure:  # reachable, but some of its lists are missing
         hint = f"Ask it again with: multi-mcp refresh {server.name}"
         reason = {"title": f"{server.name} {offer.failure}", "hint": hint}
-    # The lists that are unknown although the server was asked for them
+    # The lists that are unknown although the server was asked for them.
     unlisted = offer.unknown if offer is not None else ("tools",) if connection.error is not None else ()
     confinement = gateway.services.confinements.status(server.name)
     if confinement is None and server.command is not None:  # the server has not been started since its entry changed

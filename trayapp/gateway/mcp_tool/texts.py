@@ -27,48 +27,32 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """The availability of one server.
+    """The availability of one server."""
 
-    - `word`: connected, cached, ...
-    - `why`: for a model, why the server cannot serve now; else empty
-    - `person`: for people, why the server cannot serve now, or how to change that; else empty
-    - `note`: which of its lists are missing, and why
-    """
-
-    word: str
-    why: str = ""
-    person: str = ""
-    note: str = ""
+    word: str  # connected, cached, ...
+    why: str = ""  # for a model: why the server cannot serve now; else empty
+    person: str = ""  # for people: why the server cannot serve now, or how to change that; else empty
+    note: str = ""  # which of its lists are missing, and why
     connected: bool = False
     starts_when_called: bool = False
     enabled: bool = True
 
     @property
-    def line(self) -> str:
-        """Return `word: why` for a model."""
-        return f"{self.word}: {self.why}" if self.why else self.word
+    def away(self) -> str:
+        """Return `word: why` for a model; "" if the server can serve."""
+        return f"{self.word}: {self.why}" if self.why else ""
 
     @property
-    def line_for_people(self) -> str:
-        """Return `word: why` for people."""
-        return f"{self.word}: {self.person}" if self.person else self.word
+    def away_for_people(self) -> str:
+        """Return `word: why` for people; "" if the server can serve."""
+        return f"{self.word}: {self.person}" if self.why else ""
 
 
 def availability(
     name: str, connection: Connection, now: float, settings: Settings, offer: Offer | None
 ) -> Availability:
-    """Return a server's availability: the first of these states that applies.
-
-    - disabled
-    - connected
-    - needs sign-in
-    - keyring locked
-    - failed, within its backoff
-    - connecting
-    - cached: its `offer` is known, and its first call starts it
-    - not connected
-
-    `now`: seconds on the gateway's clock.
+    """Return a server's availability at `now`, in seconds on the gateway's clock. "cached" means that its `offer` is
+    known, and that its first call starts it.
     """
     found = _availability(name, connection, now, settings, known=offer is not None)
     return replace(found, note=offer.failure) if offer is not None and offer.failed and found.enabled else found
@@ -85,24 +69,17 @@ def _availability(name: str, connection: Connection, now: float, settings: Setti
     why = redacted(connection.error.title) if connection.error else "unknown"
     if state is State.KEYRING_LOCKED:
         return Availability("keyring locked", f"{why}; ask the user to unlock it", why)
-    if (left := backoff_left(connection, now, settings)) > 0 and connection.failed_at is not None:
-        word, soon = f"failed {now - connection.failed_at:.0f}s ago", f"next try in {left:.0f}s"
-        return Availability(
-            word, f'{why}; {soon}, or now with {{"connect":"{name}"}}', f"{why}; {soon}, or: multi-mcp reconnect {name}"
-        )
+    if connection.failed_at is not None:
+        ago = now - connection.failed_at
+        if (left := max(backoff_left_s(ago, settings), connection.wait_asked_s - ago)) > 0:
+            why = f"{why}; next try in {left:.0f}s, or"
+            model, person = f'{why} now with {{"connect":"{name}"}}', f"{why}: multi-mcp reconnect {name}"
+            return Availability(f"failed {ago:.0f}s ago", model, person)
     if state is State.CONNECTING:
         return Availability("connecting")
     if known:
         return Availability("cached", starts_when_called=True)
     return Availability("not connected", *((why, why) if connection.error else ()))
-
-
-def backoff_left(connection: Connection, now: float, settings: Settings) -> float:
-    """Return the seconds for which calls still fail at once; 0 if calls are tried."""
-    if connection.failed_at is None:
-        return 0.0
-    ago = now - connection.failed_at
-    return max(backoff_left_s(ago, settings), connection.wait_asked_s - ago, 0.0)
 
 
 def why_unknown(name: str, connection: Connection, offer: Offer | None, *, being_asked: bool) -> str:
@@ -143,19 +120,16 @@ def status_text(seen: Exposure, availability_of: AvailabilityOf) -> str:
     availabilities = {name: availability_of(name) for name in seen.servers}
     enabled = [one for one in availabilities.values() if one.enabled]
     ready = sum(one.connected for one in enabled)
-    head = f"MCP: {ready}/{len(enabled)} servers, {count(len(seen.tools), 'tool')}"
-    lines = [f"{name}: {server_line(seen, name, one)}" for name, one in availabilities.items()]
-    notes = (
-        [f"Unknown servers in this session's options: {', '.join(seen.choice.unknown)}"] if seen.choice.unknown else []
-    )
-    cached = sum(one.starts_when_called for one in enabled)
-    asleep = [f"{cached} more {'starts' if cached == 1 else 'start'} when called"] if cached else []
-    by_word: dict[str, list[str]] = {}  # `needs sign-in: todo`, `failed 12s ago: linear, x`
-    for name, one in availabilities.items():
-        if one.why:
-            by_word.setdefault(one.word, []).append(name)
-    away = [f"{word}: {_join_names(names)}" for word, names in by_word.items()]
-    return "\n".join(["; ".join([head, *asleep, *away]), *lines, *notes])
+    head = [f"MCP: {ready}/{len(enabled)} servers, {count(len(seen.tools), 'tool')}"]
+    if cached := sum(one.starts_when_called for one in enabled):
+        head.append(f"{cached} more {'starts' if cached == 1 else 'start'} when called")
+    for word in dict.fromkeys(one.word for one in availabilities.values() if one.why):
+        names = [name for name, one in availabilities.items() if one.why and one.word == word]
+        head.append(f"{word}: {_join_names(names)}")  # `needs sign-in: todo`, `failed 12s ago: linear, x`
+    lines = ["; ".join(head), *(f"{name}: {server_line(seen, name, one)}" for name, one in availabilities.items())]
+    if seen.choice.unknown:
+        lines.append(f"Unknown servers in this session's options: {', '.join(seen.choice.unknown)}")
+    return "\n".join(lines)
 
 
 def _join_names(names: Sequence[str]) -> str:
@@ -169,13 +143,13 @@ def server_line(seen: Exposure, server: str, one: Availability) -> str:
     Notes follow about tools that are switched off or not approved, and about missing lists.
     """
     tools = sum(key in seen.tools for key in seen.entries[server])
-    parts = [one.word, *([count(tools, "tool")] if one.enabled else [])]
     reads = len(seen.entries[server]) - tools
-    parts += [count(reads, "resource")] if reads else []
-    line = ", ".join(parts) + (f": {one.why}" if one.why else "")
+    parts = [one.word, count(tools, "tool") if one.enabled else "", count(reads, "resource") if reads else ""]
+    line = ", ".join(filter(None, parts)) + (f": {one.why}" if one.why else "")
     off, waiting = (one.enabled and seen.kept_back.get(server)) or (0, 0)
-    notes = [_switched_off(off) if off else "", _held_back(waiting) if waiting else "", one.note]
-    return "; ".join(filter(None, [line, *notes]))
+    return "; ".join(
+        filter(None, [line, _switched_off(off) if off else "", _held_back(waiting) if waiting else "", one.note])
+    )
 
 
 def _switched_off(number: int, servers: Sequence[str] = ()) -> str:
@@ -185,8 +159,7 @@ def _switched_off(number: int, servers: Sequence[str] = ()) -> str:
 
 def _held_back(number: int, servers: Sequence[str] = ()) -> str:
     """Return `1 tool held back until the user approves it`, and the servers if they are few."""
-    them = "it" if number == 1 else "them"
-    return f"{count(number, 'tool')} held back until the user approves {them}{_of(servers)}"
+    return f"{count(number, 'tool')} held back until the user approves {'it' if number == 1 else 'them'}{_of(servers)}"
 
 
 def _of(servers: Sequence[str]) -> str:
@@ -200,14 +173,15 @@ def list_text(seen: Exposure, server: str, one: Availability, offset: int = 0, l
     """
     entries = list(seen.entries[server].items())
     chosen, more = page(entries, offset, min(LIST_LIMIT if limit is None else limit, LIST_MOST))
-    lines = [
-        f"- {seen.name_of(key)}" + (f": {line}" if (line := first_line(item.get("description"))) else "")
-        for key, item in chosen
-    ]
-    head = f"{server}: {server_line(seen, server, one)}"
-    about = seen.instructions_of(server) if offset <= 0 else ""
-    foot = [f'{len(entries) - more} more: {{"server":"{server}","offset":{more}}}'] if more is not None else []
-    return "\n".join([head, *([about, ""] if about else []), *lines, *foot])
+    lines = [f"{server}: {server_line(seen, server, one)}"]
+    if offset <= 0 and (about := seen.instructions_of(server)):
+        lines += [about, ""]
+    for key, item in chosen:
+        line = first_line(item.get("description"))
+        lines.append(f"- {seen.name_of(key)}: {line}" if line else f"- {seen.name_of(key)}")
+    if more is not None:
+        lines.append(f'{len(entries) - more} more: {{"server":"{server}","offset":{more}}}')
+    return "\n".join(lines)
 
 
 def page(items: Sequence[T], offset: int, limit: int) -> tuple[Sequence[T], int | None]:
@@ -243,21 +217,21 @@ def search_text(
     from trayapp.catalog.search.index import SURE  # imported here: the other texts are also used without a search
 
     availabilities = {name: availability_of(name) for name in seen.servers if server in (None, name)}
-    away = _away_lines(availabilities, asking, *kept_back)
+    lines = _away_lines(availabilities, asking, *kept_back)
     if not hits:
-        names = [name for name, entries in seen.entries.items() if entries]
-        some = f"{', '.join(names[:SERVERS_NAMED])}{', ...' if len(names) > SERVERS_NAMED else ''}"
-        hint = [f'List a server\'s tools with {{"server":"NAME"}}: {some}'] if names else []
-        return "\n".join([*away, f"No tool matches {shortened(words, ASKED_SHOWN)!r}", *hint])
+        lines.append(f"No tool matches {shortened(words, ASKED_SHOWN)!r}")
+        if names := [name for name, entries in seen.entries.items() if entries]:
+            some = f"{', '.join(names[:SERVERS_NAMED])}{', ...' if len(names) > SERVERS_NAMED else ''}"
+            lines.append(f'List a server\'s tools with {{"server":"NAME"}}: {some}')
+        return "\n".join(lines)
     blocks = [_hit_text(seen, hit, availabilities, schemas) for hit in hits]
     if brief:
         if sum(map(len, blocks[:SURE])) > ANSWER_LONGEST:
             blocks[1:SURE] = [_hit_text(seen, hit, availabilities, schemas, HIT_BRIEF) for hit in hits[1:SURE]]
-        lengths = accumulate(map(len, blocks))
-        fitting = sum(length <= ANSWER_LONGEST for length in lengths)
+        fitting = sum(length <= ANSWER_LONGEST for length in accumulate(map(len, blocks)))
         blocks = blocks[: max(SURE, fitting)]
-    lacking = missed(hits)
-    return "\n".join([*away, *blocks, *([f"Words without a match: {', '.join(lacking)}"] if lacking else [])])
+    lacking = [f"Words without a match: {', '.join(lack)}"] if (lack := missed(hits)) else []
+    return "\n".join([*lines, *blocks, *lacking])
 
 
 def _away_lines(
@@ -269,8 +243,8 @@ def _away_lines(
     """Return one line about servers that cannot serve or are still being asked, and about tools that are switched off
     or not approved; an empty list if there are none.
     """
-    failed = {name: one for name, one in availabilities.items() if one.why and one.enabled}
-    notes = [f"{name}: {shortened(one.line, WHY_LONGEST)}" for name, one in failed.items()][:WHYS_MOST]
+    failed = {name: one.away for name, one in availabilities.items() if one.why and one.enabled}
+    notes = [f"{name}: {shortened(away, WHY_LONGEST)}" for name, away in failed.items()][:WHYS_MOST]
     more = len(failed) - WHYS_MOST
     notes += [f"{count(more, 'more server')} cannot serve: {{}} says why"] if more > 0 else []
     off = [name for name, one in availabilities.items() if not one.enabled]
@@ -291,17 +265,16 @@ def _hit_text(
 ) -> str:
     one, item = availabilities[hit.server], seen.entries[hit.server][hit.key]
     shown = " " + dumps(item.get("inputSchema")).decode("utf-8", "surrogatepass") if schemas else compact(item)
-    away = f" [unavailable: {one.line}]" if one.why else ""
-    line = first_paragraph(item.get("description"), longest)
+    away = f" [unavailable: {one.away}]" if one.away else ""
     also = [f"{seen.name_of(key)}{' [unavailable]' if availabilities[key[0]].why else ''}" for key in hit.also]
-    lines = [f"{seen.name_of(hit.key)}{shown}{away}", *([line] if line else [])]
-    return "\n  ".join([*lines, *([f"The same: {_join_names(also)}"] if also else [])])
+    line = first_paragraph(item.get("description"), longest)
+    lines = [f"{seen.name_of(hit.key)}{shown}{away}", line, f"The same: {_join_names(also)}" if also else ""]
+    return "\n  ".join(filter(None, lines))
 
 
 def describe_text(seen: Exposure, key: Key, away: str) -> str:
-    """Return the full description of a tool, with a warning if its text reads like an order.
-
-    `away`: why the tool's server cannot serve, added at the end; or empty.
+    """Return the full description of a tool, with a warning if its text reads like an order, and with `away`: why its
+    server cannot serve, or "".
     """
     text = describe(seen.entries[key[0]][key], seen.name_of(key), key[0])
     if seen.catalog.offers[key[0]].is_flagged(key[1]):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from time import perf_counter
 from typing import Any, Protocol
@@ -75,10 +75,7 @@ class ToolGoneError(ToolNotFoundError):
 
 
 class McpTool:
-    """The tool `mcp` of one session.
-
-    The class is broad because each mode of the tool is answered in its own way.
-    """
+    """The tool `mcp` of one session."""
 
     def __init__(self, sending: RequestSender, dependencies: ToolDependencies) -> None:
         self._sending = sending
@@ -103,15 +100,13 @@ class McpTool:
             if asked.mode == "tool":
                 self._call(request, asked)
             elif asked.mode == "connect":
-                self._start(request.id, partial(self._connect, request.id, asked))
+                self._start(request.id, partial(self._connect, asked))
             elif self._discovery.must_be_met(asked):
-                self._start(request.id, partial(self._meet, request.id, asked))
-            elif asked.mode != "search":
-                self._answer_text(request.id, self._text(asked))
-            elif (found := self._discovery.search_at_once(asked)) is not None:
-                self._answer_text(request.id, found)
+                self._start(request.id, partial(self._meet, asked))
+            elif (text := self._text(asked)) is not None:
+                self._respond(request.id, text_result(text))
             else:
-                self._start(request.id, partial(self._search, request.id, asked))
+                self._start(request.id, partial(self._discovery.search, asked))
         except MultiMcpError as error:
             arguments = request.params.get("arguments")
             if isinstance(arguments, dict) and arguments.get("tool"):  # the other modes are not calls
@@ -120,8 +115,11 @@ class McpTool:
                 self._session.history.note(refused_call(perf_counter(), self._session, owner, called, error))
             self._refuse(request.id, error)
 
-    def _text(self, asked: ToolRequest) -> str:
+    def _text(self, asked: ToolRequest) -> str | None:
+        """Return the answer, None for a search that would hold up other work. Raises MultiMcpError."""
         match asked.mode:
+            case "search":
+                return self._discovery.search_at_once(asked)
             case "server":
                 return self._discovery.tools_of(asked)
             case "describe":
@@ -137,33 +135,27 @@ class McpTool:
         if self._session.lasting:
             self._results.drop()
 
-    async def _search(self, request_id: RequestId, asked: ToolRequest) -> None:
-        self._answer_text(request_id, await self._discovery.search(asked))
-
-    async def _meet(self, request_id: RequestId, asked: ToolRequest) -> None:
-        """Answer after reading the lists of the named server or, for `describe`, those of servers that may have the
-        tool, until one has it.
+    async def _meet(self, asked: ToolRequest) -> str:
+        """Read the lists of the named server or, for `describe`, of each server that may have the tool until one has
+        it. Return the answer.
         """
         if asked.mode == "describe":
             await self._session.seen.find_tool(asked.text, asked.server)
         else:
             await self._session.seen.meet(self._discovery.server(asked.server or asked.text))
-        if asked.mode == "search":
-            await self._search(request_id, asked)
-        else:
-            self._answer_text(request_id, self._text(asked))
+        return self._text(asked) or await self._discovery.search(asked)
 
-    async def _connect(self, request_id: RequestId, asked: ToolRequest) -> None:
-        """Connect or reconnect a server, unless calls are in progress there. Then read its lists, and answer with a
-        page of its tools.
+    async def _connect(self, asked: ToolRequest) -> str:
+        """Connect or reconnect a server, unless calls are in progress there. Then read its lists, and return a page of
+        its tools.
         """
-        server = self._discovery.about(asked.text)
+        server, services = self._discovery.about(asked.text), self._dependencies.services
         connection = self._session.connection(server)
         if connection.live is None or not connection.in_flight:
-            await self._dependencies.services.pool.reconnect(connection)
-        if not self._dependencies.is_own(connection.key):  # a further connection's lists come from the first one
+            await services.pool.reconnect(connection)
+        if services.shared_key(connection.key) == connection.key:  # a further connection's lists come from the first
             await connection.fetch(explicit=True)
-        self._answer_text(request_id, texts.list_text(self._seen, server, self._discovery.availability(server)))
+        return texts.list_text(self._seen, server, self._discovery.availability(server))
 
     # -- calls ---------------------------------------------------------------------------------------------------
 
@@ -188,17 +180,15 @@ class McpTool:
         """Make a call after finding and starting its server, if needed."""
         began, key = perf_counter(), None
         try:
-            if self._seen.find_read(asked.text, server) is not None:
-                key = self._seen.find_callable(asked.text, server)
-            else:
-                try:
+            try:
+                if self._seen.find_read(asked.text, server) is None:
                     key = await self._sending.find_tool(request.id, asked.text, server)
-                except ToolNotFoundError:
-                    key = self._seen.find_callable(asked.text, server)  # it may be a resource that was listed meanwhile
+            except ToolNotFoundError:
+                pass  # it may be a resource that was listed meanwhile
+            key = key or self._seen.find_callable(asked.text, server)
             connection = await self._session.connected(request.id, key[0], self._topic(key))
             await connection.lists_settled(LISTS_S)
-            gone = self._find_gone(key, asked.text)
-            if gone is not None:
+            if (gone := self._find_gone(key, asked.text)) is not None:
                 raise gone
             # Meanwhile the session may have switched to another connection.
             connection = await self._session.connected(request.id, key[0], self._topic(key))
@@ -228,24 +218,20 @@ class McpTool:
 
     def _find_gone(self, key: Key, asked: str) -> MultiMcpError | None:
         """Return an error if the server no longer lists the tool, otherwise None."""
-        seen = self._seen
-        if key in seen.entries.get(key[0], {}):
-            return None
-        return ToolGoneError(asked, key[0], [seen.name_of(one) for one in seen.entries.get(key[0], {})])
+        listed = self._seen.entries.get(key[0], {})
+        return None if key in listed else ToolGoneError(asked, key[0], [self._seen.name_of(one) for one in listed])
 
     # -- answers -------------------------------------------------------------------------------------------------
 
-    def _start(self, request_id: RequestId, work: Callable[[], Any]) -> None:
+    def _start(self, request_id: RequestId, work: Callable[[], Awaitable[str | None]]) -> None:
         async def answered() -> None:
             try:
-                await work()
+                if (text := await work()) is not None:
+                    self._respond(request_id, text_result(text))
             except MultiMcpError as error:
                 self._refuse(request_id, error)
 
         self._session.start(request_id, answered)
-
-    def _answer_text(self, request_id: RequestId, text: str) -> None:
-        self._respond(request_id, text_result(text))
 
     def _refuse(self, request_id: RequestId, error: MultiMcpError) -> None:
         told = explained(error, self._session.seen.view.config.problems)
@@ -270,7 +256,6 @@ class Discovery:
         return self._session.seen.exposure
 
     def status(self) -> str:
-        """Return the status of all servers."""
         return texts.status_text(self._seen, self.availability)
 
     def tools_of(self, asked: ToolRequest) -> str:
@@ -287,16 +272,12 @@ class Discovery:
 
     async def search(self, asked: ToolRequest) -> str:
         """Search with pauses for other work, and return the answer. Raises MultiMcpError."""
-        arguments = self._search_arguments(asked)
-        return self._write_hits(
-            asked, await self._session.seen.view.finder.find(lambda: self._seen, regex=asked.regex, **arguments)
-        )
+        find, arguments = self._session.seen.view.finder.find, self._search_arguments(asked)
+        return self._write_hits(asked, await find(lambda: self._seen, regex=asked.regex, **arguments))
 
     def _search_arguments(self, asked: ToolRequest) -> dict[str, Any]:
-        """Return the arguments of the search. Raises ServerError."""
         server = self.about(asked.server) if asked.server is not None else None
-        limit = min(max(1, asked.limit or LIMIT), SEARCH_MOST)
-        return {"words": asked.text, "server": server, "limit": limit}
+        return {"words": asked.text, "server": server, "limit": min(max(1, asked.limit or LIMIT), SEARCH_MOST)}
 
     def _write_hits(self, asked: ToolRequest, hits: list[Hit]) -> str:
         """Return the answer to a search, and connect the servers of its best hits."""
@@ -322,8 +303,7 @@ class Discovery:
         server = self.server(asked.server) if asked.server is not None else None
         key = self._seen.find_callable(asked.text, server)
         self._warm(key[0])
-        one = self.availability(key[0])
-        return texts.describe_text(self._seen, key, one.line if one.why else "")
+        return texts.describe_text(self._seen, key, self.availability(key[0]).away)
 
     def _warm(self, server: str) -> None:
         find = self._session.connection if self._session.lasting else self._session.present
@@ -336,8 +316,8 @@ class Discovery:
         return availability(server, connection, now, settings, self._session.seen.view.offer(server))
 
     def about(self, asked: str) -> str:
-        """Return the server that a request is about. Raises ServerError. If there is no such server, the error's code
-        is `not_found`. In a call, it is `server_not_found`.
+        """Return the server that a request is about. Raises ServerError: the code for a server that does not exist is
+        `not_found`. In a call, it is `server_not_found`.
         """
         try:
             return self.server(asked)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -118,7 +117,7 @@ class CutResults:
 
     def __init__(self, files: ResultFiles) -> None:
         self._files = files
-        self._kept: OrderedDict[str, KeptText] = OrderedDict()
+        self._kept: dict[str, KeptText] = {}  # the oldest first
         self._last = 0
 
     def keep(self, text: str) -> KeptText:
@@ -126,9 +125,10 @@ class CutResults:
         self._last += 1
         kept = KeptText(f"r{self._last}", text, self._files.write(text))
         self._kept[kept.name] = kept
-        size = sum(len(one.text) for one in self._kept.values())
-        while len(self._kept) > 1 and (len(self._kept) > KEPT_RESULTS or size > KEPT_CHARACTERS):
-            size -= self._forget_oldest()
+        while len(self._kept) > 1 and (
+            len(self._kept) > KEPT_RESULTS or sum(len(one.text) for one in self._kept.values()) > KEPT_CHARACTERS
+        ):
+            self._forget_oldest()
         return kept
 
     def drop(self) -> None:
@@ -136,11 +136,8 @@ class CutResults:
         while self._kept:
             self._forget_oldest()
 
-    def _forget_oldest(self) -> int:
-        """Drop the oldest text and return its length."""
-        _, oldest = self._kept.popitem(last=False)
-        self._files.remove(oldest.file)
-        return len(oldest.text)
+    def _forget_oldest(self) -> None:
+        self._files.remove(self._kept.pop(next(iter(self._kept))).file)
 
     def get(self, name: str, offset: int, limit: int) -> str:
         """Return one page, followed by its note. Raises ResultNotFoundError.
@@ -200,10 +197,9 @@ class WarmUp:
 
 @dataclass(frozen=True)
 class ToolDependencies:
-    """Dependencies of the one tool. `is_own`: returns True for the key of a further connection (ConnectionKeys)."""
+    """Dependencies of the one tool."""
 
     services: Services
-    is_own: Callable[[str], bool]
     result_files: ResultFiles
     cut_results: CutResults  # of all sessions that are a single request
     warm_up: WarmUp
