@@ -6,7 +6,7 @@ from pathlib import Path
 
 from trayapp.clients.context import ClientsContext
 from trayapp.clients.family import Family
-from trayapp.clients.files import Machine
+from trayapp.clients.files import Machine, possible_files
 from trayapp.clients.table import Client
 
 PLATFORMS = ("linux", "darwin", "win32")
@@ -32,8 +32,7 @@ def at_once(path: Path) -> None:
 
 def file_of(client: Client, world: ClientsContext) -> Path:
     """Return that client's first possible file. Its folder is created."""
-    machine = world.machine
-    path = machine.path(next(t for t in client.templates(machine.platform) if machine.has(t)))
+    path = next(iter(possible_files(client, world.machine).values()))
     path.parent.mkdir(parents=True, exist_ok=True)
     return path
 

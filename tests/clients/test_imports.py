@@ -20,7 +20,7 @@ from trayapp.clients.context import (
     record_connection,
     recorded_connection,
 )
-from trayapp.clients.imports import duplicates, first_offers, move_out, names_by_client, offer_text, offers
+from trayapp.clients.imports import ImportOffer, duplicates, first_offers, move_out, offer_text, offers
 from trayapp.clients.secrets import secrets_of, without_secrets
 from trayapp.clients.servers import FoundServer, found_servers
 from trayapp.clients.table import BY_NAME
@@ -83,6 +83,13 @@ def test_a_folders_servers_have_names_of_their_own() -> None:
     assert [(offer.name, offer.found.folder) for offer in made] == [("a", None), ("a", folder)]
 
 
+def names_by_client(made: list[ImportOffer]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for one in made:
+        found.setdefault(one.found.client.title, []).append(one.found.name)
+    return found
+
+
 def offered(config: Config | None, world: ClientsContext) -> dict[str, list[str]]:
     return names_by_client(first_offers(config, world))
 
@@ -121,9 +128,10 @@ def test_after_a_no_nothing_is_offered_and_what_is_connected_stays_noted(tmp_pat
 
 
 def test_the_first_words_count() -> None:
-    assert offer_text({}) == ""
-    assert offer_text({"Cursor": ["a"]}) == "Cursor has 1 server of its own"
-    assert offer_text({"A": ["a"], "B": ["b"], "C": ["c"]}) == "A, B and C have 3 servers of their own"
+    cursor, zed, codex = (ImportOffer(found("a", {}, name), "a") for name in ("cursor", "zed", "codex"))
+    assert offer_text([]) == ""
+    assert offer_text([cursor]) == "Cursor has 1 server of its own"
+    assert offer_text([cursor, zed, codex]) == "Cursor, Zed and Codex have 3 servers of their own"
 
 
 @pytest.mark.requirement("import-shown")

@@ -38,6 +38,6 @@ def test_what_is_wanted_of_a_client_is_right_and_ours(client: Client) -> None:
     command = ["/opt/multi-mcp/multi-mcp", "stdio"]
     entry = wanted_entry(client, command)
     assert words_of(entry) == command
-    assert fault(client, entry, command) == ""
+    assert fault(entry, command) == ""
     assert is_ours(NAME, entry)
     assert re.fullmatch(r"[a-z0-9-]+", NAME)

@@ -185,7 +185,7 @@ def import_hint() -> str:
         config = None if text is None else parse(text, str(store.path))
     except MultiMcpError:
         return ""
-    words = imports.offer_text(imports.names_by_client(imports.first_offers(config, own_context())))
+    words = imports.offer_text(imports.first_offers(config, own_context()))
     return one_line(f"{words}. Next: {typed_command()} setup") if words else ""
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -136,18 +136,18 @@ def _state(client: Client, file: Path, context: ClientsContext) -> tuple[State, 
     off = profile = ""
     for name in dict.fromkeys((NAME, *made)):
         entry = entry_in(client, text, file, name)
-        suffix, prefix = ("", "") if name == NAME else (f": {name}", f"{name}: ")
         if entry is None:
             if name in made:
-                return "drifted", f"the entry that was there is gone{suffix}", ""
+                return "drifted", f"the entry that was there is gone{'' if name == NAME else f': {name}'}", ""
         elif not ours.is_own(entry):
             if name in made or not made:
                 return "not connected", f"another server there is named {name}: {_launch_text(entry)}", ""
-        elif wrong := ours.fault(client, entry, context.command):
-            return "drifted", prefix + wrong, ""
+        elif wrong := ours.fault(entry, context.command):
+            return "drifted", wrong if name == NAME else f"{name}: {wrong}", ""
         else:
             state = "connected"
-            off = off or (f"{name} is disabled there" if ours.is_off(entry) else "")
+            is_off = entry.get("disabled") is True or entry.get("enabled") is False
+            off = off or (f"{name} is disabled there" if is_off else "")
             options = ours.options_of(entry) if name == NAME else []
             profile = options[options.index("--profile") + 1] if "--profile" in options[:-1] else profile
     return state, off, profile
@@ -209,7 +209,7 @@ def plan_connect(name: str, context: ClientsContext, own: OwnEntry = MAIN, *, re
         keys = _place(client, document, place.path, own.name)
         command = [*context.command, *(own.options or ())]
         after = with_entry(client, document, ours.wanted_entry(client, command, keys), place.path, own.name)
-    elif ours.fault(client, entry, context.command, own.options):
+    elif ours.fault(entry, context.command, own.options):
         after = _repaired(client, document, entry, own, context, place.path)
     keep = not _own_entries(client, document, place.path, context) or not files.backup_of(place.path).exists()
     return Change(client, place.path, text, after, "connected", keep=keep, entry=own.name)
@@ -239,9 +239,8 @@ def plan_disconnect(name: str, context: ClientsContext, entry: str | None = None
     if made and _with_entries(client, "", entries, place.path) == text:
         return Change(client, place.path, text, None, "disconnected")
     original = _original(client, text, entries, place.path)
-    if original is not None:
-        return Change(client, place.path, text, original, "disconnected", restores=True)
-    return Change(client, place.path, text, _dropped(client, text, entries, place.path), "disconnected")
+    after = _dropped(client, text, entries, place.path) if original is None else original
+    return Change(client, place.path, text, after, "disconnected", restores=original is not None)
 
 
 def disconnected_text(client: Client, text: str, file: Path, context: ClientsContext) -> str:
@@ -334,8 +333,8 @@ def _backup_text(client: Client, file: Path) -> str | None:
 # --- the change
 
 
-def apply(change: Change, context: ClientsContext) -> None:
-    """Apply a change and update the record. Blocks.
+def apply(change: Change, context: ClientsContext) -> Change:
+    """Apply a change, update the record, and return the change. Blocks.
 
     Raises FileChangedError if the file has changed since the plan, and StorageError.
     """
@@ -362,25 +361,17 @@ def apply(change: Change, context: ClientsContext) -> None:
         record_connection(context, change.client.name, record)
     if record is None and change.restores:
         files.forget(backup)
+    return change
 
 
 def connect(name: str, context: ClientsContext, own: OwnEntry = MAIN, *, replace: bool = False) -> Change:
     """Write or repair our entry in a client's file. Return the change. Raises the errors of plan_connect and apply."""
-    return _apply_plan(lambda: plan_connect(name, context, own, replace=replace), context)
+    return files.retried(lambda: apply(plan_connect(name, context, own, replace=replace), context))
 
 
 def disconnect(name: str, context: ClientsContext, entry: str | None = None) -> Change:
     """Remove our entries from a client's file. Return the change. Raises the errors of plan_disconnect and apply."""
-    return _apply_plan(lambda: plan_disconnect(name, context, entry), context)
-
-
-def _apply_plan(plan: Callable[[], Change], context: ClientsContext) -> Change:
-    def attempt() -> Change:
-        change = plan()
-        apply(change, context)
-        return change
-
-    return files.retried(attempt)
+    return files.retried(lambda: apply(plan_disconnect(name, context, entry), context))
 
 
 # --- the check of doctor

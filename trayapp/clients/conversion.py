@@ -11,12 +11,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
 from trayapp.clients.entry import flat
-from trayapp.clients.table import Client
+from trayapp.clients.family import lookup
 from trayapp.clients.variables import Context, with_our_variables, workspace_places
 from trayapp.config.programs import is_browser
 from trayapp.config.read.command import is_relative, path_exists, relative_paths, split_command
@@ -47,7 +46,6 @@ _OWN_VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)\}", re.ASCII)
 # Permissions to call tools without asking. They are not imported: a model may have written the client's file.
 PERMISSIONS = frozenset(("alwaysAllow", "always_allow", "autoApprove", "trust", "default_tools_approval_mode"))
 _NOTHING: tuple[Any, ...] = (None, "", [], {})  # a key with such a value counts as missing
-_CONNECT_TIMEOUT = "connect_timeout"
 _SANDBOX = re.compile("sandbox|confine", re.IGNORECASE)
 KEPT = "x-"  # prefix of keys that servers.yaml accepts and ignores
 _ENDLESS = 10.0**15  # a timeout of this size, in any unit, counts as none; 1e999 is infinite, which int() refuses
@@ -61,21 +59,11 @@ _INCLUDE = ("includeTools", "enabled_tools", "enabledTools", "allowedTools", "av
 _EXCLUDE = ("excludeTools", "disabled_tools", "disabledTools")
 
 
-@dataclass(frozen=True, slots=True)
-class ConvertedEntry:
-    """A converted server, with the keys that have no equivalent.
+def convert(raw: Any, context: Context) -> tuple[Entry, tuple[str, ...]] | None:
+    """Return a server in our keys, and the keys left out; None if the entry is no MCP server that can run by itself.
 
-    Keys of a sandbox stay in the entry as `x-KEY`, beside the `confine` derived from them.
-    """
-
-    entry: Entry
-    left_out: tuple[str, ...] = ()
-
-
-def convert(client: Client, raw: Any, context: Context) -> ConvertedEntry | None:
-    """Return a server in our keys; None if the entry is not an MCP server that can run by itself.
-
-    Raises ValueError with the reason if it cannot be converted.
+    Keys of a sandbox stay in the entry as `x-KEY`, beside the `confine` derived from them. Raises ValueError with the
+    reason if the entry cannot be converted.
     """
     if not isinstance(raw, Mapping):
         raise ValueError("it is not a mapping")
@@ -86,7 +74,7 @@ def convert(client: Client, raw: Any, context: Context) -> ConvertedEntry | None
         json.dumps(raw, ensure_ascii=False, default=str).encode()
     except UnicodeEncodeError:  # JSON `"\\ud800"`: it can be neither written nor sent
         raise ValueError("it contains a lone surrogate") from None
-    reader = _EntryReader(client, raw, context)
+    reader = _EntryReader(raw, context)
     entry = reader.read()
     if "command" not in entry and "url" not in entry:
         if raw and set(raw) <= {"settings", "enabled", "source", "remote"}:
@@ -94,11 +82,9 @@ def convert(client: Client, raw: Any, context: Context) -> ConvertedEntry | None
         raise ValueError("it has neither command nor url")
     texts = json.dumps(entry, ensure_ascii=False, default=str)
     places = workspace_places(texts) if context.folder is None else []
-    if context.asks_folder:
-        places = [place for place in places if place not in _ASKED]
-    if places:
-        raise ValueError(f"{places[0]} has no meaning outside a workspace; write the folder itself")
-    return ConvertedEntry(_in_its_folder(client, context, entry), tuple(sorted(reader.left_out())))
+    if place := next((place for place in places if not (context.asks_folder and place in _ASKED)), ""):
+        raise ValueError(f"{place} has no meaning outside a workspace; write the folder itself")
+    return _in_its_folder(context, entry), tuple(sorted(reader.left | reader.unknown))
 
 
 def with_own_browser(entry: Entry) -> Entry:
@@ -111,7 +97,7 @@ def with_own_browser(entry: Entry) -> Entry:
     return {**entry, "scope": "session"}
 
 
-def _in_its_folder(client: Client, context: Context, entry: Entry) -> Entry:
+def _in_its_folder(context: Context, entry: Entry) -> Entry:
     """Return a user's entry with the `scope` or `cwd` that gives its relative paths the same meaning as in the client.
 
     Most clients start servers in the session's working folder, as `scope: session` does. A user's server that drives a
@@ -125,7 +111,7 @@ def _in_its_folder(client: Client, context: Context, entry: Entry) -> Entry:
     relative = is_relative(cwd) if isinstance(cwd, str) else relative_paths(command, texts)
     if not relative or "scope" in entry:
         return entry
-    if client.runs_in == "session":
+    if context.client.runs_in == "session":
         return {**entry, "scope": "session"}
     return {**entry, "cwd": str(PurePosixPath("~", cwd or ""))}
 
@@ -139,12 +125,11 @@ def _of_its_type(raw: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 class _EntryReader:
-    def __init__(self, client: Client, raw: Mapping[str, Any], context: Context) -> None:
-        self._client = client
+    def __init__(self, raw: Mapping[str, Any], context: Context) -> None:
         self._raw = raw
         self._context = context
         self.left = {str(key) for key, value in raw.items() if value not in _NOTHING} - _QUIET
-        self._unknown: set[str] = set()  # references that other programs resolve
+        self.unknown: set[str] = set()  # references that other programs resolve
 
     def read(self) -> Entry:
         entry: Entry = {}
@@ -164,10 +149,6 @@ class _EntryReader:
             entry.setdefault("confine", confine)
         return entry
 
-    def left_out(self) -> set[str]:
-        """Return the keys and references that were not converted. Call it after `read`."""
-        return self.left | self._unknown
-
     def _take(self, *keys: str) -> Any:
         """Return the value of the first of these keys that is not None; mark all of them as read."""
         self.left -= set(keys)
@@ -183,7 +164,7 @@ class _EntryReader:
         if not isinstance(value, str):
             return value
         text, unknown = with_our_variables(value, self._context)
-        self._unknown |= set(unknown)
+        self.unknown |= set(unknown)
         return text
 
     def _texts(self, value: Any) -> Any:
@@ -192,11 +173,11 @@ class _EntryReader:
         return [self._text(item) for item in value] if isinstance(value, list) else self._text(value)
 
     def _launch(self, entry: Entry) -> None:
-        command, args = self._take(*_COMMANDS), self._take("args")
+        command: Any = self._take(*_COMMANDS)
+        args = self._take("args")
         if isinstance(command, Mapping):  # an older form in Zed
-            args, env = command.get("args"), command.get("env")
-            entry |= {"env": self._texts(env)} if env else {}
-            command = command.get("path")
+            entry |= {"env": self._texts(command["env"])} if command.get("env") else {}
+            command, args = command.get("path"), command.get("args")
         if args is not None and not isinstance(args, list):
             raise ValueError("args is not a list")
         words = command if isinstance(command, list) else _words_of_line(command, self._context.windows)
@@ -208,11 +189,10 @@ class _EntryReader:
             entry["args"] = self._texts(args)
         keys = self._take("env_keys") or []
         env = {**self._pairs(*_ENVS), **{key: f"${{{key}}}" for key in filter(is_variable_name, keys)}}
-        self._unknown |= {"env_keys"} if not all(map(is_variable_name, keys)) else set()
+        self.unknown |= {"env_keys"} if not all(map(is_variable_name, keys)) else set()
         if env:
             entry["env"] = self._texts(env)
-        cwd = self._take("cwd", "workingDirectory", "working_directory")
-        if cwd:
+        if cwd := self._take("cwd", "workingDirectory", "working_directory"):
             entry["cwd"] = self._text(cwd)
 
     def _address(self, entry: Entry) -> None:
@@ -222,15 +202,12 @@ class _EntryReader:
         if not url:
             return
         entry["url"] = self._text(url)
-        named = _TYPES.get(str(kind).lower(), "http" if has_http_url else "")
-        if named:
+        if named := _TYPES.get(str(kind).lower(), "http" if has_http_url else ""):
             entry["type"] = named
         options = self._take("requestOptions", "requestInit")
         headers = self._pairs(*_HEADERS) or dict((options or {}).get("headers") or {})
-        headers |= {
-            name: f"$env:{variable}" if is_variable_name(variable) else variable
-            for name, variable in self._pairs("env_http_headers").items()
-        }
+        for name, variable in self._pairs("env_http_headers").items():
+            headers[name] = f"$env:{variable}" if is_variable_name(variable) else variable
         auth = self._raw.get("auth")
         own = auth.get("token") if isinstance(auth, Mapping) and auth.get("type") == "bearer" else None
         # the first one is from Anthropic's API, the second from Continue
@@ -258,7 +235,7 @@ class _EntryReader:
         entry["url"] = _OWN_VARIABLE.sub(own, entry["url"])
         for name, value in entry.get("headers", {}).items():
             entry["headers"][name] = _OWN_VARIABLE.sub(own, value) if isinstance(value, str) else value
-        self._unknown |= {"env"} if set(env) - used else set()
+        self.unknown |= {"env"} if set(env) - used else set()
 
     def _oauth(self, entry: Entry) -> None:
         oauth = self._take("oauth")
@@ -272,25 +249,25 @@ class _EntryReader:
             for name in names:
                 if (own := beside.get(_BESIDE_OAUTH + name)) is not None:
                     settings[name] = self._take(own)
-            value = next((settings[name] for name in names if settings.get(name)), None)
-            if value:
+            if value := next((settings[name] for name in names if settings.get(name)), None):
                 entry[key] = self._texts(value)
 
     def _switches(self, entry: Entry) -> None:
         disabled, enabled = self._take("disabled"), self._take("enabled", "isActive")
         if disabled is True or enabled is False:
             entry["disabled"] = True
-        tools = self._raw.get("tools")
+        tools, listed = self._raw.get("tools"), None
+        switches: Entry = {}  # Hermes: {include: [...], exclude: [...]}
         if isinstance(tools, list):
             self._take("tools")
             entry |= {"disabled": True} if not tools else {}  # Copilot's notation for no tools
-        if isinstance(tools, Mapping):
+            listed = None if "*" in tools else tools
+        elif isinstance(tools, Mapping):
             self._take("tools")
             entry |= {"tools": known} if (known := _known_switches(tools)) else {}
-        listed = tools if isinstance(tools, list) and "*" not in tools else None
-        switches = tools if isinstance(tools, Mapping) else {}  # Hermes: {include: [...], exclude: [...]}
-        include = self._take(*_INCLUDE) or listed or _names(switches.get("include"))
-        exclude = self._take(*_EXCLUDE) or _names(switches.get("exclude"))
+            switches = {key: list(map(str, names)) for key, names in tools.items() if isinstance(names, list)}
+        include = self._take(*_INCLUDE) or listed or switches.get("include")
+        exclude = self._take(*_EXCLUDE) or switches.get("exclude")
         entry |= {"include_tools": include} if include else {}
         entry |= {"exclude_tools": exclude} if exclude else {}
 
@@ -300,14 +277,13 @@ class _EntryReader:
         `timeout` is in the client's unit; the timeouts of Continue and Qwen Code for connecting are in milliseconds. A
         `timeout` of a client that documents none has no unit, so it is left out.
         """
-        own_unit = self._client.timeout_unit
-        timeout = self._take("timeout") if own_unit else None
+        client = self._context.client
+        timeout: Any = self._take("timeout") if client.timeout_unit else None
         connecting = self._take("connectionTimeout", "discoveryTimeoutMs")
-        key = _CONNECT_TIMEOUT if self._client.timeout_of == "start" else "request_timeout"
-        parts: Any = timeout if isinstance(timeout, Mapping) else None  # OpenCode 2
-        if parts is not None:
-            key, timeout, connecting = "request_timeout", parts.get("request"), parts.get("startup")
-        for name, value, unit in ((key, timeout, own_unit), (_CONNECT_TIMEOUT, connecting, "ms")):
+        key = "connect_timeout" if client.timeout_of == "start" else "request_timeout"
+        if isinstance(timeout, Mapping):  # OpenCode 2
+            key, timeout, connecting = "request_timeout", timeout.get("request"), timeout.get("startup")
+        for name, value, unit in ((key, timeout, client.timeout_unit), ("connect_timeout", connecting, "ms")):
             if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < _ENDLESS:
                 seconds = value / 1000 if unit == "ms" else value
                 entry[name] = int(seconds) if seconds == int(seconds) else seconds
@@ -338,23 +314,17 @@ def _words_of_line(command: Any, windows: bool) -> list[str]:
 def _known_switches(tools: Mapping[Any, Any]) -> dict[str, Any]:
     """Return a mapping of tools without keys that have no equivalent, such as Codex's approvals."""
     plain = {name: switch for name, switch in tools.items() if not isinstance(switch, Mapping | list)}
-    known = {
-        name: {key: value for key, value in switch.items() if key in TOOL_KEYS | TOOL_NOTES}
-        for name, switch in tools.items()
-        if isinstance(switch, Mapping)
-    }
-    return plain | {name: switch for name, switch in known.items() if switch}
-
-
-def _names(listed: Any) -> list[str]:
-    return [str(name) for name in listed] if isinstance(listed, list) else []
+    for name, switch in tools.items():
+        if isinstance(switch, Mapping) and (TOOL_KEYS | TOOL_NOTES) & switch.keys():
+            plain[name] = {key: value for key, value in switch.items() if key in TOOL_KEYS | TOOL_NOTES}
+    return plain
 
 
 def inputs_of(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """Return VS Code's `inputs` by id."""
-    listed = document.get("inputs")
-    asked = [item for item in listed if isinstance(item, Mapping)] if isinstance(listed, list) else []
-    return {str(item["id"]): item for item in asked if "id" in item}
+    listed: Any = document.get("inputs")
+    items = listed if isinstance(listed, list) else []
+    return {str(item["id"]): item for item in items if isinstance(item, Mapping) and "id" in item}
 
 
 def confine_from(raw: Mapping[str, Any], *, windows: bool) -> object:
@@ -367,13 +337,10 @@ def confine_from(raw: Mapping[str, Any], *, windows: bool) -> object:
         return None
     if windows:
         return TRY
-    held = raw.get(SANDBOX)
-    rules = held if isinstance(held, Mapping) else {}
+    rules: Any = raw[SANDBOX] if isinstance(raw.get(SANDBOX), Mapping) else {}
     if raw.get(ENABLED) is not True or not {"filesystem", "network"}.issuperset(rules):
         return True
-    files, network = rules.get("filesystem"), rules.get("network")
-    write = files.get("allowWrite") if isinstance(files, Mapping) else None
-    hosts = network.get("allowedDomains") if isinstance(network, Mapping) else None
+    write, hosts = lookup(rules, ("filesystem", "allowWrite")), lookup(rules, ("network", "allowedDomains"))
     # Left out: ".", the server's working folder, which it may write to anyway, and "~/.npm": each confined server has
     # private package caches, so that it cannot change what other servers run.
     texts = (path for path in write or () if isinstance(path, str))
@@ -386,7 +353,7 @@ def confine_from(raw: Mapping[str, Any], *, windows: bool) -> object:
 
 def with_shared_rules(entry: Any, document: Any) -> Any:
     """Return the entry with its file's shared sandbox rules, if it enables the sandbox without rules of its own."""
-    shared = document.get(SANDBOX) if isinstance(document, Mapping) else None
+    shared = lookup(document, (SANDBOX,))
     if not isinstance(entry, Mapping) or entry.get(ENABLED) is not True or SANDBOX in entry or shared is None:
         return entry
     return {**entry, SANDBOX: shared}

@@ -20,11 +20,8 @@ from trayapp.service.command_line import TRAY, WHOLE
 SHIM = "stdio"  # the verb that runs the shim
 _PROGRAMS = frozenset((WHOLE, TRAY, SHIM_PROGRAM, "multi_mcp"))
 _FILE, _MODULE, _DEV = ("trayapp", "__main__.py"), ("-m", "trayapp"), ("packaging", "dev.py")  # ways to run a checkout
-_DEFAULT_PORT = HttpSettings().port
 _URLS = ("url", "serverUrl", "httpUrl", "uri")
 _LAUNCH = ("type", "command", "cmd", "args")  # the keys that define what an entry starts
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
-_ENDPOINTS = ("/mcp", "/sse")
 
 
 def holders(client: Client, document: Document) -> list[Keys]:
@@ -71,7 +68,7 @@ def words_of(entry: Mapping[str, Any]) -> list[str]:
 
 
 def is_ours(name: str, entry: Any) -> bool:
-    """Return True if an entry leads to multi-mcp. Such an entry is never imported: multi-mcp would start itself.
+    """Return True if an entry leads to multi-mcp, which must never start itself.
 
     A local URL leads to multi-mcp if the entry has our name, or if the URL has our default port.
     """
@@ -87,8 +84,8 @@ def is_ours(name: str, entry: Any) -> bool:
 
 def starts_ours(entry: Any) -> bool:
     """Return True if an entry starts multi-mcp, of any version and from any path, or connects to its gateway."""
-    words = words_of(entry) if isinstance(entry, Mapping) else []
-    return is_ours(NAME, entry) or _is_program(words[:1]) or any(_is_program(word.split()[:1]) for word in words[:1])
+    words = words_of(entry)[:1] if isinstance(entry, Mapping) else []
+    return is_ours(NAME, entry) or _is_program(words) or any(_is_program(word.split()[:1]) for word in words)
 
 
 def is_own(entry: Any) -> bool:
@@ -96,11 +93,6 @@ def is_own(entry: Any) -> bool:
     if not isinstance(entry, Mapping):
         return True
     return starts_ours(entry) or not (words_of(entry) or any(flat(entry).get(key) for key in _URLS))
-
-
-def is_off(entry: Any) -> bool:
-    """Return True if an entry is disabled in its client."""
-    return isinstance(entry, Mapping) and (entry.get("disabled") is True or entry.get("enabled") is False)
 
 
 def options_of(entry: Mapping[str, Any]) -> list[str]:
@@ -116,9 +108,9 @@ def options_of(entry: Mapping[str, Any]) -> list[str]:
 
 def _starts_shim(words: Sequence[str]) -> bool:
     """Return True if a command line runs the shim: the shim's program, or another one of ours with the verb `stdio`."""
-    if any(_name_of(word) == SHIM_PROGRAM for word in words):
-        return True
-    return any(word == SHIM and _is_program(words[:at]) for at, word in enumerate(words))
+    return any(
+        _name_of(word) == SHIM_PROGRAM or (word == SHIM and _is_program(words[:at])) for at, word in enumerate(words)
+    )
 
 
 def _is_program(words: Sequence[str]) -> bool:
@@ -145,11 +137,11 @@ def _is_our_url(url: str, name: str) -> bool:
         port = parts.port
     except ValueError:
         return False
-    local = parts.hostname in _LOOPBACK and parts.path.rstrip("/") in _ENDPOINTS
-    return local and (name == NAME or port == _DEFAULT_PORT)
+    local = parts.hostname in ("127.0.0.1", "localhost", "::1") and parts.path.rstrip("/") in ("/mcp", "/sse")
+    return local and (name == NAME or port == HttpSettings().port)
 
 
-def fault(client: Client, entry: Any, command: Sequence[str], options: Sequence[str] | None = None) -> str:
+def fault(entry: Any, command: Sequence[str], options: Sequence[str] | None = None) -> str:
     """Return what is wrong with our entry; "" if it is correct.
 
     `options`: the arguments required after the shim's command; None allows any. A disabled entry is correct.
@@ -160,12 +152,11 @@ def fault(client: Client, entry: Any, command: Sequence[str], options: Sequence[
     if words[: len(command)] == list(command):
         is_right = options is None or words[len(command) :] == list(options)
         return "" if is_right else "it starts the shim with other options"
-    program = words[0] if words else ""
-    if not program:
+    if not words or not words[0]:
         return "its entry starts no program"
-    if os.path.isabs(program) and not Path(program).exists():  # noqa: PTH117 (a path of another platform is not absolute here)
-        return f"it points to {program}, which does not exist"
-    return f"it points to another program: {program}"
+    if os.path.isabs(words[0]) and not Path(words[0]).exists():  # noqa: PTH117 (a path of another platform is not absolute here)
+        return f"it points to {words[0]}, which does not exist"
+    return f"it points to another program: {words[0]}"
 
 
 def repairs(

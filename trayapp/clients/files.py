@@ -84,16 +84,22 @@ def locate(client: Client, machine: Machine) -> ClientFile:
 
     If there is neither, return the first possible path, with `found` False.
     """
-    templates = [template for template in client.templates(machine.platform) if machine.has(template)]
-    moved = [template for template in templates if template[1].isupper()]  # a variable, if set, names the only place
-    paths = [(template, machine.path(template)) for template in moved or templates]
-    for _, path in paths:
+    paths = possible_files(client, machine)
+    moved = {template: path for template, path in paths.items() if template[1].isupper()}
+    paths = moved or paths  # a variable, if set, names the only place
+    for path in paths.values():
         if _exists(path):
             return ClientFile(path, True)
-    for template, path in paths:
+    for template, path in paths.items():
         if any(map(_exists, _signs(client, template, path, machine))):
             return ClientFile(path, True)
-    return ClientFile(paths[0][1], False)
+    return ClientFile(next(iter(paths.values())), False)
+
+
+def possible_files(client: Client, machine: Machine) -> dict[str, Path]:
+    """Return template -> path for each place of a client's file on this machine, best first."""
+    templates = filter(machine.has, client.templates(machine.platform))
+    return {template: machine.path(template) for template in templates}
 
 
 def _signs(client: Client, template: str, path: Path, machine: Machine) -> list[Path]:

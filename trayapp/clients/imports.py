@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from trayapp.config.files import wait_until_quiet, write_atomic
 from trayapp.config.read.entry import read_one
 from trayapp.model.config import SAMPLE, Config, ServerConfig, launch_hash, launch_settings
 from trayapp.model.errors import MultiMcpError
+from trayapp.model.text import count
 
 LONGEST_NAME = 100  # characters; servers.yaml accepts it even with a client's name or a number appended
 
@@ -80,11 +81,10 @@ def offers(found: Iterable[FoundServer], existing: Mapping[Path | None, Config])
             name for name, other in names.items() if other and server and _same_launch(other, server, name in ours)
         )
         known = next(alike, "") or _imported_as(one, names)
-        name = known or _free_name(one, names)
-        made[at] = ImportOffer(
-            one, name, known, (one.folder, known) in there, "" if known else writing_fault(name, one.entry)
-        )
-        if not made[at].fault:
+        name = known or next(free for free in _names_of(one) if free not in names)
+        fault = "" if known else writing_fault(name, one.entry)
+        made[at] = ImportOffer(one, name, known, (one.folder, known) in there, fault)
+        if not fault:
             names[name] = server  # compared with its secrets: servers that differ in a secret are different servers
     return [made[at] for at, _ in every]
 
@@ -104,7 +104,7 @@ def _imported_as(found: FoundServer, names: Mapping[str, ServerConfig | None]) -
 
     The keyring is not read: a secret that changed in the client since then does not make another server.
     """
-    for name in _names_of(found):
+    for name in itertools.islice(_names_of(found), 2):
         other, server = names.get(name), as_server(name, without_secrets(name, found.entry))
         if other and server and _same_launch(other, server, True):
             return name
@@ -130,16 +130,11 @@ def as_server(name: str, entry: Mapping[str, Any]) -> ServerConfig | None:
     return read_one(name, entry)[0]
 
 
-def _names_of(found: FoundServer) -> tuple[str, str]:
-    """Return the server's name in our files, and the name to use if it is taken."""
+def _names_of(found: FoundServer) -> Iterator[str]:
+    """Yield the server's name in our files, and then the names to use if the earlier ones are taken."""
     name = re.sub(r"[/\x00-\x1f\x7f]+", "-", found.name).strip()[:LONGEST_NAME] or found.client.name
-    return name, f"{name}-{found.client.name}"
-
-
-def _free_name(found: FoundServer, taken: Collection[str]) -> str:
-    name, other = _names_of(found)
-    numbered = (f"{name}-{n}" for n in itertools.count(2))
-    return next(one for one in itertools.chain((name, other), numbered) if one not in taken)
+    yield from (name, f"{name}-{found.client.name}")
+    yield from (f"{name}-{n}" for n in itertools.count(2))
 
 
 # --- the first start
@@ -158,23 +153,13 @@ def first_offers(config: Config | None, context: ClientsContext) -> list[ImportO
     return [offer for offer in offers(found_servers(context.machine).servers, {None: config}) if offer.is_new]
 
 
-def names_by_client(made: Iterable[ImportOffer]) -> dict[str, list[str]]:
-    """Return the names of the offered servers by client title."""
-    found: dict[str, list[str]] = {}
-    for one in made:
-        found.setdefault(one.found.client.title, []).append(one.found.name)
-    return found
-
-
-def offer_text(found: Mapping[str, list[str]]) -> str:
+def offer_text(made: Sequence[ImportOffer]) -> str:
     """Return a sentence such as `Cursor and Claude Code have 5 servers of their own`; "" if there are none."""
-    if not found:
+    if not made:
         return ""
-    *most, last = found
-    who = f"{', '.join(most)} and {last}" if most else last
-    total = sum(map(len, found.values()))
-    have, their = ("have", "their") if most else ("has", "its")
-    return f"{who} {have} {total} server{'' if total == 1 else 's'} of {their} own"
+    *most, last = dict.fromkeys(offer.found.client.title for offer in made)
+    servers = count(len(made), "server")
+    return f"{', '.join(most)} and {last} have {servers} of their own" if most else f"{last} has {servers} of its own"
 
 
 def duplicates(config: Config, context: ClientsContext) -> list[ImportOffer]:
@@ -215,10 +200,9 @@ def move_out(moved: Iterable[FoundServer], kept: Collection[Path] = ()) -> list[
             places.setdefault(path, (found.client, []))[1].append(keys)
     moves: list[Move] = []
     for path, (client, paths) in places.items():
-        first = files.backup_of(path, files.BACKUP_MOVED)
-        others = (files.backup_of(path, f".before-import-{n}.bak") for n in itertools.count(2))
-        backup = next(place for place in itertools.chain([first], others) if place not in kept)
-        moves.append(Move(client, path, backup, tuple(paths)))
+        endings = itertools.chain([files.BACKUP_MOVED], (f".before-import-{n}.bak" for n in itertools.count(2)))
+        backups = (files.backup_of(path, ending) for ending in endings)
+        moves.append(Move(client, path, next(place for place in backups if place not in kept), tuple(paths)))
     return [move for move in moves if files.retried(partial(_drop_all, move))]
 
 
@@ -280,9 +264,7 @@ def imported_record(file: Path, offer: ImportOffer, secrets: Iterable[str]) -> I
 def imported_servers(context: ClientsContext) -> list[ImportedServer]:
     """Return every server written by an import that was not undone, newest first. Blocks."""
     return [
-        ImportedServer(
-            Path(row["file"]), row["name"], str(row.get("launch")), tuple(map(str, row.get("secrets") or ()))
-        )
+        ImportedServer(Path(row["file"]), row["name"], str(row.get("launch")), tuple(row.get("secrets") or ()))
         for row in _every_row(context, "taken")
         if isinstance(row.get("file"), str) and isinstance(row.get("name"), str)
     ]
@@ -323,15 +305,14 @@ def put_back(context: ClientsContext) -> list[RestoredFile]:
 
 
 def _recorded(done: RestoredFile, context: ClientsContext) -> RestoredFile:
-    """Record the result of one file at once, so that it is not repeated after a later failure or interruption."""
+    """Record the result of one file immediately, so that it is not repeated after a later failure or interruption."""
     if done.why_not:
         return done
     backup = str(done.move.backup)
 
     def change(known: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        entries = [
-            {**entry, "moved": [row for row in _rows(entry, "moved") if row.get("backup") != backup]} for entry in known
-        ]
+        left = [[row for row in _rows(entry, "moved") if row.get("backup") != backup] for entry in known]
+        entries = ({**entry, "moved": rows} for entry, rows in zip(known, left, strict=True))
         return [entry for entry in entries if entry["moved"] or entry.get("taken")]
 
     record_imports(context, change)

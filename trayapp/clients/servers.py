@@ -16,7 +16,7 @@ from trayapp.clients import files, jsonc
 from trayapp.clients.conversion import Entry, convert, inputs_of, with_shared_rules
 from trayapp.clients.entry import holders, is_ours
 from trayapp.clients.family import Document, Keys, lookup
-from trayapp.clients.files import Machine, locate
+from trayapp.clients.files import Machine, locate, possible_files
 from trayapp.clients.table import ALIASES, BY_NAME, CLIENTS, Client, find_client
 from trayapp.clients.variables import Context
 from trayapp.config.files import signature
@@ -85,13 +85,13 @@ def found_servers(machine: Machine, clients: Sequence[Client] = CLIENTS, folder:
 def read_servers(client: Client, machine: Machine, folder: Path | None = None) -> FoundServers:
     """Return the servers of one client; with `folder` also those for sessions in that folder. Blocks."""
     reader = _FilesReader(client, machine)
-    sources = [_Source(path, client.holder) for path in user_files(client, machine)]
-    if folder is not None:
-        users = {_real(source.path) for source in sources}  # in the home folder, a project's file may be one of these
-        beside = [_Source(folder / name, holder, folder) for name, holder in client.project]
-        sources += [source for source in beside if _real(source.path) not in users]
-    for source in sources:
-        reader.look(source)
+    users = user_files(client, machine)
+    for path in users:
+        reader.look(path)
+    known = set(map(_real, users))  # in the home folder, a project's file may be one of these
+    for path in (folder / name for name in client.project if folder is not None):
+        if _real(path) not in known:
+            reader.look(path, folder)
     return reader.reading(folder)
 
 
@@ -100,17 +100,15 @@ def user_files(client: Client, machine: Machine) -> list[Path]:
 
     There is one file, unless the client merges several, or has one for each profile.
     """
-    templates = [template for template in client.templates(machine.platform) if machine.has(template)]
     if client.name in _ALL_COUNT:
-        return [machine.path(template) for template in templates]
+        return list(possible_files(client, machine).values())
     path = locate(client, machine).path
     return [path, *(_profile_files(path) if client.name in EDITIONS_OF_CODE else ())]
 
 
 def watched_files(client: Client, machine: Machine) -> list[Path]:
     """Return all files that decide which servers the user has in that client. Blocks like user_files."""
-    templates = [template for template in client.templates(machine.platform) if machine.has(template)]
-    found = dict.fromkeys([*map(machine.path, templates), *user_files(client, machine)])
+    found = dict.fromkeys([*possible_files(client, machine).values(), *user_files(client, machine)])
     return [*found, *(beside for path in found for beside in switches_of(client, path))]
 
 
@@ -204,28 +202,25 @@ class _FilesReader:
         self._raw: list[_Raw] = []
         self._problems: list[Problem] = []
 
-    def look(self, source: _Source) -> None:
+    def look(self, path: Path, folder: Path | None = None) -> None:
         try:
-            text = files.read_text(source.path)
-            document = self._client.family.read(text or "", str(source.path))
+            text = files.read_text(path) or ""
+            document = self._client.family.read(text, str(path))
         except UnparsableError as error:
             self._problems.append(replace(error.problem, fatal=False))
             return
         except StorageError as error:
-            self._problems.append(Problem(str(source.path), 0, error.title, error.hint, fatal=False))
+            self._problems.append(Problem(str(path), 0, error.title, error.hint, fatal=False))
             return
-        sources = [replace(source, holder=holder) for holder in self._holders(document, source)]
-        if self._client.name == "claude-code" and source.folder is None:  # servers for one folder only (config-25)
+        sources = [_Source(path, holder, folder) for holder in holders(self._client, document)]
+        if self._client.name == "claude-code" and folder is None:  # servers for one folder only (config-25)
             projects = document.get(PROJECTS)
-            for folder in projects if isinstance(projects, Mapping) else ():
-                sources.append(_Source(source.path, (PROJECTS, folder, "mcpServers"), Path(folder)))
-        self._raw += [raw for each in sources for raw in self._below(text or "", document, each)]
-
-    def _holders(self, document: Document, source: _Source) -> list[Keys]:
-        return holders(self._client, document) if source.holder == self._client.holder else [source.holder]
+            for place in projects if isinstance(projects, Mapping) else ():
+                sources.append(_Source(path, (PROJECTS, place, USUAL_HOLDER), Path(place)))
+        self._raw += [raw for source in sources for raw in self._below(text, document, source)]
 
     def _below(self, text: str, document: Document, source: _Source) -> Iterator[_Raw]:
-        beneath = source.holder == self._client.holder and len(self._holders(document, source)) > 1
+        beneath = source.holder == self._client.holder and len(holders(self._client, document)) > 1
         if source.holder == (USUAL_HOLDER,) and USUAL_HOLDER not in document:  # `mcp-servers` (config-16, config-17)
             variants = ((key,) for key in document if is_servers_key(key))
             source = replace(source, holder=next(variants, source.holder))
@@ -258,7 +253,7 @@ class _FilesReader:
         windows, folder = self._machine.platform == "win32", raw.source.folder
         context = Context(self._client, self._machine.home, folder, raw.inputs, windows)
         try:
-            made = convert(self._client, raw.value, context)
+            made = convert(raw.value, context)
         except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError) as error:
             why = str(error) if type(error) is ValueError else "its format is not supported"
             message = f"{raw.name} of {self._client.title}: {why}"
@@ -266,9 +261,11 @@ class _FilesReader:
             return None
         if made is None:
             return None
-        place = (self._client, raw.source.path, raw.keys, raw.name)
-        entry = made.entry | ({"disabled": True} if raw.off else {})
-        return FoundServer(*place, entry, raw.line, folder, made.left_out, raw.also)
+        entry, left_out = made
+        entry |= {"disabled": True} if raw.off else {}
+        return FoundServer(
+            self._client, raw.source.path, raw.keys, raw.name, entry, raw.line, folder, left_out, raw.also
+        )
 
 
 def switches_of(client: Client, path: Path) -> list[Path]:
@@ -303,21 +300,15 @@ def _is_off_in_lists(document: Document, name: str, beside: list[Document]) -> b
     allows `*` and `?` in them.
     """
     plain = name.lower().strip()
-    mcp = document.get("mcp")
-    lists = mcp if isinstance(mcp, Mapping) else {}
-    allowed = _plain(lists.get("allowed") or document.get("allowMCPServers"))
-    excluded = _plain(lists.get("excluded") or document.get("excludeMCPServers"))
-    off = any(isinstance(entry := each.get(plain), Mapping) and entry.get("enabled") is False for each in beside)
-    return off or _is_listed(plain, excluded) or bool(allowed and not _is_listed(plain, allowed))
+    allowed = _names(lookup(document, ("mcp", "allowed")) or document.get("allowMCPServers"))
+    excluded = _names(lookup(document, ("mcp", "excluded")) or document.get("excludeMCPServers"))
 
+    def is_in(patterns: list[str]) -> bool:
+        return any(fnmatchcase(plain, pattern.lower().strip().replace("[", "[[]")) for pattern in patterns)
 
-def _is_listed(name: str, patterns: set[str]) -> bool:
-    return any(fnmatchcase(name, pattern.replace("[", "[[]")) for pattern in patterns)
+    off = any(lookup(each, (plain, "enabled")) is False for each in beside)
+    return off or is_in(excluded) or bool(allowed and not is_in(allowed))
 
 
 def _names(value: Any) -> list[str]:
     return [name for name in value if isinstance(name, str)] if isinstance(value, list) else []
-
-
-def _plain(value: Any) -> set[str]:
-    return {name.lower().strip() for name in _names(value)}

@@ -33,7 +33,7 @@ class Client:
     `installed`: folders or files that show that it is installed, if the folder of the file does not show it.
     `holder`: the key path of its servers; `inner`: one more key in newer files.
     `form`: its entry for a stdio server, without the program and the arguments.
-    `project`: files that it also reads in a project's folder, with the key path of their servers.
+    `project`: files that it also reads in a project's folder.
     `fresh`: text that a file created by us must also contain.
     `runs_in`: where it starts the user's servers without `cwd`: in the session's folder, or in no particular folder.
     """
@@ -46,7 +46,7 @@ class Client:
     family: Family = jsonc
     format: Literal["JSON", "JSONC", "TOML", "YAML"] = "JSON"
     installed: tuple[str, ...] = ()
-    project: tuple[tuple[str, Keys], ...] = ()
+    project: tuple[str, ...] = ()
     fresh: str = ""
     inner: str = ""
     http: bool = True
@@ -94,7 +94,7 @@ def _code(below: str, *editions: str, before: tuple[str, ...] = ()) -> Platforms
     }
 
 
-def _vscode(name: str, title: str, edition: str, *project: tuple[str, Keys]) -> Client:
+def _vscode(name: str, title: str, edition: str, *project: str) -> Client:
     """Return the client for one edition of VS Code. Users may have several editions, so each is its own client."""
     return Client(
         name, title, _code("mcp.json", edition), _STDIO, ("servers",), jsonc, "JSONC", project=project, max_tools=128
@@ -108,7 +108,7 @@ CLIENTS: tuple[Client, ...] = (
         "claude-code", "Claude Code",
         _all("{CLAUDE_CONFIG_DIR}/.claude.json", "{home}/.claude.json"), _WITH_ENV,
         installed=("{home}/.claude",),
-        project=((".mcp.json", ("mcpServers",)),),
+        project=(".mcp.json",),
         restart="restart", timeout_unit="ms",
     ),
     # https://modelcontextprotocol.io/docs/develop/connect-local-servers; the packaged app for Windows sees its own
@@ -130,16 +130,16 @@ CLIENTS: tuple[Client, ...] = (
     Client(
         "codex", "Codex", _all("{CODEX_HOME}/config.toml", "{home}/.codex/config.toml"), _PLAIN,
         ("mcp_servers",), toml_file, "TOML",
-        project=((".codex/config.toml", ("mcp_servers",)),), restart="restart",
+        project=(".codex/config.toml",), restart="restart",
         timeout_unit="s",
     ),
     # https://cursor.com/docs/context/mcp (files, interpolation); the limit for a name is from Cursor's own warning
     Client(
         "cursor", "Cursor", _all("{home}/.cursor/mcp.json"), _STDIO,
-        project=((".cursor/mcp.json", ("mcpServers",)),), max_tools=40, max_name=60,
+        project=(".cursor/mcp.json",), max_tools=40, max_name=60,
     ),
     # https://code.visualstudio.com/docs/copilot/reference/mcp-configuration (servers, inputs; 128 tools per request)
-    _vscode("vscode", "VS Code (Copilot)", EDITIONS[0], (".vscode/mcp.json", ("servers",))),
+    _vscode("vscode", "VS Code (Copilot)", EDITIONS[0], ".vscode/mcp.json"),
     # https://code.visualstudio.com/docs/configure/settings and the page above (the user folder: `Code - Insiders`)
     _vscode("vscode-insiders", "VS Code Insiders", EDITIONS[1]),
     # https://github.com/VSCodium/vscodium/blob/master/docs/migration.md (the user folder: VSCodium)
@@ -150,7 +150,7 @@ CLIENTS: tuple[Client, ...] = (
     Client(
         "copilot-cli", "Copilot CLI",
         _all("{COPILOT_HOME}/mcp-config.json", "{home}/.copilot/mcp-config.json"), _COPILOT,
-        project=((".mcp.json", ("mcpServers",)), (".github/mcp.json", ("mcpServers",))), restart="restart",
+        project=(".mcp.json", ".github/mcp.json"), restart="restart",
         timeout_unit="ms", variables=("$NAME",),
     ),
     # https://opencode.ai/docs/mcp-servers and /docs/config (all platforms: ~/.config/opencode; files are merged);
@@ -161,17 +161,15 @@ CLIENTS: tuple[Client, ...] = (
             "{OPENCODE_CONFIG}", "{config}/opencode/opencode.json", "{config}/opencode/opencode.jsonc",
             "{config}/opencode/config.json",
         ), _OPENCODE, ("mcp",), jsonc, "JSONC",
-        project=tuple(
-            (f"{folder}opencode.{ending}", ("mcp",)) for folder in ("", ".opencode/") for ending in ("jsonc", "json")
-        ), inner="servers",
-        restart="restart", timeout_unit="ms", timeout_of="start",
+        project=("opencode.jsonc", "opencode.json", ".opencode/opencode.jsonc", ".opencode/opencode.json"),
+        inner="servers", restart="restart", timeout_unit="ms", timeout_of="start",
     ),
     # https://antigravity.google/docs/mcp (`serverUrl`; 2.0, the CLI and the IDE share ~/.gemini/config;
     # .agents/mcp_config.json in a workspace)
     Client(
         "antigravity", "Antigravity",
         _all("{home}/.gemini/config/mcp_config.json", "{home}/.gemini/antigravity/mcp_config.json"), _PLAIN,
-        project=((".agents/mcp_config.json", ("mcpServers",)),), restart="reload",
+        project=(".agents/mcp_config.json",), restart="reload",
     ),
     # https://geminicli.com/docs/tools/mcp-server (settings.json; `url` is SSE, `httpUrl` is HTTP; `timeout` in ms;
     # `$NAME`, on Windows `%NAME%`) and /docs/reference/configuration (GEMINI_CLI_HOME stands for the home folder)
@@ -179,7 +177,7 @@ CLIENTS: tuple[Client, ...] = (
         "gemini-cli", "Gemini CLI",
         _all("{GEMINI_CLI_HOME}/.gemini/settings.json", "{home}/.gemini/settings.json"), _PLAIN,
         ("mcpServers",), jsonc, "JSONC",
-        project=((".gemini/settings.json", ("mcpServers",)),),
+        project=(".gemini/settings.json",),
         restart="restart", max_name=63, timeout_unit="ms", variables=("$NAME", "%NAME%"),
     ),
     # https://docs.devin.ai/desktop/cascade/mcp, before that https://docs.windsurf.com/windsurf/cascade/mcp
@@ -196,10 +194,7 @@ CLIENTS: tuple[Client, ...] = (
         "devin", "Devin (CLI, Desktop)",
         {"": ("{config}/devin/mcp_config.json",), "win32": ("{appdata}/devin/mcp_config.json",)}, _PLAIN,
         ("mcpServers",), jsonc, "JSONC",
-        project=tuple(
-            (f".devin/{name}.json", ("mcpServers",))
-            for name in ("mcp_config", "mcp_config.local", "config", "config.local")
-        ),
+        project=tuple(f".devin/{name}.json" for name in ("mcp_config", "mcp_config.local", "config", "config.local")),
         restart="restart",
     ),
     # https://zed.dev/docs/ai/mcp and /docs/configuring-zed (settings.json with comments; `timeout` in s)
@@ -210,7 +205,7 @@ CLIENTS: tuple[Client, ...] = (
             "darwin": ("{home}/.config/zed/settings.json",),
             "win32": ("{appdata}/Zed/settings.json",),
         }, _ZED, ("context_servers",), jsonc, "JSONC",
-        project=((".zed/settings.json", ("context_servers",)),), timeout_unit="s",
+        project=(".zed/settings.json",), timeout_unit="s",
     ),
     # https://docs.cline.bot/getting-started/config (~/.cline/data/settings for the IDEs, the CLI and the SDK; before
     # that in VS Code) and https://docs.cline.bot/cli/configuration (CLINE_DATA_DIR, CLINE_MCP_SETTINGS_PATH);
@@ -231,7 +226,7 @@ CLIENTS: tuple[Client, ...] = (
     Client(
         "roo", "Roo Code",
         _code("globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json", *EDITIONS), _PLAIN,
-        project=((".roo/mcp.json", ("mcpServers",)),), timeout_unit="s",
+        project=(".roo/mcp.json",), timeout_unit="s",
     ),
     # https://docs.continue.dev/reference (config.yaml: `mcpServers` is a list of items with a name) and
     # https://docs.continue.dev/customize/deep-dives/mcp (a workspace may have a file for each server, YAML or JSON, in
@@ -249,7 +244,7 @@ CLIENTS: tuple[Client, ...] = (
     # (https://www.jetbrains.com/help/ai-assistant/mcp.html). Its storage is not meant for other programs.
     Client(
         "jetbrains", "JetBrains (Junie)", _all("{home}/.junie/mcp/mcp.json"), _PLAIN,
-        installed=("{home}/.junie",), project=((".junie/mcp/mcp.json", ("mcpServers",)),), http=False,
+        installed=("{home}/.junie",), project=(".junie/mcp/mcp.json",), http=False,
     ),
     # https://block.github.io/goose/docs/guides/config-files (`extensions`; `cmd`, `envs`; `timeout` in s);
     # https://github.com/block/goose, crates/goose/src/config/paths.rs (GOOSE_PATH_ROOT) and agents/extension_manager.rs
@@ -263,15 +258,13 @@ CLIENTS: tuple[Client, ...] = (
     # https://kiro.dev/docs/mcp/configuration and /docs/cli/mcp/configuration (one file for the editor and the CLI)
     Client(
         "kiro", "Kiro", _all("{home}/.kiro/settings/mcp.json"), _PLAIN,
-        installed=("{home}/.kiro",), project=((".kiro/settings/mcp.json", ("mcpServers",)),),
+        installed=("{home}/.kiro",), project=(".kiro/settings/mcp.json",),
     ),
     # https://kilo.ai/docs/automate/mcp/using-in-kilo-code (`mcp` in kilo.jsonc, for the extension and the CLI)
     Client(
         "kilo", "Kilo Code", _all("{config}/kilo/kilo.jsonc", "{config}/kilo/kilo.json"), _OPENCODE, ("mcp",), jsonc,
         "JSONC",
-        project=tuple(
-            (f"{folder}kilo.{ending}", ("mcp",)) for folder in ("", ".kilo/") for ending in ("jsonc", "json")
-        ),
+        project=("kilo.jsonc", "kilo.json", ".kilo/kilo.jsonc", ".kilo/kilo.json"),
         restart="restart", timeout_unit="ms", timeout_of="start",
     ),
     # https://qwenlm.github.io/qwen-code-docs/en/users/features/mcp (settings.json, as Gemini CLI's; `httpUrl`; `$NAME`;
@@ -279,7 +272,7 @@ CLIENTS: tuple[Client, ...] = (
     Client(
         "qwen-code", "Qwen Code", _all("{QWEN_HOME}/settings.json", "{home}/.qwen/settings.json"), _PLAIN,
         ("mcpServers",), jsonc, "JSONC",
-        project=tuple((f".qwen/{name}.json", ("mcpServers",)) for name in ("settings", "settings.local")),
+        project=(".qwen/settings.json", ".qwen/settings.local.json"),
         restart="restart", max_name=63, timeout_unit="ms", variables=("$NAME",),
     ),
     # https://lmstudio.ai/docs/app/mcp (Cursor's notation; the folder of some installations is ~/.cache/lm-studio)
@@ -292,13 +285,13 @@ CLIENTS: tuple[Client, ...] = (
     Client(
         "amp", "Amp", _all("{home}/.config/amp/settings.json", "{home}/.config/amp/settings.jsonc"), _PLAIN,
         ("amp.mcpServers",), jsonc, "JSONC",
-        project=tuple((f".amp/settings.{ending}", ("amp.mcpServers",)) for ending in ("json", "jsonc")),
+        project=(".amp/settings.json", ".amp/settings.jsonc"),
         restart="restart",
     ),
     # https://docs.warp.dev/agents/capabilities/mcp (servers in files; `working_directory`)
     Client(
         "warp", "Warp", _all("{home}/.warp/.mcp.json"), _PLAIN,
-        installed=("{home}/.warp",), project=((".warp/.mcp.json", ("mcpServers",)),),
+        installed=("{home}/.warp",), project=(".warp/.mcp.json",),
     ),
     # https://github.com/charmbracelet/crush, README.md and docs/config/README.md (crush.json is still read; its newer
     # crushrc is a shell script, which other programs should not edit), internal/config/load.go, GlobalConfig
@@ -307,13 +300,13 @@ CLIENTS: tuple[Client, ...] = (
     Client(
         "crush", "Crush", _all("{CRUSH_GLOBAL_CONFIG}/crush.json", "{config}/crush/crush.json"), _STDIO,
         ("mcp",), jsonc, "JSON",
-        project=((".crush.json", ("mcp",)), ("crush.json", ("mcp",))), restart="restart", timeout_unit="s",
+        project=(".crush.json", "crush.json"), restart="restart", timeout_unit="s",
         timeout_of="start", variables=("shell",),
     ),
     # https://docs.factory.ai/cli/configuration/mcp (mcp.json of the user and of a folder)
     Client(
         "droid", "Factory Droid", _all("{home}/.factory/mcp.json"), _STDIO,
-        project=((".factory/mcp.json", ("mcpServers",)),),
+        project=(".factory/mcp.json",),
     ),
     # https://docs.augmentcode.com/cli/integrations (`mcpServers` in settings.json)
     Client(

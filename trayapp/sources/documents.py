@@ -224,13 +224,14 @@ def _source(
                 raise UnclearSourceError(title, "Paste them in full")
     context = Context(BY_NAME[client], home, None, inputs, windows, asks_folder=True)
     try:
-        made = convert(BY_NAME[client], raw, context)
+        made = convert(raw, context)
     except ValueError as error:
         raise UnclearSourceError(f"{called}: {error}", "Correct it, then add it again") from None
     if made is None:
         title = f"{called} is built into the program that this was written for"
         raise UnclearSourceError(title, "Leave it out: only that program can run it")
-    entry = with_words_apart(without_env(made.entry if windows else without_cmd(made.entry)))
+    entry, unused = made
+    entry = with_words_apart(without_env(entry if windows else without_cmd(entry)))
     entry, note = with_input(entry)
     entry = with_passed(entry)
     for place in ("env", "headers"):
@@ -238,7 +239,7 @@ def _source(
             own = {key: value for key, value in entry[place].items() if not NO_KEY.fullmatch(str(key))}
             entry = {key: value for key, value in entry.items() if key != place} | ({place: own} if own else {})
     entry = _with_shell_variables(entry, windows)
-    left_out = tuple(key for key in made.left_out if key != "inputs")  # inputs are read from the whole document
+    left_out = tuple(key for key in unused if key != "inputs")  # inputs are read from the whole document
     left_out += ("env_vars",) if len(passed) < len(_passed_on(raw)) else ()
     if "command" in entry and "port" in left_out:
         title = f"{called} listens on a port, so it is not a stdio server"
