@@ -148,11 +148,7 @@ async def _discover(channel: Channel, capabilities: Mapping[str, Any]) -> Peer |
 
 
 async def _initialize(channel: Channel, capabilities: Mapping[str, Any]) -> Peer:
-    params = {
-        "protocolVersion": HANDSHAKE_VERSIONS[-1],
-        "capabilities": dict(capabilities),
-        "clientInfo": CLIENT_INFO,
-    }
+    params = {"protocolVersion": HANDSHAKE_VERSIONS[-1], "capabilities": dict(capabilities), "clientInfo": CLIENT_INFO}
     channel.adopt("")
     result = await channel.send_raw_request("initialize", params, cancel_on_abandon=False)
     protocol = result.get("protocolVersion")

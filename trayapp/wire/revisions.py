@@ -11,13 +11,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from trayapp.wire.jsonio import dumps
-from trayapp.wire.messages import (
-    INVALID_PARAMS,
-    UNSUPPORTED_PROTOCOL_VERSION,
-    Params,
-    Reply,
-    RpcError,
-)
+from trayapp.wire.messages import INVALID_PARAMS, UNSUPPORTED_PROTOCOL_VERSION, Params, Reply, RpcError
 
 META = "io.modelcontextprotocol/"
 PROTOCOL_VERSION = META + "protocolVersion"

@@ -26,14 +26,7 @@ import httpx2
 
 from trayapp.backends.context import Inbound
 from trayapp.backends.http.auth import RequestSigner
-from trayapp.backends.http.refusal import (
-    LONGEST_WAIT_S,
-    NOT_EXECUTED,
-    SIGN_IN_DATA,
-    UNAUTHORIZED,
-    HttpRefusal,
-    refused,
-)
+from trayapp.backends.http.refusal import LONGEST_WAIT_S, NOT_EXECUTED, SIGN_IN_DATA, UNAUTHORIZED, HttpRefusal, refused
 from trayapp.backends.http.responses import (
     EventLines,
     find_answer,

@@ -26,14 +26,7 @@ from trayapp.model.errors import ConnectFailedError
 from trayapp.model.reasons import reason_of
 from trayapp.wire.framing import MAX_FRAME_BYTES
 from trayapp.wire.messages import CONNECTION_CLOSED, INTERNAL_ERROR, Reply, RpcError
-from trayapp.wire.mirror_headers import (
-    METHOD_HEADER,
-    NAME_HEADER,
-    NAMED_BY,
-    VERSION_HEADER,
-    argument_headers,
-    encoded,
-)
+from trayapp.wire.mirror_headers import METHOD_HEADER, NAME_HEADER, NAMED_BY, VERSION_HEADER, argument_headers, encoded
 from trayapp.wire.revisions import MODERN_VERSIONS
 
 log = logging.getLogger(__name__)

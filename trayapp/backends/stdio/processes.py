@@ -221,14 +221,7 @@ async def _spawn(launch: StdioLaunch, process: ServerProcess, env: dict[str, str
             await start.start(process, env, cwd=launch.cwd, **options)
             return
         await asyncio.get_running_loop().subprocess_exec(
-            lambda: process,
-            *launch.argv,
-            stdin=pipe,
-            stdout=pipe,
-            stderr=pipe,
-            env=env,
-            cwd=launch.cwd,
-            **options,
+            lambda: process, *launch.argv, stdin=pipe, stdout=pipe, stderr=pipe, env=env, cwd=launch.cwd, **options
         )
     except (OSError, ValueError) as error:
         reason = str(error)
@@ -283,12 +276,7 @@ async def open_stdio(
         tasks.start_soon(close_with_reason)
         try:
             yield Transport(
-                "stdio",
-                dispatcher,
-                process.gone,
-                process.end_reason,
-                process.pid,
-                has_printed=lambda: has_printed,
+                "stdio", dispatcher, process.gone, process.end_reason, process.pid, has_printed=lambda: has_printed
             )
         finally:
             dispatcher.close(RpcError(CONNECTION_CLOSED, "The server was stopped"))
