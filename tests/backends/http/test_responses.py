@@ -8,57 +8,73 @@ from typing import Any
 import httpx2
 import pytest
 
-from trayapp.backends.http.responses import EventLines, ResponseKind, find_answer, kind_of, words
+from trayapp.backends.http.responses import EventLines, find_answer, is_mcp, words
 from trayapp.wire.jsonio import dumps
 
 GRAPHQL = dumps({"errors": [{"message": "Must provide query string."}]})
 RESULT = dumps({"jsonrpc": "2.0", "id": 1, "result": {}})
-REFUSED = dumps({"jsonrpc": "2.0", "id": None, "error": {"code": -32001, "message": "Unauthorized"}})
 JSON, EVENTS, PAGE = "application/json", "text/event-stream", "text/html; charset=utf-8"
 
-# id, status, content type, body, WWW-Authenticate, kind
-ANSWERS = [
-    ("transport-21", 400, JSON, GRAPHQL, None, ResponseKind.OTHER),
-    ("transport-22", 503, "", b"", None, ResponseKind.BUSY),
-    ("too-many", 429, JSON, b"{}", None, ResponseKind.BUSY),
-    ("behind-a-proxy", 502, PAGE, b"<html>", None, ResponseKind.BUSY),
-    ("late-proxy", 504, PAGE, b"<html>", None, ResponseKind.BUSY),
-    ("transport-24", 401, "", b"", None, ResponseKind.MAYBE_SIGN_IN),
-    ("basic-only", 401, "", b"", 'Basic realm="x"', ResponseKind.MAYBE_SIGN_IN),
-    ("bearer-among-others", 401, "", b"", 'Basic realm="a, b", Bearer realm="x"', ResponseKind.SIGN_IN),
-    ("bearer-in-a-text", 401, "", b"", 'Basic realm="or, bearer token"', ResponseKind.MAYBE_SIGN_IN),
-    ("another-scheme", 401, "", b"", "Bearerish x=y", ResponseKind.MAYBE_SIGN_IN),
-    ("transport-25", 401, JSON, REFUSED, "Bearer", ResponseKind.SIGN_IN),
-    ("bearer-with-more", 401, PAGE, b"", 'bearer resource_metadata="https://x.test/y"', ResponseKind.SIGN_IN),
-    ("transport-26", 200, EVENTS, b"", None, ResponseKind.MCP),
-    ("events-with-charset", 200, "Text/Event-Stream; charset=utf-8", b"", None, ResponseKind.MCP),
-    ("transport-27", 200, JSON, RESULT, None, ResponseKind.MCP),
-    ("rpc-error-at-400", 400, JSON, REFUSED, None, ResponseKind.MCP),
-    ("rpc-error-at-503", 503, JSON, REFUSED, None, ResponseKind.MCP),
-    ("batch", 200, JSON, b"[" + RESULT + b"]", None, ResponseKind.MCP),
-    ("empty-batch", 200, JSON, b"[]", None, ResponseKind.OTHER),
-    ("json-of-others", 200, JSON, GRAPHQL, None, ResponseKind.OTHER),
-    ("half", 200, JSON, RESULT[:-3], None, ResponseKind.OTHER),
-    ("json-rpc-1", 200, JSON, b'{"id":1,"result":1,"error":null}', None, ResponseKind.OTHER),
-    ("page", 200, PAGE, b"<html>", None, ResponseKind.OTHER),
-    ("events-at-404", 404, EVENTS, b"", None, ResponseKind.OTHER),
-    ("server-error", 500, "", b"", None, ResponseKind.OTHER),
+# id, status, content type, body
+OF_MCP = [
+    ("transport-26", 200, EVENTS, b""),
+    ("events-with-charset", 200, "Text/Event-Stream; charset=utf-8", b""),
+    ("transport-27", 200, JSON, RESULT),
+    ("batch", 200, JSON, b"[" + RESULT + b"]"),
+]
+OF_OTHERS = [
+    ("transport-21", 400, JSON, GRAPHQL),
+    ("empty-batch", 200, JSON, b"[]"),
+    ("json-of-others", 200, JSON, GRAPHQL),
+    ("half", 200, JSON, RESULT[:-3]),
+    ("json-rpc-1", 200, JSON, b'{"id":1,"result":1,"error":null}'),
+    ("page", 200, PAGE, b"<html>"),
+    ("events-at-404", 404, EVENTS, b""),
 ]
 
 
 @pytest.mark.parametrize(
-    ("status", "content_type", "body", "challenge", "kind"),
-    [row[1:] for row in ANSWERS],
-    ids=[row[0] for row in ANSWERS],
+    ("status", "content_type", "body"), [row[1:] for row in OF_MCP], ids=[row[0] for row in OF_MCP]
 )
-def test_kind(status: int, content_type: str, body: bytes, challenge: str | None, kind: ResponseKind) -> None:
-    assert kind_of(status, content_type, body, challenge) is kind
+def test_a_response_of_an_mcp_server_is_recognized(status: int, content_type: str, body: bytes) -> None:
+    assert is_mcp(status, content_type, body)
 
 
-def test_words_name_the_server_and_what_it_is_told_by() -> None:
-    assert words("web", ResponseKind.BUSY, 503, PAGE) == "web is temporarily unavailable (HTTP 503)"
-    assert words("web", ResponseKind.OTHER, 200, PAGE) == "web does not answer like an MCP server (HTTP 200, text/html)"
-    assert len(words("web", ResponseKind.OTHER, 200, "x" * 10_000)) < 200
+@pytest.mark.parametrize(
+    ("status", "content_type", "body"), [row[1:] for row in OF_OTHERS], ids=[row[0] for row in OF_OTHERS]
+)
+def test_a_response_of_another_server_is_recognized(status: int, content_type: str, body: bytes) -> None:
+    assert not is_mcp(status, content_type, body)
+
+
+SIGN_IN = "web needs a sign-in (HTTP 401)"
+MAYBE_SIGN_IN = "web may need a sign-in, but does not say which kind (HTTP 401)"
+
+
+@pytest.mark.parametrize(
+    ("status", "content_type", "challenge", "said"),
+    [
+        pytest.param(503, PAGE, "", "web is temporarily unavailable (HTTP 503)", id="transport-22"),
+        pytest.param(429, JSON, "", "web is temporarily unavailable (HTTP 429)", id="too-many"),
+        pytest.param(502, PAGE, "", "web is temporarily unavailable (HTTP 502)", id="behind-a-proxy"),
+        pytest.param(504, PAGE, "", "web is temporarily unavailable (HTTP 504)", id="late-proxy"),
+        pytest.param(401, "", "", MAYBE_SIGN_IN, id="transport-24"),
+        pytest.param(401, "", 'Basic realm="x"', MAYBE_SIGN_IN, id="basic-only"),
+        pytest.param(401, "", 'Basic realm="a, b", Bearer realm="x"', SIGN_IN, id="bearer-among-others"),
+        pytest.param(401, "", 'Basic realm="or, bearer token"', MAYBE_SIGN_IN, id="bearer-in-a-text"),
+        pytest.param(401, "", "Bearerish x=y", MAYBE_SIGN_IN, id="another-scheme"),
+        pytest.param(401, JSON, "Bearer", SIGN_IN, id="transport-25"),
+        pytest.param(401, PAGE, 'bearer resource_metadata="https://x.test/y"', SIGN_IN, id="bearer-with-more"),
+        pytest.param(200, PAGE, "", "web does not answer like an MCP server (HTTP 200, text/html)", id="page"),
+        pytest.param(500, "", "", "web does not answer like an MCP server (HTTP 500)", id="server-error"),
+    ],
+)
+def test_words_say_what_a_refusing_server_needs(status: int, content_type: str, challenge: str, said: str) -> None:
+    assert words("web", status, content_type, challenge) == said
+
+
+def test_words_shorten_a_content_type() -> None:
+    assert len(words("web", 200, "x" * 10_000)) < 200
 
 
 def answer(request_id: Any, **more: Any) -> dict[str, Any]:

@@ -33,7 +33,6 @@ from trayapp.backends.http.responses import (
     is_event_stream,
     is_json,
     json_rpc_in,
-    kind_of,
     retry_after_s,
     session_is_lost,
     words,
@@ -339,9 +338,7 @@ class HttpChannel(FrameDispatcher, ABC):
                 return RpcError.received(message["error"])
         if status == 404:
             return RpcError(METHOD_NOT_FOUND, f"{self.server} answered HTTP {status}")
-        content_type = headers.get("content-type", "")
-        kind = kind_of(status, content_type, b"", headers.get("www-authenticate"))
-        said = words(self.server, kind, status, content_type)
+        said = words(self.server, status, headers.get("content-type", ""), headers.get("www-authenticate", ""))
         if status == UNAUTHORIZED:
             said = f"{said if refusal.auth == 'oauth' else why.title}. {why.hint}"
         elif (left_s := self._busy_until - time.monotonic()) > 0:

@@ -1,4 +1,4 @@
-"""Responses of servers over HTTP: what kind of server answers, and the answer to a request in a JSON body.
+"""Responses of servers over HTTP: whether an MCP server answers, and the answer to a request in a JSON body.
 
 Pure, except EventLines and `retry_after_s`, which reads the clock. Sending and what follows from a response are in
 `channel`.
@@ -10,7 +10,6 @@ import re
 import time
 from collections.abc import AsyncIterator
 from email.utils import parsedate_to_datetime
-from enum import StrEnum
 from typing import Any
 
 import httpx2
@@ -33,31 +32,13 @@ _NO_SESSION = re.compile(
 _NOT_INITIALIZED = re.compile(r"\bnot (?:yet )?(?:been )?initiali[sz]ed\b|\bbefore initiali[sz]ation\b", re.IGNORECASE)
 
 
-class ResponseKind(StrEnum):
-    """The kind of server that answers. The values go into error texts, after the server's name."""
+def is_mcp(status: int, content_type: str, body: bytes) -> bool:
+    """Return True if a response to a JSON-RPC request comes from an MCP server.
 
-    MCP = "answered"
-    BUSY = "is temporarily unavailable"
-    SIGN_IN = "needs a sign-in"
-    MAYBE_SIGN_IN = "may need a sign-in, but does not say which kind"
-    OTHER = "does not answer like an MCP server"
-
-
-def kind_of(status: int, content_type: str = "", body: bytes = b"", challenge: str | None = None) -> ResponseKind:
-    """Classify a response to a JSON-RPC request; `challenge` is its WWW-Authenticate header.
-
-    An event stream counts as MCP before its first event: nothing else streams in answer to a JSON-RPC message.
+    An event stream counts before its first event: nothing else streams in answer to a JSON-RPC message.
     """
-    if status == 401:  # RFC 9110 11.6.1: there may be several challenges
-        is_bearer = challenge is not None and _BEARER.search(_QUOTED.sub("", challenge)) is not None
-        return ResponseKind.SIGN_IN if is_bearer else ResponseKind.MAYBE_SIGN_IN
-    if json_rpc_in(body) is not None:
-        return ResponseKind.MCP
-    if status in UNAVAILABLE:
-        return ResponseKind.BUSY
-    if status == 200 and content_type.lower().startswith("text/event-stream"):
-        return ResponseKind.MCP
-    return ResponseKind.OTHER
+    is_stream = status == 200 and content_type.lower().startswith("text/event-stream")
+    return is_stream or json_rpc_in(body) is not None
 
 
 def json_rpc_in(body: bytes) -> dict[str, Any] | list[dict[str, Any]] | None:
@@ -70,11 +51,16 @@ def json_rpc_in(body: bytes) -> dict[str, Any] | list[dict[str, Any]] | None:
     return said if all(isinstance(part, dict) and part.get("jsonrpc") == "2.0" for part in parts) else None
 
 
-def words(server: str, kind: ResponseKind, status: int, content_type: str = "") -> str:
-    """Return one line for people: the server, its kind, the HTTP status and, for OTHER, the content type."""
-    said = content_type.partition(";")[0].strip()[:LONGEST_WORD]
-    told = f"HTTP {status}, {said}" if said and kind is ResponseKind.OTHER else f"HTTP {status}"
-    return f"{server} {kind} ({told})"
+def words(server: str, status: int, content_type: str = "", challenge: str = "") -> str:
+    """Return one line for people about a response that is not MCP. `challenge` is its WWW-Authenticate header."""
+    if status == 401:  # RFC 9110 11.6.1: there may be several challenges
+        is_bearer = _BEARER.search(_QUOTED.sub("", challenge)) is not None
+        need = "needs a sign-in" if is_bearer else "may need a sign-in, but does not say which kind"
+        return f"{server} {need} (HTTP {status})"
+    if status in UNAVAILABLE:
+        return f"{server} is temporarily unavailable (HTTP {status})"
+    told = [f"HTTP {status}", content_type.partition(";")[0].strip()[:LONGEST_WORD]]
+    return f"{server} does not answer like an MCP server ({', '.join(filter(None, told))})"
 
 
 def find_answer(

@@ -20,7 +20,7 @@ from trayapp.backends.context import Inbound, Transport, first_cause
 from trayapp.backends.http.auth import signer_for
 from trayapp.backends.http.channel import SENT_FOR, SESSION, SESSION_LOST, HttpChannel, http_client, origin
 from trayapp.backends.http.refusal import HttpRefusal, refused
-from trayapp.backends.http.responses import ResponseKind, kind_of, retry_after_s, words
+from trayapp.backends.http.responses import is_mcp, retry_after_s, words
 from trayapp.backends.launch import HttpLaunch
 from trayapp.model.errors import ConnectFailedError
 from trayapp.model.reasons import reason_of
@@ -58,8 +58,8 @@ class StreamableChannel(HttpChannel):
             if status == 202:
                 why = f"{self.server} accepted the request but will not answer it (HTTP 202)"
                 raise RpcError(INTERNAL_ERROR, why)
-            if (kind := kind_of(status, content_type, body or b"")) is ResponseKind.OTHER:
-                raise RpcError(INTERNAL_ERROR, words(self.server, kind, status, content_type))
+            if not is_mcp(status, content_type, body or b""):
+                raise RpcError(INTERNAL_ERROR, words(self.server, status, content_type))
             if body is not None:
                 self.take_answer(request_id, body)
                 return

@@ -7,6 +7,7 @@ Written by hand: `packaging` reads Python's ranges, not npm's.
 
 from __future__ import annotations
 
+import operator
 import re
 from dataclasses import dataclass
 
@@ -22,6 +23,8 @@ _PARTIAL = late(
 _OPERATOR = late(r"(<=|>=|~>|[<>=~^]|)(.*)", re.DOTALL)
 _GAP = late(r"(<=|>=|~>|[<>=~^])\s+")
 _HYPHEN = late(r"(\S+)\s+-\s+(\S+)")
+
+_COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq}
 
 Key = tuple[int, int, int, tuple[tuple[int, int, str], ...]]
 
@@ -55,10 +58,7 @@ class Comparator:
 
     def holds(self, version: Version) -> bool:
         """Return True if the comparison holds with `version` on the left."""
-        left, right = version.key, self.version.key
-        return {"<": left < right, "<=": left <= right, ">": left > right, ">=": left >= right, "=": left == right}[
-            self.operator
-        ]
+        return bool(_COMPARE[self.operator](version.key, self.version.key))
 
 
 def read_version(text: str) -> Version | None:

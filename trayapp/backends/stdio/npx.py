@@ -21,8 +21,9 @@ import stat
 import sys
 import threading
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import chain, islice, pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,6 @@ TAGS_LARGEST = 256 << 10  # bytes; an entry has about 40
 _NAME = r"[A-Za-z0-9~-][\w.~-]*"
 _WORDS = re.compile(rf"(?P<package>(?:@{_NAME}/)?{_NAME})(?:@(?P<wanted>[^@]+))?", re.ASCII)
 _TAG = re.compile(r"[A-Za-z][\w.~-]*", re.ASCII)
-_DEFAULT_TAG = "latest"
 _tags_change = threading.Lock()  # several servers may start at once, each in its own thread
 
 
@@ -111,7 +111,7 @@ def cached_version(request: NpxRequest, env: Mapping[str, str]) -> str | None:
     home = Path(env["HOME"]) if env.get("HOME") else Path.home()
     npx = npx_folder(user_settings(env, home), env, home)
     copy = _best(request, npx) if npx is not None else None
-    return str((read_manifest(copy.folder) or {}).get("version")) if copy is not None else None
+    return str(read_manifest(copy.folder).get("version")) if copy is not None else None
 
 
 # -- the command line ------------------------------------------------------------------------------------------------
@@ -247,9 +247,8 @@ def _in_project(request: NpxRequest, home: Path, cwd: Path) -> bool:
     project = next((folder for folder in folders if _has(folder, "package.json", "node_modules")), None)
     if project is None:
         return False
-    manifest = read_manifest(project) or {}
-    bins = manifest.get("bin")
-    if manifest.get("name") == request.package or (isinstance(bins, dict) and command in bins):
+    manifest = read_manifest(project)
+    if manifest.get("name") == request.package or command in _object(manifest.get("bin")):
         return True
     own = {} if project == home.resolve() else npmrc(project / ".npmrc")
     return bool((TELLING_SETTINGS | {"cache"}) & own.keys())
@@ -283,13 +282,8 @@ def _decided_today(request: NpxRequest, cache_dir: Path | None, now: float) -> b
         return False
     path = cache_dir / TAGS_FILE
     with _tags_change:
-        try:
-            told = orjson.loads(read_small(path, TAGS_LARGEST) or b"{}")
-        except orjson.JSONDecodeError:
-            told = None
-        pairs = told.items() if isinstance(told, dict) else ()
-        known = {words: float(at) for words, at in pairs if isinstance(at, int | float)}
-        fresh = {words: at for words, at in known.items() if 0 <= now - at < TAG_FOR_S}
+        pairs = _object_in(read_small(path, TAGS_LARGEST)).items()
+        fresh = {words: at for words, at in pairs if isinstance(at, int | float) and 0 <= now - at < TAG_FOR_S}
         if request.words in fresh:
             return True
         try:
@@ -305,7 +299,7 @@ def _decided_today(request: NpxRequest, cache_dir: Path | None, now: float) -> b
 def _best(request: NpxRequest, npx: Path) -> CachedPackage | None:
     """Return the copy that npx would use: one cached for exactly these words, or else the best that fits, or None."""
     best: tuple[tuple[int, object, int], CachedPackage] | None = None
-    for copy in copies(npx, request.package, request.words):
+    for copy in _copies(npx, request):
         fit = _fit(request, copy)
         if fit is None or not request.accepts(copy.version):
             continue
@@ -319,13 +313,15 @@ def _best(request: NpxRequest, npx: Path) -> CachedPackage | None:
 
 def _fit(request: NpxRequest, copy: CachedPackage) -> int | None:
     """Return how well (0 to 2) a copy fits the words of the request, or None if npm would make a new one."""
-    if copy.hashed or copy.asked is None:
-        return 2 if copy.hashed else 0
+    if copy.hashed:
+        return 2
+    if copy.asked is None:
+        return 0
     if request.words in copy.asked:
         return 2
-    if request.wanted is None or request.tag is not None:
-        same = {request.package, f"{request.package}@{_DEFAULT_TAG}"}
-        return 1 if request.words in same and same & copy.asked else None
+    same = {request.package, f"{request.package}@latest"}
+    if (request.wanted is None or request.tag is not None) and not (request.words in same and same & copy.asked):
+        return None
     return 1
 
 
@@ -405,47 +401,39 @@ def entry_name(words: str) -> str:
     return hashlib.sha512(words.encode()).hexdigest()[:16]
 
 
-def copies(npx: Path, package: str, words: str) -> Iterator[CachedPackage]:
-    """Yield the usable copies of a package, first the one for exactly these `words`. Skip unfinished entries."""
-    first = entry_name(words)
-    for name in chain((first,), _entries(npx, first)):
-        copy = copy_in(npx / name, package, hashed=name == first)
-        if copy is not None:
-            yield copy
+def _copies(npx: Path, request: NpxRequest) -> Iterator[CachedPackage]:
+    """Yield the usable copies of a package, first the one for the exact words of the request.
 
-
-def _entries(npx: Path, but: str) -> Iterator[str]:
-    """Yield the folder names in `npx` except `but`. Read the folder late: usually the exact words have a copy."""
-    try:
-        with os.scandir(npx) as found:
-            names = [entry.name for entry in islice(found, ENTRIES_MOST) if entry.name != but]
-    except OSError:
-        return
-    yield from names
+    Read the folder after that: usually the exact words have a copy.
+    """
+    first = npx / entry_name(request.words)
+    if (copy := copy_in(first, request.package, hashed=True)) is not None:
+        yield copy
+    with suppress(OSError):
+        for entry in islice(npx.iterdir(), ENTRIES_MOST):
+            if entry != first and (copy := copy_in(entry, request.package, hashed=False)) is not None:
+                yield copy
 
 
 def copy_in(entry: Path, package: str, *, hashed: bool) -> CachedPackage | None:
     """Return the package that was installed in a folder, or None if it is unusable."""
     folder = entry / "node_modules" / package
     manifest = read_manifest(folder)
-    if manifest is None or manifest.get("name", package) != package or exists(entry / "concurrency.lock"):
+    if not manifest or manifest.get("name", package) != package or exists(entry / "concurrency.lock"):
         return None
     version = read_version(str(manifest.get("version")))
     own = read_manifest(entry)
     asked = _asked(own, package)
     usable = asked != frozenset()
-    if own is None:  # npm writes this file last, so the installation may be unfinished: check the dependencies
-        needs = manifest.get("dependencies")
+    if not own:  # npm writes this file last, so the installation may be unfinished: check the dependencies
         places = (entry / "node_modules", folder / "node_modules")
-        names = needs if isinstance(needs, dict) else ()
+        names = _object(manifest.get("dependencies"))
         usable = all(any(exists(place / name) for place in places) for name in names)
     if version is None or not usable:
         return None
     bins = manifest.get("bin")
-    if isinstance(bins, str):
-        bins = {package.rpartition("/")[2]: bins}
-    programs = bins.items() if isinstance(bins, dict) else ()
-    by_name = {name: file for name, file in programs if isinstance(file, str)}
+    programs = {package.rpartition("/")[2]: bins} if isinstance(bins, str) else _object(bins)
+    by_name = {name: file for name, file in programs.items() if isinstance(file, str)}
     try:
         modified = (folder / MANIFEST).stat().st_mtime_ns
         return CachedPackage(folder.resolve(), version, by_name, asked, hashed, modified)
@@ -453,21 +441,14 @@ def copy_in(entry: Path, package: str, *, hashed: bool) -> CachedPackage | None:
         return None
 
 
-def _asked(manifest: Mapping[str, Any] | None, package: str) -> frozenset[str] | None:
+def _asked(manifest: Mapping[str, Any], package: str) -> frozenset[str] | None:
     """Return the words for which npm installed this package: empty if only as a dependency, None if unknown."""
-    if manifest is None:
-        return None
-    note = manifest.get("_npx")
-    told = note.get("packages") if isinstance(note, dict) else None
+    told = _object(manifest.get("_npx")).get("packages")
     if isinstance(told, list):
-        return frozenset(word for word in told if isinstance(word, str) and without_version(word) == package)
+        words = (word for word in told if isinstance(word, str))
+        return frozenset(word for word in words if word[:1] + word[1:].partition("@")[0] == package)
     needs = manifest.get("dependencies")
     return None if not isinstance(needs, dict) or package in needs else frozenset()
-
-
-def without_version(words: str) -> str:
-    """Return the package name without its version: `@scope/name@1` -> `@scope/name`."""
-    return words[:1] + words[1:].partition("@")[0]
 
 
 def program_file(copy: CachedPackage, bin_name: str) -> Path | None:
@@ -509,14 +490,20 @@ def exists(path: Path) -> bool:
     return True
 
 
-def read_manifest(folder: Path) -> dict[str, Any] | None:
-    """Return the object in a folder's package.json, or None if there is no valid one."""
-    data = read_small(folder / MANIFEST, MANIFEST_LARGEST)
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Return the object in a folder's package.json, or {} if there is no valid one."""
+    return _object_in(read_small(folder / MANIFEST, MANIFEST_LARGEST))
+
+
+def _object_in(data: bytes | None) -> dict[str, Any]:
     try:
-        manifest = orjson.loads(data or b"")
+        return _object(orjson.loads(data or b"{}"))
     except orjson.JSONDecodeError:
-        return None
-    return manifest if isinstance(manifest, dict) else None
+        return {}
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def read_small(path: Path, limit: int, *, cut: bool = False) -> bytes | None:
