@@ -117,7 +117,7 @@ class Machine:
         with suppress(PackageError, ToolError):
             if self.kind == "oci":
                 request.newest(Tools(self.env), time.time(), self.locks.file.find("s", request.spec)[0])  # pulls
-            self.locks.file.put("s", request.spec, request.resolve(Tools(self.env), time.time()))
+            self.locks.file.put("s", request.spec, request.resolve(Tools(self.env)))
             self.locks.clean()
 
     def locked(self) -> str | None:

@@ -125,7 +125,7 @@ def test_going_back_asks_no_registry_and_runs_no_package_tool(world: World) -> N
     request = read_package(LINE)
     assert request is not None
     world.registry.publish("demo", "2.0.0", "two")
-    world.locks.file.put("s", request.spec, request.resolve(Tools(world.env), time.time()))
+    world.locks.file.put("s", request.spec, request.resolve(Tools(world.env)))
     assert world.start() == "two"
     world.locks.clean()
     asked = world.registry.asked
@@ -148,7 +148,7 @@ def test_a_release_is_offered_once_it_is_old_enough(world: World) -> None:
     assert request is not None
     assert request.newest(Tools(world.env), now - 3 * day, one) == "1.1.0"
     assert request.newest(Tools(world.env), now, one) == "1.2.0"
-    newer = request.resolve(Tools(world.env), now, "1.1.0")
+    newer = request.resolve(Tools(world.env), "1.1.0")
     world.locks.file.put("s", request.spec, newer)
     assert world.start() == "old enough"
     assert [kept.version for kept in world.locks.file.find("s", "npm:demo")] == ["1.1.0", "1.0.0"]
@@ -177,7 +177,7 @@ def test_the_dependencies_of_an_update_are_old_enough_too(
     request = read_package(tuple(line.split()))
     assert request is not None
     tools = Tools(world.env | env)
-    one = request.resolve(tools, now, "1.0.1", now - 3 * day)
+    one = request.resolve(tools, "1.0.1", now - 3 * day)
     assert (one.version, one.content["node_modules/part"]["version"]) == ("1.0.1", part)
 
 
@@ -189,9 +189,9 @@ def test_an_update_that_needs_a_release_that_is_too_young_says_so(world: World) 
     request = read_package(LINE)
     assert request is not None
     with pytest.raises(PackageError, match=r"demo@1\.1\.0 needs a release that is younger") as raised:
-        request.resolve(Tools(world.env), now, "1.1.0", now - 3 * day)
+        request.resolve(Tools(world.env), "1.1.0", now - 3 * day)
     assert raised.value.hint == "Wait, or name the version: multi-mcp update SERVER --to 1.1.0"
-    assert request.resolve(Tools(world.env), now, "1.1.0").version == "1.1.0"
+    assert request.resolve(Tools(world.env), "1.1.0").version == "1.1.0"
 
 
 @pytest.mark.requirement("lock-only", "lock-forms")
@@ -243,9 +243,9 @@ def test_an_update_stays_within_the_range_of_the_command_line(world: World) -> N
     world.registry.publish("demo", "1.5.0", "one and a half")
     world.registry.publish("demo", "2.0.0", "two")
     with pytest.raises(PackageError, match=r"demo@2\.0\.0 is not within the command's range, <2") as raised:
-        request.resolve(Tools(world.env), time.time(), "2.0.0")
+        request.resolve(Tools(world.env), "2.0.0")
     assert raised.value.hint == "Write demo@2.0.0 there: multi-mcp edit"
-    assert request.resolve(Tools(world.env), time.time(), "1.5.0").version == "1.5.0"
+    assert request.resolve(Tools(world.env), "1.5.0").version == "1.5.0"
 
 
 @pytest.mark.requirement("lock-only")

@@ -122,9 +122,9 @@ def test_an_update_stays_within_the_limits_of_the_command_line(world: World) -> 
     world.publish("1.5", "one and a half")
     world.publish("2.0", "two")
     with pytest.raises(PackageError, match=r"demo 2\.0 is not within the command's limits, <2") as raised:
-        request.resolve(Tools(world.env), time.time(), "2.0")
+        request.resolve(Tools(world.env), "2.0")
     assert raised.value.hint == "Write demo==2.0 there: multi-mcp edit"
-    assert request.resolve(Tools(world.env), time.time(), "1.5").version == "1.5"
+    assert request.resolve(Tools(world.env), "1.5").version == "1.5"
 
 
 @pytest.mark.requirement("lock-update")
@@ -163,5 +163,5 @@ def test_the_dependencies_of_an_update_are_old_enough_too(
     world.registry.publish("demo", "1.1", PRINTS.format(text="two"), needs="part")
     request = read_package(tuple(line.split()))
     assert request is not None
-    one = request.resolve(Tools(world.env | env), now, "1.1", now - 3 * day)
+    one = request.resolve(Tools(world.env | env), "1.1", now - 3 * day)
     assert f"\npart=={part} " in f"\n{one.content}"

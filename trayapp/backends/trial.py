@@ -179,7 +179,7 @@ class PackageUpdates:
                 f"The command of {server.name} pins {now.version}", f"Change it to {version} with: multi-mcp edit"
             )
         tools, wanted = await self._tools(server), version if request.has_versions else None
-        return await tools.in_thread(lambda: request.resolve(tools, time.time(), wanted, before))
+        return await tools.in_thread(lambda: request.resolve(tools, wanted, before))
 
     async def offer(self, server: ServerConfig, one: LockedPackage) -> Offer:
         """Start the server once with that package and return what it offers. Raises MultiMcpError."""

@@ -8,7 +8,6 @@ import os
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -548,7 +547,7 @@ def read_bundle_file(path: Path) -> Bundle:
     """Read a bundle. Nothing is unpacked. Raises BadBundleError, UnclearSourceError."""
     archive = read_archive(path)
     manifest = read_manifest(archive.manifest)
-    locked = archive.locked(manifest.name, manifest.version, time.time())
+    locked = archive.locked(manifest.name, manifest.version)
     folder = find_paths(os.environ).packages_dir / locked.folder_name
     machine = Machine()
     programs = frozenset(name for name in ("python", "python3") if shutil.which(name))

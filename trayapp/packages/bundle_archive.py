@@ -28,9 +28,7 @@ MOST_FILES = 200_000
 MANIFEST_LARGEST = 1 << 20  # bytes
 SIGNATURE_END = b"MCPB_SIG_END"  # CLI.md of github.com/modelcontextprotocol/mcpb: appended to the archive
 MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
-CHUNK = 1 << 20
 _METHODS = frozenset((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))
-_ENCRYPTED = 0x1
 # Names that Windows does not accept, or takes for a device (Naming Files, Paths, and Namespaces). Refused on every
 # system.
 _BAD_PART = re.compile(
@@ -57,10 +55,10 @@ class BundleArchive:
     files: frozenset[str]
     signed: bool = False
 
-    def locked(self, name: str, version: str, now: float) -> LockedPackage:
-        """Return the bundle as a package for servers.lock. `now`: Unix time in seconds."""
+    def locked(self, name: str, version: str) -> LockedPackage:
+        """Return the bundle as a package for servers.lock."""
         digest = f"sha256:{self.sha256}"
-        return LockedPackage("mcpb", name, version, digest, digest, now)
+        return LockedPackage("mcpb", name, version, digest, digest)
 
 
 def is_bundle(path: Path) -> bool:
@@ -145,7 +143,7 @@ def _checked(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
         kind = stat.S_IFMT(entry.external_attr >> 16)
         if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
             raise _bad(f"{name!r} is a link or a device")
-        if entry.flag_bits & _ENCRYPTED or entry.compress_type not in _METHODS:
+        if entry.flag_bits & 0x1 or entry.compress_type not in _METHODS:
             raise _bad(f"{name!r} is encrypted, or its compression is not supported")
         parts = _plain(name).split("/")
         if name.startswith("/") or name != entry.orig_filename.replace("\\", "/") or "\\" in entry.orig_filename:
@@ -179,7 +177,7 @@ def _write(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, place: Path) -> Non
         return
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with archive.open(entry) as source, path.open("xb") as target:
-        shutil.copyfileobj(source, target, CHUNK)
+        shutil.copyfileobj(source, target)
     if sys.platform != "win32":
         path.chmod(0o700 if entry.external_attr >> 16 & 0o111 else 0o600)
 

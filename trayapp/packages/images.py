@@ -20,30 +20,27 @@ _IMAGE = re.compile(r"[a-z0-9][\w./:-]*", re.ASCII)
 _RUN = OptionTable(
     options("""
         -d --detach --disable-content-trust --env-host --http-proxy --init -i --interactive --no-healthcheck
-        --no-hostname --no-hosts --oom-kill-disable --passwd --privileged -P --publish-all -q --quiet
-        --read-only --read-only-tmpfs --replace --rm --rmi --sig-proxy --tls-verify -t --tty --unsetenv-all
-        --use-api-socket
+        --no-hostname --no-hosts --oom-kill-disable --passwd --privileged -P --publish-all -q --quiet --read-only
+        --read-only-tmpfs --replace --rm --rmi --sig-proxy --tls-verify -t --tty --unsetenv-all --use-api-socket
     """),
     options("""
         --add-host --annotation --arch -a --attach --authfile --blkio-weight --blkio-weight-device --cap-add
         --cap-drop --cert-dir --cgroup-conf --cgroup-parent --cgroupns --cgroups --cidfile --conmon-pidfile
-        --cpu-count --cpu-percent --cpu-period --cpu-quota --cpu-rt-period --cpu-rt-runtime --cpu-shares -c
-        --cpus --cpuset-cpus --cpuset-mems --detach-keys --device --device-cgroup-rule --device-read-bps
-        --device-read-iops --device-write-bps --device-write-iops --dns --dns-opt --dns-option --dns-search
-        --domainname --entrypoint -e --env --env-file --env-merge --expose --gidmap --gpus --group-add
-        --group-entry --health-cmd --health-interval --health-log-destination --health-max-log-count
-        --health-max-log-size --health-on-failure --health-retries --health-start-interval --health-start-period
-        --health-startup-cmd --health-startup-interval --health-startup-retries --health-startup-success
-        --health-startup-timeout --health-timeout -h --hostname --hosts-file --hostuser --image-volume
-        --init-path --io-maxbandwidth --io-maxiops --ip --ip6 --ipc --isolation --kernel-memory -l --label
-        --label-file --link --link-local-ip --log-driver --log-opt --mac-address -m --memory
-        --memory-reservation --memory-swap --memory-swappiness --mount --name --net --net-alias --network
-        --network-alias --oom-score-adj --os --passwd-entry --personality --pid --pidfile --pids-limit
-        --platform --pod --pod-id-file --preserve-fd --preserve-fds -p --publish --pull --restart --retry
-        --retry-delay --runtime --sdnotify --seccomp-policy --secret --security-opt --shm-size
-        --shm-size-systemd --stop-signal --stop-timeout --storage-opt --subgidname --subuidname --sysctl
-        --systemd --timeout --tmpfs --tz --uidmap --ulimit --umask --unsetenv -u --user --userns --uts --variant
-        -v --volume --volume-driver --volumes-from -w --workdir
+        --cpu-count --cpu-percent --cpu-period --cpu-quota --cpu-rt-period --cpu-rt-runtime --cpu-shares -c --cpus
+        --cpuset-cpus --cpuset-mems --detach-keys --device --device-cgroup-rule --device-read-bps --device-read-iops
+        --device-write-bps --device-write-iops --dns --dns-opt --dns-option --dns-search --domainname --entrypoint -e
+        --env --env-file --env-merge --expose --gidmap --gpus --group-add --group-entry --health-cmd --health-interval
+        --health-log-destination --health-max-log-count --health-max-log-size --health-on-failure --health-retries
+        --health-start-interval --health-start-period --health-startup-cmd --health-startup-interval
+        --health-startup-retries --health-startup-success --health-startup-timeout --health-timeout -h --hostname
+        --hosts-file --hostuser --image-volume --init-path --io-maxbandwidth --io-maxiops --ip --ip6 --ipc --isolation
+        --kernel-memory -l --label --label-file --link --link-local-ip --log-driver --log-opt --mac-address -m
+        --memory --memory-reservation --memory-swap --memory-swappiness --mount --name --net --net-alias --network
+        --network-alias --oom-score-adj --os --passwd-entry --personality --pid --pidfile --pids-limit --platform
+        --pod --pod-id-file --preserve-fd --preserve-fds -p --publish --pull --restart --retry --retry-delay --runtime
+        --sdnotify --seccomp-policy --secret --security-opt --shm-size --shm-size-systemd --stop-signal --stop-timeout
+        --storage-opt --subgidname --subuidname --sysctl --systemd --timeout --tmpfs --tz --uidmap --ulimit --umask
+        --unsetenv -u --user --userns --uts --variant -v --volume --volume-driver --volumes-from -w --workdir
     """),
 )
 _PULLED = options("--arch --authfile --cert-dir --os --platform --tls-verify --variant")  # options that `pull` has, too
@@ -76,9 +73,7 @@ class ImageRequest(PackageRequest):
     def spec(self) -> str:
         return with_options(f"oci:{self.image}", self.passed)
 
-    def resolve(
-        self, tools: Tools, now: float, version: str | None = None, before: float | None = None
-    ) -> LockedPackage:
+    def resolve(self, tools: Tools, version: str | None = None, before: float | None = None) -> LockedPackage:
         if version is not None:
             raise PackageError(f"{self.image} has no versions to choose from", "Write another tag in servers.yaml")
         found = self._inspected(tools)
@@ -87,7 +82,7 @@ class ImageRequest(PackageRequest):
             found = self._inspected(tools)
         if found is None:
             raise PackageError(f"{self.words[0]} has no image {self.image}", "Correct its name")
-        return LockedPackage("oci", self.image, self._version(found), found, found, now)
+        return LockedPackage("oci", self.image, self._version(found), found, found)
 
     def newest(self, tools: Tools, before: float, locked: LockedPackage) -> str | None:
         if "@" not in str(locked.content):

@@ -6,11 +6,12 @@ The modules npm, pypi and images implement PackageRequest.
 from __future__ import annotations
 
 import hashlib
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import orjson
 
@@ -18,14 +19,9 @@ from trayapp.config.files import locked as lock_of
 from trayapp.config.files import write_atomic
 from trayapp.model.errors import ConfigError, MultiMcpError
 from trayapp.model.redact import redacted
-
-if TYPE_CHECKING:
-    from trayapp.packages.tools import Tools
-
+from trayapp.packages.tools import Tools
 
 Kind = Literal["npm", "pypi", "oci", "mcpb"]
-
-
 FORMAT = 1
 KEPT_BEFORE = 2  # earlier versions to keep
 COMPLETE = ".complete"  # a marker file in a package's folder, written last
@@ -59,7 +55,7 @@ class LockedPackage:
     version: str
     integrity: str
     content: Any
-    at: float
+    at: float = field(default_factory=time.time)
 
     @property
     def folder_name(self) -> str:
@@ -96,14 +92,11 @@ class PackageRequest(ABC):
         return True
 
     @abstractmethod
-    def resolve(
-        self, tools: Tools, now: float, version: str | None = None, before: float | None = None
-    ) -> LockedPackage:
+    def resolve(self, tools: Tools, version: str | None = None, before: float | None = None) -> LockedPackage:
         """Ask the package tool for the version and content that the runner would take now, or for those of `version`.
 
-        `now`: the time of the lock. `before`: take no release that was published later, unless the user's own settings
-        limit the age; images ignore it. Both are in Unix seconds. Raises PackageError, also for a version that the
-        command line excludes, and ToolError.
+        `before` (Unix seconds): take no release that was published later, unless the user's own settings limit the age;
+        images ignore it. Raises PackageError, also for a version that the command line excludes, and ToolError.
         """
 
     @abstractmethod
@@ -119,9 +112,9 @@ class PackageRequest(ABC):
 
     @abstractmethod
     def fetch(self, locked: LockedPackage, folder: Path, tools: Tools, *, scripts: bool) -> None:
-        """Fetch the content and check each part against its hash. Raises PackageError, ToolError.
+        """Fetch the content and check each part against its hash. `scripts`: the package may run its install scripts.
 
-        With `scripts` a package may run its install scripts.
+        Raises PackageError, ToolError.
         """
 
     @abstractmethod

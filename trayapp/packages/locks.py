@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
@@ -151,7 +150,7 @@ class Locks:
             present, every = self.configured(), self.file.all()
             former = (kept for name, spec, kept in every if spec == request.spec and name not in present)
             versions = next(former, [])
-        versions = versions or [request.resolve(tools, time.time())]
+        versions = versions or [request.resolve(tools)]
         return self.file.add(server, request.spec, versions)
 
     def fetched(self, request: PackageRequest, one: LockedPackage, tools: Tools, *, scripts: bool) -> Path:

@@ -52,13 +52,11 @@ class NpmRequest(PackageRequest):
     def runs_scripts(self) -> bool:
         return "--ignore-scripts" not in self.asked.passed
 
-    def resolve(
-        self, tools: Tools, now: float, version: str | None = None, before: float | None = None
-    ) -> LockedPackage:
+    def resolve(self, tools: Tools, version: str | None = None, before: float | None = None) -> LockedPackage:
         cached = cached_version(self.asked, tools.env) if version is None else None
         package, asked = self.asked.package, self.asked.wanted
         wanted = version or cached or asked or "latest"
-        one = read_version(version) if version is not None else None
+        one = read_version(version or "")
         if one is not None and asked is not None and is_range(asked) and not satisfies(one, asked):
             title = f"{package}@{version} is not within the command's range, {asked}"
             raise PackageError(title, f"Write {package}@{version} there: multi-mcp edit")
@@ -84,7 +82,7 @@ class NpmRequest(PackageRequest):
         if not isinstance(found, dict) or not isinstance(found.get("version"), str):
             raise PackageError(f"npm found no package {package}", "Correct its name")
         content = {place: _kept(place, entry) for place, entry in packages.items() if place}
-        return LockedPackage("npm", package, found["version"], str(found.get("integrity")), content, now)
+        return LockedPackage("npm", package, found["version"], str(found.get("integrity")), content)
 
     def _has_limit(self, tools: Tools, folder: Path) -> bool:
         """Return True if the user limits the age of releases by an option or in npm's settings. Runs npm to read those.
@@ -109,27 +107,23 @@ class NpmRequest(PackageRequest):
         document = answer if isinstance(answer, dict) else {}
         times, versions = document.get("time") or {}, document.get("versions") or []
         versions = versions if isinstance(versions, list) else [versions]
-        tags = document.get("dist-tags") or {}
-        limit = read_version(str(tags.get(self.asked.tag or "latest")))
+        limit = read_version(str((document.get("dist-tags") or {}).get(self.asked.tag or "latest")))
         now = read_version(locked.version)
-        best: tuple[Version, str] | None = None
-        for text in versions:
-            one = read_version(str(text))
-            if one is None or now is None or one.key <= now.key or not _is_before(times.get(text), before):
-                continue
+
+        def fits(one: Version, text: str) -> bool:
             if self.asked.wanted is not None and is_range(self.asked.wanted):
-                if not satisfies(one, self.asked.wanted):
-                    continue
-            elif limit is None or one.key > limit.key or (one != limit and "-" in str(text)):
-                continue
-            if best is None or one.key > best[0].key:
-                best = one, str(text)
-        return best[1] if best else None
+                return satisfies(one, self.asked.wanted)
+            return limit is not None and one.key <= limit.key and (one == limit or "-" not in text)
+
+        read = [(one, text) for text in map(str, versions) if (one := read_version(text)) is not None]
+        newer = [pair for pair in read if now is not None and pair[0].key > now.key and fits(*pair)]
+        offered = [pair for pair in newer if _is_before(times.get(pair[1]), before)]
+        return max(offered, key=lambda pair: pair[0].key)[1] if offered else None
 
     def _project(self, package: str, version: str) -> dict[str, Any]:
-        others = dict(one for words in self.asked.beside if (one := package_of(words)) is not None)
-        wanted = {name: asked or "latest" for name, asked in others.items()}
-        return {"private": True, "dependencies": {package: version} | {k: v for k, v in wanted.items() if k != package}}
+        others = filter(None, map(package_of, self.asked.beside))
+        beside = {name: asked or "latest" for name, asked in others if name != package}
+        return {"private": True, "dependencies": {package: version} | beside}
 
     def fetch(self, locked: LockedPackage, folder: Path, tools: Tools, *, scripts: bool) -> None:
         project = self._project(locked.package, locked.version)
@@ -150,16 +144,14 @@ class NpmRequest(PackageRequest):
         (folder / COMPLETE).touch()
 
     def argv(self, locked: LockedPackage, folder: Path, env: Mapping[str, str]) -> tuple[str, ...]:
-        found: tuple[str, ...] | None = None
-        for package in self._project(locked.package, locked.version)["dependencies"]:  # the first that has the program
+        for package in self._project(locked.package, locked.version)["dependencies"]:
             copy = copy_in(folder, package, hashed=True)
-            found = found or (argv_of(self.asked, copy, env) if copy is not None else None)
-        if found is None and shutil.which("node", path=env.get("PATH")) is None:
+            if copy is not None and (found := argv_of(self.asked, copy, env)) is not None:
+                return found
+        if shutil.which("node", path=env.get("PATH")) is None:
             raise PackageError(*NO_NODE)
-        if found is None:
-            program = self.asked.bin or "of its own"
-            raise PackageError(f"{locked.package} {locked.version} has no program {program} that node can run", "")
-        return found
+        program = self.asked.bin or "of its own"
+        raise PackageError(f"{locked.package} {locked.version} has no program {program} that node can run", "")
 
 
 def read_npx(argv: tuple[str, ...]) -> NpmRequest | None:

@@ -58,15 +58,13 @@ class PypiRequest(PackageRequest):
     def _requirement(self, version: str | None = None) -> str:
         return f"{self.package}{self.extras}{f'=={version}' if version else self.limits}"
 
-    def resolve(
-        self, tools: Tools, now: float, version: str | None = None, before: float | None = None
-    ) -> LockedPackage:
+    def resolve(self, tools: Tools, version: str | None = None, before: float | None = None) -> LockedPackage:
         text = self._compiled(tools, version, before)
         found = re.search(rf"(?im)^{_spelled(self.package)}(?:\[[^\]]*\])?==([^\s\\;]+)((?:\s*\\\s*--hash=\S+)+)", text)
         if found is None:
             raise PackageError(f"uv found no version of {self.package} with hashes", UNLOCK)
         hashes = " ".join(re.findall(r"--hash=(\S+)", found[2]))
-        return LockedPackage("pypi", self.package, found[1], hashes, text, now)
+        return LockedPackage("pypi", self.package, found[1], hashes, text)
 
     def newest(self, tools: Tools, before: float, locked: LockedPackage) -> str | None:
         text = self._compiled(tools, None, before)
@@ -133,22 +131,17 @@ _QUIET = options("""
     -q --quiet -v --verbose --no-progress --isolated --refresh -U --upgrade --reinstall -n --no-cache --compile-bytecode
     --no-env-file --no-build --lfs
 """)
-_QUIET_VALUES = options("""
-    --color --link-mode --refresh-package -P --upgrade-package --reinstall-package
-""")
-# These decide which release is taken and from where, so uv gets them for the lock, too:
-_GLOBAL = options("""
+_QUIET_VALUES = options("--color --link-mode --refresh-package -P --upgrade-package --reinstall-package")
+# These decide which release is taken and from where, so uv gets them for the lock, too. Every command of uv takes the
+# global ones:
+_GLOBAL_FLAGS = options("""
     --offline --native-tls --system-certs --no-config --managed-python --no-managed-python --no-python-downloads
-    --allow-insecure-host --python-preference --config-file --cache-dir
-""")  # every command of uv takes these
-_PASSED = options("""
-    --offline --native-tls --system-certs --no-config --managed-python --no-managed-python --no-python-downloads
-    --no-index
 """)
+_GLOBAL = _GLOBAL_FLAGS | options("--allow-insecure-host --python-preference --config-file --cache-dir")
+_PASSED = _GLOBAL_FLAGS | options("--no-index")
 _PASSED_VALUES = options("""
     --index --default-index -i --index-url --extra-index-url --index-strategy --keyring-provider --allow-insecure-host
-    --python-preference
-    --resolution --prerelease --exclude-newer --torch-backend
+    --python-preference --resolution --prerelease --exclude-newer --torch-backend
 """)
 _LONG = {"-i": "--index-url", "-f": "--find-links"}
 _PASSED_PATHS = options("-f --find-links --config-file --cache-dir")

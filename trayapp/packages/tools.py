@@ -45,19 +45,15 @@ class Tools:
     _running: set[subprocess.Popen[bytes]] = field(default_factory=set, repr=False, compare=False)
     _stopped: threading.Event = field(default_factory=threading.Event, repr=False, compare=False)
 
-    def find(self, name: str) -> str | None:
-        """Return the path of a tool; None if it is not installed."""
-        return shutil.which(name, path=self.env.get("PATH"))
-
     def run(self, name: str, *args: str, cwd: Path | None = None) -> str:
         """Run a tool to its end and return its stdout.
 
         Raises ToolError if the tool is missing, fails, is stopped, or takes longer than LIMIT_S.
         """
-        if name == "npm" and self.find("node") is None:  # npm comes with node, and needs it to run
+        path = self.env.get("PATH")
+        if name == "npm" and shutil.which("node", path=path) is None:  # npm comes with node, and needs it to run
             raise ToolError(*NO_NODE)
-        program = self.find(name)
-        if program is None:
+        if (program := shutil.which(name, path=path)) is None:
             raise ToolError(f"{name} is not installed", f"Install {name}. {UNLOCK}")
         try:
             process = subprocess.Popen(
