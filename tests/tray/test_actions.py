@@ -16,7 +16,7 @@ from trayapp.model.errors import MultiMcpError, NoGatewayError
 from trayapp.service.autostart import Autostart, StartCommand, XdgEntry
 from trayapp.service.supervisor import CommandKind
 from trayapp.tray.actions import Actions, ActionServices, offered_of
-from trayapp.tray.state import outcomes, texts
+from trayapp.tray.state import outcomes
 from trayapp.tray.state.texts import BODY, LINE, TITLE
 from trayapp.tray.state.tray_state import Action, IconKind, Offered, TrayView, Verb, offer_key
 
@@ -306,7 +306,16 @@ def test_a_server_s_log_is_opened_or_what_the_gateway_s_log_says_of_it(world: Wo
     path.write_text("hello\n")
     world.actions.do(Action(V.SHOW_LOG, "github"))
     lines = Path(str(world.did[-1][1])).read_text().splitlines()
-    assert lines == ["github", texts.LOGGED_ABOUT, "", hang, "", texts.LOGGED.format(path), "", "hello"]
+    assert lines == [
+        "github",
+        "The gateway's log has these warnings about it:",
+        "",
+        hang,
+        "",
+        f"The server's log ({path}) ends with:",
+        "",
+        "hello",
+    ]
 
 
 @pytest.mark.requirement("tray-actions")
@@ -314,7 +323,8 @@ def test_a_keyring_that_stays_locked_is_told_without_the_command_that_was_just_t
     world.answers["keyring"] = {"error": {"title": "The keyring is locked", "hint": UNLOCK}}
     notice = world.actions.do(Action(V.UNLOCK))
     assert notice is not None
-    assert (notice.title, notice.text) == ("Not unlocked", f"The keyring is locked\n{texts.UNLOCK_AGAIN}")
+    closed = "Its dialog was closed. To open it again, choose Unlock in the menu."
+    assert (notice.title, notice.text) == ("Not unlocked", f"The keyring is locked\n{closed}")
     assert_fits(notice.title, notice.text)
 
 

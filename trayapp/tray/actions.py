@@ -19,32 +19,15 @@ from trayapp.tray.state import outcomes, texts
 from trayapp.tray.state.notices import Notice
 from trayapp.tray.state.outcomes import outcome_notice
 from trayapp.tray.state.tray_state import Action, Offered, TrayView, Verb, offer_key
-from trayapp.wire.control import (
-    ALLOW,
-    APPROVALS,
-    APPROVE,
-    ASKS,
-    DENY,
-    KEYRING,
-    LOGIN,
-    LOGIN_WAIT,
-    LOGOUT,
-    PANEL,
-    RECONNECT,
-    REFRESH,
-)
+from trayapp.wire import control
 
 log = logging.getLogger(__name__)
 
-CHANGES_FOLDER = "changes"  # in the cache folder
-LOGS_FOLDER = "logs"  # also there: files with the gateway's warnings about a server, then the server's own log
-CHECK_NAME = "check.txt"
 LOG_TAIL = 1 << 20  # bytes at the end of a log that are read
 WARNINGS = 20  # the gateway's latest warnings about a server, shown above the server's own log
 BY = "the tray"  # who answered first, as named in the error that a later answer gets
 VERB_S = 30.0  # time limit of a verb
 TAKE_OVER_S = 180.0  # time limit of an import that may store secrets: the user may have to unlock the keyring
-OFFER_NAME = "servers-found.txt"  # in the cache folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +60,14 @@ def offered_of(answer: Mapping[str, Any], *, known: bool = False) -> tuple[Offer
 
 
 class Actions:
-    """Carries out clicks: one method per action of the menu."""
+    """Carries out clicks."""
 
     def __init__(self, means: ActionServices) -> None:
         self._means = means
         self._shown: dict[str, list[dict[str, str]]] = {}  # for each server, the changes that the user has seen
         self._table: dict[Verb, Callable[[str], Notice | None]] = {
-            Verb.RECONNECT: lambda server: outcomes.reconnected(self._outcomes(RECONNECT, server)),
-            Verb.REFRESH: lambda server: outcomes.refreshed(self._outcomes(REFRESH, server)),
+            Verb.RECONNECT: lambda server: outcomes.reconnected(self._outcomes(control.RECONNECT, server)),
+            Verb.REFRESH: lambda server: outcomes.refreshed(self._outcomes(control.REFRESH, server)),
             Verb.SIGN_IN: self._sign_in,
             Verb.SIGN_OUT: self._sign_out,
             Verb.UNLOCK: self._unlock,
@@ -96,7 +79,7 @@ class Actions:
             Verb.ALLOW: lambda ask: self._allow(ask, "once"),
             Verb.ALLOW_SESSION: lambda ask: self._allow(ask, "session"),
             Verb.ALLOW_ALWAYS: lambda ask: self._allow(ask, "always"),
-            Verb.DENY: lambda ask: self._means.ask(DENY, {"id": ask, "by": BY}),
+            Verb.DENY: lambda ask: self._means.ask(control.DENY, {"id": ask, "by": BY}),
             Verb.OPEN_ASKED: self._open_asked,
             Verb.OPEN_PANEL: self._open_panel,
             Verb.OPEN_FILE: self._open_file,
@@ -135,8 +118,6 @@ class Actions:
             log.exception("Unexpected error in %s", action.verb)
             return outcomes.unknown(action, error)
 
-    # -- servers -------------------------------------------------------------------------------------------------
-
     def _outcomes(self, method: str, server: str) -> Mapping[str, outcomes.Outcome]:
         """Send a request about one server, or about all (""). Return server -> outcome."""
         answer: Mapping[str, outcomes.Outcome] = self._means.ask(method, {"server": server or None})["servers"]
@@ -144,30 +125,29 @@ class Actions:
 
     def _sign_in(self, server: str) -> Notice:
         """Sign in to a server. Wait for the user as long as the gateway waits for the browser."""
-        begun = self._means.ask(LOGIN, {"server": server})
+        begun = self._means.ask(control.LOGIN, {"server": server})
         if begun["url"] is None:  # found in the keyring, which the user has just unlocked
             return outcomes.signed_in(server, begun["outcome"])
-        if not self._means.open_url(str(begun["url"])):
-            raise MultiMcpError("No browser was found here", f"Sign in from a terminal: multi-mcp auth {server}")
-        outcome = self._means.ask(LOGIN_WAIT, {"server": server})
-        return outcomes.signed_in(server, outcome)
+        self._open_url(begun["url"], f"Sign in from a terminal: multi-mcp auth {server}")
+        return outcomes.signed_in(server, self._means.ask(control.LOGIN_WAIT, {"server": server}))
 
     def _sign_out(self, server: str) -> Notice:
-        self._means.ask(LOGOUT, {"server": server})
+        self._means.ask(control.LOGOUT, {"server": server})
         return outcome_notice(f"Signed out of {texts.name(server)}", "Its tokens were deleted from this computer.")
 
     def _unlock(self, _: str) -> Notice:
         """Unlock the keyring. The desktop's own dialog asks for the password."""
-        error = self._means.ask(KEYRING, {"unlock": True}).get("error")
+        error = self._means.ask(control.KEYRING, {"unlock": True}).get("error")
         if error:
+            closed = "Its dialog was closed. To open it again, choose Unlock in the menu."
             hint = str(error["hint"])
-            raise MultiMcpError(str(error["title"]), texts.UNLOCK_AGAIN if hint.endswith("multi-mcp auth") else hint)
+            raise MultiMcpError(str(error["title"]), closed if hint.endswith("multi-mcp auth") else hint)
         return outcome_notice("The keyring is unlocked", "Sign-ins are kept there.")
 
     def _show_changes(self, server: str) -> None:
         """Show the tools that wait for approval, in a text file. A later approval covers only what was shown."""
-        rows = self._means.ask(APPROVALS, {"server": server})["rows"]
-        name = Path(CHANGES_FOLDER, log_name(server)).with_suffix(".txt")
+        rows = self._means.ask(control.APPROVALS, {"server": server})["rows"]
+        name = Path("changes", log_name(server)).with_suffix(".txt")
         file = self._written(name, outcomes.changes_text(server, rows), f"multi-mcp approve {server}")
         self._shown[server] = [{name: row[name] for name in ("server", "tool", "hash")} for row in rows]
         self._means.open_file(file)
@@ -176,19 +156,17 @@ class Actions:
         """Approve the changes that were shown, and none that came later."""
         if not self._shown.get(server):
             raise MultiMcpError("The change has not been shown yet", f"Choose {texts.SHOW_CHANGES} first")
-        return outcomes.approved(server, self._means.ask(APPROVE, {"tools": self._shown.pop(server)}))
-
-    # -- asks ----------------------------------------------------------------------------------------------------
+        return outcomes.approved(server, self._means.ask(control.APPROVE, {"tools": self._shown.pop(server)}))
 
     def _allow(self, ask: str, answer: str) -> None:
         """Allow an ask. Only the first answer counts; a later one raises an error that says so."""
-        self._means.ask(ALLOW, {"id": ask, "answer": answer, "by": BY})
+        self._means.ask(control.ALLOW, {"id": ask, "answer": answer, "by": BY})
 
     def _open_asked(self, ask: str) -> None:
         """Open the page that a server wants the user to see. Opening it is the answer."""
-        url = next((row["url"] for row in self._means.ask(ASKS, {})["asks"] if row["id"] == ask), None)
-        if url is not None and not self._means.open_url(str(url)):
-            raise MultiMcpError("No browser was found here", "Show the address with: multi-mcp asks")
+        url = next((row["url"] for row in self._means.ask(control.ASKS, {})["asks"] if row["id"] == ask), None)
+        if url is not None:
+            self._open_url(url, "Show the address with: multi-mcp asks")
         self._allow(ask, "once")
 
     def _switch(self, server: str, on: bool) -> Notice:
@@ -196,12 +174,14 @@ class Actions:
         after = "Clients see its tools again." if on else "Clients no longer see its tools."
         return outcome_notice(f"{texts.name(server)} is {'enabled' if on else 'disabled'}", after)
 
-    # -- files ---------------------------------------------------------------------------------------------------
-
     def _open_panel(self, page: str) -> None:
         """Open a page of the panel in the user's browser, by a link that works once."""
-        if not self._means.open_url(str(self._means.ask(PANEL, {"page": page} if page else {})["url"])):
-            raise MultiMcpError("No browser was found here", "Print the link with: multi-mcp panel --no-browser")
+        link = self._means.ask(control.PANEL, {"page": page} if page else {})["url"]
+        self._open_url(link, "Print the link with: multi-mcp panel --no-browser")
+
+    def _open_url(self, url: object, hint: str) -> None:
+        if not self._means.open_url(str(url)):
+            raise MultiMcpError("No browser was found here", hint)
 
     def _open_file(self, path: str) -> None:
         """Open servers.yaml, creating it first if necessary, or another file that has a problem."""
@@ -219,13 +199,15 @@ class Actions:
         file = self._means.paths.log_dir / SERVER_LOGS / log_name(server)
         own, gateway = (last_lines(log, LOG_TAIL) for log in (file, self._means.paths.log_dir / GATEWAY_LOG))
         if own:
-            head, about = texts.LOGGED_ABOUT, [line for line in gateway if warns_about(line, server)][-WARNINGS:]
-            own = ["", texts.LOGGED.format(file), "", *own]
+            head = "The gateway's log has these warnings about it:"
+            about = [line for line in gateway if warns_about(line, server)][-WARNINGS:]
+            own = ["", f"The server's log ({file}) ends with:", "", *own]
         else:
-            head, about = texts.NOTHING_LOGGED, [line for line in gateway if names_server(line, server)] or ["Nothing."]
+            head = "The server has written no log. The gateway's log has this about it:"
+            about = [line for line in gateway if names_server(line, server)] or ["Nothing."]
         if about:
             text = "\n".join([texts.plain(server), head, "", *about, *own, ""])
-            file = self._written(Path(LOGS_FOLDER, log_name(server)), text, f"multi-mcp logs {server}")
+            file = self._written(Path("logs", log_name(server)), text, f"multi-mcp logs {server}")
         self._means.open_file(file)
 
     def _show_logs(self, _: str) -> None:
@@ -247,7 +229,7 @@ class Actions:
         return outcome_notice("Diagnostics copied", what)
 
     def _written_check(self, text: str) -> Path:
-        return self._written(Path(CHECK_NAME), text, "multi-mcp doctor")
+        return self._written(Path("check.txt"), text, "multi-mcp doctor")
 
     def _diagnostics(self) -> str:
         """Return the findings of `multi-mcp doctor`. They contain no secrets."""
@@ -263,8 +245,6 @@ class Actions:
             raise MultiMcpError(f"Cannot write {file}: {error.strerror}", f"See it with: {command}") from None
         return file
 
-    # -- clients -------------------------------------------------------------------------------------------------
-
     def _client(self, name: str, on: bool) -> Notice:
         done = self._means.run(["connect" if on else "disconnect", name], VERB_S)["clients"][0]
         self._means.changed()
@@ -277,27 +257,31 @@ class Actions:
         why = "Copy it from here. On Wayland, install wl-clipboard to copy automatically."
         return outcome_notice("This is the stdio command", command, why)
 
-    # -- servers that AI tools have ------------------------------------------------------------------------------
+    def _offered(self, kind: str) -> tuple[Offered, ...]:
+        return offered_of(self._means.run(["import", kind, "--dry-run"], VERB_S), known=kind == "--doubled")
 
-    def _offered(self) -> tuple[Offered, ...]:
-        return offered_of(self._means.run(["import", "--first", "--dry-run"], VERB_S))
+    def _chosen(self, kind: str, key: str) -> tuple[Offered, ...]:
+        """Return the offered servers, which `key` stands for. Raises MultiMcpError if they are not those shown.
+
+        The user's yes does not cover servers that were not shown.
+        """
+        offered = self._offered(kind)
+        if offer_key(offered) != key:
+            self._means.changed()
+            raise MultiMcpError("The list changed after it was shown", "Review it in the menu and choose again")
+        return offered
 
     def _show_offer(self, _: str) -> None:
         """Open a text with all offered servers: a notification has room for two, and not every panel shows menus."""
-        text = outcomes.offer_text(self._offered())
-        self._means.open_file(self._written(Path(OFFER_NAME), text, "multi-mcp import"))
+        text = outcomes.offer_text(self._offered("--first"))
+        self._means.open_file(self._written(Path("servers-found.txt"), text, "multi-mcp import"))
 
     def _take_over(self, key: str, how: str) -> Notice:
         """Copy the offered servers into servers.yaml; the AI tools' files stay unchanged.
 
         `how`: `--keyring` moves their secrets into the keyring, `--clear` leaves them in clear text.
-
-        Raises MultiMcpError if the offer changed after it was shown: the user's yes does not cover the difference.
         """
-        offered = self._offered()
-        if offer_key(offered) != key:
-            self._means.changed()
-            raise MultiMcpError("The list changed after it was shown", "Review it in the menu and choose again")
+        offered = self._chosen("--first", key)
         try:
             self._means.run(["import", "--first", "--copy", "--yes", how], TAKE_OVER_S)
         except MultiMcpError as error:
@@ -308,14 +292,8 @@ class Actions:
         return outcomes.taken_over(len(offered), sum(one.secrets for one in offered) if how == "--clear" else 0)
 
     def _take_out(self, key: str) -> Notice:
-        """Remove from the AI tools' files the servers that multi-mcp also has.
-
-        Raises MultiMcpError if the list changed after it was shown: the user's yes does not cover the difference.
-        """
-        doubled = offered_of(self._means.run(["import", "--doubled", "--dry-run"], VERB_S), known=True)
-        if offer_key(doubled) != key:
-            self._means.changed()
-            raise MultiMcpError("The list changed after it was shown", "Review it in the menu and choose again")
+        """Remove from the AI tools' files the servers that multi-mcp also has."""
+        doubled = self._chosen("--doubled", key)
         self._means.run(["import", "--doubled", "--move", "--yes"], VERB_S)
         self._means.changed()
         return outcomes.taken_out(doubled)
@@ -325,8 +303,6 @@ class Actions:
         self._means.changed()
         after = "To import them later, run in a terminal: multi-mcp import"
         return outcomes.instead_of_offer(outcome_notice("They stay where they are", after))
-
-    # -- the app itself ------------------------------------------------------------------------------------------
 
     def _autostart(self, on: bool) -> Notice:
         self._means.autostart.turn(on)

@@ -44,7 +44,7 @@ def told_in(history: list[tuple[float, TrayState]], end: float = 1000.0) -> list
     return shown
 
 
-CRASHED = texts.CRASHED
+CRASHED = "The gateway stopped unexpectedly and runs again"
 F, W, OK = running(failed()), running(wants()), UP
 MORE = running(replace(server("a"), auth=SignInStatus(True, wanted="write")))
 YAML, ENTRY = problem("The file is not YAML", 12), problem("Neither command nor url", 7, "db")
@@ -242,7 +242,10 @@ def test_many_failed_servers_are_one_notification_with_the_first_reasons() -> No
 
 def test_a_sign_in_is_one_click_away() -> None:
     notice = only([(0, W)])
-    assert (notice.text, notice.actions) == (texts.SIGN_IN_TEXT, (("Sign in", Action(Verb.SIGN_IN, "a")),))
+    assert (notice.text, notice.actions) == (
+        "Its tools can be called once you have signed in.",
+        (("Sign in", Action(Verb.SIGN_IN, "a")),),
+    )
     assert only([(0, running(wants("a"), wants("b")))]).actions == (
         ("Sign in to a", Action(Verb.SIGN_IN, "a")),
         ("Sign in to b", Action(Verb.SIGN_IN, "b")),
@@ -252,7 +255,10 @@ def test_a_sign_in_is_one_click_away() -> None:
 
 def test_permissions_are_one_click_away() -> None:
     notice = only([(0, MORE)])
-    assert (notice.text, notice.actions) == (texts.GRANT_TEXT, (("Sign in again", Action(Verb.SIGN_IN, "a")),))
+    assert (notice.text, notice.actions) == (
+        "A call was refused. Sign in again to allow it.",
+        (("Sign in again", Action(Verb.SIGN_IN, "a")),),
+    )
     two = running(*(replace(server(name), auth=SignInStatus(True, wanted="")) for name in "ab"))
     assert only([(0, two)]).actions == (
         ("Sign in to a", Action(Verb.SIGN_IN, "a")),
@@ -352,7 +358,7 @@ def test_a_change_that_looks_like_orders_is_told_so() -> None:
 def test_the_first_button_of_an_offer_only_shows_and_the_yes_is_for_what_was_named(secrets: int, verb: Verb) -> None:
     offered = (replace(OFFERED[0], secrets=secrets), *OFFERED[1:])
     ((_, notice),) = told_in([(0, replace(FIRST, offered=offered))])
-    assert notice.text.split("\n") == ["gh: npx -y gh", "fs: fs .", "and 1 more", texts.OFFER_TEXT]
+    assert notice.text.split("\n") == ["gh: npx -y gh", "fs: fs .", "and 1 more", "Nothing starts until you choose."]
     assert [action for _, action in notice.actions] == [
         Action(Verb.SHOW_OFFER), Action(verb, offer_key(offered)), Action(Verb.LEAVE_SERVERS),
     ]  # fmt: skip

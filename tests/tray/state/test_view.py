@@ -528,11 +528,11 @@ def test_the_summary_has_a_headline_and_says_how_things_stand() -> None:
 @pytest.mark.requirement("history-counted")
 def test_todays_calls_stand_in_summary_and_tooltip() -> None:
     assert TWO.snapshot is not None
-    gateway = replace(TWO.snapshot.gateway, today=CallsToday(43, 2))
-    shown = view(replace(TWO, snapshot=replace(TWO.snapshot, gateway=gateway)))
+    counted = [replace(TWO.snapshot.gateway, today=today) for today in (CallsToday(43, 2), CallsToday(1, 0))]
+    shown, one = (view(replace(TWO, snapshot=replace(TWO.snapshot, gateway=gateway))) for gateway in counted)
     assert shown.tooltip == "multi-mcp: 2 of 2 servers ready, 28 tools\n43 calls today, 2 failed"
     assert shown.summary.split("\n")[-1] == "43 calls today, 2 failed"
-    assert texts.today(1, 0) == "1 call today"
+    assert one.summary.split("\n")[-1] == "1 call today"
 
 
 def test_a_long_summary_is_cut() -> None:

@@ -14,16 +14,9 @@ from trayapp.model.child import ChildState
 from trayapp.model.errors import Problem
 from trayapp.model.lifecycle import State
 from trayapp.model.status import AskStatus, ServerStatus
+from trayapp.model.text import count
 from trayapp.tray.state import texts
-from trayapp.tray.state.tray_state import (
-    APPROVALS_PAGE,
-    Action,
-    Assessment,
-    TrayState,
-    Verb,
-    assess,
-    offer_key,
-)
+from trayapp.tray.state.tray_state import APPROVALS_PAGE, Action, Assessment, TrayState, Verb, assess, offer_key
 from trayapp.tray.state.view import ask_answers, identity
 
 
@@ -184,23 +177,23 @@ def _names(kind: NoticeKind, causes: Iterable[Cause]) -> set[str]:
     return {name for of, name in causes if of is kind}
 
 
-# -- causes ----------------------------------------------------------------------------------------------------------
-
-
 def _held(state: TrayState, known: Assessment, told: NoticeMemory) -> set[Cause]:
     """Return the causes that hold now."""
-    causes: set[Cause] = {(NoticeKind.FAILED, server.name) for server in known.failed}
-    causes |= {(NoticeKind.SIGN_IN, server.name) for server in known.sign_in}
-    causes |= {(NoticeKind.PERMISSIONS, server.name) for server in known.permissions}
-    causes |= {(NoticeKind.APPROVAL, name) for name in known.approvals}
-    causes |= {(NoticeKind.COMMAND, server.name) for server in known.commands}
-    causes |= {(NoticeKind.FILE, _problem_key(problem)) for problem in known.fatal}
-    causes |= {(NoticeKind.TOOLS, server.name) for server in known.servers if any(_tool_change(server, told))}
-    causes |= {(NoticeKind.CRASH_LOOP, "")} if state.child is ChildState.CRASH_LOOP else set()
-    causes |= {(NoticeKind.KEYRING, "")} if known.keyring is not None else set()
-    causes |= {(NoticeKind.OFFER, "")} if known.offered and not state.offer_told else set()
-    causes |= {(NoticeKind.HANGS, "")} if state.hangs else set()
-    return causes | ({(NoticeKind.CRASHED, "")} if told.is_down and known.live is not None else set())
+    held: dict[NoticeKind, Iterable[str]] = {
+        NoticeKind.FAILED: (server.name for server in known.failed),
+        NoticeKind.SIGN_IN: (server.name for server in known.sign_in),
+        NoticeKind.PERMISSIONS: (server.name for server in known.permissions),
+        NoticeKind.APPROVAL: known.approvals,
+        NoticeKind.COMMAND: (server.name for server in known.commands),
+        NoticeKind.FILE: map(_problem_key, known.fatal),
+        NoticeKind.TOOLS: (server.name for server in known.servers if any(_tool_change(server, told))),
+        NoticeKind.CRASH_LOOP: [""] if state.child is ChildState.CRASH_LOOP else (),
+        NoticeKind.KEYRING: [""] if known.keyring is not None else (),
+        NoticeKind.OFFER: [""] if known.offered and not state.offer_told else (),
+        NoticeKind.HANGS: [""] if state.hangs else (),
+        NoticeKind.CRASHED: [""] if told.is_down and known.live is not None else (),
+    }
+    return {(kind, name) for kind, names in held.items() for name in names}
 
 
 def _still(told: frozenset[Cause], state: TrayState, known: Assessment) -> frozenset[Cause]:
@@ -210,15 +203,19 @@ def _still(told: frozenset[Cause], state: TrayState, known: Assessment) -> froze
     asking = {server.name for server in known.permissions}
     failed = {server.name for server in known.failed}
     live = known.live is not None
+
+    def is_outage_over(name: str) -> bool:
+        return states.get(name, State.DISABLED) in OUTAGE_OVER
+
     over: dict[NoticeKind, Callable[[str], bool]] = {
         NoticeKind.CRASH_LOOP: lambda _: state.child is not ChildState.CRASH_LOOP,
         NoticeKind.HANGS: lambda _: not state.hangs,
         NoticeKind.FILE: lambda problem: live and problem not in problems,
-        NoticeKind.SIGN_IN: lambda name: live and states.get(name, State.DISABLED) in OUTAGE_OVER,
-        NoticeKind.FAILED: lambda name: live and states.get(name, State.DISABLED) in OUTAGE_OVER,
+        NoticeKind.SIGN_IN: lambda name: live and is_outage_over(name),
+        NoticeKind.FAILED: lambda name: live and is_outage_over(name),
         NoticeKind.PERMISSIONS: lambda name: live and name not in asking,
         NoticeKind.APPROVAL: lambda name: live and name not in known.approvals,
-        NoticeKind.COMMAND: lambda name: live and (name in failed or states.get(name, State.DISABLED) in OUTAGE_OVER),
+        NoticeKind.COMMAND: lambda name: live and (name in failed or is_outage_over(name)),
         NoticeKind.KEYRING: lambda _: live and known.keyring is None,
         NoticeKind.OFFER: lambda _: False,  # reported only once
     }
@@ -247,7 +244,13 @@ def _counts(known: Assessment, told: NoticeMemory, waiting: set[str]) -> Mapping
     return old | {name: counts for name, counts in now.items() if name not in waiting}
 
 
-# -- asks ------------------------------------------------------------------------------------------------------------
+# -- notifications ---------------------------------------------------------------------------------------------------
+
+
+def notice_of(key: str, title: str, text: str, *actions: tuple[str, Action]) -> Notice:
+    """Return a notice, cut to fit. Its lines are not wrapped: the program that shows it knows its own width."""
+    lines = [line for line in text.split("\n") if line] or [""]
+    return Notice(key, texts.within([texts.fit(title)], texts.TITLE), texts.within(lines, texts.BODY), actions)
 
 
 def _ask_key(ask_id: str) -> str:
@@ -261,51 +264,44 @@ def _ask(ask: AskStatus) -> Notice:
     return Notice(_ask_key(ask.id), title, lines, ask_answers(ask), urgent=True, click=False)
 
 
-# -- notifications ---------------------------------------------------------------------------------------------------
-
-
 def _event_key(kind: NoticeKind, names: set[str]) -> str:
     return f"{kind}/{','.join(sorted(names))}"
-
-
-def _notice(key: str, title: str, lines: Iterable[str], *actions: tuple[str, Action]) -> Notice:
-    """Return a notice whose lines are not wrapped: the program that shows it wraps them to its own width."""
-    text = texts.within([line for line in lines if line], texts.BODY)
-    return Notice(key, texts.within([texts.fit(title)], texts.TITLE), text, actions)
 
 
 def _failed(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
     servers = [server for server in known.failed if server.name in names]
     key = _event_key(NoticeKind.FAILED, names)
     if len(servers) > 1:
-        lines = texts.bounded(list(map(texts.failed_why, servers))).split("\n")
-        return _notice(key, texts.servers_failed(len(servers)), lines, (texts.RECONNECT_ALL, RECONNECT_ALL))
-    name, error = servers[0].name, servers[0].error or {}
-    lines = [texts.reason_alone(servers[0]), texts.plain(error.get("hint", ""))]
-    return _notice(
+        reasons = texts.bounded(list(map(texts.failed_why, servers)))
+        reconnect = (texts.RECONNECT_ALL, Action(Verb.RECONNECT))
+        return notice_of(key, f"{count(len(servers), 'server')} failed", reasons, reconnect)
+    server = servers[0]
+    hint = texts.plain((server.error or {}).get("hint", ""))
+    return notice_of(
         key,
-        texts.failed([texts.server_name(servers[0])]),
-        lines,
-        (texts.SHOW_LOG, Action(Verb.SHOW_LOG, name)),
-        (texts.RECONNECT, Action(Verb.RECONNECT, name)),
+        f"{texts.server_name(server)} failed",
+        f"{texts.reason_alone(server)}\n{hint}",
+        (texts.SHOW_LOG, Action(Verb.SHOW_LOG, server.name)),
+        (texts.RECONNECT, Action(Verb.RECONNECT, server.name)),
     )
 
 
 def _sign_in(kind: NoticeKind, wanting: Sequence[ServerStatus], names: set[str]) -> Notice:
     """Return a notice with one button per server, as many as there is room for. A single button names no server."""
     servers = [server for server in wanting if server.name in names]
-    shown, alone = [texts.server_name(server) for server in servers], len(servers) == 1
+    alone = len(servers) == 1
     if kind is NoticeKind.SIGN_IN:
-        title, label = texts.sign_in_wanted(shown), texts.SIGN_IN_NOW
-        text = texts.SIGN_IN_TEXT if alone else texts.SIGN_IN_TEXT_MANY
+        needs, label = texts.NEEDS_SIGN_IN, "Sign in"
+        text = f"{'Its' if alone else 'Their'} tools can be called once you have signed in."
     else:
-        title, label = texts.permissions_wanted(shown), texts.GRANT_NOW
-        text = texts.GRANT_TEXT if alone else texts.GRANT_TEXT_MANY
+        needs, label = texts.NEEDS_PERMISSIONS, "Sign in again"
+        refused, them = ("A call was", "it") if alone else ("Calls were", "them")
+        text = f"{refused} refused. Sign in again to allow {them}."
     buttons = [
         (label if alone else texts.sign_in_to(server), Action(Verb.SIGN_IN, server.name))
         for server in servers[: texts.BUTTONS]
     ]
-    return _notice(kind, title, [text], *buttons)
+    return notice_of(kind, texts.listed(texts.server_names(servers), *needs), text, *buttons)
 
 
 def _approval(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
@@ -316,17 +312,20 @@ def _approval(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
         for name in servers[: texts.BUTTONS]
     ]
     alarming = {server.name: server.findings for server in known.servers if server.findings and server.name in names}
-    if not alarming:
-        return _notice(NoticeKind.APPROVAL, texts.approval_wanted(servers), [texts.APPROVE_TEXT], *actions)
-    codes = [code for found in alarming.values() for code in found]
-    return _notice(NoticeKind.APPROVAL, texts.alarmed(list(alarming), codes), [texts.ALARM_TEXT], *actions)
+    if alarming:
+        title = texts.alarmed(list(alarming), [code for found in alarming.values() for code in found])
+        text = "Its new text is held back. Read it before you approve."
+    else:
+        title = texts.listed(servers, texts.NEEDS_APPROVAL)
+        text = "The changes are held back until you approve them."
+    return notice_of(NoticeKind.APPROVAL, title, text, *actions)
 
 
 def _command(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
-    servers = [texts.server_name(server) for server in known.commands if server.name in names]
-    text = texts.COMMAND_TEXT if len(servers) == 1 else texts.COMMAND_TEXT_MANY
-    review = (texts.REVIEW, Action(Verb.OPEN_PANEL, APPROVALS_PAGE))
-    return _notice(NoticeKind.COMMAND, texts.commands_wanted(servers), [text], review)
+    servers = texts.server_names([server for server in known.commands if server.name in names])
+    text = "The server starts once you approve it." if len(servers) == 1 else "The servers start once you approve them."
+    review = ("Review", Action(Verb.OPEN_PANEL, APPROVALS_PAGE))
+    return notice_of(NoticeKind.COMMAND, texts.listed(servers, texts.NEEDS_REVIEW), text, review)
 
 
 def _file(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
@@ -337,59 +336,72 @@ def _file(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
     whole = next((problem for problem in known.fatal if problem.server is None), None)
     first = whole or known.fatal[0]
     others = [problem for problem in known.fatal if problem is not first and (whole is None or problem.server is None)]
-    lines = texts.bounded([texts.problem_line(problem) for problem in (first, *others)]).split("\n")
+    text = texts.bounded([texts.problem_line(problem) for problem in (first, *others)])
     if not others:
-        lines = [texts.plain(texts.problem_words(first)), texts.plain(first.hint)]
-    after = texts.FILE_BROKEN_TEXT if whole else texts.ENTRY_BROKEN_TEXT
-    return _notice(
-        NoticeKind.FILE,
-        texts.file_broken(first),
-        [*lines, after],
-        (texts.open_file(first), Action(Verb.OPEN_FILE, first.file)),
-    )
+        text = f"{texts.plain(texts.problem_words(first))}\n{texts.plain(first.hint)}"
+    after = "Until it is fixed, the servers run as before." if whole else "All other servers run."
+    opens = (f"Open {texts.file_name(first)}", Action(Verb.OPEN_FILE, first.file))
+    return notice_of(NoticeKind.FILE, texts.file_broken(first), f"{text}\n{after}", opens)
 
 
 def _tools(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
     servers = [server for server in known.servers if server.name in names]
     title, text = texts.tools_changed([(texts.server_name(s), *_tool_change(s, told)) for s in servers])
-    return _notice(_event_key(NoticeKind.TOOLS, names), title, text.split("\n"))
+    return notice_of(_event_key(NoticeKind.TOOLS, names), title, text)
 
 
 def _keyring(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
     if texts.is_unlockable(known.keyring, known.keyring_error):
-        unlock = (texts.UNLOCK_NOW, Action(Verb.UNLOCK))
-        return _notice(NoticeKind.KEYRING, texts.KEYRING_LOCKED, [texts.UNLOCK_TEXT], unlock)
+        text = "It holds sign-ins and secrets. Servers that need them wait until you unlock it."
+        return notice_of(NoticeKind.KEYRING, texts.KEYRING_LOCKED, text, ("Unlock", Action(Verb.UNLOCK)))
     error = known.keyring_error
-    why = [texts.sentences(error["title"], error["hint"])] if error else [texts.INSTALL_KEYRING]
-    return _notice(NoticeKind.KEYRING, texts.NOT_KEPT, [*why, texts.NOT_KEPT_TEXT])
+    why = (
+        texts.sentences(error["title"], error["hint"])
+        if error
+        else "There is no keyring. Install one to keep sign-ins."
+    )
+    text = f"{why}\nUntil then, they are lost when the gateway ends."
+    return notice_of(NoticeKind.KEYRING, "Sign-ins are not kept", text)
 
 
 def _offer(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
     """Return an offer whose first button only shows the servers: a click on the notification is not a yes."""
     key, secrets = offer_key(known.offered), any(server.secrets for server in known.offered)
-    return _notice(
+    number = count(len(known.offered), "server")
+    return notice_of(
         NoticeKind.OFFER,
-        texts.offer_title(known.offered),
-        [*texts.bounded(list(map(texts.offered, known.offered)), 2).split("\n"), texts.OFFER_TEXT],
-        (texts.SHOW_OFFER, Action(Verb.SHOW_OFFER)),
+        texts.listed(texts.tools_of(known.offered), f" has {number}", f" have {number}"),
+        f"{texts.bounded(list(map(texts.offered, known.offered)), 2)}\nNothing starts until you choose.",
+        ("Show them", Action(Verb.SHOW_OFFER)),
         (texts.TAKE_OVER, Action(Verb.TAKE_OVER_HIDDEN if secrets else Verb.TAKE_OVER, key)),
         (texts.LEAVE, Action(Verb.LEAVE_SERVERS)),
     )
 
 
-RECONNECT_ALL = Action(Verb.RECONNECT)
 LOGS = (texts.SHOW_LOGS, Action(Verb.SHOW_LOGS))
-MENDED = _notice(NoticeKind.FILE, texts.FILE_MENDED, [texts.FILE_MENDED_TEXT])
-CRASHED = _notice(NoticeKind.CRASHED, texts.CRASHED, [texts.CRASHED_TEXT], LOGS)
-CRASH_LOOP = replace(  # urgent: the user may be away
-    _notice(
-        NoticeKind.CRASH_LOOP, texts.CRASH_LOOP, [texts.CRASH_LOOP_TEXT], (texts.RETRY_NOW, Action(Verb.RETRY)), LOGS
-    ),
-    urgent=True,
+MENDED = notice_of(NoticeKind.FILE, "servers.yaml is fine again", "Its changes are applied.")
+CRASHED = notice_of(
+    NoticeKind.CRASHED,
+    "The gateway stopped unexpectedly and runs again",
+    "Calls in progress got an error. The gateway's log may say why.",
+    LOGS,
 )
-HANGS = _notice(NoticeKind.HANGS, texts.HANGS, [texts.HANGS_TEXT], LOGS, (texts.RESTART, Action(Verb.RESTART)))
+CRASH_LOOP = notice_of(
+    NoticeKind.CRASH_LOOP,
+    texts.CRASH_LOOP,
+    "It stays stopped until you choose Retry. See its log for the reason.",
+    (texts.RETRY, Action(Verb.RETRY)),
+    LOGS,
+)
+HANGS = notice_of(
+    NoticeKind.HANGS,
+    texts.HANGS,
+    "AI tools wait for it. Restart it, or wait: a gateway that this app started restarts automatically.",
+    LOGS,
+    (texts.RESTART, Action(Verb.RESTART)),
+)
 NOTICES: dict[NoticeKind, Callable[[Assessment, set[str], NoticeMemory], Notice]] = {
-    NoticeKind.CRASH_LOOP: lambda *_: CRASH_LOOP,
+    NoticeKind.CRASH_LOOP: lambda *_: replace(CRASH_LOOP, urgent=True),  # the user may be away
     NoticeKind.CRASHED: lambda *_: CRASHED,
     NoticeKind.HANGS: lambda *_: HANGS,
     NoticeKind.FILE: _file,

@@ -9,10 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from trayapp.model.errors import MultiMcpError, NoGatewayError
-from trayapp.model.lifecycle import State
 from trayapp.model.text import clean, count
 from trayapp.tray.state import texts
-from trayapp.tray.state.notices import Notice, NoticeKind
+from trayapp.tray.state.notices import Notice, NoticeKind, notice_of
 from trayapp.tray.state.tray_state import Action, Offered, Verb
 
 NO_HOST = "no-host"  # key of the notice that nothing shows the icon
@@ -71,15 +70,14 @@ NAMELESS = frozenset({Verb.OPEN_PANEL, Verb.OPEN_FILE, Verb.TAKE_OVER, Verb.TAKE
 
 def outcome_notice(title: str, *lines: str, actions: tuple[tuple[str, Action], ...] = ()) -> Notice:
     """Return a notice of an outcome, cut to fit."""
-    text = texts.within([line for line in lines if line] or [""], texts.BODY)
-    return Notice(KEY, texts.within([texts.fit(title)], texts.TITLE), text, actions)
+    return notice_of(KEY, title, "\n".join(lines), *actions)
 
 
 def failed(action: Action, error: MultiMcpError) -> Notice:
     """Return a notice that says what went wrong and what to do."""
     about = f": {texts.name(action.target)}" if action.target and action.verb not in NAMELESS else ""
     # The hint of a NoGatewayError is to start a gateway, which the tray does itself.
-    hint = texts.TRY_AGAIN if isinstance(error, NoGatewayError) else texts.plain(error.hint)
+    hint = "Try again once the gateway runs." if isinstance(error, NoGatewayError) else texts.plain(error.hint)
     return outcome_notice(f"{FAILURES[action.verb]}{about}", texts.plain(error.title), hint)
 
 
@@ -95,9 +93,9 @@ def reconnected(servers: Mapping[str, Outcome]) -> Notice:
 
     def state(outcome: Outcome) -> str:
         word = str(outcome.get("state", ""))
-        return texts.STATES.get(State(word), word) if word in set(State) else word
+        return texts.STATES.get(word, word)
 
-    return _summed(servers, "reconnected", "Reconnected", state)
+    return _summed(servers, "reconnected", state)
 
 
 def refreshed(servers: Mapping[str, Outcome]) -> Notice:
@@ -107,10 +105,10 @@ def refreshed(servers: Mapping[str, Outcome]) -> Notice:
         added, gone, back = (len(outcome.get(key) or ()) for key in ("added", "gone", "back"))
         return texts.tool_change(added + back, gone) or "no change"
 
-    return _summed(servers, "refreshed", "Refreshed", change)
+    return _summed(servers, "refreshed", change)
 
 
-def _summed(servers: Mapping[str, Outcome], done: str, begin: str, words: Callable[[Outcome], str]) -> Notice:
+def _summed(servers: Mapping[str, Outcome], done: str, words: Callable[[Outcome], str]) -> Notice:
     """Return the outcome of one server or, for several, how many succeeded and why the others failed."""
     if not servers:
         return outcome_notice("No servers to ask", "Add one in servers.yaml")
@@ -118,7 +116,7 @@ def _summed(servers: Mapping[str, Outcome], done: str, begin: str, words: Callab
     if len(servers) == 1:
         name, outcome = next(iter(servers.items()))
         if not bad:
-            return outcome_notice(f"{begin}: {texts.name(name)}", texts.sentence(words(outcome)))
+            return outcome_notice(f"{done.capitalize()}: {texts.name(name)}", words(outcome).capitalize())
         why = [texts.reason(bad[name]), texts.plain(bad[name].get("hint") or "")]
         return outcome_notice(f"Not {done}: {texts.name(name)}", *why)
     good = len(servers) - len(bad)
@@ -127,9 +125,7 @@ def _summed(servers: Mapping[str, Outcome], done: str, begin: str, words: Callab
     moved = {name: one for name, one in servers.items() if any(one.get(key) for key in ("added", "gone", "back"))}
     changed = [texts.fit(f"{texts.name(name)}: {words(one)}") for name, one in moved.items() if name not in bad]
     title = f"{good} of {count(len(servers), 'server')} {done}" if bad else f"{count(good, 'server')} {done}"
-    return outcome_notice(
-        title, *texts.bounded([*whys, *changed], SHOWN).split("\n") if whys or changed else [texts.ALL_WELL]
-    )
+    return outcome_notice(title, texts.bounded([*whys, *changed], SHOWN) or texts.ALL_WELL)
 
 
 def client(title: str, on: bool, done: Outcome) -> Notice:
@@ -144,20 +140,18 @@ def client(title: str, on: bool, done: Outcome) -> Notice:
 
 def taken_over(servers: int, secrets: int) -> Notice:
     """Return the notice after an import of this many servers, with this many secrets left in clear text."""
-    lines = [
+    notice = outcome_notice(
+        f"{count(servers, 'server')} imported",
+        f"{count(secrets, 'secret')} in clear text: see multi-mcp secret --help" if secrets else "",
         "Now connect your AI tools, in the menu.",
         "They still start their own copies: remove those in the AI tools menu.",
-    ]
-    clear = f"{count(secrets, 'secret')} in clear text: see multi-mcp secret --help"
-    return instead_of_offer(
-        outcome_notice(f"{count(servers, 'server')} imported", *([clear] if secrets else []), *lines)
     )
+    return instead_of_offer(notice)
 
 
 def taken_out(servers: Sequence[Offered]) -> Notice:
     """Return the notice after these servers were removed from the AI tools' files."""
-    titles = list(dict.fromkeys(server.title for server in servers))
-    title = texts.listed(titles, f" now {'uses' if len(titles) == 1 else 'use'} only multi-mcp")
+    title = texts.listed(texts.tools_of(servers), " now uses only multi-mcp", " now use only multi-mcp")
     return outcome_notice(title, "Restart running AI tools. To undo: multi-mcp import --undo")
 
 
@@ -175,9 +169,8 @@ def offer_text(servers: Sequence[Offered]) -> str:
 
 def changes_text(server: str, rows: Sequence[Mapping[str, Any]]) -> str:
     """Return a text about a server's tools that changed or are suspicious. Tools with findings come first."""
-    head = f"Tools of {texts.plain(server)} that changed or look suspicious."
     lines = [
-        head,
+        f"Tools of {texts.plain(server)} that changed or look suspicious.",
         "Lines with - were approved, lines with + are new.",
         "To approve them, use the menu of multi-mcp, or run in a terminal: multi-mcp approve",
         "",
@@ -214,16 +207,18 @@ def signed_in(server: str, outcome: Outcome) -> Notice:
     error, auth = outcome.get("error"), outcome.get("auth") or {}
     lines = [texts.reason(error) if error else "Its tools can be called now."]
     if auth.get("kept") is False:
-        lines.append(texts.SIGN_IN_NOT_KEPT)
+        lines.append("No keyring stores the sign-in: sign in again after a restart.")
     return outcome_notice(f"Signed in to {texts.name(server)}", *lines)
 
 
 def diagnostics(version: str, findings: Sequence[Mapping[str, Any]]) -> str:
     """Return the findings of doctor as a text to read or to pass on."""
-    rows = [f"{one['state']:8} {one['code']}: {one['message']}" for one in findings]
-    remedies = [f"         {one['remedy']}" if one["remedy"] and one["state"] != "ok" else "" for one in findings]
-    lines = [line for pair in zip(rows, remedies, strict=True) for line in pair if line]
-    return "\n".join([f"multi-mcp {version}, {platform.platform()}", "", *lines, ""])
+    lines = [f"multi-mcp {version}, {platform.platform()}", ""]
+    for one in findings:
+        lines.append(f"{one['state']:8} {one['code']}: {one['message']}")
+        if one["remedy"] and one["state"] != "ok":
+            lines.append(f"         {one['remedy']}")
+    return "\n".join([*lines, ""])
 
 
 def no_host() -> Notice:
@@ -243,6 +238,5 @@ def no_host() -> Notice:
 
 def new_version(version: str, url: str) -> Notice:
     """Return the notice of a new version of multi-mcp."""
-    title = texts.fit(f"multi-mcp {texts.name(version)} is available")
-    lines = [texts.plain(url) if url else "Get it where you got this version"]
-    return Notice("update", texts.within([title], texts.TITLE), texts.within(lines, texts.BODY))
+    text = texts.plain(url) if url else "Get it where you got this version"
+    return notice_of("update", f"multi-mcp {texts.name(version)} is available", text)

@@ -1,4 +1,4 @@
-"""Every text that the tray shows (menu, tooltip, notifications), and the cleaning of untrusted text.
+"""Texts that the tray builds, or shows in several places, and the cleaning of untrusted text.
 
 Texts use sentence case, and say what happened and what to do. In menu, tooltip and summary, no line has more than LINE
 characters. Texts are plain: the code that draws a menu escapes its marks (`_`, `&`).
@@ -29,7 +29,7 @@ PROBLEM_LINES = 6
 READ = 2000  # characters of an untrusted text that are read: an error may hold a whole page
 APP = "multi-mcp"
 
-STATES = {
+STATES: dict[str, str] = {
     State.DISABLED: "off",
     State.IDLE: "asleep, starts when used",
     State.CONNECTING: "connecting",
@@ -39,8 +39,6 @@ STATES = {
     State.FAILED: "failed",
     State.STOPPING: "closing",
 }
-
-ENTRY_VERBS = "approve|auth|edit|enable|logs|reconnect|refresh"  # commands that entries of the menu carry out
 
 # The mark at the start of a server's line: it shows the state.
 GLYPHS = {
@@ -53,6 +51,38 @@ GLYPHS = {
     State.FAILED: "✗",
     State.STOPPING: "○",
 }
+
+STARTING = "The gateway is starting"
+STOPPING = "The gateway is stopping"
+HANGS = "The gateway does not answer"
+CRASH_LOOP = "The gateway keeps crashing"
+NO_SERVERS = "No servers yet"
+ALL_WELL = "All is well"
+NO_WORDS = "No reason given"
+KEYRING_LOCKED = "The keyring is locked"
+# What one or more servers need (`listed`)
+NEEDS_SIGN_IN = (" needs a sign-in", " need a sign-in")
+NEEDS_PERMISSIONS = (" needs more permissions", " need more permissions")
+NEEDS_APPROVAL = ": changed tools wait for approval"
+NEEDS_REVIEW = ": a command waits for approval"
+# Labels of entries and buttons
+RECONNECT = "Reconnect"
+RECONNECT_ALL = "Reconnect all"
+REFRESH = "Refresh tools"
+SHOW_LOG = "Show log"
+SHOW_LOGS = "Show logs"
+SHOW_CHANGES = "Show what changed"
+APPROVE_SHOWN = "Approve what was shown"
+OPEN_PANEL = "Open panel"
+OPEN_FILE = "Open servers.yaml"
+TAKE_OVER = "Use them"
+TAKE_OVER_CLEAR = "Use them as they are"
+LEAVE = "Leave them where they are"
+RESUME = "Resume"
+RETRY = "Retry"
+RESTART = "Restart gateway"
+QUIT = "Quit"
+ALARMS = {"orders.": "reads like instructions", "hidden.": "hides text from you"}  # most serious first
 
 # -- untrusted text --------------------------------------------------------------------------------------------------
 
@@ -79,13 +109,24 @@ def server_name(server: ServerStatus, limit: int = NAME) -> str:
     return name(server.name.rpartition("@")[0] or server.name if server.project else server.name, limit)
 
 
+def server_names(servers: Sequence[ServerStatus]) -> list[str]:
+    """Return the servers' names as the user knows them."""
+    return list(map(server_name, servers))
+
+
 def base_name(path: str) -> str:
     """Return the last part of a path, on any system."""
     return path.replace("\\", "/").rstrip("/").rpartition("/")[2]
 
 
-def listed(names: Sequence[str], words: str = "", before: str = "") -> str:
-    """Return `a, b and c failed` or `a, b and 4 more failed`: as many names as fit on a line with `words`."""
+def listed(names: Sequence[str], words: str = "", many: str = "", *, before: str = "") -> str:
+    """Return `a, b and c failed` or `a, b and 4 more failed`: as many names as fit on a line with `words`.
+
+    `many`: the words for more than one name, if they differ. Without names, return "".
+    """
+    if not names:
+        return ""
+    words = many if many and len(names) > 1 else words
     for number in range(NAMES_LISTED, 0, -1):
         shown, rest = [name(text, NAME) for text in names[:number]], len(names) - number
         last = f"{rest} more" if rest > 0 else shown.pop() if len(shown) > 1 else ""
@@ -119,83 +160,12 @@ def within(lines: Sequence[str], units: int) -> str:
     return kept or lines[0].encode("utf-16-le")[: units * 2].decode("utf-16-le", "ignore")
 
 
-def sentence(text: str) -> str:
-    """Capitalize the first letter. Only for our own words: a name must keep its spelling."""
-    return text[:1].upper() + text[1:]
-
-
-# -- the gateway as a whole ------------------------------------------------------------------------------------------
-
-STARTING = "The gateway is starting"
-STOPPING = "The gateway is stopping"
-HANGS = "The gateway does not answer"
-HANGS_HINT = "Choose Restart gateway in the menu, or wait"
-UNREADABLE = "Cannot read the gateway's state"
-RESTARTING = "The gateway stopped and is restarting"
-CRASH_LOOP = "The gateway keeps crashing"
-CRASH_LOOP_HINT = "Choose Retry in the menu, or look at the logs"
-PAUSED = "Paused, no server can be reached"
-PAUSED_HINT = "Choose Resume in the menu to continue"
-NO_SERVERS = "No servers yet"
-ALL_DISABLED = "All servers are disabled"
-NO_SERVERS_HINT = "Add one in servers.yaml"
-ALL_WELL = "All is well"
-NO_WORDS = "No reason given"
-ALARMS = {"orders.": "reads like instructions", "hidden.": "hides text from you"}  # most serious first
-
-
-def ready(ready_count: int, wanted: int, tools: int) -> str:
-    """Return `5 of 7 servers ready, 112 tools`."""
-    return f"{ready_count} of {count(wanted, 'server')} ready, {count(tools, 'tool')}"
-
-
-def connecting(number: int) -> str:
-    """Return `3 servers are connecting`."""
-    return f"{count(number, 'server')} {'is' if number == 1 else 'are'} connecting"
-
-
-def header(words: str) -> str:
-    """Return the first line of menu and tooltip."""
-    return fit(f"{APP}: {words[:1].lower() + words[1:]}")
-
-
-def failed(names: Sequence[str]) -> str:
-    """Return `github failed` or `github, linear and 3 more failed`."""
-    return listed(names, " failed")
-
-
-def sign_in_wanted(names: Sequence[str]) -> str:
-    """Return `linear needs a sign-in`."""
-    return listed(names, " needs a sign-in" if len(names) == 1 else " need a sign-in")
-
-
-def permissions_wanted(names: Sequence[str]) -> str:
-    """Return `linear needs more permissions`."""
-    return listed(names, " needs more permissions" if len(names) == 1 else " need more permissions")
-
-
-def approval_wanted(names: Sequence[str]) -> str:
-    """Return `github: changed tools wait for approval`."""
-    return listed(names, ": changed tools wait for approval")
-
-
-def commands_wanted(names: Sequence[str]) -> str:
-    """Return `db: a command waits for approval`."""
-    return listed(names, ": a command waits for approval")
-
-
 def alarm(codes: Sequence[str]) -> str:
     """Return words for the most serious of these findings in a tool's definition; "" if there are none."""
     for begin, words in ALARMS.items():
         if any(code.startswith(begin) for code in codes):
             return words
     return "looks suspicious" if codes else ""
-
-
-def suspicious(number: int) -> str:
-    """Return `Review 1 tool that reads like an instruction ...`."""
-    reads = "reads like an instruction" if number == 1 else "read like instructions"
-    return f"Review {count(number, 'tool')} that {reads} ..."
 
 
 def alarmed(names: Sequence[str], codes: Sequence[str]) -> str:
@@ -211,11 +181,6 @@ def clients(names: Sequence[str]) -> str:
     return listed(each, before=f"{count(len(each), 'AI tool')} connected: ")
 
 
-def today(calls: int, failed_calls: int) -> str:
-    """Return `43 calls today, 2 failed`."""
-    return f"{count(calls, 'call')} today" + (f", {failed_calls} failed" if failed_calls else "")
-
-
 def reason(error: Mapping[str, object] | None) -> str:
     """Return the error's title, or NO_WORDS if it has no visible characters."""
     return without_code(plain(str((error or {}).get("title") or ""))) or NO_WORDS
@@ -227,16 +192,11 @@ def failed_why(server: ServerStatus) -> str:
     return fit(why if names_server(why, server.name) else f"{server_name(server)}: {why}")
 
 
-def place(problem: Problem) -> str:
-    """Return `servers.yaml, line 12`."""
-    file = fit(base_name(problem.file), NAME) or "servers.yaml"
-    return f"{file}, line {problem.line}" if problem.line else file
-
-
 def problem_words(problem: Problem) -> str:
     """Return `servers.yaml, line 12: Unknown key comand`, at any length."""
     server = f"{name(problem.server)}: " if problem.server and not names_server(problem.message, problem.server) else ""
-    return f"{place(problem)}: {server}{problem.message}"
+    line = f", line {problem.line}" if problem.line else ""
+    return f"{file_name(problem)}{line}: {server}{problem.message}"
 
 
 def problem_line(problem: Problem) -> str:
@@ -244,52 +204,9 @@ def problem_line(problem: Problem) -> str:
     return fit(problem_words(problem))
 
 
-# -- the menu --------------------------------------------------------------------------------------------------------
-
-SERVERS = "Servers"
-RECONNECT = "Reconnect"
-RECONNECT_ALL = "Reconnect all"
-REFRESH = "Refresh tools"
-SIGN_IN = "Sign in ..."
-SIGN_OUT = "Sign out"
-UNLOCK_KEYRING = "! Unlock the keyring ..."
-UNLOCK_NOW = "Unlock"
-KEYRING_LOCKED = "The keyring is locked"
-GRANT = "Grant more permissions ..."
-ENABLED = "Enabled"
-SHOW_LOG = "Show log"
-OPEN_PANEL = "Open panel"
-OPEN_FILE = "Open servers.yaml"
-AI_TOOLS = "AI tools"
-NO_CLIENTS = "No AI tool was found on this computer"
-LOOKING_FOR_CLIENTS = "Looking for AI tools ..."
-COPY_COMMAND = "Copy stdio command"
-SHOW_LOGS = "Show logs"
-HELP = "Logs and help"
-GATEWAY_LOG = "Gateway log"
-LOG_FOLDER = "Log folder"
-CHECK = "Check everything"
-DIAGNOSTICS = "Copy diagnostics"
-NOTHING_LOGGED = "The server has written no log. The gateway's log has this about it:"
-LOGGED_ABOUT = "The gateway's log has these warnings about it:"
-LOGGED = "The server's log ({}) ends with:"
-SWITCH_OFF = "Disable"
-OPEN_ENTRY = "Open its entry"
-PAUSE = "Pause"
-RESUME = "Resume"
-RETRY = "! Retry: restart the gateway"
-RESTART = "Restart gateway"
-RESTART_FOREIGN = "Restart gateway (started by another program)"
-AUTOSTART = "Start at login"
-AUTOSTART_IMPOSSIBLE = "Start at login (not possible here)"
-ABOUT = "About multi-mcp ..."
-QUIT = "Quit"
-QUIT_ATTACHED = "Quit (the gateway keeps running)"
-
-
 def keyring(state: KeyringState, error: Mapping[str, str]) -> str:
     """Return `! Sign-ins are not kept: there is no keyring`."""
-    why = plain(error.get("title", "")) or ("The keyring is locked" if state == "locked" else "There is no keyring")
+    why = plain(error.get("title", "")) or (KEYRING_LOCKED if state == "locked" else "There is no keyring")
     return fit(f"! Sign-ins are not kept: {why[:1].lower() + why[1:]}")
 
 
@@ -302,9 +219,8 @@ def server_line(server: ServerStatus) -> str:
     """Return `● github: connected, 26 tools`."""
     has_tools = server.tools.enabled and server.state is not State.DISABLED
     tools = f", {count(server.tools.enabled, 'tool')}" if has_tools else ""
-    failed = server.failed
-    glyph = GLYPHS[State.FAILED if failed else server.state]
-    return fit(f"{glyph} {server_name(server)}: {STATES[State.FAILED if failed else server.state]}{tools}")
+    state = State.FAILED if server.failed else server.state
+    return fit(f"{GLYPHS[state]} {server_name(server)}: {STATES[state]}{tools}")
 
 
 def failed_entry(server: ServerStatus) -> str:
@@ -320,32 +236,10 @@ def reason_alone(server: ServerStatus) -> str:
 
 
 def without_commands(hint: str) -> str:
-    """Return a hint without the clauses that name a command of ENTRY_VERBS: an entry of the menu does the same."""
-    parts = re.split(r"(?<=[.?!;])\s+", plain(hint))
-    return " ".join(filter(None, (re.sub(rf"(^|[,;] *)[^,;]*\b{APP} ({ENTRY_VERBS})\b.*", "", part) for part in parts)))
-
-
-def clients_line(names: Sequence[str]) -> str:
-    """Return `2 AI tools connected: Claude Code and Codex`."""
-    unique = list(dict.fromkeys(names))
-    return listed(unique, before=f"{count(len(unique), 'AI tool')} connected: ")
-
-
-def quit_text(names: Sequence[str]) -> str:
-    """Return `Quit (Codex and Cursor start the gateway again)`: their next call does."""
-    unique = list(dict.fromkeys(names))
-    after = " starts the gateway again)" if len(unique) == 1 else " start the gateway again)"
-    return listed(unique, after, "Quit (") if unique else QUIT
-
-
-def removal(number: int) -> str:
-    """Return `Remove 5 servers from them ...`: AI tools have these servers, and multi-mcp has them too."""
-    return f"Remove {count(number, 'server')} from them ..."
-
-
-def only_in(project: str) -> str:
-    """Return `Only in the project shop`, for a server that only a project defines."""
-    return fit(f"Only in the project {base_name(project)}")
+    """Return a hint without the clauses that name one of these commands: an entry of the menu does the same."""
+    command = rf"(^|[,;] *)[^,;]*\b{APP} (approve|auth|edit|enable|logs|reconnect|refresh)\b.*"
+    parts = (re.sub(command, "", part) for part in re.split(r"(?<=[.?!;])\s+", plain(hint)))
+    return " ".join(filter(None, parts))
 
 
 def wanted(words: str) -> str:
@@ -358,28 +252,6 @@ def sign_in_to(server: ServerStatus) -> str:
     return f"Sign in to {server_name(server, 40)}"
 
 
-def grant_to(server: ServerStatus) -> str:
-    """Return `Grant linear more permissions`."""
-    return f"Grant {server_name(server, 30)} more permissions"
-
-
-def review_command(server: ServerStatus) -> str:
-    """Return `Review the command for a secret of db`."""
-    return f"Review the command for a secret of {server_name(server, 19)}"
-
-
-def approve(server: str, codes: Sequence[str] = ()) -> str:
-    """Return `Approve changed tools of github` or, with findings, `bank: a changed tool reads like instructions`."""
-    if not codes:
-        return f"Approve changed tools of {name(server)}"
-    return alarmed([name(server, 14)], codes)
-
-
-def problem_entry(problem: Problem) -> str:
-    """Return `! servers.yaml, line 12: Unknown key comand`."""
-    return fit(f"! {problem_words(problem)}")
-
-
 def problem_lines(problem: Problem) -> list[str]:
     """Return the full text of a problem for its submenu; [] if the menu entry already shows all of it."""
     whole = problem_words(problem)
@@ -388,42 +260,14 @@ def problem_lines(problem: Problem) -> list[str]:
     return [*wrapped(whole, PROBLEM_LINES), *wrapped(problem.hint, PROBLEM_LINES)]
 
 
-# Labels of the entries whose submenus hold the rest. The braces stand for `3 more servers`.
-MORE_SIGN_INS = "! Sign in to {}"
-MORE_GRANTS = "! Grant {} more permissions"
-MORE_APPROVALS = "! Approve changed tools of {}"
-MORE_COMMANDS = "! Review the commands for secrets of {}"
-MORE_PROBLEMS = "! {}"
-MORE_FAILURES = "! {} failed"
-
-
-def more(way: str, number: int, thing: str = "server") -> str:
-    """Fill in the number of entries: `! Sign in to 3 more servers`."""
-    return way.format(count(number, f"more {thing}"))
-
-
-TAKE_OUT = "Remove them, with a backup of each file"
-TAKE_OVER = "Use them"
-TAKE_OVER_HIDDEN = "Use them, and store secrets in the keyring"
-TAKE_OVER_CLEAR = "Use them as they are"
-LEAVE = "Leave them where they are"
-SHOW_OFFER = "Show them"
-OFFER_TEXT = "Nothing starts until you choose."
-
-
 def offer(servers: Sequence[Offered]) -> str:
     """Return `! Use the 5 servers of Cursor and Zed`."""
     number = "server" if len(servers) == 1 else f"{len(servers)} servers"
-    return fit(listed(_tools_of(servers), before=f"! Use the {number} of "))
+    return fit(listed(tools_of(servers), before=f"! Use the {number} of "))
 
 
-def offer_title(servers: Sequence[Offered]) -> str:
-    """Return `Cursor and Zed have 5 servers`."""
-    titles = _tools_of(servers)
-    return listed(titles, f" {'has' if len(titles) == 1 else 'have'} {count(len(servers), 'server')}")
-
-
-def _tools_of(servers: Sequence[Offered]) -> list[str]:
+def tools_of(servers: Sequence[Offered]) -> list[str]:
+    """Return the titles of the AI tools that have these servers."""
     return list(dict.fromkeys(server.title for server in servers))
 
 
@@ -437,63 +281,15 @@ def doubled(server: Offered) -> str:
     return fit(f"{name(server.title)}: {name(server.name)}")
 
 
-def group(first: ServerStatus, last: ServerStatus, number: int) -> str:
-    """Return the label of a group of servers in a long list: its first and last server."""
-    return fit(f"{server_name(first, 20)} to {server_name(last, 20)} ({number})")
-
-
-def client(title: str, drift: str | None) -> str:
-    """Return the entry of an AI tool. `drift`: a click rewrites the tool's entry, for this reason."""
-    return fit(f"{name(title)}: update its entry ({fit(drift)})") if drift else name(title)
-
-
-# -- notifications (notices) ------------------------------------------------------------------------------------------
-
-FILE_MENDED = "servers.yaml is fine again"
-FILE_MENDED_TEXT = "Its changes are applied."
-FILE_BROKEN_TEXT = "Until it is fixed, the servers run as before."
-ENTRY_BROKEN_TEXT = "All other servers run."
-CRASHED = "The gateway stopped unexpectedly and runs again"
-CRASHED_TEXT = "Calls in progress got an error. The gateway's log may say why."
-CRASH_LOOP_TEXT = "It stays stopped until you choose Retry. See its log for the reason."
-HANGS_TEXT = "AI tools wait for it. Restart it, or wait: a gateway that this app started restarts automatically."
-RETRY_NOW = "Retry"
-SIGN_IN_NOT_KEPT = "No keyring stores the sign-in: sign in again after a restart."
-NOT_KEPT = "Sign-ins are not kept"
-NOT_KEPT_TEXT = "Until then, they are lost when the gateway ends."
-UNLOCK_AGAIN = "Its dialog was closed. To open it again, choose Unlock in the menu."
-UNLOCK_TEXT = "It holds sign-ins and secrets. Servers that need them wait until you unlock it."
-INSTALL_KEYRING = "There is no keyring. Install one to keep sign-ins."
-SIGN_IN_NOW = "Sign in"
-SIGN_IN_TEXT = "Its tools can be called once you have signed in."
-SIGN_IN_TEXT_MANY = "Their tools can be called once you have signed in."
-GRANT_NOW = "Sign in again"
-GRANT_TEXT = "A call was refused. Sign in again to allow it."
-GRANT_TEXT_MANY = "Calls were refused. Sign in again to allow them."
-SHOW_CHANGES = "Show what changed"
-APPROVE_SHOWN = "Approve what was shown"
-REVIEW = "Review"
-COMMAND_TEXT = "The server starts once you approve it."
-COMMAND_TEXT_MANY = "The servers start once you approve them."
-APPROVE_TEXT = "The changes are held back until you approve them."
-TRY_AGAIN = "Try again once the gateway runs."
-ALARM_TEXT = "Its new text is held back. Read it before you approve."
-
-
-def servers_failed(number: int) -> str:
-    """Return a title for a notification whose text lists the names."""
-    return f"{count(number, 'server')} failed"
+def file_name(problem: Problem) -> str:
+    """Return the name of the file that has a problem."""
+    return fit(base_name(problem.file), NAME) or "servers.yaml"
 
 
 def file_broken(problem: Problem) -> str:
     """Return `servers.yaml cannot be used` or `db in servers.yaml cannot be used`."""
-    file = fit(base_name(problem.file), NAME) or "servers.yaml"
+    file = file_name(problem)
     return f"{name(problem.server, 18)} in {file} cannot be used" if problem.server else f"{file} cannot be used"
-
-
-def open_file(problem: Problem) -> str:
-    """Return `Open servers.yaml`."""
-    return f"Open {fit(base_name(problem.file), NAME) or 'servers.yaml'}"
 
 
 def tool_change(added: int, gone: int) -> str:
@@ -518,15 +314,6 @@ def bounded(lines: Sequence[str], most: int = 3) -> str:
 
 # -- asks ------------------------------------------------------------------------------------------------------------
 
-ALLOW_ONCE = "Allow once"
-ALLOW_SESSION = "Allow for this session"
-ALLOW_ALWAYS = "Always"
-DENY = "Deny"
-ANSWER = "Accept"
-FILL_IN = "Answer in the panel"
-DECLINE = "Decline"
-OPEN_PAGE = "Open the page"
-MORE_ASKS = "Answer"
 PROJECT = 40  # columns of a folder's path
 # Room for a notification's text, as (line width in units of half a digit, lines), in GNOME Shell and in Plasma.
 # xfce4-notifyd shows six lines of each paragraph, and wider ones; dunst and LXQt show more.
@@ -557,13 +344,6 @@ def ask_title(ask: AskStatus) -> str:
 
 def _subject(ask: AskStatus) -> str:
     return f"{plain(ask.tool)} of {plain(ask.server)}" if ask.kind == "call" else plain(ask.server)
-
-
-def ask_entry(ask: AskStatus) -> str:
-    """Return the line of an ask in the menu."""
-    return wanted(
-        fit(f"Allow {plain(ask.tool)} of {name(ask.server)}" if ask.kind == "call" else f"Answer {name(ask.server)}")
-    )
 
 
 def ask_rows(ask: AskStatus, longest: int = LINE, who: int = 2 * LINE, *, counted: bool = True) -> list[str]:

@@ -15,6 +15,7 @@ from trayapp.model.child import ChildState
 from trayapp.model.errors import Problem
 from trayapp.model.lifecycle import State
 from trayapp.model.status import AskStatus, KeyringState, ServerStatus
+from trayapp.model.text import count
 from trayapp.tray.state import texts
 from trayapp.tray.state.tray_state import (
     ANSWERS,
@@ -42,13 +43,13 @@ WHY_LINES = 2  # lines of the summary about why no gateway serves; the tooltip h
 WITHOUT_GATEWAY: dict[ChildState, tuple[IconKind, str, str]] = {
     ChildState.STARTING: (IconKind.STARTING, texts.STARTING, ""),
     ChildState.STOPPING: (IconKind.STARTING, texts.STOPPING, ""),  # a transition, too
-    ChildState.RESTARTING: (IconKind.DOWN, texts.RESTARTING, ""),
-    ChildState.CRASH_LOOP: (IconKind.DOWN, texts.CRASH_LOOP, texts.CRASH_LOOP_HINT),
-    ChildState.PAUSED: (IconKind.PAUSED, texts.PAUSED, texts.PAUSED_HINT),
+    ChildState.RESTARTING: (IconKind.DOWN, "The gateway stopped and is restarting", ""),
+    ChildState.CRASH_LOOP: (IconKind.DOWN, texts.CRASH_LOOP, "Choose Retry in the menu, or look at the logs"),
+    ChildState.PAUSED: (IconKind.PAUSED, "Paused, no server can be reached", "Choose Resume in the menu to continue"),
 }
 FIRST_BUTTONS = {
     ChildState.PAUSED: (texts.RESUME, Action(Verb.RESUME)),
-    ChildState.CRASH_LOOP: (texts.RETRY_NOW, Action(Verb.RETRY)),
+    ChildState.CRASH_LOOP: (texts.RETRY, Action(Verb.RETRY)),
 }
 
 
@@ -57,9 +58,12 @@ def view(state: TrayState) -> TrayView:
     known = assess(state)
     headline = _headline(state, known)
     troubles = _troubles(state, known)
-    under_way = [texts.connecting(known.connecting)] if known.connecting else []
+    header = texts.fit(f"{texts.APP}: {headline[:1].lower() + headline[1:]}")
+    are = "is" if known.connecting == 1 else "are"
+    under_way = [f"{count(known.connecting, 'server')} {are} connecting"] if known.connecting else []
     today = known.live.gateway.today if known.live else None  # also None if no history is kept
-    calls = [texts.today(today.calls, today.failed)] if today is not None else []
+    failed = f", {today.failed} failed" if today and today.failed else ""
+    calls = [f"{count(today.calls, 'call')} today{failed}"] if today is not None else []
     # The most useful button comes first. A click on the notification triggers it, so it is never Quit.
     first = FIRST_BUTTONS.get(state.child, (texts.SHOW_LOGS, Action(Verb.SHOW_LOGS)))
     has_panel = known.live is not None and bool(known.live.gateway.http_url)  # the panel is served on its HTTP port
@@ -73,8 +77,8 @@ def view(state: TrayState) -> TrayView:
         summary = [*lines, texts.clients(client_titles(state, known)), *calls]
     return TrayView(
         icon=icon_kind(state, known),
-        tooltip=texts.within([texts.header(headline), *(troubles or under_way), *calls], texts.TOOLTIP),
-        menu=menu(state, known, texts.header(headline)),
+        tooltip=texts.within([header, *(troubles or under_way), *calls], texts.TOOLTIP),
+        menu=menu(state, known, header),
         buttons=(*buttons, (texts.QUIT, Action(Verb.QUIT))),
         summary="\n".join([headline, *summary]),
         click=Action(Verb.OPEN_PANEL if has_panel else Verb.SHOW_STATE),
@@ -110,10 +114,10 @@ def _headline(state: TrayState, known: Assessment) -> str:
         return texts.HANGS
     if known.live is not None:
         if known.wanted:
-            return texts.ready(known.ready, known.wanted, known.tools)
-        return texts.ALL_DISABLED if known.servers else texts.NO_SERVERS
+            return f"{known.ready} of {count(known.wanted, 'server')} ready, {count(known.tools, 'tool')}"
+        return "All servers are disabled" if known.servers else texts.NO_SERVERS
     if state.error:
-        return texts.UNREADABLE
+        return "Cannot read the gateway's state"
     return texts.STOPPING if state.snapshot and state.snapshot.gateway.state == "stopping" else texts.STARTING
 
 
@@ -121,29 +125,28 @@ def _troubles(state: TrayState, known: Assessment) -> list[str]:
     """Return what is wrong or needed, one line each. What needs the user comes first."""
     if known.live is None:
         return _why_down(state)
-    lines = [texts.asks(known.asks)] if known.asks else []
-    lines += [texts.KEYRING_LOCKED] if known.locked else []
-    lines += [texts.sign_in_wanted(list(map(texts.server_name, known.sign_in)))] if known.sign_in else []
-    names = list(map(texts.server_name, known.permissions))
-    lines += [texts.permissions_wanted(names)] if names else []
     alarming = [server for server in known.servers if server.findings and server.name in known.approvals]
     codes = [code for server in alarming for code in server.findings or ()]
-    lines += [texts.alarmed([server.name for server in alarming], codes)] if alarming else []
-    lines += [texts.approval_wanted(known.approvals)] if known.approvals and not alarming else []
-    names = list(map(texts.server_name, known.commands))
-    lines += [texts.commands_wanted(names)] if names else []
-    lines += [texts.failed_why(known.failed[0])] if len(known.failed) == 1 else []
-    lines += [texts.failed(list(map(texts.server_name, known.failed)))] if len(known.failed) > 1 else []
-    lines += [texts.problem_line(problem) for problem in known.fatal]
-    return lines if known.servers or lines else [texts.NO_SERVERS_HINT]
+    failed = texts.server_names(known.failed)
+    lines = [
+        texts.asks(known.asks) if known.asks else "",
+        texts.KEYRING_LOCKED if known.locked else "",
+        texts.listed(texts.server_names(known.sign_in), *texts.NEEDS_SIGN_IN),
+        texts.listed(texts.server_names(known.permissions), *texts.NEEDS_PERMISSIONS),
+        texts.alarmed([server.name for server in alarming], codes)
+        or texts.listed(known.approvals, texts.NEEDS_APPROVAL),
+        texts.listed(texts.server_names(known.commands), texts.NEEDS_REVIEW),
+        texts.failed_why(known.failed[0]) if len(failed) == 1 else texts.listed(failed, " failed"),
+        *map(texts.problem_line, known.fatal),
+    ]
+    return list(filter(None, lines)) or ([] if known.servers else ["Add one in servers.yaml"])
 
 
 def _why_down(state: TrayState, lines: int = 1) -> list[str]:
     """Return why no gateway serves, on at most `lines` lines, and what to do."""
-    hint = (
-        texts.HANGS_HINT if state.hangs else ""
-    )  # only our own gateway restarts automatically; for any other, the error says how to end it
-    hint = WITHOUT_GATEWAY[state.child][2] if state.child in WITHOUT_GATEWAY else hint
+    # Only our own gateway restarts automatically. For any other, the error says how to end it.
+    hangs = "Choose Restart gateway in the menu, or wait" if state.hangs else ""
+    hint = WITHOUT_GATEWAY[state.child][2] if state.child in WITHOUT_GATEWAY else hangs
     return [*texts.wrapped(state.error or "", lines), *([hint] if hint else [])]
 
 
@@ -153,51 +156,52 @@ WANTS_SHOWN = 3  # entries of one kind at the top of the menu; a further entry l
 SERVERS_SHOWN = 25  # entries in one menu: about as many as fit on a small screen
 GROUP_SIZE = 20
 
-PAUSABLE = frozenset(ChildState) - {ChildState.PAUSED, ChildState.STOPPING}
-RESTARTABLE = frozenset({ChildState.RUNNING, ChildState.ATTACHED})
-
 
 def menu(state: TrayState, known: Assessment, header: str) -> tuple[Entry, ...]:
     """Return the whole menu."""
     up, child = known.live is not None, state.child
-    titles = client_titles(state, known)
+    titles = list(dict.fromkeys(client_titles(state, known)))
+    connected = f"{count(len(titles), 'AI tool')} connected: "
     if child is ChildState.PAUSED:
         pause = Item("resume", texts.RESUME, Action(Verb.RESUME))
     else:
-        pause = Item("pause", texts.PAUSE, Action(Verb.PAUSE), enabled=child in PAUSABLE)
-    restart = texts.RESTART_FOREIGN if child is ChildState.ATTACHED else texts.RESTART
+        pause = Item("pause", "Pause", Action(Verb.PAUSE), enabled=child is not ChildState.STOPPING)
+    restart = texts.RESTART
     switch = Action(Verb.AUTOSTART_OFF if state.autostart else Verb.AUTOSTART_ON)
     # Quit names the AI tools whose next call starts the gateway again: their shims keep running.
-    ending = texts.quit_text(client_titles(state, known, "stdio"))
+    waking = list(dict.fromkeys(client_titles(state, known, "stdio")))
+    ending = texts.listed(waking, " starts the gateway again)", " start the gateway again)", before="Quit (")
+    if child is ChildState.ATTACHED:
+        restart, ending = "Restart gateway (started by another program)", "Quit (the gateway keeps running)"
     return (
         Item("header", header, Action(Verb.SHOW_STATE)),
-        *([Item("connected", texts.clients_line(titles), enabled=False)] if titles else []),
+        *([Item("connected", texts.listed(titles, before=connected), enabled=False)] if titles else []),
         *_wants(state, known),
         SEPARATOR,
         Item("panel", texts.OPEN_PANEL, Action(Verb.OPEN_PANEL), enabled=up),
-        Item("servers", texts.SERVERS, children=_servers(known.servers)),
+        Item("servers", "Servers", children=_servers(known.servers)),
         Item("reconnect", texts.RECONNECT_ALL, Action(Verb.RECONNECT), enabled=up and known.wanted > 0),
         Item("refresh", texts.REFRESH, Action(Verb.REFRESH), enabled=up and known.wanted > 0),
-        Item("clients", texts.AI_TOOLS, children=_clients(state)),
+        Item("clients", "AI tools", children=_clients(state)),
         Item("open", texts.OPEN_FILE, Action(Verb.OPEN_FILE)),
         SEPARATOR,
         pause,
-        Item("restart", restart, Action(Verb.RESTART), enabled=child in RESTARTABLE),
-        Item("help", texts.HELP, children=HELP),
-        Item("autostart", texts.AUTOSTART, switch, state.autostart)
+        Item("restart", restart, Action(Verb.RESTART), enabled=child in ANSWERS),
+        Item("help", "Logs and help", children=HELP),
+        Item("autostart", "Start at login", switch, state.autostart)
         if state.autostart is not None
-        else Item("autostart", texts.AUTOSTART_IMPOSSIBLE, enabled=False),
+        else Item("autostart", "Start at login (not possible here)", enabled=False),
         SEPARATOR,
-        Item("about", texts.ABOUT, Action(Verb.ABOUT)),
-        Item("quit", texts.QUIT_ATTACHED if child is ChildState.ATTACHED else ending, Action(Verb.QUIT)),
+        Item("about", "About multi-mcp ...", Action(Verb.ABOUT)),
+        Item("quit", ending or texts.QUIT, Action(Verb.QUIT)),
     )
 
 
 HELP: tuple[Entry, ...] = (
-    Item("logs", texts.GATEWAY_LOG, Action(Verb.SHOW_LOGS)),
-    Item("log-folder", texts.LOG_FOLDER, Action(Verb.LOG_FOLDER)),
-    Item("check", texts.CHECK, Action(Verb.CHECK)),
-    Item("diagnostics", texts.DIAGNOSTICS, Action(Verb.COPY_DIAGNOSTICS)),
+    Item("logs", "Gateway log", Action(Verb.SHOW_LOGS)),
+    Item("log-folder", "Log folder", Action(Verb.LOG_FOLDER)),
+    Item("check", "Check everything", Action(Verb.CHECK)),
+    Item("diagnostics", "Copy diagnostics", Action(Verb.COPY_DIAGNOSTICS)),
 )
 
 
@@ -224,38 +228,39 @@ def identity(problem: Problem) -> str:
 def _wants(state: TrayState, known: Assessment) -> list[Entry]:
     wants: list[Entry] = []
     if state.child is ChildState.CRASH_LOOP:
-        wants.append(Item("retry", texts.RETRY, Action(Verb.RETRY)))
+        wants.append(Item("retry", "! Retry: restart the gateway", Action(Verb.RETRY)))
     if known.live is None:
         return wants
-    wants += _first_few("ask", map(_ask, known.asks), texts.MORE_ASKS, "ask")
+    wants += _first_few("ask", map(_ask, known.asks), "Answer", "ask")
     if known.keyring is not None:
         wants.append(_keyring(known.keyring, known.keyring_error))
-    sign_ins = [_sign_in_want("sign-in", server, texts.sign_in_to(server)) for server in known.sign_in]
-    wants += _first_few("sign-in", sign_ins, texts.MORE_SIGN_INS)
+    sign_ins = [_want("sign-in", server, texts.sign_in_to(server)) for server in known.sign_in]
+    wants += _first_few("sign-in", sign_ins, "! Sign in to {}")
     # These sign-ins ask for the wanted permissions in addition to those already granted.
-    grants = [_sign_in_want("grant", server, texts.grant_to(server)) for server in known.permissions]
-    wants += _first_few("grant", grants, texts.MORE_GRANTS)
+    grants = [
+        _want("grant", server, f"Grant {texts.server_name(server, 30)} more permissions")
+        for server in known.permissions
+    ]
+    wants += _first_few("grant", grants, "! Grant {} more permissions")
     codes = {server.name: server.findings or () for server in known.servers}
     approvals = []
     for name in sorted(known.approvals, key=lambda name: not codes.get(name)):  # the alarming ones first
         key = f"want/approve/{keyed(name)}"
+        alarmed = texts.alarmed([texts.name(name, 14)], codes[name]) if codes.get(name) else ""
         # The changes come first: an approval covers only what was shown.
         show = Item(f"{key}/show", texts.SHOW_CHANGES, Action(Verb.SHOW_CHANGES, name))
         yes = Item(f"{key}/yes", texts.APPROVE_SHOWN, Action(Verb.APPROVE, name))
-        text = texts.wanted(texts.approve(name, codes.get(name, ())))
+        text = texts.wanted(alarmed or f"Approve changed tools of {texts.name(name)}")
         approvals.append(Item(key, text, children=(show, yes)))
-    wants += _first_few("approve", approvals, texts.MORE_APPROVALS)
+    wants += _first_few("approve", approvals, "! Approve changed tools of {}")
+    review = Action(Verb.OPEN_PANEL, APPROVALS_PAGE)
     commands = [
-        Item(
-            f"want/command/{keyed(server.name)}",
-            texts.wanted(texts.review_command(server)),
-            Action(Verb.OPEN_PANEL, APPROVALS_PAGE),
-        )
+        _want("command", server, f"Review the command for a secret of {texts.server_name(server, 19)}", review)
         for server in known.commands
     ]
-    wants += _first_few("command", commands, texts.MORE_COMMANDS)
-    wants += _first_few("failed", map(_failure, known.failed), texts.MORE_FAILURES)
-    wants += _first_few("problem", map(_problem, known.problems), texts.MORE_PROBLEMS, "problem")
+    wants += _first_few("command", commands, "! Review the commands for secrets of {}")
+    wants += _first_few("failed", map(_failure, known.failed), "! {} failed")
+    wants += _first_few("problem", map(_problem, known.problems), "! {}", "problem")
     if known.offered:
         wants.append(Item("offer", texts.offer(known.offered), children=_offer(known.offered)))
     return wants
@@ -266,26 +271,28 @@ def _ask(ask: AskStatus) -> Item:
     key = f"want/ask/{ask.id}"
     rows = tuple(Item(f"{key}/{at}", row, enabled=False) for at, row in enumerate(texts.ask_menu(ask)))
     answers = tuple(Item(f"{key}/{action.verb}", label, action) for label, action in ask_answers(ask))
-    return Item(key, texts.ask_entry(ask), children=(*rows, SEPARATOR, *answers))
+    name = texts.name(ask.server)
+    text = texts.fit(f"Allow {texts.plain(ask.tool)} of {name}" if ask.kind == "call" else f"Answer {name}")
+    return Item(key, texts.wanted(text), children=(*rows, SEPARATOR, *answers))
 
 
 def ask_answers(ask: AskStatus) -> tuple[tuple[str, Action], ...]:
     """Return the answers that one click can give, with their labels. Forms need the panel or the command line."""
-    deny = (texts.DENY if ask.kind == "call" else texts.DECLINE, Action(Verb.DENY, ask.id))
+    deny = ("Deny" if ask.kind == "call" else "Decline", Action(Verb.DENY, ask.id))
     if ask.kind != "call":
         if ask.url:
-            return (texts.OPEN_PAGE, Action(Verb.OPEN_ASKED, ask.id)), deny
-        accept = (texts.ANSWER, Action(Verb.ALLOW, ask.id))
-        return (texts.FILL_IN, Action(Verb.OPEN_PANEL)) if ask.form else accept, deny
-    wide = {"session": (texts.ALLOW_SESSION, Verb.ALLOW_SESSION), "always": (texts.ALLOW_ALWAYS, Verb.ALLOW_ALWAYS)}
+            return ("Open the page", Action(Verb.OPEN_ASKED, ask.id)), deny
+        accept = ("Accept", Action(Verb.ALLOW, ask.id))
+        return ("Answer in the panel", Action(Verb.OPEN_PANEL)) if ask.form else accept, deny
+    wide = {"session": ("Allow for this session", Verb.ALLOW_SESSION), "always": ("Always", Verb.ALLOW_ALWAYS)}
     wider = [(label, Action(verb, ask.id)) for answer, (label, verb) in wide.items() if answer in ask.answers]
-    return (texts.ALLOW_ONCE, Action(Verb.ALLOW, ask.id)), *wider, deny
+    return ("Allow once", Action(Verb.ALLOW, ask.id)), *wider, deny
 
 
 def _keyring(state: KeyringState, error: Mapping[str, str]) -> Item:
     """Return an entry that opens the keyring's dialog or, if no dialog can help, lists what to do."""
     if texts.is_unlockable(state, error):
-        return Item("keyring/unlock", texts.UNLOCK_KEYRING, Action(Verb.UNLOCK))
+        return Item("keyring/unlock", "! Unlock the keyring ...", Action(Verb.UNLOCK))
     lines = [line for part in ("title", "hint") for line in texts.wrapped(error.get(part, ""))]
     rows = tuple(Item(f"keyring/{at}", line, enabled=False) for at, line in enumerate(lines))
     below: tuple[Entry, ...] = (SEPARATOR, Item("keyring/open", texts.OPEN_FILE, Action(Verb.OPEN_FILE)))
@@ -298,7 +305,7 @@ def _offer(offered: tuple[Offered, ...]) -> tuple[Entry, ...]:
     key = offer_key(offered)
     if any(one.secrets for one in offered):
         yes = [
-            Item("offer/yes-hidden", texts.TAKE_OVER_HIDDEN, Action(Verb.TAKE_OVER_HIDDEN, key)),
+            Item("offer/yes-hidden", "Use them, and store secrets in the keyring", Action(Verb.TAKE_OVER_HIDDEN, key)),
             Item("offer/yes", texts.TAKE_OVER_CLEAR, Action(Verb.TAKE_OVER, key)),
         ]
     else:
@@ -307,13 +314,16 @@ def _offer(offered: tuple[Offered, ...]) -> tuple[Entry, ...]:
 
 
 def _first_few(key: str, wants: Iterable[Item], way: str, thing: str = "server") -> tuple[Item, ...]:
-    """Return the entries. If there are too many, move the rest into a submenu."""
+    """Return the entries. If there are too many, move the rest into a submenu.
+
+    `way`: the label of the submenu, with braces in place of `3 more servers`.
+    """
     entries = tuple(wants)
     if len(entries) <= WANTS_SHOWN + 1:
         return entries
     rest = entries[WANTS_SHOWN:]
-    more = Item(f"{key}-more", texts.more(way, len(rest), thing), children=_in_groups(f"{key}-more", rest))
-    return *entries[:WANTS_SHOWN], more
+    label = way.format(count(len(rest), f"more {thing}"))
+    return *entries[:WANTS_SHOWN], Item(f"{key}-more", label, children=_in_groups(f"{key}-more", rest))
 
 
 def _in_groups(key: str, entries: tuple[Item, ...]) -> tuple[Entry, ...]:
@@ -334,8 +344,10 @@ def _parts(values: Sequence[T]) -> list[tuple[T, ...]]:
     return [tuple(values[begin:end]) for begin, end in pairwise(ends)]
 
 
-def _sign_in_want(kind: str, server: ServerStatus, words: str) -> Item:
-    return Item(f"want/{kind}/{keyed(server.name)}", texts.wanted(words), Action(Verb.SIGN_IN, server.name))
+def _want(kind: str, server: ServerStatus, words: str, click: Action | None = None) -> Item:
+    """Return an entry about a server that needs the user. By default, a click signs in."""
+    click = click or Action(Verb.SIGN_IN, server.name)
+    return Item(f"want/{kind}/{keyed(server.name)}", texts.wanted(words), click)
 
 
 def _failure(server: ServerStatus) -> Item:
@@ -347,20 +359,20 @@ def _failure(server: ServerStatus) -> Item:
         Item(f"{key}/log", texts.SHOW_LOG, Action(Verb.SHOW_LOG, server.name)),
     ]
     if server.project is None:
-        entries.append(Item(f"{key}/entry", texts.OPEN_ENTRY, Action(Verb.OPEN_FILE)))
-        entries.append(Item(f"{key}/off", texts.SWITCH_OFF, Action(Verb.DISABLE, server.name)))
+        entries.append(Item(f"{key}/entry", "Open its entry", Action(Verb.OPEN_FILE)))
+        entries.append(Item(f"{key}/off", "Disable", Action(Verb.DISABLE, server.name)))
     return Item(key, texts.failed_entry(server), children=tuple(entries))
 
 
 def _problem(problem: Problem) -> Item:
     """Return an entry whose click opens the file. If its text does not fit or it has a hint, both are in a submenu."""
-    key, text = f"want/problem/{keyed(identity(problem))}", texts.problem_entry(problem)
+    key, text = f"want/problem/{keyed(identity(problem))}", texts.fit(f"! {texts.problem_words(problem)}")
     click = Action(Verb.OPEN_FILE, problem.file)
     lines = texts.problem_lines(problem)
     if not lines:
         return Item(key, text, click)
     rows = tuple(Item(f"{key}/{at}", line, enabled=False) for at, line in enumerate(lines))
-    return Item(key, text, children=(*rows, SEPARATOR, Item(f"{key}/open", texts.open_file(problem), click)))
+    return Item(key, text, children=(*rows, SEPARATOR, Item(f"{key}/open", f"Open {texts.file_name(problem)}", click)))
 
 
 # -- servers ---------------------------------------------------------------------------------------------------------
@@ -378,7 +390,11 @@ def _servers(servers: tuple[ServerStatus, ...]) -> tuple[Entry, ...]:
     first = [server for server in servers if in_trouble(server)][:SERVERS_SHOWN]
     rest = [server for server in servers if server not in first]
     groups = [
-        Item(f"servers-group/{at}", texts.group(part[0], part[-1], len(part)), children=tuple(map(_server, part)))
+        Item(
+            f"servers-group/{at}",
+            texts.fit(f"{texts.server_name(part[0], 20)} to {texts.server_name(part[-1], 20)} ({len(part)})"),
+            children=tuple(map(_server, part)),
+        )
         for at, part in enumerate(_parts(rest))
     ]
     return (*map(_server, first), *([SEPARATOR] if first and groups else []), *groups)
@@ -390,21 +406,22 @@ def _server(server: ServerStatus) -> Item:
     on = server.state is not State.DISABLED
     entries = _why(server, key)
     if server.state is State.NEEDS_AUTH or server.signed_in is False:
-        entries.append(Item(f"{key}/sign-in", texts.SIGN_IN, Action(Verb.SIGN_IN, server.name)))
+        entries.append(Item(f"{key}/sign-in", "Sign in ...", Action(Verb.SIGN_IN, server.name)))
     elif wants_permissions(server):
-        entries.append(Item(f"{key}/grant", texts.GRANT, Action(Verb.SIGN_IN, server.name)))
+        entries.append(Item(f"{key}/grant", "Grant more permissions ...", Action(Verb.SIGN_IN, server.name)))
     entries += [
         Item(f"{key}/reconnect", texts.RECONNECT, Action(Verb.RECONNECT, server.name), enabled=on),
         Item(f"{key}/refresh", texts.REFRESH, Action(Verb.REFRESH, server.name), enabled=on),
     ]
     if server.signed_in and server.state is not State.NEEDS_AUTH:
-        entries.append(Item(f"{key}/sign-out", texts.SIGN_OUT, Action(Verb.SIGN_OUT, server.name)))
+        entries.append(Item(f"{key}/sign-out", "Sign out", Action(Verb.SIGN_OUT, server.name)))
     if server.suspicious:  # tools that are served although they read like instructions: no notification reports these
-        look = texts.suspicious(len(server.suspicious))
+        reads = "reads like an instruction" if len(server.suspicious) == 1 else "read like instructions"
+        look = f"Review {count(len(server.suspicious), 'tool')} that {reads} ..."
         entries.append(Item(f"{key}/look", look, Action(Verb.SHOW_CHANGES, server.name)))
         entries.append(Item(f"{key}/look-yes", texts.APPROVE_SHOWN, Action(Verb.APPROVE, server.name)))
     switch = Action(Verb.DISABLE if on else Verb.ENABLE, server.name)  # changes servers.yaml, not a project's file
-    entries.append(Item(f"{key}/enabled", texts.ENABLED, switch, on, enabled=server.project is None))
+    entries.append(Item(f"{key}/enabled", "Enabled", switch, on, enabled=server.project is None))
     entries.append(Item(f"{key}/log", texts.SHOW_LOG, Action(Verb.SHOW_LOG, server.name)))
     return Item(key, texts.server_line(server), children=tuple(entries))
 
@@ -413,7 +430,7 @@ def _why(server: ServerStatus, key: str) -> list[Entry]:
     """Return the heading of a server's submenu: its error, what to do, and the project that it belongs to."""
     error = server.error if in_trouble(server) and server.error else {}
     lines = [*texts.wrapped(error.get("title", "")), *texts.wrapped(texts.without_commands(error.get("hint", "")))]
-    lines += [texts.only_in(server.project)] if server.project else []
+    lines += [texts.fit(f"Only in the project {texts.base_name(server.project)}")] if server.project else []
     headings = [Item(f"{key}/why/{at}", line, enabled=False) for at, line in enumerate(lines)]
     return [*headings, SEPARATOR] if headings else []
 
@@ -429,18 +446,19 @@ def _clients(state: TrayState) -> tuple[Entry, ...]:
     clients = state.clients
     unique = {client.name: client for client in clients or () if client.found or client.connected}
     shown = sorted(unique.values(), key=lambda client: (client.title.casefold(), client.name))
-    none = texts.LOOKING_FOR_CLIENTS if clients is None else texts.NO_CLIENTS
+    none = "Looking for AI tools ..." if clients is None else "No AI tool was found on this computer"
     entries: list[Entry] = [] if shown else [Item("clients/none", none, enabled=False)]
     for client in shown:
         drift = client.drift if client.connected else None
         renew = not client.connected or drift is not None
         click = Action(Verb.CONNECT_CLIENT if renew else Verb.DISCONNECT_CLIENT, client.name)
-        text = texts.client(client.title or client.name, drift)
+        text = texts.name(client.title or client.name)
+        text = texts.fit(f"{text}: update its entry ({texts.fit(drift)})") if drift else text
         entries.append(Item(f"clients/of/{keyed(client.name)}", text, click, client.connected))
     entries.append(SEPARATOR)
     if servers := state.doubled:
         rows = tuple(Item(f"doubled/of/{at}", texts.doubled(one), enabled=False) for at, one in enumerate(servers))
-        yes = Item("doubled/yes", texts.TAKE_OUT, Action(Verb.TAKE_OUT, offer_key(servers)))
+        yes = Item("doubled/yes", "Remove them, with a backup of each file", Action(Verb.TAKE_OUT, offer_key(servers)))
         below = (*_in_groups("doubled", rows), SEPARATOR, yes)
-        entries.append(Item("doubled", texts.removal(len(servers)), children=below))
-    return *entries, Item("clients/copy", texts.COPY_COMMAND, Action(Verb.COPY_COMMAND))
+        entries.append(Item("doubled", f"Remove {count(len(servers), 'server')} from them ...", children=below))
+    return *entries, Item("clients/copy", "Copy stdio command", Action(Verb.COPY_COMMAND))
