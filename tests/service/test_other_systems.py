@@ -30,6 +30,8 @@ import asyncio, ctypes, multiprocessing, shutil, subprocess, tempfile, logging.h
 from trayapp.model import errors
 sys.modules["msvcrt"] = Notes("msvcrt")
 sys.platform = {platform!r}
+if sys.platform == "win32":
+    del os.O_NONBLOCK, os.O_CLOEXEC  # Windows has neither
 os.startfile = lambda what: noted.append(["startfile", str(what)])
 class Popen:
     returncode = 0
@@ -48,10 +50,10 @@ MAC: list[tuple[str, str, Any]] = [
     ("service.desktop_programs", "open_url('https://a/', {}), noted.pop()", [True, ["open", "https://a/"]]),
     (
         "service.autostart",
-        "find_autostart({}, ['/a']).where",
+        "find_autostart({}, ['/a']).entry.where",
         "HOME/Library/LaunchAgents/dev.multimcp.tray.plist",
     ),
-    ("service.desktop_programs", "OTHERS[sys.platform][0]", ["pbcopy"]),
+    ("service.desktop_programs", "CLIPBOARD[sys.platform]", "pbcopy"),
     ("config.files", "watch_folders_of(pathlib.Path('/x'))", None),
     ("backends.wake.watch", "suspended_s()", 0.0),
     ("backends.stdio.npx", "str(npx_folder({}, {}, pathlib.Path('/h')))", "/h/.npm/_npx"),
@@ -63,7 +65,7 @@ WINDOWS: list[tuple[str, str, Any]] = [
     ("wire.lock", "_lock_now(os.open('/dev/null', os.O_RDWR)), noted.pop()", [True, ["locking", 2, 1]]),
     ("service.desktop_programs", "open_file(pathlib.Path('/x'), {}), noted.pop()", [None, ["startfile", "/x"]]),
     ("service.desktop_programs", "open_url('https://a/', {}), noted.pop()", [True, ["startfile", "https://a/"]]),
-    ("service.desktop_programs", "OTHERS[sys.platform][0]", ["clip"]),
+    ("service.desktop_programs", "CLIPBOARD[sys.platform]", "clip"),
     ("config.files", "watch_folders_of(pathlib.Path('/x'))", None),
     ("backends.wake.watch", "suspended_s()", 0.0),
     (

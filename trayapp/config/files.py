@@ -2,10 +2,10 @@
 
 Other programs save these files, too, sometimes in place and slowly. Where the system has the means below, nothing that
 they write is lost:
-- Leases: while we hold one, another program's open(2) of the file for writing blocks (fcntl(2), F_SETLEASE). Only Linux
-  has them, for a user's own files on most local disks.
-- Exchange: two files swap names atomically, so that the replaced file stays available to us (Linux, macOS).
-- Watch: a descriptor that reports saves without polling (inotify on Linux). `signature` tells if the file changed.
+- Lease (Linux, for a user's own files on most local disks): while we hold one, another program's open(2) of the file
+  for writing blocks (fcntl(2), F_SETLEASE).
+- Exchange (Linux, macOS): two files swap names atomically, so the replaced file stays available to us.
+- Watch (inotify on Linux): a descriptor that reports saves without polling.
 
 A lock serializes our own changes, across processes and threads. It is in the run folder: the file's own folder may be
 a repository, read-only or on a network.
@@ -13,7 +13,6 @@ a repository, read-only or on a network.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import hashlib
 import os
@@ -34,15 +33,8 @@ if sys.platform == "linux":
     import fcntl
     import signal
 
-# Linux, renameat2(2); macOS, renamex_np(2)
-_HERE = -100  # AT_FDCWD
-_LINUX_EXCHANGE, _MAC_EXCHANGE = 2, 2
-_CANNOT = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
-
-# <sys/inotify.h>: closed after writing, moved in or out, created or deleted; the folder itself is gone
-_EVENTS = 0x00000008 | 0x00000040 | 0x00000080 | 0x00000100 | 0x00000200 | 0x00000400 | 0x00000800
-_EVENTS |= 0x00000002  # IN_MODIFY: some programs keep the file open
-_FLAGS = os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0)
+# <sys/inotify.h>: modified, closed after writing, moved in or out, created or deleted; the folder itself is gone
+_EVENTS = 0x002 | 0x008 | 0x040 | 0x080 | 0x100 | 0x200 | 0x400 | 0x800
 READ_BYTES = 1 << 16
 DRAIN_MOST = 16  # reads: twice the kernel's queue; a program that writes there constantly must not block us
 
@@ -62,11 +54,6 @@ def take_lease(descriptor: int, *, exclusive: bool = False) -> bool | None:
     return True
 
 
-def is_lease_awaited(descriptor: int) -> bool:
-    """Return True if a program is waiting for our read lease to end, or waited until the system ended it."""
-    return sys.platform == "linux" and fcntl.fcntl(descriptor, fcntl.F_GETLEASE) != fcntl.F_RDLCK
-
-
 def end_lease(descriptor: int) -> None:
     """End our lease, so that waiting programs continue. Closing the descriptor does so, too."""
     if sys.platform == "linux":
@@ -78,21 +65,22 @@ def exchange(one: Path, other: Path) -> bool:
     import ctypes  # imported late: most processes only read files
 
     names = os.fsencode(one), os.fsencode(other)
+    here, swap = -100, 2  # AT_FDCWD; RENAME_EXCHANGE on Linux, RENAME_SWAP on macOS
     try:
         if sys.platform == "linux":
-            failed = ctypes.CDLL(None, use_errno=True).renameat2(_HERE, names[0], _HERE, names[1], _LINUX_EXCHANGE)
+            failed = ctypes.CDLL(None, use_errno=True).renameat2(here, names[0], here, names[1], swap)
         elif sys.platform == "darwin":
-            failed = ctypes.CDLL(None, use_errno=True).renamex_np(*names, _MAC_EXCHANGE)
+            failed = ctypes.CDLL(None, use_errno=True).renamex_np(*names, swap)
         else:
             return False
     except (OSError, AttributeError):  # an older C library
         return False
-    if not failed:
-        return True
-    number = ctypes.get_errno()
-    if number in _CANNOT:
+    number = ctypes.get_errno() if failed else 0
+    if number in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP):
         return False
-    raise OSError(number, os.strerror(number), str(other))
+    if failed:
+        raise OSError(number, os.strerror(number), str(other))
+    return True
 
 
 class FolderWatch:
@@ -118,14 +106,13 @@ def watch_folders_of(path: Path) -> FolderWatch | None:
 
     try:
         libc = ctypes.CDLL(None, use_errno=True)
-        descriptor = libc.inotify_init1(_FLAGS)
+        descriptor = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, AttributeError):
         return None
     if descriptor < 0:
         return None  # the user's limit of inotify instances is reached
     folders = {path.parent, path.resolve().parent}
-    added = [libc.inotify_add_watch(descriptor, os.fsencode(folder), _EVENTS) for folder in folders]
-    if min(added) < 0:
+    if min(libc.inotify_add_watch(descriptor, os.fsencode(folder), _EVENTS) for folder in folders) < 0:
         os.close(descriptor)
         return None
     return FolderWatch(descriptor)
@@ -145,8 +132,7 @@ _HINTS = {
     errno.ENOSPC: "The disk is full: free some space and try again",
     errno.EDQUOT: "Your disk quota is used up: free some space and try again",
     errno.EROFS: "It is on a read-only file system",
-    errno.EACCES: "Check who owns the file and its folder, and their permissions",
-    errno.EPERM: "Check who owns the file and its folder, and their permissions",
+    **dict.fromkeys((errno.EACCES, errno.EPERM), "Check who owns the file and its folder, and their permissions"),
     errno.ELOOP: "It is a link that leads back to itself",
     errno.EISDIR: "It is a folder: move it out of the way",
     errno.ENOTDIR: "One of its folders is a file: move it out of the way",
@@ -155,7 +141,6 @@ _HINTS = {
 
 LOCK_WAIT_S = 20.0  # if fifty processes change one file, each waits some seconds; the tray gives a command 30 s
 LOCK_POLL_S = 0.01
-LOCK_NAME_HEX = 16
 
 
 def storage_error(error: OSError, path: Path, action: str) -> StorageError:
@@ -274,17 +259,17 @@ class _HeldFile:
 
     def has_writer(self) -> bool | None:
         """Return True if a program has the file open for writing, or None if the system does not report that."""
-        may = take_lease(self._descriptor)
-        if may:
+        is_leased = take_lease(self._descriptor)
+        if is_leased:
             end_lease(self._descriptor)
-        return None if may is None else not may
+        return None if is_leased is None else not is_leased
 
     def wait_for_writer(self) -> None:
         """Wait, within a limit, while a program has the file open for writing. Then hold a lease, if possible."""
         for _ in range(QUIET_LOOKS):
-            may = take_lease(self._descriptor)
-            if may is not False:
-                self._is_leased = may is True
+            is_leased = take_lease(self._descriptor)
+            if is_leased is not False:
+                self._is_leased = is_leased is True
                 return
             time.sleep(QUIET_S)
         self._has_writer = True
@@ -294,8 +279,8 @@ class _HeldFile:
         now = os.fstat(self._descriptor)
         if (now.st_mtime_ns, now.st_size) != (self._seen.st_mtime_ns, self._seen.st_size):
             return True
-        if self._is_leased:
-            return is_lease_awaited(self._descriptor)
+        if self._is_leased and sys.platform == "linux":  # our lease ends if a program waits for that
+            return fcntl.fcntl(self._descriptor, fcntl.F_GETLEASE) != fcntl.F_RDLCK
         return not self._has_writer and self.has_writer() is True
 
     def end_lease(self) -> None:
@@ -308,10 +293,9 @@ class _HeldFile:
 
     def is_quiet(self) -> bool:
         """Return True if no program is writing; where the system does not report that, if none wrote recently."""
-        has_writer = self.has_writer()
-        if has_writer is None:
-            return abs(time.time() - os.fstat(self._descriptor).st_mtime) >= QUIET_S
-        return not has_writer
+        if (has_writer := self.has_writer()) is not None:
+            return not has_writer
+        return abs(time.time() - os.fstat(self._descriptor).st_mtime) >= QUIET_S
 
     def content(self) -> bytes:
         os.lseek(self._descriptor, 0, os.SEEK_SET)
@@ -324,7 +308,7 @@ def _opened(target: Path) -> Iterator[_HeldFile | None]:
     """Open the file that is about to be replaced, and close it at the end. Yield None if that is impossible."""
     descriptor = -1
     if os.name != "nt":  # Windows cannot replace a file that any program has open, ours included
-        with contextlib.suppress(FileNotFoundError, PermissionError, BlockingIOError):  # BlockingIOError: a lease
+        with suppress(FileNotFoundError, PermissionError, BlockingIOError):  # BlockingIOError: a lease
             descriptor = os.open(target, os.O_RDONLY | os.O_NONBLOCK)
     try:
         yield _HeldFile(descriptor) if descriptor >= 0 else None
@@ -352,7 +336,7 @@ def _replace(old: _HeldFile, fresh: Path, target: Path, still_right: Callable[[]
         elif not old.is_at(fresh) or old.was_written():
             _exchange_back(fresh, target, ours)
             file.truncate()
-            with contextlib.suppress(FileNotFoundError):
+            with suppress(FileNotFoundError):
                 file.write(target.read_bytes())  # for a reader that opened our file and is waiting
             raise _changed(target)
     _sync_folder(target.parent)
@@ -371,7 +355,7 @@ def _changed(path: Path) -> FileChangedError:
 
 def _exchange_back(fresh: Path, target: Path, ours: Signature | None) -> None:
     """Put back the file that we replaced while a program was saving it, unless it was saved again since."""
-    with contextlib.suppress(FileNotFoundError):
+    with suppress(FileNotFoundError):
         exchange(fresh, target)
         if signature(fresh) != ours:
             exchange(fresh, target)
@@ -414,23 +398,22 @@ def _temporary(path: Path, data: bytes, mode: int) -> Iterator[Path]:
         os.utime(temporary, ns=(now, now - int(QUIET_S * 1e9)))
         yield temporary
     finally:
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             temporary.unlink(missing_ok=True)
 
 
 def _take_place(
     temporary: Path, path: Path, still_right: Callable[[], None] = lambda: None, tries: int = REPLACE_TRIES
 ) -> None:
-    for left in range(tries - 1, -1, -1):
+    for attempt in range(1, tries + 1):
         still_right()  # again on each attempt: the program that had the file open may have saved it
         try:
             temporary.replace(path)
+            return
         except PermissionError:
-            if not left:
+            if attempt == tries:
                 raise
             time.sleep(REPLACE_PAUSE_S)
-        else:
-            return
 
 
 def new_file(path: Path) -> BinaryIO:
@@ -440,10 +423,8 @@ def new_file(path: Path) -> BinaryIO:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the new name of a file durable. Windows, which cannot open a folder, does so itself."""
-    if os.name == "nt":
-        return
-    with contextlib.suppress(OSError):
+    """Make the new name of a file durable. Windows, where a folder cannot be opened, does that itself."""
+    with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(descriptor)
@@ -459,7 +440,7 @@ def locked(path: Path, wait_s: float = LOCK_WAIT_S) -> Iterator[None]:
     cannot be created.
     """
     place = Path(os.path.normcase(os.path.realpath(path)))  # one name per file, whichever link leads to it
-    digest = hashlib.blake2b(os.fsencode(place), digest_size=LOCK_NAME_HEX // 2)
+    digest = hashlib.blake2b(os.fsencode(place), digest_size=8)
     lock = FileLock(run_dir(os.environ), f"{place.name}-{digest.hexdigest()}.lock")
     end = time.monotonic() + wait_s
     try:

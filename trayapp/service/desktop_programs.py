@@ -19,9 +19,7 @@ from trayapp.model.errors import MultiMcpError
 from trayapp.service.command_line import NO_WINDOW
 
 COPY_S = 3.0  # limit for a clipboard program: one that takes longer has found no clipboard service
-# The command, and the environment variable that it needs
-LINUX = (["wl-copy"], "WAYLAND_DISPLAY")
-OTHERS = {"darwin": (["pbcopy"], ""), "win32": (["clip"], "")}
+CLIPBOARD = {"darwin": "pbcopy", "win32": "clip"}  # elsewhere: wl-copy
 
 
 def edit_in_terminal(path: Path, editor: str, environ: Mapping[str, str]) -> int:
@@ -35,8 +33,8 @@ def edit_in_terminal(path: Path, editor: str, environ: Mapping[str, str]) -> int
 def open_file(path: Path, environ: Mapping[str, str], patience_s: float = 0.0) -> None:
     """Open the file or folder in a window, without waiting for it. Raises MultiMcpError if that is not possible.
 
-    `patience_s`: how long to wait for the opener to fail; if it still runs then, it has found a program. 0: do
-    not wait; the error then suggests setting EDITOR, which suits a terminal.
+    `patience_s`: how long to wait for the opener to fail. An opener that still runs then has found a program. With 0,
+    the error suggests setting EDITOR, which suits a terminal.
     """
     try:
         if sys.platform == "win32":
@@ -70,21 +68,14 @@ def open_url(url: str, environ: Mapping[str, str], patience_s: float = 0.0) -> b
 
 def copy(text: str, environ: Mapping[str, str]) -> bool:
     """Copy `text` to the clipboard. Return False if no program can do it."""
-    argv, needs = OTHERS.get(sys.platform, LINUX)
-    found = shutil.which(argv[0], path=environ.get("PATH"))
-    if found is None or (needs and not environ.get(needs)):
+    program = CLIPBOARD.get(sys.platform, "wl-copy")
+    found = shutil.which(program, path=environ.get("PATH"))
+    if found is None or (program == "wl-copy" and not environ.get("WAYLAND_DISPLAY")):
         return False
-    null = subprocess.DEVNULL
+    env, data, null = own_environment(environ), encoded(text, sys.platform), subprocess.DEVNULL
     try:  # no output pipes: wl-copy stays in the background and would keep them open
         subprocess.run(
-            [found, *argv[1:]],
-            env=own_environment(environ),
-            input=encoded(text, sys.platform),
-            stdout=null,
-            stderr=null,
-            timeout=COPY_S,
-            check=True,
-            creationflags=NO_WINDOW,
+            [found], env=env, input=data, stdout=null, stderr=null, timeout=COPY_S, check=True, creationflags=NO_WINDOW
         )
     except (OSError, subprocess.SubprocessError):
         return False
