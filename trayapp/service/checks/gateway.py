@@ -18,7 +18,7 @@ import psutil
 from trayapp import __version__
 from trayapp.model.errors import NoGatewayError
 from trayapp.model.text import without_code
-from trayapp.service.checks.check import CheckContext, CheckResult
+from trayapp.service.checks.check import CheckContext, CheckResult, note, ok, problem
 from trayapp.service.checks.servers import lacking, read_config
 from trayapp.service.command_line import kill_command
 from trayapp.service.pause import PAUSE_LOCK, RESUME_HINT
@@ -37,29 +37,27 @@ SUCCESSION_HINT = (
     "To switch to the new version now: multi-mcp stop, then multi-mcp start --detach. With a tray, starting multi-mcp "
     "again is enough. Without a tray, the gateway switches by itself after ten minutes without a call"
 )
-WANTING = ("needs_auth", "keyring_locked")
 LOCK = "gateway.lock"
-REGISTRIES = "backends-*.tsv"  # the server processes of each gateway, named after its process id (POSIX only)
 
 
 def home_short(context: CheckContext) -> list[CheckResult]:
     """Report whether the socket is in the runtime folder: the system limits the length of its path."""
     code, folder = "home.short", socket_folder(context.run)
     if context.platform == "win32" or folder == context.run:
-        return [CheckResult(code, "ok", f"The runtime folder is {context.run}")]
+        return [ok(code, f"The runtime folder is {context.run}")]
     what = f"The path of {context.run} is too long for a socket. The socket is in {folder}"
-    return [CheckResult(code, "note", what, "To avoid that, set MULTI_MCP_HOME to a shorter path")]
+    return [note(code, what, "To avoid that, set MULTI_MCP_HOME to a shorter path")]
 
 
 def socket_mode(context: CheckContext) -> list[CheckResult]:
     """Report whether only this user can access the runtime folder and its files."""
     code = "socket.mode"
     if context.platform == "win32":
-        return [CheckResult(code, "ok", "Only this user can reach the gateway")]
+        return [ok(code, "Only this user can reach the gateway")]
     folders = list(dict.fromkeys((Path(context.run), Path(socket_folder(context.run)))))
     files = [Path(context.run, LOCK), endpoint_file(context.run), folders[-1] / "gateway.sock"]
     found = [finding for path in (*folders, *files) if (finding := _not_private(path)) is not None]
-    return found or [CheckResult(code, "ok", "Only this user can reach the gateway")]
+    return found or [ok(code, "Only this user can reach the gateway")]
 
 
 def socket_answers(context: CheckContext) -> list[CheckResult]:
@@ -70,27 +68,19 @@ def socket_answers(context: CheckContext) -> list[CheckResult]:
     except NoGatewayError:
         return [_no_answer(context)]
     except PermissionError as error:
-        return [
-            CheckResult(
-                code,
-                "problem",
-                f"{error.filename} does not belong to this user alone",
-                "Remove it, or ask its owner to remove it",
-            )
-        ]
+        what = f"{error.filename} does not belong to this user alone"
+        return [problem(code, what, "Remove it, or ask its owner to remove it")]
     try:
         with client:
             snapshot = client.call(SNAPSHOT)
     except NoGatewayError as error:
-        return [CheckResult(code, "problem", error.title, _end(_holder(context)))]
-    answers = CheckResult(code, "ok", f"The gateway answers (process {snapshot['gateway']['pid']})")
+        return [problem(code, error.title, _end(_holder(context)))]
+    answers = ok(code, f"The gateway answers (process {snapshot['gateway']['pid']})")
     lack = lacking(context)  # another check reports the failures of these servers
     servers = [server for server in snapshot["servers"] if not (server["name"] in lack and server["state"] == "failed")]
-    states = [_of_server(server) for server in servers if server["error"] or server["state"] in WANTING]
-    for server in snapshot["servers"]:
-        if server.get("approvals"):
-            states.append(_of_approvals(server))
-    states = states or [CheckResult("gateway.servers", "ok", "No server has failed")]
+    states = [_of_server(one) for one in servers if one["error"] or one["state"] in ("needs_auth", "keyring_locked")]
+    states += [_of_approvals(server) for server in snapshot["servers"] if server.get("approvals")]
+    states = states or [ok("gateway.servers", "No server has failed")]
     return [answers, _version(context, snapshot["gateway"]), *states]
 
 
@@ -102,27 +92,27 @@ def http_port(context: CheckContext) -> list[CheckResult]:
     port = config.settings.http.port
     endpoint = read_endpoint(context.run)
     if not config.settings.http.enabled:
-        return [CheckResult(code, "ok", "HTTP is switched off")]
+        return [ok(code, "HTTP is switched off")]
     if endpoint is not None and f":{port}/" in (endpoint.http_url or ""):
-        return [CheckResult(code, "ok", f"The gateway uses port {port}")]
+        return [ok(code, f"The gateway uses port {port}")]
     try:
         socket.create_connection(("127.0.0.1", port), PORT_TIMEOUT_S).close()
     except (OSError, OverflowError):
-        return [CheckResult(code, "ok", f"Port {port} is free")]
+        return [ok(code, f"Port {port} is free")]
     holder = port_holder(port)
     what = f"Port {port} is held by {holder_words(holder)}; the gateway uses the next free one"
     hint = "Set settings.http.port in servers.yaml to another port"
     if holder is None or is_ours(holder):
-        return [CheckResult(code, "note", what, hint)]
+        return [note(code, what, hint)]
     what += f". AI tools that use port {port} send their token to that program"
-    return [CheckResult(code, "problem", what, f"{hint}, and give those AI tools the new address and token")]
+    return [problem(code, what, f"{hint}, and give those AI tools the new address and token")]
 
 
 def stale_processes(context: CheckContext) -> list[CheckResult]:
     """Report registries and server processes that an ended gateway left behind."""
     code = "processes.stale"
     registries = []
-    for path in sorted(Path(context.run).glob(REGISTRIES)):
+    for path in sorted(Path(context.run).glob("backends-*.tsv")):  # the server processes of one gateway (POSIX only)
         owner = path.stem.split("-")[1]  # the rest of the name distinguishes gateways with the same process id
         if not (owner.isdecimal() and _is_alive(int(owner), path)):
             registries.append(path)
@@ -135,11 +125,11 @@ def stale_processes(context: CheckContext) -> list[CheckResult]:
     if left:
         pids = " ".join(map(str, left))
         what = f"A gateway that ended left {len(left)} server process{'es' if len(left) > 1 else ''}: {pids}"
-        return [CheckResult(code, "problem", what, f"Start the gateway, which ends them, or: kill {pids}")]
+        return [problem(code, what, f"Start the gateway, which ends them, or: kill {pids}")]
     if registries:
         what = f"A killed gateway left its registry behind ({registries[0].name})"
-        return [CheckResult(code, "note", what, "The next gateway removes it")]
-    return [CheckResult(code, "ok", "Earlier gateways left nothing behind")]
+        return [note(code, what, "The next gateway removes it")]
+    return [ok(code, "Earlier gateways left nothing behind")]
 
 
 def _not_private(path: Path) -> CheckResult | None:
@@ -148,34 +138,28 @@ def _not_private(path: Path) -> CheckResult | None:
     except FileNotFoundError:
         return None
     if facts.st_uid != os.getuid():
-        return CheckResult(
-            "socket.mode",
-            "problem",
-            f"{path} belongs to another user",
-            "Remove it, or set MULTI_MCP_HOME to a folder of yours",
-        )
+        remedy = "Remove it, or set MULTI_MCP_HOME to a folder of yours"
+        return problem("socket.mode", f"{path} belongs to another user", remedy)
     mode = stat.S_IMODE(facts.st_mode)
     if mode & 0o077 == 0:
         return None
     wanted = "700" if stat.S_ISDIR(facts.st_mode) else "600"
     what = f"Other users can reach {path} (mode {mode:03o})"
-    return CheckResult("socket.mode", "problem", what, f"Restrict it with: chmod {wanted} {path}")
+    return problem("socket.mode", what, f"Restrict it with: chmod {wanted} {path}")
 
 
 def _no_answer(context: CheckContext) -> CheckResult:
-    """Return the result if no gateway answers: why not, and what to do about it."""
+    """Return a result that says why no gateway answers and what to do about it."""
     code, holder = "socket.answers", _holder(context)
     if holder and time.time() - Path(context.run, LOCK).stat().st_mtime < STARTING_S:
-        return CheckResult(code, "note", f"The gateway (process {holder}) is starting", "Check again in a few seconds")
+        return note(code, f"The gateway (process {holder}) is starting", "Check again in a few seconds")
     if holder:
-        return CheckResult(code, "problem", f"The gateway (process {holder}) runs but does not listen", _end(holder))
+        return problem(code, f"The gateway (process {holder}) runs but does not listen", _end(holder))
     if FileLock(context.run, PAUSE_LOCK).is_held():
-        return CheckResult(code, "note", "multi-mcp is paused: no gateway runs", RESUME_HINT)
+        return note(code, "multi-mcp is paused: no gateway runs", RESUME_HINT)
     is_left = context.platform != "win32" and Path(socket_path(context.run)).exists()
     what = "The gateway was killed and is not running" if is_left else "The gateway is not running"
-    return CheckResult(
-        code, "note", what, "Nothing to do: AI tools start the gateway. To start it now: multi-mcp start --detach"
-    )
+    return note(code, what, "Nothing to do: AI tools start the gateway. To start it now: multi-mcp start --detach")
 
 
 def _holder(context: CheckContext) -> int:
@@ -190,9 +174,7 @@ def _holder(context: CheckContext) -> int:
 
 
 def _end(pid: int) -> str:
-    if not pid:
-        return "End that process, then: multi-mcp start --detach"
-    return f"End it with: {kill_command(pid)}"
+    return f"End it with: {kill_command(pid)}" if pid else "End that process, then: multi-mcp start --detach"
 
 
 def _version(context: CheckContext, running: dict[str, Any]) -> CheckResult:
@@ -200,23 +182,23 @@ def _version(context: CheckContext, running: dict[str, Any]) -> CheckResult:
     code, version = "version.gateway", running["version"]
     if version != __version__:
         what = f"The running gateway is version {version}, this program is {__version__}"
-        return CheckResult(code, "problem", what, "Restart it: multi-mcp stop, then multi-mcp start --detach")
+        return problem(code, what, "Restart it: multi-mcp stop, then multi-mcp start --detach")
     if Update(context.run).replaced_gateway(running["pid"]):
         what = "The running gateway was started before this program was installed"
-        return CheckResult(code, "note", what, SUCCESSION_HINT)
-    return CheckResult(code, "ok", f"The gateway is version {version}, the same as this program")
+        return note(code, what, SUCCESSION_HINT)
+    return ok(code, f"The gateway is version {version}, the same as this program")
 
 
 def _of_server(server: dict[str, Any]) -> CheckResult:
     name, error = server["name"], server["error"]
     if server["state"] == "needs_auth":
-        return CheckResult("gateway.servers", "note", f"{name} needs a sign-in", f"Sign in with: multi-mcp auth {name}")
+        return note("gateway.servers", f"{name} needs a sign-in", f"Sign in with: multi-mcp auth {name}")
     if server["state"] == "keyring_locked":
-        return CheckResult("gateway.servers", "note", error["title"], error["hint"])
+        return note("gateway.servers", error["title"], error["hint"])
     why = without_code(error["title"])
     what = why if name in why else f"{name}: {why}"
     see = f"See: multi-mcp logs {name}" if server["transport"] == "stdio" else f"Try: multi-mcp reconnect {name}"
-    return CheckResult("gateway.servers", "problem", what, error["hint"] or see)
+    return problem("gateway.servers", what, error["hint"] or see)
 
 
 def _of_approvals(server: dict[str, Any]) -> CheckResult:
@@ -224,14 +206,11 @@ def _of_approvals(server: dict[str, Any]) -> CheckResult:
     tools, looks, wait = ("tool", "looks", "waits") if len(waiting) == 1 else ("tools", "look", "wait")
     state = f"changed, or {looks} suspicious, and {wait} for approval"
     what = f"{len(waiting)} {tools} of {name} {state}: {', '.join(waiting[:5])}"
-    return CheckResult("gateway.approvals", "note", what, f"Review with: multi-mcp approve {name}")
+    return note("gateway.approvals", what, f"Review with: multi-mcp approve {name}")
 
 
 def _is_alive(pid: int, noted_in: Path) -> bool:
-    """Return True if the process that a file names still runs.
-
-    A process that started after the file was written is a different one.
-    """
+    """Return True if the process that a file names still runs, and had started before the file was written."""
     try:
         process = psutil.Process(pid)
         is_older = process.create_time() <= noted_in.stat().st_mtime + CLOCK_S

@@ -21,23 +21,17 @@ from trayapp.model.config import Config, ServerConfig
 from trayapp.model.errors import COMMAND, ConfigError, MissingVariableError, StorageError
 from trayapp.model.redact import redacted
 from trayapp.model.text import one_line
-from trayapp.service.checks.check import CheckContext, CheckResult
+from trayapp.service.checks.check import CheckContext, CheckResult, note, ok, problem
 from trayapp.service.command_line import sample_command
 
 SERVERS_NAMED = 5
 NODE_OLDEST = 18  # the oldest version that the SDK of most npx servers supports
-VERSION_TIMEOUT_S = 1.0
-_NODE = "Install Node.js (https://nodejs.org), or correct the PATH"
-_UV = "Install uv (https://docs.astral.sh/uv), or correct the PATH"
-NEEDS = {  # a server's command -> the programs that it needs, each with a remedy
-    "npx": {"node": _NODE, "npx": _NODE},
-    "node": {"node": _NODE},
-    "npm": {"node": _NODE, "npm": _NODE},
-    "uvx": {"uvx": _UV},
-    "uv": {"uv": _UV},
-    "docker": {"docker": "Install Docker, or correct the PATH"},
-    "bunx": {"bunx": "Install Bun, or correct the PATH"},
-    "deno": {"deno": "Install Deno, or correct the PATH"},
+REMEDIES = {  # by the programs that servers need
+    **dict.fromkeys(("node", "npx", "npm"), "Install Node.js (https://nodejs.org), or correct the PATH"),
+    **dict.fromkeys(("uvx", "uv"), "Install uv (https://docs.astral.sh/uv), or correct the PATH"),
+    "docker": "Install Docker, or correct the PATH",
+    "bunx": "Install Bun, or correct the PATH",
+    "deno": "Install Deno, or correct the PATH",
 }
 
 
@@ -46,13 +40,13 @@ def config_parses(context: CheckContext) -> list[CheckResult]:
     code, path = "config.parses", context.paths.config_file
     text = ConfigStore(path).read()
     if text is None:
-        return [CheckResult(code, "note", f"There is no {path} yet", "Create it with: multi-mcp edit")]
+        return [note(code, f"There is no {path} yet", "Create it with: multi-mcp edit")]
     try:
         config = context.lay(parse(text, str(path)), str(path))
     except UnparsableError as error:
-        return [CheckResult(code, "problem", error.title, error.hint or "Correct it with: multi-mcp edit")]
+        return [problem(code, error.title, error.hint or "Correct it with: multi-mcp edit")]
     count = len(config.servers)
-    return [CheckResult(code, "ok", f"{path}: {count} server{'' if count == 1 else 's'}")]
+    return [ok(code, f"{path}: {count} server{'' if count == 1 else 's'}")]
 
 
 def config_servers(context: CheckContext) -> list[CheckResult]:
@@ -61,15 +55,15 @@ def config_servers(context: CheckContext) -> list[CheckResult]:
     if config is None:
         return []
     found = []
-    for problem in config.problems:
-        place = f"line {problem.line}: " if problem.line else ""
-        if problem.file != str(context.paths.config_file):  # from an imported file
-            place = f"{problem.file}, {place}" if place else f"{problem.file}: "
-        server = f"{problem.server}: " if problem.server and problem.server not in problem.message else ""
-        remedy = problem.hint or "Correct it with: multi-mcp edit"
-        what = f"{place}{server}{problem.message}"
-        found.append(CheckResult("config.servers", "problem" if problem.fatal else "note", what, remedy))
-    return found or [CheckResult("config.servers", "ok", "All entries are valid")]
+    for one in config.problems:
+        place = f"line {one.line}: " if one.line else ""
+        if one.file != str(context.paths.config_file):  # from an imported file
+            place = f"{one.file}, {place}" if place else f"{one.file}: "
+        server = f"{one.server}: " if one.server and one.server not in one.message else ""
+        report = problem if one.fatal else note
+        what = f"{place}{server}{one.message}"
+        found.append(report("config.servers", what, one.hint or "Correct it with: multi-mcp edit"))
+    return found or [ok("config.servers", "All entries are valid")]
 
 
 def launches(context: CheckContext) -> list[CheckResult]:
@@ -77,58 +71,53 @@ def launches(context: CheckContext) -> list[CheckResult]:
 
     Servers whose command is missing according to `programs` are skipped.
     """
-    config = read_config(context)
-    servers = _enabled(config) if config else []
-    reported = (
-        {program for program in _wanted(config) if shutil.which(program, path=context.environ.get("PATH")) is None}
-        if config
-        else set()
-    )
+    servers = _enabled(context)
+    reported = {program for program in _wanted(servers) if _on_path(program, context) is None}
     found = [finding for server in servers if server.command not in reported for finding in _launch(server, context)]
     if servers and not found and not reported:
-        found = [CheckResult("server.launch", "ok", "Variables, folders and programs of all servers exist")]
+        found = [ok("server.launch", "Variables, folders and programs of all servers exist")]
     return found
 
 
 def programs(context: CheckContext) -> list[CheckResult]:
     """Report whether the programs that run enabled servers, such as node or uvx, are installed and new enough."""
-    config = read_config(context)
     results = []
-    for program, servers in (_wanted(config) if config else {}).items():
-        code = f"path.{program}"
-        found = shutil.which(program, path=context.environ.get("PATH"))
+    for program, servers in _wanted(_enabled(context)).items():
+        code, found = f"path.{program}", _on_path(program, context)
         if found is None:
             need = f"{', '.join(servers[:SERVERS_NAMED])} need{'s' * (len(servers) == 1)} it"
-            remedy = next(needs[program] for needs in NEEDS.values() if program in needs)
-            home = context.environ.get("HOME") or str(Path.home())
-            remedy = found_elsewhere(program, home) or remedy
-            results.append(CheckResult(code, "problem", f"{program} is not on the PATH; {need}", remedy))
+            remedy = found_elsewhere(program, context.home) or REMEDIES[program]
+            results.append(problem(code, f"{program} is not on the PATH; {need}", remedy))
             continue
         version = _version(found, context) if program == "node" else ""
         major = re.match(r"v?(\d+)\.", version)
         if major and int(major[1]) < NODE_OLDEST:
             what = f"{found} is {version}; many servers need {NODE_OLDEST} or newer"
-            results.append(CheckResult(code, "note", what, "Install a newer Node.js"))
+            results.append(note(code, what, "Install a newer Node.js"))
         else:
-            results.append(CheckResult(code, "ok", f"{found} {version}".rstrip()))
+            results.append(ok(code, f"{found} {version}".rstrip()))
     return results
 
 
 def lacking(context: CheckContext) -> frozenset[str]:
     """Return the enabled servers whose programs this process cannot find."""
-    config = read_config(context)
-    servers = _enabled(config) if config else []
-    codes = {server.name: [finding.code for finding in _launch(server, context)] for server in servers}
+    codes = {server.name: [finding.code for finding in _launch(server, context)] for server in _enabled(context)}
     return frozenset(name for name, found in codes.items() if "server.command" in found)
 
 
-def _wanted(config: Config) -> dict[str, list[str]]:
-    """Return the programs that run enabled servers, each with its servers, in the order of the servers' commands."""
+def _wanted(servers: list[ServerConfig]) -> dict[str, list[str]]:
+    """Return the programs that run these servers, each with its servers, in the order of the servers' commands."""
     wanted: dict[str, list[str]] = {}
-    for server in sorted(_enabled(config), key=lambda server: PurePath(server.command or "").stem):
-        for program in NEEDS.get(PurePath(server.command or "").stem, {}):
-            wanted.setdefault(program, []).append(server.name)
+    commands = [(PurePath(server.command or "").stem, server.name) for server in servers]
+    for command, name in sorted(commands, key=lambda pair: pair[0]):
+        for program in ("node", command) if command in ("npx", "npm") else (command,):
+            if program in REMEDIES:
+                wanted.setdefault(program, []).append(name)
     return wanted
+
+
+def _on_path(program: str, context: CheckContext) -> str | None:
+    return shutil.which(program, path=context.environ.get("PATH"))
 
 
 def read_config(context: CheckContext) -> Config | None:
@@ -140,8 +129,9 @@ def read_config(context: CheckContext) -> Config | None:
         return None
 
 
-def _enabled(config: Config) -> list[ServerConfig]:
-    return [server for server in config.servers.values() if not server.disabled]
+def _enabled(context: CheckContext) -> list[ServerConfig]:
+    config = read_config(context)
+    return [server for server in config.servers.values() if not server.disabled] if config else []
 
 
 def _launch(server: ServerConfig, context: CheckContext) -> Iterable[CheckResult]:
@@ -152,29 +142,26 @@ def _launch(server: ServerConfig, context: CheckContext) -> Iterable[CheckResult
         kept.append(name)  # only the gateway opens the keyring
         return "kept"
 
-    home = context.environ.get("HOME") or str(Path.home())
     try:
-        ready = resolve(server, context.environ, keyring, home)
-    except MissingVariableError as error:
-        yield CheckResult("server.variables", "problem", f"{server.name}: {error.title}", error.hint)
-        return
+        ready = resolve(server, context.environ, keyring, context.home)
     except ConfigError as error:
-        yield CheckResult("server.variables", "problem", error.title, error.hint)
+        name = f"{server.name}: " if isinstance(error, MissingVariableError) else ""
+        yield problem("server.variables", name + error.title, error.hint)
         return
     for name in kept:
         secret = f"the secret {name} in the keyring was not checked"
         if name.startswith(COMMAND):
             secret = f"the command of a secret was not run: `{one_line(redacted(name.removeprefix(COMMAND)))}`"
-        yield CheckResult("server.variables", "note", f"{server.name}: {secret}")
+        yield note("server.variables", f"{server.name}: {secret}")
     if ready.command is not None:
         yield from _program_of(server, ready, context)
         if server.scope == "shared" and is_browser((ready.command, *ready.args)):
             remedy = f"Give each session its own: scope: session for {server.name} in servers.yaml"
-            yield CheckResult("server.browser", "note", f"{server.name}: {WHY[0].lower()}{WHY[1:]}", remedy)
+            yield note("server.browser", f"{server.name}: {WHY[0].lower()}{WHY[1:]}", remedy)
         from trayapp.packages.locks import not_locked  # loaded only if a server runs a command
 
         if server.lock and (told := not_locked((ready.command, *ready.args))) is not None:
-            yield CheckResult("server.lock", "note", f"{server.name}: not locked: {told.why}", told.hint)
+            yield note("server.lock", f"{server.name}: not locked: {told.why}", told.hint)
 
 
 def _program_of(server: ServerConfig, ready: ServerConfig, context: CheckContext) -> Iterable[CheckResult]:
@@ -183,34 +170,26 @@ def _program_of(server: ServerConfig, ready: ServerConfig, context: CheckContext
     `ready` is `server` with variables replaced by their values, which may be secrets: messages quote only `server`.
     """
     assert ready.command is not None
-    home = context.environ.get("HOME") or str(Path.home())
-    folder = Path(home, ready.cwd or "")
+    folder = Path(context.home, ready.cwd or "")
     if ready.cwd is not None and not folder.is_dir():
         where = "Create it, or correct cwd in servers.yaml"
-        yield CheckResult("server.cwd", "problem", f"{server.name}: there is no folder {server.cwd}", where)
+        yield problem("server.cwd", f"{server.name}: there is no folder {server.cwd}", where)
         return
     path = ready.env.get("PATH", context.environ.get("PATH"))
     is_path = os.sep in ready.command or bool(os.altsep and os.altsep in ready.command)
     file = folder / ready.command
     is_there = file.is_file() and os.access(file, os.X_OK) if is_path else shutil.which(ready.command, path=path)
     if not is_there:
-        where = found_elsewhere(ready.command, home) or "Install it, or write its full path in servers.yaml"
+        where = found_elsewhere(ready.command, context.home) or "Install it, or write its full path in servers.yaml"
         on_path = "" if is_path else " on the PATH"
-        yield CheckResult(
-            "server.command", "problem", f"{server.name}: there is no program {server.command}{on_path}", where
-        )
+        yield problem("server.command", f"{server.name}: there is no program {server.command}{on_path}", where)
 
 
 def _version(program: str, context: CheckContext) -> str:
     """Return the first 20 characters of the output of `PROGRAM --version`; "" if it fails or takes too long."""
     try:
         done = subprocess.run(
-            [program, "--version"],
-            env=dict(context.environ),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=VERSION_TIMEOUT_S,
-            check=False,
+            [program, "--version"], env=context.environ, stdin=subprocess.DEVNULL, capture_output=True, timeout=1.0
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""

@@ -17,7 +17,7 @@ from typing import Any
 from trayapp.config.paths import PASSPHRASE, SEALED_NAME
 from trayapp.model.config import confine_of
 from trayapp.model.errors import KeyringUnavailableError, MultiMcpError
-from trayapp.service.checks.check import CheckContext, CheckResult
+from trayapp.service.checks.check import CheckContext, CheckResult, note, ok, problem
 from trayapp.service.checks.servers import read_config
 from trayapp.service.secrets import secret_names
 from trayapp.wire.control import KEYRING, ControlClient
@@ -31,59 +31,49 @@ CONFINE = "confine.available"
 
 def python_version(context: CheckContext) -> list[CheckResult]:
     """Report whether we support this Python version."""
-    version = ".".join(map(str, context.python))
+    version, oldest = (".".join(map(str, numbers)) for numbers in (context.python, OLDEST_PYTHON))
     if context.python[:2] >= OLDEST_PYTHON:
-        return [CheckResult("version.python", "ok", f"Python {version}")]
-    oldest = ".".join(map(str, OLDEST_PYTHON))
-    return [
-        CheckResult("version.python", "problem", f"Python {version} is too old", f"Install Python {oldest} or newer")
-    ]
+        return [ok("version.python", f"Python {version}")]
+    return [problem("version.python", f"Python {version} is too old", f"Install Python {oldest} or newer")]
 
 
 def available(context: CheckContext) -> list[CheckResult]:
-    """Report how servers are confined here. A missing mechanism is a problem if an enabled server asks for it."""
-    from trayapp.confinement.start import (  # loads the C library for Linux's system calls
-        NoMechanismError,
-        choose_mechanism,
-    )
+    """Report how servers are confined here. A missing mechanism is a problem if an enabled server uses it."""
+    # Imported here because it loads the C library for Linux's system calls
+    from trayapp.confinement.start import NoMechanismError, choose_mechanism
 
     config = read_config(context)
-    servers = config.servers.values() if config else ()
-    stdio = [server for server in servers if server.command is not None and not server.disabled]
-    setting = config.settings.confine if config else None
-    wanted = [(one.name, confine) for one in stdio if (confine := confine_of(one.confine, setting)) is not None]
     found = []
-    for name, confine in wanted:
+    for server in config.servers.values() if config else ():
+        confine = confine_of(server.confine, config.settings.confine) if config else None
+        if server.command is None or server.disabled or confine is None:
+            continue
         try:
             choose_mechanism(confine.network, confine.sockets)
         except NoMechanismError as error:
             state = "cannot be confined and does not start" if confine.required else "runs unconfined"
-            found.append(CheckResult(CONFINE, "problem", f"{name} {state}: {error.reason}", error.hint))
+            found.append(problem(CONFINE, f"{server.name} {state}: {error.reason}", error.hint))
     if found:
         return found
     try:
         mechanism = choose_mechanism(True, False)
     except NoMechanismError as error:
-        return [CheckResult(CONFINE, "note", f"Servers cannot be confined here: {error.reason}", error.hint)]
+        return [note(CONFINE, f"Servers cannot be confined here: {error.reason}", error.hint)]
     try:
         browsers = f"; with sockets: true by {choose_mechanism(True, True)}"
     except NoMechanismError as error:
         browsers = f", but not with sockets: true: {error.reason}"
-    return [CheckResult(CONFINE, "ok", f"Servers can be confined here, by {mechanism}{browsers}")]
+    return [ok(CONFINE, f"Servers can be confined here, by {mechanism}{browsers}")]
 
 
 def space(context: CheckContext) -> list[CheckResult]:
     """Report each disk of our folders that is almost full or, if none is, the free space on one of them."""
     disks = {place.stat().st_dev: place for place in map(_nearest, _folders(context))}
-    found = []
-    for place in disks.values():
-        free = shutil.disk_usage(place).free
-        message = f"{free / 1e6:,.0f} MB free for {place}"
-        if free < SPACE_WANTED:
-            found.append(CheckResult("disk.space", "problem", f"Only {message}", "Free some space"))
-        else:
-            found.append(CheckResult("disk.space", "ok", message))
-    return [finding for finding in found if finding.state != "ok"] or found[:1]
+    free = {place: shutil.disk_usage(place).free for place in disks.values()}
+    texts = {place: f"{size / 1e6:,.0f} MB free for {place}" for place, size in free.items()}
+    full = [place for place, size in free.items() if size < SPACE_WANTED]
+    problems = [problem("disk.space", f"Only {texts[place]}", "Free some space") for place in full]
+    return problems or [ok("disk.space", next(iter(texts.values())))]
 
 
 def writable(context: CheckContext) -> list[CheckResult]:
@@ -95,8 +85,8 @@ def writable(context: CheckContext) -> list[CheckResult]:
     config = context.paths.config_file
     if not found and config.exists() and not os.access(config, os.W_OK):
         what = f"{config} is read-only: changes to it cannot be saved"
-        found = [CheckResult("disk.writable", "note", what, "Make it writable for its owner")]
-    return list(dict.fromkeys(found)) or [CheckResult("disk.writable", "ok", "All folders are writable")]
+        found = [note("disk.writable", what, "Make it writable for its owner")]
+    return list(dict.fromkeys(found)) or [ok("disk.writable", "All folders are writable")]
 
 
 def log_size(context: CheckContext) -> list[CheckResult]:
@@ -105,12 +95,8 @@ def log_size(context: CheckContext) -> list[CheckResult]:
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else 0
     message = f"The logs in {folder} take {size / 1e6:.1f} MB"
     if size > LOGS_LARGE:
-        return [
-            CheckResult(
-                "log.size", "note", message, "Delete the logs that you do not need; the gateway creates new ones"
-            )
-        ]
-    return [CheckResult("log.size", "ok", message)]
+        return [note("log.size", message, "Delete the logs that you do not need; the gateway creates new ones")]
+    return [ok("log.size", message)]
 
 
 def _folders(context: CheckContext) -> list[Path]:
@@ -127,7 +113,7 @@ def _unwritable(folder: Path) -> CheckResult | None:
     place = _nearest(folder)
     try:
         if not place.is_dir():
-            return CheckResult("disk.writable", "problem", f"{place} is not a folder", "Move it away")
+            return problem("disk.writable", f"{place} is not a folder", "Move it away")
         if not os.access(place, os.W_OK | os.X_OK):
             is_read_only = hasattr(os, "statvfs") and os.statvfs(place).f_flag & os.ST_RDONLY
             number = errno.EROFS if is_read_only else errno.EACCES
@@ -138,7 +124,7 @@ def _unwritable(folder: Path) -> CheckResult | None:
                 file.flush()
     except OSError as error:
         remedy = "Free some space, or check the owner and permissions of the folder"
-        return CheckResult("disk.writable", "problem", f"Cannot write to {place}: {error.strerror}", remedy)
+        return problem("disk.writable", f"Cannot write to {place}: {error.strerror}", remedy)
     return None
 
 
@@ -146,7 +132,6 @@ BUS_TIMEOUT_S = 0.8  # limit for one request; a check sends at most two to a sil
 SECRETS = "org.freedesktop.secrets"  # the Secret Service: gnome-keyring, KWallet, KeePassXC
 DEFAULT_COLLECTION = "/org/freedesktop/secrets/aliases/default"
 PROPERTIES = "org.freedesktop.DBus.Properties"
-TRAY = "org.kde.StatusNotifierWatcher"
 BUS = ("org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus")  # name, path, interface of the bus
 NO_KEYRING = "New sign-ins are kept in memory only and are lost when the gateway ends"
 ANSWER_TIMEOUT_S = 1.5  # for the gateway's answer; less than the limit of a check
@@ -159,9 +144,9 @@ def session_bus(context: CheckContext) -> list[CheckResult]:
     if context.platform != "linux":
         return []
     if _has_bus(context.environ):
-        return [CheckResult("bus.session", "ok", "A session bus is available")]
+        return [ok("bus.session", "A session bus is available")]
     remedy = "Log in to a desktop, or run everything in: dbus-run-session"
-    return [CheckResult("bus.session", "note", "There is no session bus, so no tray icon and no keyring", remedy)]
+    return [note("bus.session", "There is no session bus, so no tray icon and no keyring", remedy)]
 
 
 def keyring(context: CheckContext) -> list[CheckResult]:
@@ -171,33 +156,31 @@ def keyring(context: CheckContext) -> list[CheckResult]:
     state = gateways_keyring(context)
     if state is not None:
         if error := state["error"]:
-            return [CheckResult(code, "note", f"{error['title']}. {NO_KEYRING}", error["hint"])]
-        return [CheckResult(code, "ok", "The gateway keeps sign-ins and secrets")]
+            return [note(code, f"{error['title']}. {NO_KEYRING}", error["hint"])]
+        return [ok(code, "The gateway keeps sign-ins and secrets")]
     if config is not None and config.settings.token_store == "file":
         text = "Sign-ins and secrets are in an encrypted file (token_store: file)"
         if context.environ.get(PASSPHRASE):
-            return [CheckResult(code, "ok", f"{text}, opened by {PASSPHRASE}")]
+            return [ok(code, f"{text}, opened by {PASSPHRASE}")]
         if context.platform in OWN_KEYRINGS or _offers(context, SECRETS):
-            return [CheckResult(code, "ok", f"{text}, whose key is in the keyring")]
+            return [ok(code, f"{text}, whose key is in the keyring")]
         remedy = f"Set {PASSPHRASE} in the environment of the gateway"
-        return [CheckResult(code, "note", f"{text}, but nothing here can open it", remedy)]
+        return [note(code, f"{text}, but nothing here can open it", remedy)]
     if context.platform in OWN_KEYRINGS:
-        return [CheckResult(code, "ok", OWN_KEYRINGS[context.platform])]
+        return [ok(code, OWN_KEYRINGS[context.platform])]
     answer = _offers(context, SECRETS)
     if answer is None:
-        return [CheckResult(code, "note", "Not checked: the session bus does not answer")]
+        return [note(code, "Not checked: the session bus does not answer")]
     locked = None
     if answer and _has_owner(context.environ, SECRETS):  # asking must not start a service
         collection = "org.freedesktop.Secret.Collection"
         locked = _ask(context.environ, SECRETS, DEFAULT_COLLECTION, PROPERTIES, "Get", collection, "Locked")
     if locked == ("b", True):
         what = "The keyring is locked. Until it is unlocked, sign-ins are kept in memory only"
-        return [CheckResult(code, "note", what, "Unlock it in your password manager, or log in again")]
+        return [note(code, what, "Unlock it in your password manager, or log in again")]
     if answer:
-        return [CheckResult(code, "ok", "A Secret Service is available")]
-    return [
-        CheckResult(code, "note", f"There is no keyring. {NO_KEYRING}", "Install gnome-keyring, KWallet or KeePassXC")
-    ]
+        return [ok(code, "A Secret Service is available")]
+    return [note(code, f"There is no keyring. {NO_KEYRING}", "Install gnome-keyring, KWallet or KeePassXC")]
 
 
 def sealed_file(context: CheckContext) -> list[CheckResult]:
@@ -211,36 +194,23 @@ def sealed_file(context: CheckContext) -> list[CheckResult]:
     if config.settings.token_store != "file":
         what = f"{path} contains secrets that are not used: settings.token_store is {config.settings.token_store}"
         remedy = "To use them, set token_store: file in servers.yaml; otherwise remove that file"
-        return [CheckResult(SEALED_FILE, "note", what, remedy)]
+        return [note(SEALED_FILE, what, remedy)]
     made_with = _key_of(path)
     if made_with is None:
-        return [
-            CheckResult(
-                SEALED_FILE, "problem", f"{path} is damaged", "Restore a copy of it, or remove it and sign in again"
-            )
-        ]
+        return [problem(SEALED_FILE, f"{path} is damaged", "Restore a copy of it, or remove it and sign in again")]
     answer = gateways_keyring(context)
-    if answer is not None:
-        return (
-            [] if answer["error"] else [CheckResult(SEALED_FILE, "ok", f"{path} is used")]
-        )  # the check keyring.available reports the error
+    if answer is not None:  # the check keyring.available reports its error
+        return [] if answer["error"] else [ok(SEALED_FILE, f"{path} is used")]
     if (made_with == "passphrase") != bool(context.environ.get(PASSPHRASE)):
-        how = "with" if made_with == "passphrase" else "without"
-        do = "Set" if made_with == "passphrase" else "Unset"
-        return [
-            CheckResult(
-                SEALED_FILE,
-                "note",
-                f"{path} was created {how} a passphrase",
-                f"{do} {PASSPHRASE} in the environment of the gateway",
-            )
-        ]
+        how, do = ("with", "Set") if made_with == "passphrase" else ("without", "Unset")
+        remedy = f"{do} {PASSPHRASE} in the environment of the gateway"
+        return [note(SEALED_FILE, f"{path} was created {how} a passphrase", remedy)]
     if made_with == "passphrase":
         try:
             secret_names(context.environ)
         except KeyringUnavailableError as error:
-            return [CheckResult(SEALED_FILE, "note", error.title, error.hint)]
-    return [CheckResult(SEALED_FILE, "ok", f"{path} is used")]
+            return [note(SEALED_FILE, error.title, error.hint)]
+    return [ok(SEALED_FILE, f"{path} is used")]
 
 
 def gateways_keyring(context: CheckContext) -> dict[str, Any] | None:
@@ -260,22 +230,18 @@ def tray_host(context: CheckContext) -> list[CheckResult]:
     """Report whether a program shows tray icons."""
     code = "tray.host"
     if context.platform != "linux":
-        return [CheckResult(code, "ok", "The system shows tray icons")]
-    answer = _has_owner(context.environ, TRAY) if _has_bus(context.environ) else False
+        return [ok(code, "The system shows tray icons")]
+    answer = _has_owner(context.environ, "org.kde.StatusNotifierWatcher") if _has_bus(context.environ) else False
     if answer is None:
-        return [CheckResult(code, "note", "Not checked: the session bus does not answer")]
+        return [note(code, "Not checked: the session bus does not answer")]
     if answer:
-        return [CheckResult(code, "ok", "A panel shows tray icons with menus")]
+        return [ok(code, "A panel shows tray icons with menus")]
     remedy = (
         "On GNOME, install the extension AppIndicator; elsewhere, add a tray to the panel. All verbs work without one"
     )
     if context.environ.get("DISPLAY") and not context.environ.get("WAYLAND_DISPLAY"):
-        return [
-            CheckResult(
-                code, "note", "No panel here shows tray icons with menus; an XEmbed tray may show one without", remedy
-            )
-        ]
-    return [CheckResult(code, "note", "Nothing here shows tray icons; the tray would run without an icon", remedy)]
+        return [note(code, "No panel here shows tray icons with menus; an XEmbed tray may show one without", remedy)]
+    return [note(code, "Nothing here shows tray icons; the tray would run without an icon", remedy)]
 
 
 def _key_of(path: Path) -> str | None:
