@@ -71,14 +71,14 @@ def entry(request: pytest.FixtureRequest, tmp_path: Path) -> AutostartEntry:
 @pytest.mark.requirement("autostart")
 def test_on_and_off_are_read_back(entry: AutostartEntry) -> None:
     switch = Autostart(entry, StartCommand(PROGRAM))
-    assert not switch.is_on()
+    assert not entry.is_on()
     switch.turn(False)  # nothing there is fine
     switch.turn(True)
     switch.turn(True)
-    assert switch.is_on()
+    assert entry.is_on()
     assert entry.written() == StartCommand(PROGRAM)
     switch.turn(False)
-    assert not switch.is_on()
+    assert not entry.is_on()
     assert entry.written() is None
 
 
@@ -181,10 +181,13 @@ def test_an_entry_that_starts_nothing_is_off(tmp_path: Path, text: str) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="where it lies on Linux")
 def test_it_lies_where_desktops_look(tmp_path: Path) -> None:
-    assert find_autostart({"XDG_CONFIG_HOME": str(tmp_path)}, ["/x"]).where == f"{tmp_path}/autostart/multi-mcp.desktop"
+    assert (
+        find_autostart({"XDG_CONFIG_HOME": str(tmp_path)}, ["/x"]).entry.where
+        == f"{tmp_path}/autostart/multi-mcp.desktop"
+    )
     ours = f"{Path.home()}/.config/autostart/multi-mcp.desktop"
-    assert find_autostart({}, ["/x"]).where == ours
-    assert find_autostart({"XDG_CONFIG_HOME": "relative"}, ["/x"]).where == ours
+    assert find_autostart({}, ["/x"]).entry.where == ours
+    assert find_autostart({"XDG_CONFIG_HOME": "relative"}, ["/x"]).entry.where == ours
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="where it lies on Linux")

@@ -68,11 +68,11 @@ def autostart_verb(what: str, as_json: bool) -> None:
     switch = find_autostart(os.environ, tray_command())
     if what != "status":
         switch.turn(what == "on")
-    is_on = switch.is_on()
+    is_on = switch.entry.is_on()
     if as_json:
-        print_json({"autostart": is_on, "entry": switch.where})
+        print_json({"autostart": is_on, "entry": switch.entry.where})
     else:
-        say(f"The tray {'starts' if is_on else 'does not start'} at login", *([switch.where] if is_on else []))
+        say(f"The tray {'starts' if is_on else 'does not start'} at login", *([switch.entry.where] if is_on else []))
 
 
 def run_app(autostart: bool) -> int:

@@ -37,7 +37,7 @@ class AutostartEntry(Protocol):
 
     @property
     def where(self) -> str:
-        """The place of the entry, for display: the file, or the key of the Windows registry."""
+        """The file, or the key of the Windows registry, for display."""
 
     def is_on(self) -> bool:
         """Return True if the desktop will start the entry. Raises StorageError."""
@@ -57,10 +57,7 @@ class FileEntry:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-
-    @property
-    def where(self) -> str:
-        return str(self._path)
+        self.where = str(path)
 
     def remove(self) -> None:
         try:
@@ -69,37 +66,29 @@ class FileEntry:
             raise storage_error(error, self._path, "remove") from None
 
 
+@dataclass(frozen=True, slots=True)
 class Autostart:
     """The switch for start at login. `start`: the command to start."""
 
-    def __init__(self, entry: AutostartEntry, start: StartCommand) -> None:
-        self._entry = entry
-        self._start = start
-
-    @property
-    def where(self) -> str:
-        return self._entry.where
-
-    def is_on(self) -> bool:
-        """Return True if multi-mcp starts at login. Raises StorageError."""
-        return self._entry.is_on()
+    entry: AutostartEntry
+    start: StartCommand
 
     def turn(self, on: bool) -> None:
         """Switch start at login on or off. Raises MultiMcpError."""
         if on:
-            self._entry.write(self._start)
+            self.entry.write(self.start)
         else:
-            self._entry.remove()
+            self.entry.remove()
 
     def refresh_command(self) -> bool:
         """Rewrite an outdated entry: an update may have moved the program. Return True if it was rewritten.
 
         Only an entry that is on and has the same home is changed. Raises MultiMcpError.
         """
-        written = self._entry.written() if self._entry.is_on() else None
-        if written is None or written.home != self._start.home or written == self._start:
+        written = self.entry.written() if self.entry.is_on() else None
+        if written is None or written.home != self.start.home or written == self.start:
             return False
-        self._entry.write(self._start)
+        self.entry.write(self.start)
         return True
 
 
@@ -134,11 +123,7 @@ class XdgEntry(FileEntry):
     """A desktop entry in the user's autostart folder."""
 
     def is_on(self) -> bool:
-        """Return True if the desktop starts the entry (AutostartEntry).
-
-        Desktops switch an entry off with Hidden; GNOME uses a key of its own.
-        """
-        keys = self._keys()
+        keys = self._keys()  # desktops switch an entry off with Hidden; GNOME uses a key of its own
         off = keys.get("Hidden", "").lower() == "true" or keys.get("X-GNOME-Autostart-enabled", "").lower() == "false"
         return "Exec" in keys and not off
 
@@ -153,8 +138,12 @@ class XdgEntry(FileEntry):
         return StartCommand(tuple(words), home) if words else None
 
     def write(self, start: StartCommand) -> None:
+        """Write the entry (AutostartEntry). Raises MultiMcpError for a word that a desktop entry cannot hold."""
         words = [*(["/usr/bin/env", f"{HOME}={start.home}"] if start.home else []), *start.argv]
-        refuse_unsafe(words)
+        for word in words:
+            if found := UNSAFE.search(word):
+                title = f"Start at login is not possible: {word!r} contains {found.group()!r}"
+                raise MultiMcpError(title, "Desktops would start something else. Use a path without $, % and `")
         write_atomic(self._path, desktop_text(words, start.argv[0]).encode())
 
     def _keys(self) -> dict[str, str]:
@@ -167,17 +156,6 @@ class XdgEntry(FileEntry):
                 name, _, value = line.partition("=")
                 keys[name.strip()] = value.strip()
         return keys
-
-
-def refuse_unsafe(words: list[str]) -> None:
-    """Raise MultiMcpError for a word that a desktop entry cannot hold."""
-    for word in words:
-        found = UNSAFE.search(word)
-        if found:
-            raise MultiMcpError(
-                f"Start at login is not possible: {word!r} contains {found.group()!r}",
-                "Desktops would start something else. Use a path without $, % and `",
-            )
 
 
 def desktop_text(words: list[str], program: str) -> str:
@@ -231,7 +209,18 @@ class LaunchAgent(FileEntry):
         """Write the entry (AutostartEntry). launchd does not load it now: that would start a second tray."""
         import plistlib  # 5 ms, and only on macOS
 
-        write_atomic(self._path, plistlib.dumps(launch_agent(start)))
+        values: dict[str, object] = {  # launchd.plist(5): start once at login, only in a graphical session
+            "Label": LABEL,
+            "ProgramArguments": list(start.argv),
+            "RunAtLoad": True,
+            "KeepAlive": False,
+            "ProcessType": "Interactive",
+            "LimitLoadToSessionType": "Aqua",
+            "AssociatedBundleIdentifiers": LABEL,
+        }
+        if start.home:
+            values["EnvironmentVariables"] = {HOME: start.home}
+        write_atomic(self._path, plistlib.dumps(values))
 
     def _values(self) -> dict[str, object]:
         import plistlib
@@ -244,46 +233,26 @@ class LaunchAgent(FileEntry):
         return values if isinstance(values, dict) else {}
 
 
-def launch_agent(start: StartCommand) -> dict[str, object]:
-    """Return the launchd.plist(5) keys that start the program once at login, only in a graphical session."""
-    values: dict[str, object] = {
-        "Label": LABEL,
-        "ProgramArguments": list(start.argv),
-        "RunAtLoad": True,
-        "KeepAlive": False,
-        "ProcessType": "Interactive",
-        "LimitLoadToSessionType": "Aqua",
-        "AssociatedBundleIdentifiers": LABEL,
-    }
-    return {**values, "EnvironmentVariables": {HOME: start.home}} if start.home else values
-
-
 RUN = r"Software\Microsoft\Windows\CurrentVersion\Run"
 APPROVED = r"Software\Microsoft\Windows\CurrentVersion\Explorer\StartupApproved\Run"  # first byte odd = switched off
 
 
 class Registry(Protocol):
-    """Values below HKEY_CURRENT_USER."""
+    """Values below HKEY_CURRENT_USER. All methods raise OSError."""
 
-    def get(self, key: str, name: str) -> str | bytes | None:
-        """Return the value, None if there is none. Raises OSError."""
-
-    def set(self, key: str, name: str, value: str) -> None:
-        """Set the value, as a string. Raises OSError."""
-
+    def get(self, key: str, name: str) -> str | bytes | None: ...
+    def set(self, key: str, name: str, value: str) -> None: ...
     def delete(self, key: str, name: str) -> None:
-        """Delete the value, if there is one. Raises OSError."""
+        """Delete the value, if there is one."""
 
 
 class RunKey:
     """Our value in the Run key. Implements AutostartEntry."""
 
+    where = rf"HKEY_CURRENT_USER\{RUN}\{APP}"
+
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-
-    @property
-    def where(self) -> str:
-        return rf"HKEY_CURRENT_USER\{RUN}\{APP}"
 
     def is_on(self) -> bool:
         command, switch = self._get(RUN), self._get(APPROVED)
@@ -297,31 +266,29 @@ class RunKey:
     def write(self, start: StartCommand) -> None:
         """Write the entry (AutostartEntry). Also raises MultiMcpError if `start` has a home."""
         if start.home:
-            raise MultiMcpError(
-                f"Start at login is not possible while {HOME} is set", "Unset it: the Run key cannot hold variables"
-            )
+            title = f"Start at login is not possible while {HOME} is set"
+            raise MultiMcpError(title, "Unset it: the Run key cannot hold variables")
         try:
             self._registry.set(RUN, APP, windows_command(start))
             self._registry.delete(APPROVED, APP)  # Task Manager then shows the entry as enabled
         except OSError as error:
-            raise StorageError(
-                f"Cannot write {self.where}: {error.strerror}", "Check the permissions of the key"
-            ) from None
+            raise self._error("write", error) from None
 
     def remove(self) -> None:
         try:
             self._registry.delete(RUN, APP)
             self._registry.delete(APPROVED, APP)
         except OSError as error:
-            raise StorageError(f"Cannot remove {self.where}: {error.strerror}", "Remove it yourself") from None
+            raise self._error("remove", error) from None
 
     def _get(self, key: str) -> str | bytes | None:
         try:
             return self._registry.get(key, APP)
         except OSError as error:
-            raise StorageError(
-                f"Cannot read {self.where}: {error.strerror}", "Check the permissions of the key"
-            ) from None
+            raise self._error("read", error) from None
+
+    def _error(self, action: str, error: OSError) -> StorageError:
+        return StorageError(f"Cannot {action} {self.where}: {error.strerror}", "Check the permissions of the key")
 
 
 def windows_command(start: StartCommand) -> str:

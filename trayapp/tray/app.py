@@ -105,7 +105,7 @@ class StateSources:
 
     def _start_at_login(self) -> bool | None:
         try:
-            return self._autostart.is_on()
+            return self._autostart.entry.is_on()
         except MultiMcpError as error:
             log.warning("%s", error)
             return None

@@ -124,7 +124,7 @@ def _be_the_tray(environ: dict[str, str], run: str, single: SingleTray, autostar
     def keep_true() -> None:
         try:
             if switch.refresh_command():
-                log.info("Start at login now points to this program: %s", switch.where)
+                log.info("Start at login now points to this program: %s", switch.entry.where)
         except MultiMcpError as error:
             log.warning("Cannot update the entry for start at login: %s", error)
 
