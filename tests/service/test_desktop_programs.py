@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.tools import require
 from trayapp import __version__
 from trayapp.model.errors import MultiMcpError, NoGatewayError
 from trayapp.service.desktop_programs import copy, encoded, open_file, open_url
@@ -115,46 +118,23 @@ def test_while_it_is_paused_nobody_starts_a_gateway_for_a_client(home: Path) -> 
 # -- what we are ---------------------------------------------------------------------------------------------------
 
 
-# As `git worktree add` lays it out: the branch is in the first worktree's folder.
-LINKED = {
-    ".git": "gitdir: first/worktrees/side\n",
-    "first/worktrees/side/HEAD": "ref: refs/heads/side\n",
-    "first/worktrees/side/commondir": "../..\n",
-}
+@pytest.mark.parametrize(("text", "commit"), [(None, ""), (f"{HASH}\n", HASH), ("nonsense", "")])
+def test_the_commit_of_a_package_is_in_its_file(tmp_path: Path, text: str | None, commit: str) -> None:
+    if text is not None:
+        (tmp_path / "commit").write_text(text)
+    assert commit_of(tmp_path) == commit
+    assert version_text(tmp_path) == (f"{__version__} (3de80d5)" if commit else __version__)
 
 
-def made(folder: Path, files: dict[str, str]) -> Path:
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    return folder / "trayapp"
-
-
-@pytest.mark.parametrize(
-    ("files", "commit"),
-    [
-        ({}, ""),
-        ({"trayapp/commit": f"{HASH}\n"}, HASH),
-        ({"trayapp/commit": "nonsense"}, ""),
-        ({".git/HEAD": f"{HASH}\n"}, HASH),
-        ({".git/HEAD": "ref: refs/heads/main\n", ".git/refs/heads/main": f"{HASH}\n"}, HASH),
-        ({".git/HEAD": "ref: refs/heads/main\n", ".git/packed-refs": f"# pack\n{HASH} refs/heads/main\n"}, HASH),
-        ({".git/HEAD": "ref: refs/heads/main\n", ".git/packed-refs": f"{HASH} refs/heads/other\n"}, ""),
-        ({".git/HEAD": "ref: refs/heads/main\n"}, ""),
-        ({".git": "gitdir: elsewhere\n"}, ""),
-        ({".git": "gitdir: first/own\n", "first/own/HEAD": f"{HASH}\n"}, HASH),
-        ({**LINKED, "first/refs/heads/side": f"{HASH}\n"}, HASH),
-        ({**LINKED, "first/packed-refs": f"{HASH} refs/heads/side\n"}, HASH),
-        (LINKED, ""),
-    ],
-)
-def test_the_commit_is_that_of_the_package_or_of_the_checkout(
-    tmp_path: Path, files: dict[str, str], commit: str
-) -> None:
-    package = made(tmp_path, files)
-    assert commit_of(package) == commit
-    assert version_text(package) == (f"{__version__} (3de80d5)" if commit else __version__)
+def test_the_commit_of_a_checkout_is_that_of_git(tmp_path: Path) -> None:
+    git = [require("git"), "-C", str(tmp_path)]
+    subprocess.run([*git, "init", "-q"], check=True)
+    assert commit_of(tmp_path / "trayapp") == ""
+    author = ["-c", "user.name=Ada", "-c", "user.email=ada@example.com"]
+    subprocess.run([*git, *author, "commit", "-q", "--allow-empty", "-m", "first"], check=True)
+    commit = commit_of(tmp_path / "trayapp")
+    assert re.fullmatch("[0-9a-f]{40}", commit)
+    assert version_text(tmp_path / "trayapp") == f"{__version__} ({commit[:7]})"
 
 
 # -- how a gateway ended -------------------------------------------------------------------------------------------

@@ -16,16 +16,13 @@ from urllib.parse import urlsplit
 
 from trayapp import __version__
 from trayapp.model.errors import MultiMcpError
-from trayapp.service.command_line import PACKAGE, WHOLE, is_frozen, program
+from trayapp.service.command_line import NO_WINDOW, PACKAGE, WHOLE, is_frozen, program
 
-COMMIT_FILE = "commit"  # beside the package's modules, written when a program is packaged
 SHORT = 7
 _HASH = re.compile(r"[0-9a-f]{7,64}")
-ADDRESS_FILE = "releases"  # beside the package's modules, written when a program is published: the address to ask
 LARGEST = 1 << 20  # bytes; an answer has about ten thousand
 _NUMBERS = re.compile(r"v?(\d+(?:\.\d+)*)\s*")
 SETTLED_S = 15.0  # an installer writes for seconds, and may replace our file before the others
-MARKER = "__init__.py"  # in an installed package, pip rewrites this file for each version
 
 
 def version_text(package: Path = Path(PACKAGE)) -> str:
@@ -37,20 +34,14 @@ def version_text(package: Path = Path(PACKAGE)) -> str:
 def commit_of(package: Path) -> str:
     """Return the commit of a packaged program or of a checkout; "" if it is unknown."""
     with suppress(OSError, UnicodeDecodeError):
-        return _checked((package / COMMIT_FILE).read_text(encoding="ascii"))
-    with suppress(OSError, UnicodeDecodeError):
-        git = package.parent / ".git"
-        head = (_git_dir(git) / "HEAD").read_text(encoding="ascii").strip()
-        kind, _, name = head.partition(" ")
-        if kind != "ref:":
-            return _checked(head)
-        common = _git_dir(git)
-        with suppress(FileNotFoundError):  # a linked worktree has the branches in the main worktree's git folder
-            common /= (common / "commondir").read_text(encoding="utf-8").strip()
-        with suppress(FileNotFoundError):
-            return _checked((common / name).read_text(encoding="ascii"))
-        packed = (common / "packed-refs").read_text(encoding="utf-8").splitlines()
-        return next((_checked(line.partition(" ")[0]) for line in packed if line.endswith(f" {name}")), "")
+        return _checked((package / "commit").read_text(encoding="ascii"))  # written when a program is packaged
+    if not (package.parent / ".git").exists():
+        return ""
+    import subprocess  # only in a checkout
+
+    argv = ["git", "-C", str(package.parent), "rev-parse", "HEAD"]
+    with suppress(OSError):
+        return _checked(subprocess.run(argv, capture_output=True, text=True, creationflags=NO_WINDOW).stdout)
     return ""
 
 
@@ -64,7 +55,7 @@ class Release(NamedTuple):
 def releases_address(package: Path = Path(PACKAGE)) -> str:
     """Return the https address that lists releases; "" for an unpublished build, which never asks."""
     with suppress(OSError, UnicodeDecodeError):
-        text = (package / ADDRESS_FILE).read_text(encoding="ascii").strip()
+        text = (package / "releases").read_text(encoding="ascii").strip()  # written when a program is published
         return text if text.startswith("https://") else ""
     return ""
 
@@ -90,13 +81,6 @@ def is_newer(other: str, mine: str = __version__) -> bool:
     """Return True if `other` is a final version above `mine`. False for pre-releases and invalid versions."""
     theirs, ours = _NUMBERS.fullmatch(other), _NUMBERS.match(mine)
     return theirs is not None and ours is not None and _parts(theirs[1]) > _parts(ours[1])
-
-
-def _git_dir(git: Path) -> Path:
-    """Return the git folder. For a linked worktree or submodule, the file `.git` names it (gitrepository-layout)."""
-    if git.is_dir():
-        return git
-    return git.parent / git.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
 
 
 def _checked(text: str) -> str:
@@ -129,8 +113,8 @@ def _page(url: Any, address: str) -> str:
 
 def installed_at() -> float:
     """Return the Unix time at which the program's file was installed or changed; 0.0 if it cannot be read."""
-    try:
-        return Path(program(WHOLE) if is_frozen() else f"{PACKAGE}/{MARKER}").stat().st_ctime
+    try:  # pip rewrites __init__.py for each version
+        return Path(program(WHOLE) if is_frozen() else f"{PACKAGE}/__init__.py").stat().st_ctime
     except OSError:
         return 0.0
 
