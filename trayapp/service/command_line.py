@@ -27,7 +27,7 @@ def is_frozen() -> bool:
 def own_command() -> list[str]:
     """Return the program and the first arguments that run multi-mcp from any working folder.
 
-    The command names a file instead of using `-m`: that is 5 ms faster, and imports nothing from the working folder.
+    A file is 5 ms faster than `-m`, and nothing is imported from the working folder.
     """
     return [program(WHOLE)] if is_frozen() else [sys.executable, os.path.join(PACKAGE, "__main__.py")]
 
@@ -49,7 +49,7 @@ def program(name: str) -> str:
 
 
 def gateway_command(*, linger: bool) -> list[str]:
-    """Return the command that runs a gateway. `linger`: it ends by itself some time after its last session."""
+    """Return the command that runs a gateway. `linger`: the gateway ends some time after its last session."""
     return [*own_command(), "start", *(["--linger"] if linger else [])]
 
 
@@ -65,10 +65,9 @@ def tray_command() -> list[str]:
 
 
 def shim_command() -> list[str]:
-    """Return the command for a client's configuration, program first: absolute, and the same at every start.
+    """Return the command for a client's configuration, program first: absolute, and the same after updates.
 
-    The program is the installed script beside the interpreter, if there is one, because users know it. In a
-    packaged multi-mcp, it is the small shim program, whose path stays the same after updates.
+    The program is the installed script beside the interpreter, if there is one, because users know it.
     """
     return [program(SHIM), "stdio"] if is_frozen() else [*_installed_command(), "stdio"]
 
@@ -84,10 +83,7 @@ def kill_command(pid: int) -> str:
 
 
 def sample_command() -> list[str]:
-    """Return the command that runs the bundled sample server.
-
-    It runs without `site` and environment variables (-I, -S): it needs neither, and starts in half the time.
-    """
+    """Return the command that runs the bundled sample server. Without `site` (-S), it starts in half the time."""
     if is_frozen():
         return [program(SHIM), SAMPLE_VERB]
     return [sys.executable, "-I", "-S", os.path.join(PACKAGE, "samples", "server.py")]

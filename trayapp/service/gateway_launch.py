@@ -30,8 +30,6 @@ FROM_ANYWHERE = "/" if os.name == "posix" else None  # a working folder that no 
 CANNOT_RUN = 127  # exit code of a start whose program cannot be executed, as in shells
 READY_TIMEOUT_S = 20.0  # enough for a cold disk and a busy machine; usually it takes 0.3 s
 GONE_TIMEOUT_S = 15.0  # the stop sequence of a stubborn server takes 4 s, and many stop at once
-FIRST_PAUSE_S = 0.005
-LONGEST_PAUSE_S = 0.1
 LOG_LINES_SHOWN = 3
 LOG_TAIL_BYTES = 4096
 ROOM_FOR_A_LINE = 4096  # bytes free, a block of most file systems
@@ -69,7 +67,7 @@ def start_fast(environ: Mapping[str, str]) -> Popen[bytes] | ForkedChild:
 
 
 def reap_automatically(wanted: bool) -> None:
-    """Let the system reap our child processes (SIGCHLD ignored), so that none remains a zombie. False: undo this."""
+    """Let the system reap our child processes, by ignoring SIGCHLD, so that none remains a zombie. False: undo this."""
     if sys.platform != "win32":
         import _signal  # type: ignore[import-not-found]  # a tenth of what `signal` costs
 
@@ -93,10 +91,7 @@ def connect_gateway(run: str, timeout: float | None) -> ControlClient:
 
 
 def await_ready(
-    run: str,
-    timeout_s: float = READY_TIMEOUT_S,
-    process: Popen[bytes] | None = None,
-    log_file: Path | None = None,
+    run: str, timeout_s: float = READY_TIMEOUT_S, process: Popen[bytes] | None = None, log_file: Path | None = None
 ) -> None:
     """Wait until a gateway answers in the runtime folder `run`.
 
@@ -116,11 +111,10 @@ def await_ready(
                 reason = " | ".join(last_lines(log_file)[-LOG_LINES_SHOWN:]) if log_file is not None else ""
                 if not reason and log_file is not None and (is_full(run) or is_full(log_file.parent)):
                     raise NoGatewayError("The gateway cannot start: the disk is full", "Free some space") from None
-                because = f": {reason}" if reason else ""
-                error = NoGatewayError(f"The gateway ended while starting (exit code {code}){because}")
-                if not reason:  # without a log, only its stderr has the reason
-                    error.hint = "To see why, run: multi-mcp start"
-                raise error from None
+                title = f"The gateway ended while starting (exit code {code})"
+                if reason:
+                    raise NoGatewayError(f"{title}: {reason}") from None
+                raise NoGatewayError(title, "To see why, run: multi-mcp start") from None  # its stderr has the reason
         else:
             return
     raise NoGatewayError(f"The gateway did not answer within {timeout_s:g} s")
@@ -142,9 +136,8 @@ def gateway_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
     A relative MULTI_MCP_HOME becomes absolute, because the gateway has another working folder.
     """
-    env = {
-        name: value for name, value in environ.items() if name != "MULTI_MCP_BACKEND"
-    }  # that variable marks descendants of server processes
+    env = dict(environ)
+    env.pop("MULTI_MCP_BACKEND", None)  # marks descendants of server processes
     if env.get("MULTI_MCP_HOME"):
         env["MULTI_MCP_HOME"] = os.path.abspath(os.path.expanduser(env["MULTI_MCP_HOME"]))
     if is_frozen():  # its servers would inherit the variables of the packaged program
@@ -166,12 +159,12 @@ def is_alive(process: object) -> bool:
 
 
 def pauses(timeout_s: float) -> Iterator[None]:
-    """Yield at once, then after growing pauses, until `timeout_s` seconds have passed."""
-    end, pause = time.monotonic() + timeout_s, FIRST_PAUSE_S
+    """Yield immediately, then after growing pauses, until `timeout_s` seconds have passed."""
+    end, pause = time.monotonic() + timeout_s, 0.005
     yield
     while time.monotonic() < end:
         time.sleep(pause)
-        pause = min(pause * 1.5, LONGEST_PAUSE_S)
+        pause = min(pause * 1.5, 0.1)
         yield
 
 

@@ -44,7 +44,7 @@ class GatewayProcess:
         self._pause, self._turn = Pause(run), StartClaim(run)
 
     def launch(self) -> subprocess.Popen[bytes]:
-        """Start a gateway (GatewayControl). It lingers: if we are killed, it ends some time after its last client."""
+        """Start a gateway (GatewayControl). If we are killed, it ends by itself some time after its last client."""
         try:
             return start_detached(self._environ, linger=True)
         except OSError as error:
@@ -72,8 +72,7 @@ class GatewayProcess:
 
     def kill_hint(self) -> str:
         pid = self._pid()
-        # `kill 0` would end the terminal where it is typed
-        return f"End it with: {kill_command(pid)}" if pid else "End its process"
+        return f"End it with: {kill_command(pid)}" if pid else "End its process"  # `kill 0` would end the user's shell
 
     def pause(self) -> None:
         """Keep shims from starting a gateway (GatewayControl). A failure is only logged."""
@@ -132,7 +131,6 @@ class AdoptedProcess:
         self._process = process
 
     def poll(self) -> int | None:
-        """Return None: the exit code is never known."""
         return None
 
     def wait(self, timeout: float | None = None) -> int | None:
@@ -147,7 +145,6 @@ class AdoptedProcess:
         return None
 
     def terminate(self) -> None:
-        """Ask the process to end."""
         import psutil
 
         with suppress(psutil.NoSuchProcess):

@@ -15,15 +15,14 @@ from trayapp.model.redact import LineRedactor, redacted
 from trayapp.model.text import StderrDecoder
 
 LOG_BYTES = 2 * 1024 * 1024  # for one file; one older file is kept beside it
-LEVEL_VARIABLE = "MULTI_MCP_LOG"  # debug, info, warning or error
 LEVELS = {"debug": logging.DEBUG, "warning": logging.WARNING, "error": logging.ERROR}
 # Libraries that may log only warnings, whatever the level: their other messages hold whole requests.
 CHATTY = ("mcp", "httpx2", "httpcore2", "PIL", "Xlib")
 
 
 def level_of(environ: Mapping[str, str]) -> int:
-    """Return the log level that the user set, info by default."""
-    return LEVELS.get(environ.get(LEVEL_VARIABLE, "").strip().lower(), logging.INFO)
+    """Return the log level that the user set in MULTI_MCP_LOG, info by default."""
+    return LEVELS.get(environ.get("MULTI_MCP_LOG", "").strip().lower(), logging.INFO)
 
 
 class RedactingFormatter(logging.Formatter):
@@ -37,24 +36,21 @@ class RedactingFormatter(logging.Formatter):
 
 
 class _Rotating(logging.handlers.RotatingFileHandler):
-    """A rotating file that silently drops a line that cannot be written (disk full, folder gone)."""
-
     def handleError(self, record: logging.LogRecord) -> None:
-        pass
+        """Drop a line that cannot be written (disk full, folder gone)."""
 
 
 def start_logging(folder: Path, level: int = logging.INFO, name: str = GATEWAY_LOG) -> None:
     """Send this process's log to `folder`/`name`, or to stderr if the folder cannot be written."""
     root = logging.getLogger()
     root.setLevel(level)
-    formatter = RedactingFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
     handler: logging.Handler
     try:
         make_folder(folder)
         handler = _Rotating(folder / name, maxBytes=LOG_BYTES, backupCount=1, encoding="utf-8")
     except OSError:
         handler = logging.StreamHandler()
-    handler.setFormatter(formatter)
+    handler.setFormatter(RedactingFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     root.addHandler(handler)
     for chatty in CHATTY:
         logging.getLogger(chatty).setLevel(logging.WARNING)
@@ -85,11 +81,10 @@ class StderrFiles:
 
         `further`: the process runs beside others of its server, so it gets a sink of its own.
         """
-        file = self._files.setdefault(server, RotatedFile(self._folder / log_name(server)))
-        if further:
-            return StderrSink(file, self._wrote)
-        sink = self._sinks.setdefault(server, StderrSink(file, self._wrote))
-        sink(b"")  # ends an unfinished line of the previous process
+        sink = StderrSink(self._files.setdefault(server, RotatedFile(self._folder / log_name(server))), self._wrote)
+        if not further:
+            sink = self._sinks.setdefault(server, sink)
+            sink(b"")  # ends an unfinished line of the previous process
         return sink
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
 from trayapp.config.files import make_folder, read_bytes, replace_file
@@ -42,43 +42,35 @@ _ORDER: tuple[Status, ...] = ("active", "deprecated", "deleted")
 
 @dataclass(frozen=True, slots=True)
 class RegistryEntry:
-    """One version of a server in the registry.
-
-    `status_message`: the reason for its status. `ways`: how the server can be run or reached, as types of packages
-    (`npm`, `pypi`, ...) and `remote`. `document`: its server.json.
-    """
+    """One version of a server in the registry."""
 
     name: str
     version: str
     title: str
     description: str
     status: Status
-    status_message: str
+    status_message: str  # the reason for the status
     updated: str
-    ways: tuple[str, ...]
-    document: Mapping[str, Any]
+    ways: tuple[str, ...]  # types of packages (`npm`, `pypi`, ...), and `remote`
+    document: Mapping[str, Any]  # server.json
 
 
 @dataclass(frozen=True, slots=True)
 class RegistryAnswer:
-    """An answer of the registry. `old_s`: its age in seconds, if an error (`why`) made us take it from the cache.
-
-    `cut`: a sentence that says which part of the matches was read; "" if all of them were.
-    """
+    """An answer of the registry."""
 
     entries: tuple[RegistryEntry, ...]
-    old_s: float | None = None
-    why: str = ""
-    cut: str = ""
+    old_s: float | None = None  # its age in seconds, if it was taken from the cache after an error
+    why: str = ""  # that error
+    cut: str = ""  # a sentence that says which part of the matches was read; "" if all of them were
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """A cached answer: its time, its rows, and whether the registry has further ones."""
+class _Kept(NamedTuple):
+    """A cached answer."""
 
     at: float
     rows: list[Any]
-    cut: bool
+    cut: bool  # the registry has further rows
 
 
 def _answer(word: str, kept: _Kept) -> RegistryAnswer:
@@ -103,16 +95,11 @@ class ServerRegistry:
             if answer.cut:
                 exact = self._exact(word)
                 answers.append(exact)
-                cuts.append(
-                    answer.cut if exact.cut else f"{answer.cut}, and all names whose last part begins with {word}"
-                )
+                more = "" if exact.cut else f", and all names whose last part begins with {word}"
+                cuts.append(answer.cut + more)
         found = {entry.name: entry for answer in answers for entry in answer.entries}
         ranked = sorted(found.values(), key=lambda entry: _rank(entry, words))
-        oldest = max(
-            (answer for answer in answers if answer.old_s is not None),
-            key=lambda answer: answer.old_s or 0.0,
-            default=RegistryAnswer(()),
-        )
+        oldest = max(answers, key=lambda one: -1.0 if one.old_s is None else one.old_s, default=RegistryAnswer(()))
         return RegistryAnswer(tuple(ranked), oldest.old_s, oldest.why, "; ".join(cuts))
 
     def _exact(self, word: str) -> RegistryAnswer:
@@ -198,14 +185,11 @@ class ServerRegistry:
     def _kept_answer(self, key: str, error: WebError, word: str = "") -> RegistryAnswer:
         kept = self._kept(key)
         host = urlsplit(self._address).netloc
+        why = one_line(error.title)[:200]
         if kept is None:
-            raise MultiMcpError(
-                f"Cannot ask the registry {host}: {one_line(error.title)[:200]}",
-                "Try again later, or paste the server's own snippet: multi-mcp add WHAT",
-            ) from None
-        return replace(_answer(word, kept), old_s=max(0.0, self._now() - kept.at), why=one_line(error.title)[:200])
-
-    # --- cached answers
+            hint = "Try again later, or paste the server's own snippet: multi-mcp add WHAT"
+            raise MultiMcpError(f"Cannot ask the registry {host}: {why}", hint) from None
+        return replace(_answer(word, kept), old_s=max(0.0, self._now() - kept.at), why=why)
 
     def _file(self, key: str) -> Path:
         return self._folder / f"{hashlib.sha256((self._address + key).encode()).hexdigest()[:32]}.json"
@@ -216,10 +200,11 @@ class ServerRegistry:
             found = json.loads(raw) if raw and len(raw) <= LARGEST * 2 else None
         except (StorageError, ValueError, RecursionError):
             return None
-        at, rows = (found.get("at"), found.get("rows")) if isinstance(found, dict) else (None, None)
-        if not isinstance(found, dict) or not isinstance(at, int | float) or not isinstance(rows, list):
+        kept = found if isinstance(found, dict) else {}
+        at, rows = kept.get("at"), kept.get("rows")
+        if not isinstance(at, int | float) or not isinstance(rows, list):
             return None
-        return _Kept(float(at), rows, found.get("cut") is True)
+        return _Kept(at, rows, kept.get("cut") is True)
 
     def _keep(self, key: str, rows: list[Any], cut: bool = False) -> None:
         kept = {"at": self._now(), "rows": [row for row in rows if _is_small(row)], "cut": cut}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from trayapp.config.paths import find_paths
@@ -41,11 +42,10 @@ def can_keep(environ: Mapping[str, str] = os.environ) -> bool:
     try:
         return bool(_ask(environ, SECRET_LIST, {})["keyring"] == "available")
     except NoGatewayError:
-        try:
+        with suppress(KeyringUnavailableError):
             _in_vault(environ, lambda vault: vault.secret_names())
-        except KeyringUnavailableError:
-            return False
-        return True
+            return True
+        return False
 
 
 def secret_names(environ: Mapping[str, str] = os.environ) -> list[str]:

@@ -89,8 +89,6 @@ class SingleTray:
             self._listener.close()
         self._lock.release()
 
-    # -- the first tray ------------------------------------------------------------------------------------------
-
     def _serve(self, listener: socket.socket, token: str, answer: Answer) -> None:
         while True:
             try:
@@ -102,8 +100,6 @@ class SingleTray:
                 given, _, request = _line(peer).partition(" ")
                 if hmac.compare_digest(given.encode(), (token or "-").encode()):
                     peer.sendall(answer(request).replace("\n", "\v").encode()[: LINE_LIMIT - 1] + b"\n")
-
-    # -- the second tray -----------------------------------------------------------------------------------------
 
     def _request(self, request: str) -> str | None:
         token = "-"

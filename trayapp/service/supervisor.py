@@ -18,19 +18,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
-from trayapp.model.child import (
-    ChildEvent,
-    ChildState,
-    exit_event,
-    next_child_state,
-    recent_crashes,
-    restart_wait_s,
-)
+from trayapp.model.child import ChildEvent, ChildState, exit_event, next_child_state, recent_crashes, restart_wait_s
 from trayapp.model.errors import ExitCode, MultiMcpError, NoGatewayError
 
 log = logging.getLogger(__name__)
 
-STARTS = frozenset({ChildState.STARTING, ChildState.RESTARTING, ChildState.STOPPING})  # shims wait for the result
 RESTING = frozenset({ChildState.RESTARTING, ChildState.CRASH_LOOP, ChildState.PAUSED})  # no gateway to stop
 HANGS = "The gateway does not answer"
 
@@ -54,7 +46,7 @@ class Timing:
 class RunningGateway(Protocol):
     """A gateway process that we own, with the methods of subprocess.Popen that we use.
 
-    `wait` returns None for a gateway that an earlier tray or a shim started: only its parent can read the exit code.
+    If an earlier tray or a shim started it, `wait` returns None, because only the parent can read the exit code.
     """
 
     pid: int
@@ -132,8 +124,6 @@ class SupervisorView:
 
 
 class CommandKind(StrEnum):
-    """The user's commands for the gateway."""
-
     PAUSE = "pause"
     START = "start"  # Resume and Retry in the menu
     RESTART = "restart"
@@ -162,7 +152,7 @@ class Command:
 
 
 class Commands:
-    """All commands of one supervisor. Other threads may call `add` only; the rest is for the supervisor's thread."""
+    """All commands of one supervisor. Other threads may call only `add`."""
 
     def __init__(self) -> None:
         self._new: deque[Command] = deque()
@@ -173,7 +163,7 @@ class Commands:
         self._ear.setblocking(False)
 
     def add(self, kind: CommandKind) -> Command:
-        """Queue a command and wake the supervisor. After `close` the command is complete at once."""
+        """Queue a command and wake the supervisor. After `close`, the command is complete immediately."""
         command = Command(kind)
         self._new.append(command)
         if self._closed:
@@ -183,7 +173,7 @@ class Commands:
         return command
 
     def take(self) -> CommandKind | None:
-        """Return the kind of the oldest new command, which is open from now on; None if there is none."""
+        """Return the kind of the oldest new command, and mark it as open. Return None if there is no new command."""
         if not self._new:
             return None
         self._taken.append(self._new.popleft())
@@ -223,7 +213,7 @@ class Supervisor:
     """Supervises the gateway in its own thread.
 
     `on_change` is called in that thread with every new state. It must be quick and must not raise.
-    The class is broad: each of its methods is a step of one loop, which no other class shares.
+    The class is broad because its methods are the steps of one loop, which share all of its state.
     """
 
     def __init__(
@@ -299,8 +289,8 @@ class Supervisor:
         before, self._state = self._state, next_child_state(self._state, event)
         if before is ChildState.PAUSED:
             self._gateway.resume()
-        if self._state in STARTS:
-            self._gateway.claim_start()
+        if self._state in (ChildState.STARTING, ChildState.RESTARTING, ChildState.STOPPING):
+            self._gateway.claim_start()  # shims wait for the result
         else:
             self._gateway.release_start()
         if self._state not in (ChildState.RUNNING, ChildState.ATTACHED, ChildState.STOPPING):
@@ -368,7 +358,7 @@ class Supervisor:
                 if not asleep:
                     self._on_silence(now - sign)
                 if asleep or (self._hung and self._process is None):
-                    sign = now  # the machine slept; or the gateway is not ours, and its silence has no consequences
+                    sign = now  # silence means nothing after sleep, and has no consequences if the gateway is not ours
                 continue
             if not select.select([watch], [], [], 0)[0]:
                 continue  # a command
@@ -410,41 +400,35 @@ class Supervisor:
         try:
             code = self._process.wait(self._timing.last_gasp)
         except subprocess.TimeoutExpired:
-            if stopping:
-                code = self._await_end()
-            else:
+            if not stopping:
                 self._kill()
                 self._on_crash("The gateway closed its connections without exiting and was killed")
                 return
-        if code is None:
-            code = ExitCode.OK if stopping else None
-        self._on_exit(code)
+            code = self._await_end()
+        self._on_exit(ExitCode.OK if code is None and stopping else code)
 
     # -- exits and crashes ---------------------------------------------------------------------------------------------
 
     def _on_exit(self, code: int | None) -> None:
         self._process = None
         event = ChildEvent.DIED if code is None else exit_event(code)
+        error = "The gateway ended"
         if event is ChildEvent.STOPPED:
             self._apply(event)
-        else:
-            error = "The gateway ended"
-            if code is not None and code < 0:
-                error = f"The gateway was killed (signal {-code})"
-            elif code is not None:
-                reason = self._gateway.end_reason()
-                error = f"The gateway ended (exit code {code}){': ' + reason if reason else ''}"
-            self._on_crash(error, give_up=event is ChildEvent.GAVE_UP)
+            return
+        if code is not None and code < 0:
+            error = f"The gateway was killed (signal {-code})"
+        elif code is not None:
+            reason = self._gateway.end_reason()
+            error = f"The gateway ended (exit code {code}){': ' + reason if reason else ''}"
+        self._on_crash(error, give_up=event is ChildEvent.GAVE_UP)
 
     def _on_crash(self, error: str, give_up: bool = False) -> None:
         now = time.monotonic()
         self._crashes = (*recent_crashes(self._crashes, now), now)
         wait = None if give_up else restart_wait_s(len(self._crashes))
-        if wait is None:
-            self._apply(ChildEvent.GAVE_UP, error)
-        else:
-            self._start_at = now + wait
-            self._apply(ChildEvent.DIED, error)
+        self._start_at = now + (wait or 0.0)
+        self._apply(ChildEvent.GAVE_UP if wait is None else ChildEvent.DIED, error)
 
     # -- without a gateway ---------------------------------------------------------------------------------------
 
@@ -530,10 +514,7 @@ class Supervisor:
     # -- commands ------------------------------------------------------------------------------------------------
 
     def _take_commands(self) -> None:
-        while self._state is not ChildState.STOPPING and not self._ended:
-            kind = self._commands.take()
-            if kind is None:
-                return
+        while self._state is not ChildState.STOPPING and not self._ended and (kind := self._commands.take()):
             self._begin(kind)
 
     def _begin(self, kind: CommandKind) -> None:
@@ -568,7 +549,7 @@ class Supervisor:
         return came
 
     def _pauses(self, until: float) -> Iterator[None]:
-        """Yield at once, then after each growing pause or command, until `until` on the monotonic clock."""
+        """Yield immediately, then after each growing pause or command, until `until` on the monotonic clock."""
         pause = 0.005
         while time.monotonic() < until:
             yield

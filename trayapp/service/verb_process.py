@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -63,11 +64,10 @@ def run_verb(argv: Sequence[str], environ: Mapping[str, str], timeout_s: float, 
 
 def end_verbs() -> None:
     """Wait up to FINISHES_S for the running verbs, then kill the rest. Call this before this process ends. Blocks."""
-    running = tuple(_running)
-    for process in running:
+    end = time.monotonic() + FINISHES_S
+    for process in tuple(_running):
         with suppress(subprocess.TimeoutExpired):
-            process.wait(FINISHES_S / len(running))
-    for process in running:
+            process.wait(max(0.0, end - time.monotonic()))
         _kill(process)
         process.wait()
 

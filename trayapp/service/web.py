@@ -18,7 +18,6 @@ from trayapp.model.errors import MultiMcpError
 STEP_S = 10.0  # for each step: the connection, a piece of the answer
 ANSWER_S = 20.0  # for the whole answer, even if it keeps arriving slowly
 FILE_S = 600.0  # for a whole file
-PIECE = 1 << 16
 
 
 class WebError(MultiMcpError):
@@ -46,9 +45,7 @@ def read_json(address: str, largest: int) -> Any:
 def read_file(address: str, target: IO[bytes], largest: int) -> None:
     """Download the file at an address, at most `largest` bytes, into `target`.
 
-    Blocks: STEP_S for each step, FILE_S for the whole file.
-
-    Raises WebError, whose title is only the reason.
+    Blocks: STEP_S for each step, FILE_S for the file. Raises WebError, whose title is only the reason.
     """
     with _answer(address, "application/octet-stream, */*") as answer:
         for piece in _pieces(answer, largest, FILE_S):
@@ -69,18 +66,19 @@ def _answer(address: str, accept: str) -> Iterator[HTTPResponse]:
         raise
     except (OSError, HTTPException) as error:
         reason = getattr(error, "reason", None) or error
+        title = str(getattr(reason, "strerror", None) or reason or type(reason).__name__)
         if isinstance(reason, TimeoutError):
-            raise WebError(f"It does not answer within {STEP_S:g} s") from None
-        if isinstance(reason, HTTPException):
-            raise WebError("It ends the connection without a valid answer") from None
-        raise WebError(str(getattr(reason, "strerror", None) or reason or type(reason).__name__)) from None
+            title = f"It does not answer within {STEP_S:g} s"
+        elif isinstance(reason, HTTPException):
+            title = "It ends the connection without a valid answer"
+        raise WebError(title) from None
 
 
 def _pieces(answer: HTTPResponse, largest: int, limit_s: float) -> Iterator[bytes]:
     """Yield an answer piece by piece. Raises WebError if it is too large or takes too long."""
     until = time.monotonic() + limit_s
     size = 0
-    while piece := answer.read1(PIECE):
+    while piece := answer.read1(1 << 16):
         size += len(piece)
         if size > largest:
             raise WebError(f"Its answer is larger than {largest:,} bytes")
