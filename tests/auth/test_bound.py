@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.auth.places import MemoryEntries
 from trayapp.auth.accounts import Accounts
-from trayapp.auth.grant import DEFAULT_PORTS, Grant, OAuthClient, canonical, covers, record_key
+from trayapp.auth.grant import Grant, OAuthClient, canonical, covers, record_key
 from trayapp.auth.os_keyring import ChunkedRecords
 from trayapp.auth.vault import Vault
 from trayapp.backends.http.auth import RequestSigner, challenge_of
@@ -53,7 +53,7 @@ def goes_to(address: str) -> tuple[str, str, int | None] | None:
     """Return the address that the HTTP library really sends a request to."""
     with suppress(httpx2.InvalidURL):
         url = httpx2.URL(address)
-        return url.scheme, url.host.rstrip("."), url.port or DEFAULT_PORTS[url.scheme]
+        return url.scheme, url.host.rstrip("."), url.port or {"http": 80, "https": 443}[url.scheme]
     return None
 
 

@@ -93,8 +93,6 @@ class Account:
         self._refused: str | None = None  # the Authorization value that was refused and could not be renewed
         self._failed: tuple[float, SignInError] | None = None  # when and why the last renewal failed
 
-    # -- for requests --------------------------------------------------------------------------------------------
-
     async def authorization(self, asked: str, *, whole_origin: bool = False) -> str | None:
         """Return the Authorization value for a request to `asked`; None if there is no token, or none for that address.
 
@@ -109,13 +107,11 @@ class Account:
         if grant.refresh_token is None:
             return None if grant.expired(self._now()) else grant.header
         try:
-            await self._renewed(grant)
-        except GrantLostError:
-            return None
+            return await self._renewed(grant)
         except SignInError:
             if grant.expired(self._now()):
                 raise
-        return self._grant.header if self._grant else None
+        return self._header()
 
     async def authorization_after(self, refused: str | None, asked: str, *, whole_origin: bool = False) -> str | None:
         """Return the Authorization value to try after a server answered 401 to `refused`, or None if there is no other.
@@ -133,10 +129,9 @@ class Account:
             self._refused = refused
             self._changed()
             return None
-        try:
-            await self._renewed(grant)
-        except GrantLostError:
-            return None
+        return await self._renewed(grant)
+
+    def _header(self) -> str | None:
         return self._grant.header if self._grant else None
 
     def _is_within(self, moment: float, seconds: float) -> bool:
@@ -156,14 +151,15 @@ class Account:
         if self._renewal is not None:
             self._renewal.scope.deadline = min(self._renewal.scope.deadline, anyio.current_time() + LAST_MOMENT_S)
 
-    # -- the grant -----------------------------------------------------------------------------------------------
-
     async def grant(self, *, asked: bool = False) -> Grant | None:
         """Return the grant. Read it from the vault the first time.
 
         Return None if there is none for our client, or if the vault cannot be read. `asked` as in `Vault.read`.
         """
         await self._load(asked)
+        return self._usable()
+
+    def _usable(self) -> Grant | None:
         grant = self._grant
         return grant if grant is not None and grant.access_token and self._fits(grant) else None
 
@@ -179,12 +175,12 @@ class Account:
         return self._grant
 
     async def take(self, grant: Grant) -> None:
-        """Store a grant after the user signed in."""
+        """Store the grant of a new sign-in."""
         self.wanted, self._failed = None, None
         await self._keep(grant, asked=True)
 
     async def forget(self) -> None:
-        """Delete the grant after the user signed out."""
+        """Delete the grant: the user signed out."""
         self.wanted, self._failed = None, None
         self._grant, self._loaded, self.unread = None, True, None
         self._changed()
@@ -197,8 +193,8 @@ class Account:
             return None
         from trayapp.model.status import SignInStatus  # loaded with its first use
 
-        grant = self._grant
-        if grant is None or not grant.access_token or not self._fits(grant) or grant.header == self._refused:
+        grant = self._usable()
+        if grant is None or grant.header == self._refused:
             return SignInStatus(False, wanted=self.wanted)
         kept = self._vault.kept(self._key)
         return SignInStatus(True, grant.expires_at, grant.refresh_token is not None, kept, grant.scope, self.wanted)
@@ -209,10 +205,9 @@ class Account:
         return self.unread is not None and self.unread.state == "locked"
 
     def _fits(self, grant: Grant) -> bool:
-        """Return True if the grant was issued to the client that servers.yaml names.
+        """Return True if the grant was issued to the client that servers.yaml names, or if that is not known yet.
 
-        If it names no client, or a metadata document, the grant's client must be one of ours. Also return True if the
-        settings are not known yet.
+        If the file names no client, or a metadata document, the grant's client must be one of ours.
         """
         if self.settings is None:
             return True
@@ -249,22 +244,26 @@ class Account:
         self._grant, self._loaded, self.unread = grant, True, None
         self._changed()
 
-    # -- renewal -------------------------------------------------------------------------------------------------
+    async def _renewed(self, grant: Grant) -> str | None:
+        """Renew `grant`, in one renewal for all callers, unless another grant replaced it.
 
-    async def _renewed(self, grant: Grant) -> None:
-        """Renew `grant`, in one renewal for all callers, unless another grant replaced it. Raises SignInError."""
+        Return the Authorization value, or None if the grant is lost. Raises SignInError.
+        """
         if self._failed is not None and self._is_within(self._failed[0], RENEW_PAUSE_S):
             raise self._failed[1].with_traceback(None)
         if self._grant is not grant:
-            return
+            return self._header()
         renewal = self._renewal
         if renewal is None:
             renewal = self._renewal = _Renewal()
             # A separate task: the caller may be cancelled, and a rotated token must not get lost with it.
             self._tasks.start_soon(self._run_renewal, renewal, grant)
         await renewal.done.wait()
+        if isinstance(renewal.error, GrantLostError):
+            return None
         if renewal.error is not None:
             raise renewal.error.with_traceback(None)
+        return self._header()
 
     async def _run_renewal(self, renewal: _Renewal, grant: Grant) -> None:
         renewal.error = SignInError("The sign-in was not renewed in time", "Try again")
@@ -294,16 +293,13 @@ class Account:
         return None
 
 
-EXPIRED = "There was no answer for five minutes"
-
-
 async def load_login() -> None:
-    """Import the login module, and with it the SDK, in a thread, so that no other request waits for it."""
+    """Import the login module, and with it the SDK, in a thread, so no other request waits for the import."""
     await anyio.to_thread.run_sync(import_module, "trayapp.auth.login")
 
 
 class SignIn:
-    """One sign-in in progress. Open `url` in a browser once `ready` is set without an `error`."""
+    """One sign-in in progress. Once `ready` is set without an `error`, the user can open `url` in a browser."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
@@ -435,7 +431,7 @@ class Accounts:
 
             async with listening(name, sign_in.target.callback_port) as callback:
                 sign_in.open(callback)
-                outcome = await self._run_within_limit(sign_in, callback)
+                outcome = await self._flow(sign_in, callback)
                 self._end(key, sign_in, outcome)
         except SignInError as failure:
             outcome = failure
@@ -452,10 +448,12 @@ class Accounts:
         if not sign_in.done.is_set():
             sign_in.end(outcome)
 
-    async def _run_within_limit(self, sign_in: SignIn, callback: Callback) -> SignInError | None:
-        """Run the OAuth flow within EXPIRES_S by the clock. Return the error, or None."""
-        name = sign_in.target.server
-        outcome: SignInError | None = SignInError(EXPIRED, f"Start again: multi-mcp auth {name}")
+    async def _flow(self, sign_in: SignIn, callback: Callback) -> SignInError | None:
+        """Run the OAuth flow within EXPIRES_S by the clock. Return its error: a task group would wrap a raised one."""
+        target = sign_in.target
+        account = self.of(*target.key)
+        hint = f"Start again: multi-mcp auth {target.server}"
+        outcome: SignInError | None = SignInError("There was no answer for five minutes", hint)
         async with anyio.create_task_group() as tasks:
 
             async def expire() -> None:
@@ -463,23 +461,17 @@ class Accounts:
                 tasks.cancel_scope.cancel()
 
             tasks.start_soon(expire)
-            outcome = await self._run_flow(sign_in, callback)
+            try:
+                await load_login()
+                from trayapp.auth import login
+
+                before = await account.last()
+                grant = await login.authorize(target, callback, sign_in.show, self._now, before, account.wanted)
+                account.settings = target.client
+                await account.take(grant)
+                self.signed_in(target.key)
+                outcome = None
+            except SignInError as error:
+                outcome = error
             tasks.cancel_scope.cancel()
         return outcome
-
-    async def _run_flow(self, sign_in: SignIn, callback: Callback) -> SignInError | None:
-        """Run the OAuth flow. Return its error or None: if raised, a task group would wrap the error."""
-        target = sign_in.target
-        account = self.of(*target.key)
-        try:
-            await load_login()
-            from trayapp.auth import login
-
-            before = await account.last()
-            grant = await login.authorize(target, callback, sign_in.show, self._now, before, account.wanted)
-            account.settings = target.client
-            await account.take(grant)
-            self.signed_in(target.key)
-        except SignInError as error:
-            return error
-        return None

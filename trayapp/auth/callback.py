@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from html import escape
-from typing import Literal
+from typing import Literal, NamedTuple
 from urllib.parse import parse_qs
 
 import anyio
@@ -30,7 +30,16 @@ _MARKS: dict[Outcome, str] = {
     "error": '<path d="M32 19v17"/><path d="M32 44.5v.5"/>',
     "unknown": '<path d="M25.5 26.5a6.7 6.7 0 1 1 9.6 6c-2 1-3.1 2.3-3.1 4.5"/><path d="M32 45v.5"/>',
 }
-_AGAIN = "Try again from the tray icon, or with"
+_RENEWED = "Your AI tools can use the server now. multi-mcp renews the sign-in automatically if the service allows."
+_TEXTS: dict[Outcome, tuple[str, str]] = {  # title and paragraph
+    "success": ("Signed in to {}", _RENEWED),
+    "denied": ("Not signed in to {}", "The request was declined. Nothing was changed."),
+    "error": ("The sign-in to {} failed", ""),
+    "unknown": (
+        "This sign-in is over",
+        "The address belongs to no sign-in in progress. It has expired or was used before.",
+    ),
+}
 _STYLE = """
 :root{color-scheme:light dark;--back:#f4f5f8;--card:#fff;--ink:#1a1d26;--soft:#5b6170;--line:#e3e6ec;
 --shade:0 1px 2px rgba(20,24,40,.06),0 12px 40px rgba(20,24,40,.08)}
@@ -62,10 +71,8 @@ code{font:.92em ui-monospace,SFMono-Regular,Consolas,"DejaVu Sans Mono",monospac
 @media (max-width:420px){main{padding:32px 22px 22px}footer{margin:22px -22px 0;padding:14px 22px 0}}
 """
 # The page needs only its own style: no script, no picture, no frame, no form.
-POLICY = "; ".join(
-    ("default-src 'none'", "style-src 'unsafe-inline'", "img-src data:", "base-uri 'none'", "form-action 'none'",
-     "frame-ancestors 'none'")
-)  # fmt: skip
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
+POLICY += "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 log = logging.getLogger(__name__)
 PATH = "/callback"
 HOST = "127.0.0.1"
@@ -76,8 +83,7 @@ DENIED = "access_denied"  # RFC 6749 4.1.2.1
 REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 410: "Gone"}
 
 
-@dataclass(frozen=True, slots=True)
-class Expected:
+class Expected(NamedTuple):
     """The parameters that an answer must carry."""
 
     state: str
@@ -149,8 +155,6 @@ class Callback:
             with anyio.move_on_after(SHOWN_S, shield=True):
                 await self._shown.wait()
 
-    # -- judging -------------------------------------------------------------------------------------------------
-
     def _takes(self, query: str) -> bool:
         """Take an answer, valid or not. Return True if it was taken.
 
@@ -173,19 +177,17 @@ class Callback:
     def _read(parameters: dict[str, str], expected: Expected) -> AuthorizationResponse | SignInError:
         iss = parameters.get("iss")
         if (iss is None and expected.iss_required) or (iss is not None and iss != expected.issuer):
-            return SignInError(
-                "The answer came from a different sign-in service than the one that was asked", "Try again"
-            )
-        if parameters.get("error") == DENIED:
+            title = "The answer came from a different sign-in service than the one that was asked"
+        elif parameters.get("error") == DENIED:
             return SignInError("The sign-in was declined", "Try again, and allow access")
-        if "error" in parameters:
+        elif "error" in parameters:
             kind = "".join(letter for letter in parameters["error"][:60] if letter.isalnum() or letter in "_-")
-            return SignInError(f"The sign-in service rejected the sign-in: {kind or 'no reason given'}", "Try again")
-        if not parameters.get("code"):
-            return SignInError("The sign-in service sent no code", "Try again")
-        return AuthorizationResponse(parameters["code"], parameters["state"], iss)
-
-    # -- HTTP ----------------------------------------------------------------------------------------------------
+            title = f"The sign-in service rejected the sign-in: {kind or 'no reason given'}"
+        elif parameters.get("code"):
+            return AuthorizationResponse(parameters["code"], parameters["state"], iss)
+        else:
+            title = "The sign-in service sent no code"
+        return SignInError(title, "Try again")
 
     async def serve(self, stream: anyio.abc.SocketStream) -> None:
         """Serve one connection, from a browser or anyone on this machine. A boundary: its failure stops here."""
@@ -246,11 +248,9 @@ async def _head(stream: anyio.abc.SocketStream) -> bytes | None:
     """Read the head of a request. Return None if it is too slow or too large."""
     data = b""
     with anyio.move_on_after(READ_S):
-        while b"\r\n\r\n" not in data:
+        while b"\r\n\r\n" not in data and len(data) <= HEAD_MAX:
             data += await stream.receive()
-            if len(data) > HEAD_MAX:
-                return None
-        return data
+        return data if len(data) <= HEAD_MAX else None
     return None
 
 
@@ -270,24 +270,14 @@ async def _send(stream: anyio.abc.SocketStream, status: int, body: bytes) -> Non
 
 def html(outcome: Outcome, server: str, error: str = "") -> bytes:
     """Return the page as UTF-8 HTML. `server` is the name in servers.yaml. All texts from outside are escaped."""
-    texts: dict[Outcome, tuple[str, str]] = {
-        "success": (
-            f"Signed in to {server}",
-            "Your AI tools can use the server now. multi-mcp renews the sign-in automatically if the service allows.",
-        ),
-        "denied": (f"Not signed in to {server}", "The request was declined. Nothing was changed."),
-        "error": (f"The sign-in to {server} failed", ""),
-        "unknown": (
-            "This sign-in is over",
-            "The address belongs to no sign-in in progress. It has expired or was used before.",
-        ),
-    }
-    title, words = texts[outcome]
+    title, words = _TEXTS[outcome]
+    title = title.format(server)
     detail = " ".join(error.split())[:DETAIL_MAX] if outcome == "error" else ""
     paragraph = f"<p>{words}</p>" if words else ""
     box = f'<p class="detail">{escape(detail)}</p>' if detail else ""
-    command = "multi-mcp auth " + ("SERVER" if outcome == "unknown" else shlex.quote(server))
-    again = f'<p class="again">{_AGAIN}<br><code>{escape(command)}</code></p>' if outcome != "success" else ""
+    command = escape("multi-mcp auth " + ("SERVER" if outcome == "unknown" else shlex.quote(server)))
+    again = f'<p class="again">Try again from the tray icon, or with<br><code>{command}</code></p>'
+    again = "" if outcome == "success" else again
     return f"""<!doctype html>
 <html lang="en" class="{outcome}">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">

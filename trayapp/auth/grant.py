@@ -14,15 +14,11 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 from trayapp.model.errors import ExitCode, MultiMcpError
 
-DEFAULT_PORTS = {"http": 80, "https": 443}
 LEFT_ALONE = "/?%:@!$&'()*+,;=~-._"  # characters of an address that need no escape, or are already escaped
 KEY_HEX = 32  # hex digits of an address's SHA-256 in the name of its record
-RENEW_AHEAD_S = 60.0  # before expiry, for a slow request and clocks that differ
-RENEW_AHEAD_PART = 0.2  # share of the lifetime; applies if it comes to less than RENEW_AHEAD_S
-FORM = 1  # version of the text format
+RENEW_AHEAD_S = 60.0  # before expiry, for a slow request and clocks that differ; at most a fifth of the lifetime
 LONGEST_LIFE_S = 10 * 365 * 86_400.0
 LAST_MOMENT = 253_402_300_799.0  # the end of the year 9999
-LONGEST_NUMBER = 30  # characters of a number sent as a string
 ClientKind = Literal["registered", "given", "document"]  # by us (RFC 7591), by the user, by a metadata document
 EXPIRES_S = 300.0  # for a whole sign-in; after that, the user is assumed to be gone
 
@@ -48,9 +44,8 @@ class OAuthClient:
 class Grant:
     """Tokens for one address, with everything needed to renew them after a restart. Times are Unix seconds.
 
-    `issuer` and `resource` are the metadata (RFC 8414, RFC 9728) of the sign-in. A renewal goes to the token endpoint
-    named there, whatever the service's metadata says later. Without an access token, the grant only remembers its last
-    issuer.
+    `issuer` and `resource` are the metadata (RFC 8414, RFC 9728) of the sign-in. A renewal uses the token endpoint
+    named there, whatever the service's metadata says later. Without an access token, only the last issuer is kept.
     """
 
     url: str
@@ -75,12 +70,12 @@ class Grant:
         """Return True if the token should be renewed before use."""
         if self.expires_at is None:
             return False
-        ahead = min(RENEW_AHEAD_S, max(0.0, self.expires_at - self.issued_at) * RENEW_AHEAD_PART)
+        ahead = min(RENEW_AHEAD_S, max(0.0, self.expires_at - self.issued_at) / 5)
         return now >= self.expires_at - ahead
 
     def to_text(self) -> str:
         """Return the grant as JSON, for the vault."""
-        return json.dumps({"form": FORM, **asdict(self)}, ensure_ascii=True)
+        return json.dumps({"form": 1, **asdict(self)})  # `form`: the version of the format
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +128,9 @@ def from_text(text: str | None, url: str) -> Grant | None:
         grant = Grant(client=client, **values)
         # The record may be damaged, or from an older version.
         texts = (grant.refresh_token, grant.scope, client.secret, client.method)
-        is_sound = (
-            isinstance(grant.access_token, str)
-            and isinstance(client.id, str)
-            and all(text is None or isinstance(text, str) for text in texts)
-            and all(one is None or isinstance(one, dict) for one in (grant.issuer, grant.resource))
-        )
+        is_sound = all(isinstance(text, str) for text in (grant.access_token, client.id))
+        is_sound = is_sound and all(isinstance(text, str | None) for text in texts)
+        is_sound = is_sound and all(isinstance(one, dict | None) for one in (grant.issuer, grant.resource))
         return grant if grant.url == canonical(url) and is_sound else None
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
         return None
@@ -147,10 +139,9 @@ def from_text(text: str | None, url: str) -> Grant | None:
 def lifetime(value: Any) -> float | None:
     """Return an `expires_in` in seconds, also from a numeric string.
 
-    Return None for any other value, and for a time that is negative or longer than ten years. The token then has no
-    expiry, and is used until it is refused.
+    Return None for an invalid or negative time, or one of over ten years: the token is then used until it is refused.
     """
-    if isinstance(value, str) and len(value) <= LONGEST_NUMBER:
+    if isinstance(value, str) and len(value) <= 30:
         with suppress(ValueError):
             value = float(value)
     return _number(value, LONGEST_LIFE_S)
@@ -177,7 +168,7 @@ def canonical(url: str) -> str:
     with suppress(UnicodeError):  # an invalid host stays as it is, and then matches no request
         host = host if host.isascii() else host.encode("idna").decode()  # in the form in which it is sent
     host = f"[{host}]" if ":" in host else host
-    port = "" if parts.port in (None, DEFAULT_PORTS.get(scheme)) else f":{parts.port}"
+    port = "" if parts.port in (None, {"http": 80, "https": 443}.get(scheme)) else f":{parts.port}"
     path = quote(_without_dots(parts.path or "/"), LEFT_ALONE)
     return urlunsplit((scheme, host + port, path, quote(parts.query, LEFT_ALONE), ""))
 

@@ -29,16 +29,7 @@ from mcp.shared.auth import (
 )
 
 from trayapp.auth.callback import Callback, Expected
-from trayapp.auth.grant import (
-    ClientKind,
-    Grant,
-    GrantLostError,
-    OAuthClient,
-    SignInError,
-    Target,
-    canonical,
-    lifetime,
-)
+from trayapp.auth.grant import ClientKind, Grant, GrantLostError, OAuthClient, SignInError, Target, canonical, lifetime
 from trayapp.config.urls import is_inside
 from trayapp.model.reasons import reason_of
 from trayapp.model.redact import redacted
@@ -142,7 +133,7 @@ async def revoke(grant: Grant) -> bool:
 
 
 class _KnownClientStorage:
-    """The SDK's TokenStorage. It provides the known client; results are read from the provider at the end."""
+    """The SDK's TokenStorage, which provides the known client. Results are read from the provider at the end."""
 
     def __init__(self, client: OAuthClientInformationFull | None) -> None:
         self._client = client
@@ -163,6 +154,9 @@ class _KnownClientStorage:
 class _Provider(OAuthClientProvider):
     """The SDK's flow, with our checks before each irreversible step."""
 
+    _grant: Grant | None = None
+    _own_issuer: str | None = None
+
     def __init__(
         self,
         target: Target,
@@ -177,10 +171,9 @@ class _Provider(OAuthClientProvider):
         named, by_document = target.client, target.document_url
         given = None
         if named.id is not None and named.id != by_document:
+            method = None if named.secret else "none"
             given = OAuthClientInformationFull(
-                client_id=named.id,
-                client_secret=named.secret,
-                token_endpoint_auth_method=None if named.secret else "none",
+                client_id=named.id, client_secret=named.secret, token_endpoint_auth_method=method
             )
         redirect = callback.redirect_uri if callback else "http://127.0.0.1/callback"
         metadata = OAuthClientMetadata.model_validate({"client_name": CLIENT_NAME, "redirect_uris": [redirect]})
@@ -203,11 +196,6 @@ class _Provider(OAuthClientProvider):
         )
         provider._grant = grant
         return provider
-
-    _grant: Grant | None = None
-    _own_issuer: str | None = None
-
-    # -- renewing ------------------------------------------------------------------------------------------------
 
     @property
     def token_endpoint(self) -> str:
@@ -232,31 +220,26 @@ class _Provider(OAuthClientProvider):
             expires_at=_end(token, now),
         )
 
-    # -- signing in ----------------------------------------------------------------------------------------------
-
     def check(self, outgoing: httpx2.Request) -> None:
-        """Raise SignInError for a request of the flow that must not be sent:
+        """Raise SignInError for a request of the flow that must not be sent.
 
-        - a request that a remote server directs to this machine or its network;
-        - a POST over plain http to another machine;
-        - a POST to an endpoint that the SDK guesses, because the named service has no metadata.
+        A remote server may not direct a request to this machine or its network. A POST, which holds secrets, may go
+        neither over plain http to another machine nor to an endpoint that the SDK guesses.
         """
         require_outside(str(outgoing.url), self._target.url)
         if outgoing.method != "POST":
             return  # metadata is public; its content is checked below and by the SDK
         require_safe(str(outgoing.url))
         named = self.context.auth_server_url
-        if named is not None and self.context.oauth_metadata is None:
-            # The SDK would continue at the server's own origin, but a sign-in must use a named service.
+        if named is not None and self.context.oauth_metadata is None:  # the SDK would guess the server's own origin
             host = urlsplit(named).hostname
             raise SignInError(f"The sign-in service at {host} publishes no metadata", "Try again later")
 
     def as_expected(self, response: httpx2.Response) -> httpx2.Response:
-        """Return a response adjusted to what the SDK expects.
+        """Return a response in the form that the SDK expects. In the answer to a POST, `expires_in` becomes a number.
 
         A service at the server's own origin, discovered as in 2025-03-26, may use a path of that origin as its issuer.
-        The SDK gets the bare origin, which it expects, and refuses any other issuer itself. In the answer to a POST,
-        `expires_in` becomes a number.
+        The SDK gets the bare origin, which it expects, and refuses any other issuer itself.
         """
         is_metadata = response.request.url.path.startswith(WELL_KNOWN) and response.status_code == 200
         if response.request.method == "POST":
@@ -306,9 +289,8 @@ class _Provider(OAuthClientProvider):
             methods = metadata.code_challenge_methods_supported
             # Some services support S256 but omit the list. A list without S256 lacks the PKCE that MCP requires.
             if methods is not None and "S256" not in methods:
-                raise SignInError(
-                    "The sign-in service does not protect its codes (PKCE with S256)", "Report this to its makers"
-                )
+                title = "The sign-in service does not protect its codes (PKCE with S256)"
+                raise SignInError(title, "Report this to its makers")
             require_safe(str(metadata.authorization_endpoint))
             require_safe(str(metadata.token_endpoint))
         return await super()._perform_authorization_code_grant()
@@ -325,10 +307,9 @@ class _Provider(OAuthClientProvider):
         metadata = self.context.oauth_metadata
         current = str(metadata.issuer) if metadata else None
         if current is None or not issuers_match(known, current):
-            title = (
-                f"The server now names another sign-in service: {shown_host(current)} instead of {shown_host(known)}"
-            )
-            raise SignInError(title, "If that is right, sign out first: multi-mcp auth SERVER --logout")
+            hosts = f"{shown_host(current)} instead of {shown_host(known)}"
+            hint = "If that is right, sign out first: multi-mcp auth SERVER --logout"
+            raise SignInError(f"The server now names another sign-in service: {hosts}", hint)
 
     async def _exchange_token_authorization_code(self, auth_code: str, code_verifier: str) -> httpx2.Request:
         self._choose_method()
@@ -340,8 +321,8 @@ class _Provider(OAuthClientProvider):
         if client is None or client.token_endpoint_auth_method or not client.client_secret:
             return
         offered = (metadata.token_endpoint_auth_methods_supported if metadata else None) or ["client_secret_basic"]
-        known = [method for method in ("client_secret_basic", "client_secret_post") if method in offered]
-        client.token_endpoint_auth_method = known[0] if known else "client_secret_basic"
+        by_post = "client_secret_basic" not in offered and "client_secret_post" in offered
+        client.token_endpoint_auth_method = "client_secret_post" if by_post else "client_secret_basic"
 
     async def _show(self, url: str) -> None:
         assert self._callback is not None
@@ -372,10 +353,8 @@ async def _challenged(
     """
     headers = {**target.headers, **ACCEPT}
     headers = {name: value for name, value in headers.items() if name.lower() != "authorization"}
-    if target.kind == "sse":
-        probe = client.build_request("GET", target.url, headers=headers)
-    else:
-        probe = client.build_request("POST", target.url, json=PING, headers=headers)
+    method, json = ("GET", None) if target.kind == "sse" else ("POST", PING)
+    probe = client.build_request(method, target.url, json=json, headers=headers)
     answer = await client.send(probe, stream=True)
     await answer.aclose()
     refusal = answer if answer.status_code in (401, 403) else httpx2.Response(401, request=probe)
@@ -417,8 +396,8 @@ async def bounded(response: httpx2.Response) -> httpx2.Response:
         async for part in response.aiter_bytes():
             body += part
             if len(body) > ANSWER_MOST:
-                raise SignInError(f"The sign-in service at {request.url.host} gave an answer that is too large",
-                                  "Report this to its makers")  # fmt: skip
+                title = f"The sign-in service at {request.url.host} gave an answer that is too large"
+                raise SignInError(title, "Report this to its makers")
     finally:
         await response.aclose()
     headers = [(name, value) for name, value in response.headers.multi_items() if name not in _OF_THE_WAY]
@@ -459,26 +438,19 @@ def explained(error: Exception, last: list[httpx2.Response], url: str) -> SignIn
         return SignInError(f"{host} cannot be reached: {why_of(error, host)}", "Check the network")
     kind = oauth_error(last[0]) if last else None
     status = last[0].status_code if last else 0
+    why = kind or f"HTTP {status}"
     if isinstance(error, OAuthRegistrationError):
-        why = kind or f"HTTP {status}"
         return SignInError(f"The sign-in service at {host} does not register new clients ({why})", NO_REGISTRATION)
     if status >= 400 and last[0].request.method == "POST":
-        return SignInError(
-            f"The sign-in service at {host} rejected the sign-in: {kind or f'HTTP {status}'}", "Try again"
-        )
+        return SignInError(f"The sign-in service at {host} rejected the sign-in: {why}", "Try again")
     if isinstance(error, OAuthFlowError) and not isinstance(error, OAuthTokenError):  # the latter quotes the response
-        return SignInError(
-            redacted(" ".join(str(error).split()))[:WORDS_MAX],
-            "Report this to the server's developers, or check its url",
-        )
+        text = redacted(" ".join(str(error).split()))[:WORDS_MAX]
+        return SignInError(text, "Report this to the server's developers, or check its url")
     return SignInError(f"The sign-in service at {host} gave an answer that cannot be read", "Try again later")
 
 
 def why_of(error: Exception, host: str) -> str:
-    """Return why a request failed.
-
-    Return only the error's kind unless the network failed: its text may quote the response.
-    """
+    """Return why a request failed, or only the kind of the error if its text may quote the response."""
     is_network = isinstance(error, httpx2.NetworkError | httpx2.TimeoutException)
     return reason_of(error, host) if is_network else type(error).__name__
 
@@ -519,8 +491,8 @@ def require_safe(url: str) -> None:
 def require_outside(url: str, server: str) -> None:
     """Raise SignInError if a remote server names an address of this machine, its network or its cloud (SSRF)."""
     if is_inside(url) and not is_inside(server):
-        raise SignInError(f"The server redirects to {shown_host(url)}, an address of this machine or its network",
-                          "Report this to the server's developers, or do not use it")  # fmt: skip
+        title = f"The server redirects to {shown_host(url)}, an address of this machine or its network"
+        raise SignInError(title, "Report this to the server's developers, or do not use it")
 
 
 def shown_host(url: str | None) -> str:

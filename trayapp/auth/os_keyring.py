@@ -28,7 +28,6 @@ log = logging.getLogger(__name__)
 # Windows takes 2560 bytes and keyring writes UTF-16 (jaraco/keyring #355); CredWrite fails beyond that.
 WINDOWS_LIMIT = 1280
 USER = "multi-mcp"
-LABEL_MAX = 120  # characters of an error title
 # Backends that store nothing, or plain text. They are never used silently.
 UNFIT = ("keyring.backends.fail", "keyring.backends.null", "keyrings.alt")
 SECRET_SERVICE = "keyring.backends.SecretService"
@@ -127,7 +126,7 @@ def _unavailable(error: Exception) -> KeyringUnavailableError:
         return KeyringUnavailableError("The keyring is locked", UNLOCK, "locked")
     if kind == "NoKeyringError":
         return KeyringUnavailableError("There is no keyring", NO_KEYRING, "missing")
-    return KeyringUnavailableError(f"The keyring cannot be used ({kind})"[:LABEL_MAX], NO_KEYRING, "missing")
+    return KeyringUnavailableError(f"The keyring cannot be used ({kind})"[:120], NO_KEYRING, "missing")
 
 
 async def secret_service_signals() -> AsyncGenerator[None]:
@@ -156,12 +155,9 @@ async def secret_service_signals() -> AsyncGenerator[None]:
         log.debug("No session bus: %s", error)
 
 
-# --- texts of any length
-
 PLAIN = "1:"  # prefix of a text that fits in its entry
 MANIFEST = "2:"  # prefix of a manifest: {"gen", "parts", "sum"}
-READS = 3  # attempts to read an entry that another process is writing
-SUM_HEX = 32  # hex digits of a SHA-256 over the whole text: enough to detect a mixture of two texts
+READS = 3  # attempts to read a text that another process is writing
 GENERATIONS = 2  # alternating sets of parts: the next write overwrites what an interrupted one left
 MAX_PARTS = 10_000  # a manifest with more is not ours
 
@@ -171,17 +167,13 @@ class Entries(Protocol):
 
     limit: int | None  # UTF-16 code units of one text; None = no limit
 
-    def get(self, name: str) -> str | None:
-        """Return the text under that name, or None."""
-
-    def set(self, name: str, text: str) -> None:
-        """Store the text under that name and replace any other."""
-
+    def get(self, name: str) -> str | None: ...
+    def set(self, name: str, text: str) -> None: ...
     def delete(self, name: str) -> None:
         """Delete the text, if there is one."""
 
     def would_ask(self, *, writing: bool) -> bool:
-        """Return True if reading or writing now would show the user a dialog. Blocks."""
+        """Return True if reading or writing now would show the user a dialog."""
 
 
 class Records(Protocol):
@@ -193,11 +185,9 @@ class Records(Protocol):
     def write(self, key: str, text: str) -> None:
         """Store the text. If this fails or is interrupted, the previous text remains."""
 
-    def delete(self, key: str) -> None:
-        """Delete the text."""
-
+    def delete(self, key: str) -> None: ...
     def would_ask(self, *, writing: bool) -> bool:
-        """Return True if reading or writing now would show the user a dialog. Blocks."""
+        """Return True if reading or writing now would show the user a dialog."""
 
 
 class ChunkedRecords:
@@ -208,14 +198,13 @@ class ChunkedRecords:
 
     def read(self, key: str) -> str | None:
         """Return the text, or None if it is missing or incomplete. Read again if another process wrote meanwhile."""
-        head = self._entries.get(key)
+        before, head = None, self._entries.get(key)
         for _ in range(READS):
-            text = self._whole(key, head)
-            if text is not None or head is None:
+            if head == before:
+                return None  # missing, or torn: a write was interrupted, or parts were deleted by hand
+            if (text := self._whole(key, head)) is not None:
                 return text
             before, head = head, self._entries.get(key)
-            if head == before:
-                return None  # torn: a write was interrupted, or parts were deleted by hand
         return None
 
     def write(self, key: str, text: str) -> None:
@@ -244,10 +233,9 @@ class ChunkedRecords:
         return self._entries.would_ask(writing=writing)
 
     def _whole(self, key: str, head: str | None) -> str | None:
-        if head is None or head.startswith(PLAIN):
-            return head[len(PLAIN) :] if head else None
-        manifest = _manifest(head)
-        if manifest is None:
+        if head is not None and head.startswith(PLAIN):
+            return head[len(PLAIN) :]
+        if (manifest := _manifest(head)) is None:
             return None
         slot = manifest["gen"] % GENERATIONS
         parts = [self._entries.get(_part(key, slot, number)) for number in range(manifest["parts"])]
@@ -284,8 +272,8 @@ def _part(key: str, slot: int, number: int) -> str:
     return f"{key}#{slot}.{number}"
 
 
-def _sum(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:SUM_HEX]
+def _sum(text: str) -> str:  # 32 hex digits are enough to detect a mixture of two texts
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def _manifest(head: str | None) -> dict[str, Any] | None:

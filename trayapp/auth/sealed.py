@@ -21,10 +21,9 @@ from trayapp.model.errors import KeyringUnavailableError, StorageError
 FORM = "multi-mcp sealed file 1"
 KEY_ENTRY = "sealed-file-key"  # keyring entry with the file's key, if there is no passphrase
 KEY_BYTES = 32
-SALT_BYTES = 16
 NONCE_BYTES = 12  # as GCM defines; a new one for each write
-SCRYPT_N, SCRYPT_R, SCRYPT_P = 1 << 15, 8, 1  # 32 MB and 0.1 s: once per start for us, once per guess for an attacker
-SCRYPT_MEMORY = 64 * 1024 * 1024
+# The costs of scrypt: 32 MB and 0.1 s, once per start for us, once per guess for an attacker
+SCRYPT = {"n": 1 << 15, "r": 8, "p": 1, "maxmem": 64 << 20}
 
 SET_PASSPHRASE = f"Set {PASSPHRASE} in the environment of the gateway, or install a keyring to hold the file's key"
 
@@ -63,8 +62,7 @@ class SealedFile:
     def _load(self) -> dict[str, str]:
         """Return all texts, or {} if there is no file. A file that cannot be opened never counts as empty.
 
-        Without a passphrase, the keyring is asked for the key even if there is no file: nothing can be stored without a
-        key. Raises KeyringUnavailableError.
+        Raises KeyringUnavailableError: without a passphrase, also if there is neither a file nor a keyring for its key.
         """
         try:
             data = self._path.read_bytes()
@@ -81,9 +79,7 @@ class SealedFile:
         except (ValueError, TypeError, KeyError):
             raise self._refused("is damaged") from None
         if by_passphrase != bool(self._passphrase):
-            raise self._refused(
-                "was created with a passphrase" if by_passphrase else "was created without a passphrase"
-            )
+            raise self._refused(f"was created {'with' if by_passphrase else 'without'} a passphrase")
         cipher, wrong = self._cipher(salt)
         try:
             opened = cipher.decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], FORM.encode() + salt)
@@ -93,7 +89,7 @@ class SealedFile:
         return texts
 
     def _save(self, texts: dict[str, str]) -> None:
-        salt = next(iter(self._keys), b"") or secrets.token_bytes(SALT_BYTES)
+        salt = next(iter(self._keys), b"") or secrets.token_bytes(16)
         nonce = secrets.token_bytes(NONCE_BYTES)
         cipher, _ = self._cipher(salt)
         sealed = nonce + cipher.encrypt(nonce, json.dumps(texts).encode(), FORM.encode() + salt)
@@ -117,8 +113,7 @@ class SealedFile:
         if salt not in self._keys:
             if self._passphrase:
                 words = self._passphrase.encode("utf-8", "surrogatepass")
-                costs = {"n": SCRYPT_N, "r": SCRYPT_R, "p": SCRYPT_P, "maxmem": SCRYPT_MEMORY}
-                key = hashlib.scrypt(words, salt=salt, dklen=KEY_BYTES, **costs)
+                key = hashlib.scrypt(words, salt=salt, dklen=KEY_BYTES, **SCRYPT)
             else:  # the keyring holds the key from the first write on
                 if (kept := self._key_entry()) is None:
                     if self._path.exists():

@@ -81,20 +81,18 @@ class Vault:
         self._worker = _Worker()
         self._unstored: dict[str, str | None] = {}  # changes not stored yet; None = deleted
         self._relisted: dict[str, bool] = {}  # names not yet added to the stored list (True) or removed from it (False)
-        self._unavailable = asyncio.Event()  # something is only in memory, or could not be read
+        self._unavailable = asyncio.Event()  # set while something is only in memory, or could not be read
         self._refused_at = 0.0
         self._closed_at = -math.inf  # when an access failed for which the keyring may have shown its dialog
 
     def use(self, records: Records) -> None:
         """Use another store from now on. Records in the old one stay there."""
         self._records, self.refused = records, None
-        self._set_state(None)
+        self._set_state(None, records)
 
     def close(self) -> None:
         """Accept no more requests. Do not wait for one in progress."""
         self._worker.close()
-
-    # -- records -------------------------------------------------------------------------------------------------
 
     def kept(self, key: str) -> bool:
         """Return True if that record will survive the end of this process."""
@@ -129,7 +127,7 @@ class Vault:
 
         if not await self._change(put, asked, writing=text is not None):
             return False
-        if key in self._unstored and self._unstored[key] == text:
+        if key in self._unstored and self._unstored[key] == text:  # no later change
             del self._unstored[key]
         return True
 
@@ -138,11 +136,14 @@ class Vault:
         while True:
             await self._unavailable.wait()
             wait_s = KEEP_AGAIN_S
-            while self._unstored or self._relisted or self.refused is not None:
+            while self._is_waiting():
                 await sleep(wait_s)
                 await self._retry()
                 wait_s = min(wait_s * 2, KEEP_LONGEST_S)
             self._unavailable.clear()
+
+    def _is_waiting(self) -> bool:
+        return bool(self._unstored or self._relisted) or self.refused is not None
 
     async def follow(self, signals: Callable[[], AsyncGenerator[None]]) -> None:
         """Retry whenever the keyring signals a change while it is unavailable. Runs as a task.
@@ -154,7 +155,7 @@ class Vault:
             async with aclosing(signals()) as changes:
                 async for _ in changes:
                     await self._retry()
-                    if not self._unstored and not self._relisted and self.refused is None:
+                    if not self._is_waiting():
                         break
                 else:
                     return
@@ -180,20 +181,16 @@ class Vault:
             with suppress(KeyringUnavailableError):
                 await self.look()
 
-    # -- named secrets -------------------------------------------------------------------------------------------
-
     async def secrets(self, names: Iterable[str]) -> Secrets:
         """Read the named secrets. Return the values of those that exist, and the error if some could not be read."""
         found: dict[str, str] = {}
         refused: KeyringUnavailableError | None = None
         for name in dict.fromkeys(names):
             try:
-                value = await self.read(SECRET + name)
+                if (value := await self.read(SECRET + name)) is not None:
+                    found[name] = value
             except KeyringUnavailableError as error:
                 refused = error
-                continue
-            if value is not None:
-                found[name] = value
         return Secrets(found, refused)
 
     async def set_secret(self, name: str, value: str) -> bool:
@@ -224,7 +221,6 @@ class Vault:
         return _relisted(text, self._relisted)
 
     async def _store_names(self, *, asked: bool) -> bool:
-        """Change the stored list of names. Return False if the change is only in memory for now."""
         changes = dict(self._relisted)
 
         def put(records: Records) -> None:
@@ -234,8 +230,6 @@ class Vault:
             return False
         self._relisted = {name: there for name, there in self._relisted.items() if changes.get(name) is not there}
         return True
-
-    # -- access --------------------------------------------------------------------------------------------------
 
     async def _change(self, put: Callable[[Records], None], asked: bool, *, writing: bool) -> bool:
         """Run `put` in the thread. Return False if that is not possible now."""
@@ -250,9 +244,8 @@ class Vault:
 
     async def _do(self, work: Callable[[Records], Value], asked: bool, *, writing: bool = False) -> Value:
         """Run `work` in the thread, within the deadline. Raises KeyringUnavailableError."""
-        if self.refused is not None and not asked and self._now() - self._refused_at < CHECK_AGAIN_S:
-            raise self.refused.with_traceback(None)
-        if self.refused is not None and asked and self._now() - self._closed_at < SAME_WISH_S:
+        since, pause_s = (self._closed_at, SAME_WISH_S) if asked else (self._refused_at, CHECK_AGAIN_S)
+        if self.refused is not None and self._now() - since < pause_s:
             raise self.refused.with_traceback(None)
         records = self._records
         deadline_s = self._deadline_s if asked else min(QUIET_S, self._deadline_s)
@@ -268,16 +261,14 @@ class Vault:
             self.refused, self._refused_at = error, self._now()
             self._closed_at = self._refused_at if asked else self._closed_at
             self._unavailable.set()
-            if records is self._records:
-                self._set_state(error.state)
+            self._set_state(error.state, records)
             raise
         self.refused = None
-        if records is self._records:
-            self._set_state("available")
+        self._set_state("available", records)
         return value
 
-    def _set_state(self, state: KeyringState | None) -> None:
-        if state == self.state:
+    def _set_state(self, state: KeyringState | None, records: Records) -> None:
+        if state == self.state or records is not self._records:
             return
         self.state = state
         log.info("Keyring: %s", state or "not checked yet")
@@ -329,9 +320,8 @@ class _Worker:
 
 
 def _no_answer() -> KeyringUnavailableError:
-    return KeyringUnavailableError(
-        "The keyring does not answer", "Look for its dialog, or restart the keyring service", "locked"
-    )
+    hint = "Look for its dialog, or restart the keyring service"
+    return KeyringUnavailableError("The keyring does not answer", hint, "locked")
 
 
 def _relisted(text: str | None, changes: Mapping[str, bool]) -> list[str]:
@@ -347,16 +337,12 @@ def _relisted(text: str | None, changes: Mapping[str, bool]) -> list[str]:
 def check_secret(name: str, value: str = "x") -> None:
     """Raise UsageError for a secret that cannot be stored or cannot be named in servers.yaml."""
     if not name.strip() or name != name.strip() or len(name) > NAME_MAX or not name.isprintable():
-        raise UsageError(
-            "A secret's name has 1 to 128 printable characters, with no spaces around it", "For example: github"
-        )
+        title = f"A secret's name has 1 to {NAME_MAX} printable characters, with no spaces around it"
+        raise UsageError(title, "For example: github")
     if FORBIDDEN & set(name):
         raise UsageError("A secret's name cannot contain : { } $", "For example: github")
     if not value or len(value) > SECRET_MAX:
         raise UsageError(f"A secret has 1 to {SECRET_MAX} characters", "Pass it on stdin")
-
-
-# --- the store by setting, passphrase and home, and the vault of a process without a gateway
 
 
 def records_for(store: Store, config_file: Path, environ: Mapping[str, str]) -> Records:
@@ -371,7 +357,7 @@ def records_for(store: Store, config_file: Path, environ: Mapping[str, str]) -> 
 def service_of(environ: Mapping[str, str]) -> str:
     """Return the prefix of our keyring entries. Each MULTI_MCP_HOME has its own.
 
-    Two gateways that renew one sign-in independently would end it, since a refresh token is valid only once.
+    Two gateways that renewed the same sign-in would end it, since a refresh token is valid only once.
     """
     home = environ.get(HOME_VARIABLE, "").strip()
     if not home:
