@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from trayapp.config.paths import CONFIG_NAME
 from trayapp.config.problems import InvalidValueError, shown
@@ -28,8 +27,7 @@ LONGEST_KEY = 1000  # characters as written; YAML limits plain keys to 1,024
 SHOWN = 40  # characters of a name in a message
 
 
-@dataclass(frozen=True, slots=True)
-class RefreshEdit:
+class RefreshEdit(NamedTuple):
     """The text after a refresh. `refused`: each server that could not be written -> the reason."""
 
     text: str
@@ -39,8 +37,8 @@ class RefreshEdit:
 def merge_tools(text: str, found: Mapping[str, Mapping[str, ToolSwitch]]) -> RefreshEdit:
     """Merge the result of a refresh into the text. `found`: server -> tool -> its switch.
 
-    Tools that the file lacks are added as given. In listed tools, only `stale` changes, never `enabled`. Tools that are
-    not in `found` stay as they are. A tool whose name is too long for a key is left out.
+    Tools that the file lacks are added as given, unless their names are too long for a key. In listed tools, only
+    `stale` changes, never `enabled`. Tools that are not in `found` stay as they are.
 
     Raise only UnparsableError: a server that cannot be edited keeps its text and is named in `refused`.
     """
@@ -48,11 +46,11 @@ def merge_tools(text: str, found: Mapping[str, Mapping[str, ToolSwitch]]) -> Ref
         return _merge_all(text, found)
     except EditRefusedError as error:
         if len(found) == 1:
-            return RefreshEdit(text, {name: str(error) for name in found})
+            return RefreshEdit(text, dict.fromkeys(found, str(error)))
     refused: dict[str, str] = {}
     for name, tools in found.items():  # one server made the whole edit fail: edit each alone
-        merged = merge_tools(text, {name: tools})
-        text, refused = merged.text, refused | merged.refused
+        text, why = merge_tools(text, {name: tools})
+        refused |= why
     return RefreshEdit(text, refused)
 
 
@@ -79,9 +77,8 @@ def _merge_all(text: str, found: Mapping[str, Mapping[str, ToolSwitch]]) -> Refr
 def set_tools_enabled(text: str, server: str, names: Iterable[str], enabled: bool, *, brief: bool = False) -> str:
     """Enable or disable tools of one server. A tool that the file does not list is added.
 
-    With `brief` (`write_tools: switched`), enabling a tool removes its line if the line holds nothing but the switch.
-    All lines stay if a comment would be lost or one of the tools is stale. Raises UsageError for a name that is too
-    long for a key.
+    With `brief` (`write_tools: switched`), enabling a tool removes its line if that holds only the switch. All lines
+    stay if a comment would be lost or one of the tools is stale. Raises UsageError for a name too long for a key.
     """
     editor = Editor(text, CONFIG_NAME)
     entry = _server(editor, server)
@@ -103,9 +100,9 @@ def set_server_enabled(text: str, server: str, enabled: bool) -> str:
     editor = Editor(text, CONFIG_NAME)
     entry = _server(editor, server)
     slots = editor.slots(entry.value, entry.path)
-    said = [(slot, _name(slot)) for slot in slots if _name(slot) in ("disabled", "enabled")]
-    for slot, name in said:
-        wanted = enabled if name == "enabled" else not enabled
+    said = [slot for slot in slots if _name(slot) in ("disabled", "enabled")]
+    for slot in said:
+        wanted = enabled == (_name(slot) == "enabled")
         if not _says(slot.value, wanted) and not (is_null(slot.value) and enabled):
             editor.assign(slot, wanted)
     if not said and _merged_enabled(editor, entry) != enabled:
@@ -132,11 +129,11 @@ def add_server(text: str, name: str, entry: Mapping[str, Any], file: str = CONFI
     if name in _servers(editor):
         hint = f"Choose another name, or remove it first: multi-mcp remove {name}"
         raise UsageError(f"A server named {shown(name)} already exists", hint, field="name")
-    holder = next((slot for slot in editor.top() if is_servers_key(slot.path[0])), None)
-    if holder is None:
-        editor.insert_top({"servers": {name: dict(entry)}}, depth=2)
+    holders = [slot for slot in editor.top() if is_servers_key(slot.path[0])]
+    if holders:
+        editor.insert(holders[0], {name: dict(entry)}, depth=1)
     else:
-        editor.insert(holder, {name: dict(entry)}, depth=1)
+        editor.insert_top({"servers": {name: dict(entry)}}, depth=2)
     return editor.finish()
 
 
@@ -177,9 +174,12 @@ def set_setting(text: str, key: str, value: Any) -> str:
 
 
 def _servers(editor: Editor) -> dict[str, Slot]:
-    """Return the servers that are written in the file itself, by name."""
     holders = [slot for slot in editor.top() if is_servers_key(slot.path[0])]
-    return {slot.path[-1]: slot for holder in holders for slot in editor.slots(holder.value, holder.path)}
+    return {name: slot for holder in holders for name, slot in _own(editor, holder).items()}
+
+
+def _own(editor: Editor, slot: Slot) -> dict[str, Slot]:
+    return {inner.path[-1]: inner for inner in editor.slots(slot.value, slot.path)}
 
 
 def _server(editor: Editor, name: str) -> Slot:
@@ -187,9 +187,6 @@ def _server(editor: Editor, name: str) -> Slot:
     if name not in servers:
         raise ServerNotFoundError(name, list(servers))
     return servers[name]
-
-
-# --- a server's entry
 
 
 def _name(slot: Slot) -> str | None:
@@ -223,7 +220,7 @@ def _merged_enabled(editor: Editor, entry: Slot) -> bool:
 
 
 def _before_tools(slots: list[Slot]) -> Slot | None:
-    """Return the pair to insert after: the one before `tools`, which may be long. None: at the end of the entry."""
+    """Return the pair before `tools`, which may be long; None if `tools` is missing or first."""
     at = next((index for index, slot in enumerate(slots) if _name(slot) == "tools"), 0)
     return slots[at - 1] if at else None
 
@@ -248,9 +245,6 @@ def _is_own_comment(line: str, column: int) -> bool:
     return at_column and re.match(r" *#\s*(?:- |[^\s#:]+:(?:\s|$)| {3,})", line) is None
 
 
-# --- tools
-
-
 def _listed(editor: Editor, server: Slot) -> dict[str, ToolSwitch]:
     """Return the switches in an entry's `tools`, as the parser reads them."""
     found = [pair for pair in _merged_pairs(editor, server) if pair.name == "tools"]
@@ -269,21 +263,21 @@ def _write_tools(
 ) -> None:
     if not changed and not added:
         return
-    slot = next((slot for slot in editor.slots(server.value, server.path) if slot.path[-1] == "tools"), None)
+    slot = _own(editor, server).get("tools")
     entries = {name: _entry(switch) for name, switch in added.items()}
     if slot is None:
         if changed or any(pair.name == "tools" for pair in _merged_pairs(editor, server)):
             editor.refuse(server.key.line, "its tools come from another entry")
         editor.insert(server, {"tools": entries}, depth=1)
         return
-    own = {inner.path[-1]: inner for inner in editor.slots(slot.value, slot.path)}
+    own = _own(editor, slot)
     for name, switch in changed.items():
         if name not in own:
             entries[name] = _entry(switch)  # merged by <<: a new entry overrides the merged one
             continue
         tool, node = own[name], own[name].value
         if isinstance(node, MappingNode) and node.pairs:
-            inner = {pair.path[-1]: pair for pair in editor.slots(node, tool.path)}
+            inner = _own(editor, tool)
             _set_key(editor, tool, inner.get("enabled"), "enabled", switch.enabled)
             _set_key(editor, tool, inner.get("stale"), "stale", switch.stale)
         elif isinstance(node, Scalar) and not is_null(node) and not switch.stale:
@@ -300,10 +294,10 @@ def _without_lines(editor: Editor, server: Slot, names: list[str]) -> list[str]:
     Return the names whose lines stay: those with more than a switch, or all names if one line cannot be removed, for
     example because a comment would be lost.
     """
-    slot = next((slot for slot in editor.slots(server.value, server.path) if slot.path[-1] == "tools"), None)
+    slot = _own(editor, server).get("tools")
     if slot is None:
         return names
-    own = {inner.path[-1]: inner for inner in editor.slots(slot.value, slot.path)}
+    own = _own(editor, slot)
     going = [name for name in names if name in own and _is_switch_alone(editor, own[name])]
     gone = [slot] if len(going) == len(own) else [own[name] for name in going]
     try:
@@ -320,7 +314,7 @@ def _without_lines(editor: Editor, server: Slot, names: list[str]) -> list[str]:
 def _is_switch_alone(editor: Editor, tool: Slot) -> bool:
     node = tool.value
     if isinstance(node, MappingNode):
-        return [slot.path[-1] for slot in editor.slots(node, tool.path)] == ["enabled"]
+        return list(_own(editor, tool)) == ["enabled"]
     return isinstance(node, Scalar) and not is_null(node)
 
 

@@ -7,7 +7,7 @@ The spellings: `${NAME}`, `${env:NAME}`, `$env:NAME`, `{env:NAME}`, `${NAME:-def
 
 Rules:
 - A value is never expanded again.
-- A default may contain variables, one level deep.
+- A default may contain variables, one level deep: in `${A:-${B}}`, B's own default would be plain text.
 - A default also replaces an empty value, as in a shell.
 - `${` without its `}`, and braces without a name, are left alone.
 """
@@ -25,8 +25,6 @@ from trayapp.model.errors import COMMAND, KEYRING, ConfigError, MissingVariableE
 
 Lookup = Callable[[str], str | None]  # a name -> its value, or None
 
-DEFAULT_LEVELS = 1  # ${A:-${B}} is expanded; B's own default is plain text
-
 _TOKEN = re.compile(r"\$\{|\{env:([A-Za-z_]\w*)\}|\$env:([A-Za-z_]\w*)|[{}]", re.ASCII)
 _BODY = re.compile(
     r"(?:(?:env:)?(?P<env>[A-Za-z_][\w()]*)|keyring:(?P<keyring>[^\s:{}$][^:{}$]*))(?::-(?P<default>.*))?"
@@ -38,10 +36,7 @@ _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")  # RFC 9110, 5.1
 
 
 class ExpandedText(NamedTuple):
-    """A text with its variables replaced. `missing`: those without a value, once each, in order.
-
-    A missing variable is empty in the text.
-    """
+    """A text with its variables replaced. `missing`: the variables without a value, each replaced by ""."""
 
     text: str
     missing: tuple[str, ...] = ()
@@ -59,15 +54,16 @@ def expand(text: str, lookup: Lookup, keyring: Lookup) -> ExpandedText:
 class _Expander:
     """Expands texts and the defaults in them, and collects the missing variables of all texts."""
 
-    def __init__(self, lookup: Lookup, keyring: Lookup, missing: dict[str, None] | None = None) -> None:
+    def __init__(self, lookup: Lookup, keyring: Lookup) -> None:
         self._lookup = lookup
         self._keyring = keyring
-        self.missing: dict[str, None] = {} if missing is None else missing
+        self.missing: dict[str, None] = {}
 
     def optional(self, text: str | None) -> str | None:
         return None if text is None else self.text(text)
 
-    def text(self, text: str, levels: int = DEFAULT_LEVELS) -> str:
+    def text(self, text: str, levels: int = 1) -> str:
+        """Return the text with its variables replaced. `levels`: how deep variables in defaults are replaced, too."""
         if "$" not in text and "{" not in text:
             return text
         ends = _closings(text)
@@ -132,7 +128,8 @@ def resolve(server: ServerConfig, environ: Mapping[str, str], keyring: Lookup, h
     def given(name: str) -> str | None:
         return environ.get(name, f"${{{name}}}" if name in server.env else None)
 
-    arguments = _Expander(given, keyring, resolver.missing)
+    arguments = _Expander(given, keyring)
+    arguments.missing = resolver.missing  # one list for both
     resolved = replace(
         server,
         command=_at_home(resolver.optional(server.command), home),
@@ -153,12 +150,12 @@ def resolve(server: ServerConfig, environ: Mapping[str, str], keyring: Lookup, h
 
 
 def keyring_names(server: ServerConfig) -> tuple[str, ...]:
-    """Return the names of the secrets that the server's entry refers to, once each, in order."""
+    """Return the names of the secrets in the keyring that the server's entry refers to."""
     return tuple(name for name in variable_names(server)[1] if not name.startswith(COMMAND))
 
 
 def secret_commands(server: ServerConfig) -> tuple[str, ...]:
-    """Return the commands whose output the server's entry refers to, once each, in order."""
+    """Return the commands whose output the server's entry refers to."""
     return tuple(name.removeprefix(COMMAND) for name in variable_names(server)[1] if name.startswith(COMMAND))
 
 
@@ -176,18 +173,15 @@ def variable_names(server: ServerConfig) -> tuple[tuple[str, ...], tuple[str, ..
 
     # A variable without a value expands to its default, and so also yields the variables in the default.
     resolver = _Expander(variables.setdefault, note)
-    lists = (server.args, server.env.values(), server.headers.values())
     texts = [server.command, server.cwd, server.url, server.client_id, server.client_secret]
-    for text in (*texts, *(text for texts in lists for text in texts)):
+    for text in (*texts, *server.args, *server.env.values(), *server.headers.values()):
         resolver.optional(text)
     return tuple(variables), tuple(secrets)
 
 
 def _at_home(path: str | None, home: str) -> str | None:
     """Return the path with `~` or `~/x` expanded to `home`. `~user/x` is left alone (interp-16)."""
-    if path is None or not (path == "~" or path.startswith(("~/", "~\\"))):
-        return path
-    return home + path[1:]
+    return home + path[1:] if path is not None and (path == "~" or path.startswith(("~/", "~\\"))) else path
 
 
 def _check(server: ServerConfig) -> None:

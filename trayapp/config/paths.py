@@ -10,7 +10,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-APP_NAME = "multi-mcp"
 HOME_VARIABLE = "MULTI_MCP_HOME"
 CONFIG_NAME = "servers.yaml"
 SEALED_NAME = "secrets.sealed"  # beside servers.yaml: sign-ins and secrets with `token_store: file`
@@ -49,13 +48,13 @@ def find_paths(environ: Mapping[str, str]) -> Paths:
         return Paths(home / CONFIG_NAME, home / "cache", home / "logs", home / "state")
     from platformdirs import PlatformDirs  # 25 ms, and not needed if MULTI_MCP_HOME is set
 
-    folders = PlatformDirs(APP_NAME, appauthor=False)
+    folders = PlatformDirs("multi-mcp", appauthor=False)
     config_file = folders.user_config_path / CONFIG_NAME
     return Paths(config_file, folders.user_cache_path, folders.user_log_path, folders.user_state_path)
 
 
 def home_folder() -> Path:
-    """Return the user's home folder, or a folder that does not exist if the home is unknown."""
+    """Return the user's home folder. If it is unknown, return a path that does not exist."""
     try:
         return Path.home()
     except RuntimeError:

@@ -24,10 +24,8 @@ class UnparsableError(ConfigError):
 class TextPlace(Protocol):
     """A position in a text: `line` 1-based, `column` 0-based."""
 
-    @property
-    def line(self) -> int: ...
-    @property
-    def column(self) -> int: ...
+    line: int
+    column: int
 
 
 class InvalidValueError(Exception):
@@ -75,3 +73,9 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
     found = difflib.get_close_matches(word[:SHOWN_CHARACTERS], sorted(known), n=1, cutoff=0.6)
     return found[0] if found else None
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return a hint that names the nearest known word, or ""."""
+    near = nearest(word, known)
+    return f"Did you mean {near}?" if near else ""

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 
 from trayapp.model.late import late
@@ -49,13 +50,10 @@ def own_environment(environ: Mapping[str, str]) -> dict[str, str]:
 def script_of(words: Sequence[str], is_file: Callable[[str], bool]) -> str | None:
     """Return the file that an interpreter among the words runs, whatever its name (`python3 x.txt`), or None."""
     for place, word in enumerate(words):
-        if _INTERPRETER.fullmatch(word) is None:
-            continue
-        for later in words[place + 1 :]:
-            if later in _TEXT_FOLLOWS:
-                break
-            if is_file(later):
-                return later
+        if _INTERPRETER.fullmatch(word):
+            arguments = takewhile(lambda later: later not in _TEXT_FOLLOWS, words[place + 1 :])
+            if (script := next(filter(is_file, arguments), None)) is not None:
+                return script
     return None
 
 
@@ -113,13 +111,12 @@ RUNS_PACKAGES = late(
     r"(?<![\w-])(?:npx|npm|uvx?|pipx|docker|podman|bunx?|pnpm|pnpx|yarn|deno|dnx|go)(?![\w-])", re.IGNORECASE
 )
 RUNNERS = frozenset(("npx", "npm", "uvx", "uv", "pipx", "docker", "podman"))
-_SUFFIXES = (".exe", ".cmd", ".ps1", ".bat")
 
 
 def program_of(word: str) -> str:
     """Return a program's name in lower case, without its folder and Windows suffix: `npx` for `C:\\node\\npx.cmd`."""
     name = word.replace("\\", "/").rstrip("/").rpartition("/")[2].lower()
-    for suffix in _SUFFIXES:
+    for suffix in (".exe", ".cmd", ".ps1", ".bat"):
         name = name.removesuffix(suffix)
     return name
 

@@ -37,13 +37,11 @@ class ConfigStore:
 
     def start(self) -> str:
         """Return the text that the next edit starts from: the file's or the first text. Raises what `read` raises."""
-        return self._start(self.read())
-
-    def _start(self, seen: str | None) -> str:
+        seen = self.read()
         return self._first_text() if seen is None else seen
 
     def signature(self) -> Signature | None:
-        """Return a value that changes with every save, for the cost of one stat. None if there is no file."""
+        """Return a value that changes with every save; None if there is no file. Costs one stat."""
         return signature(self.path)
 
     def create(self) -> bool:
@@ -85,7 +83,7 @@ class ConfigStore:
             while True:
                 seen = self._settled(end)
                 try:
-                    return self.write(change(self._start(seen)), seen)
+                    return self.write(change(self._first_text() if seen is None else seen), seen)
                 except FileChangedError:
                     if time.monotonic() > end:
                         why = f"Cannot change {self.path}: another program kept saving it for"
@@ -135,10 +133,9 @@ class ConfigStore:
         refused: dict[str, str] = {}
 
         def change(text: str) -> str:
-            merged = edits.merge_tools(text, found)
-            refused.clear()
-            refused.update(merged.refused)
-            return merged.text
+            nonlocal refused
+            text, refused = edits.merge_tools(text, found)
+            return text
 
         self.edit(change)
         return refused
@@ -155,9 +152,6 @@ class ConfigStore:
 
         return self.edit(lambda text: edits.remove_server(text, name))
 
-
-PROGRAMS = ("multi-mcp", "multi-mcp-shim")  # each of them can be the bundled sample server
-VERB = "sample-server"
 
 _SAMPLE = """\
 # multi-mcp: all your MCP servers behind one endpoint.
@@ -197,23 +191,19 @@ servers:
 
 
 def sample_text() -> str:
-    """Return the initial text of servers.yaml.
-
-    It contains no path of this installation, since the next installation may be elsewhere.
-    """
+    """Return the initial text of servers.yaml. It has no path of this installation: the next one may be elsewhere."""
     return _SAMPLE
 
 
 def with_sample(config: Config, command: Sequence[str]) -> Config:
     """Return the configuration with the bundled sample server started by `command`, program first.
 
-    Its entry in the file may name a program of an earlier installation.
+    Its entry in the file may name a program of an earlier installation: multi-mcp or multi-mcp-shim.
     """
     program, *args = command
-    ours = [
-        server
-        for server in config.servers.values()
-        if server.args == (VERB,) and PurePath(server.command or "").stem in PROGRAMS
-    ]
-    changed = {server.name: replace(server, command=program, args=tuple(args)) for server in ours}
+    changed = {
+        name: replace(server, command=program, args=tuple(args))
+        for name, server in config.servers.items()
+        if server.args == ("sample-server",) and PurePath(server.command or "").stem in ("multi-mcp", "multi-mcp-shim")
+    }
     return replace(config, servers={**config.servers, **changed}) if changed else config

@@ -18,7 +18,8 @@ _VALUE = re.compile(r"\$\{[^}]*\}|\$env:\w+|\{env:[^}]*\}")
 def url_fault(url: str) -> str | None:
     """Return what is wrong with an address whose variables are resolved, or None.
 
-    It must be http or https, name a host, and contain no user name or password."""
+    The address must be http or https, name a host, and contain no user name or password.
+    """
     if re.search(r"[\s\x00-\x1f\x7f]", url):
         return "contains spaces or control characters"
     try:

@@ -1,7 +1,6 @@
 """Merging of the server entries of several files, entry by entry and field by field (PRODUCT 4, Layers).
 
-Imports are below servers.yaml, a trusted project's file is above it. `merge_entry` is the rule for one server. A
-TrustedFile is the proof of trust.
+Imports are below servers.yaml, a trusted project's file is above it. `merge_entry` is the rule for one server.
 """
 
 from __future__ import annotations
@@ -62,8 +61,7 @@ def lay_over(config: Config, imported: tuple[Imported, ...], file: str) -> Confi
 def user_pairs(user: Config) -> dict[str, Pair]:
     """Return the layer below a project's file: the entries of servers.yaml merged over the imports."""
     own, below = server_pairs(_top(user), CONFIG_NAME), _pairs(user.imported)
-    merged = {n: merged_pair(below[n], pair) if n in below else pair for n, pair in own.items()}
-    return {**below, **merged}
+    return below | {name: merged_pair(below[name], pair) if name in below else pair for name, pair in own.items()}
 
 
 def merged_pair(lower: Pair, upper: Pair) -> Pair:
@@ -87,8 +85,8 @@ def merged_pair(lower: Pair, upper: Pair) -> Pair:
 def merge_entry(lower: Entry, upper: Entry) -> dict[str, Any]:
     """Merge `upper` over `lower`, per field. A list or mapping replaces the whole lower value (config-05, 06).
 
-    A switch between command and url, or to a different url, drops the fields that belong to the lower command or url,
-    above all credentials (config-07 to 09). Different spellings of a key count as one.
+    A switch between command and url, or to another url, drops the lower fields of that transport, above all credentials
+    (config-07 to 09). Different spellings of a key count as one.
     """
     hidden = {field_of(key) for key in upper}
     command, url = _get(upper, "command"), _get(upper, "url")
@@ -153,16 +151,11 @@ def _top(config: Config) -> list[Pair]:
         return []
 
 
-# --- layers as nodes
-
-
 def _with_lines(imported: tuple[Imported, ...], top: list[Pair], file: str) -> tuple[Imported, ...]:
     """Return the layers. A problem of `file` that has no line gets that of the layer's name in `settings.imports`."""
     settings: list[Pair] = []
-    for pair in top:
-        if snake(pair.name) == "settings" and isinstance(pair.value, Mapping):
-            with suppress(InvalidValueError):
-                settings += pairs(pair.value)
+    with suppress(InvalidValueError):
+        settings += [inner for pair in top if snake(pair.name) == "settings" for inner in _members(pair.value)]
     said = [follow(pair.value) for pair in settings if snake(pair.name) == "imports"]
     words = [follow(word) for node in said for word in (node.items if isinstance(node, Sequence) else [node])]
     lines = {word.text.strip(): word.line for word in words if isinstance(word, Scalar)}
@@ -199,9 +192,6 @@ def _file_of(name: str, imported: tuple[Imported, ...]) -> str:
 
 
 _NOTHING = Scalar(0, 0, 0, 0, None, 1, "null", "", None)
-
-
-# --- a project's file above servers.yaml
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,18 +236,15 @@ def preview(user: Config, file: ProjectFile) -> Overlay:
         entry = read_entry(merged, report, in_project=True)
         if entry is None:
             servers.pop(key, None)  # unusable; under this name the project does not mean the user's server
-        else:
-            if _has_ask(pair):
-                report.add(pair.key, f"{key}: ask is ignored in a project's file", "Set it in servers.yaml")
-            servers[key] = _asking_as(user.servers.get(key), entry)
+            continue
+        if _has_ask(pair):
+            report.add(pair.key, f"{key}: ask is ignored in a project's file", "Set it in servers.yaml")
+        servers[key] = _asking_as(user.servers.get(key), entry)
     named = tuple(key for key in above if key in servers)
     own = frozenset(key for key in named if _is_own(user.servers.get(key), servers[key]))
-    moved = [
-        key
-        for key in own
-        if key not in user.servers or any(field_of(pair.name) in _LAUNCH for pair in _members(above[key].value))
-    ]
-    servers.update({key: _at_home(servers[key], file.folder) for key in moved})
+    for key in own:
+        if key not in user.servers or any(field_of(pair.name) in _LAUNCH for pair in _members(above[key].value)):
+            servers[key] = _at_home(servers[key], file.folder)
     return Overlay(file.folder, Config(user.settings, servers, report.sorted()), named, own)
 
 
@@ -267,14 +254,14 @@ _LAUNCH = frozenset(("command", "args", "env", "cwd"))  # an entry that sets one
 
 
 def _starts_another(user: ServerConfig | None, server: ServerConfig | None) -> bool:
-    """Return True if the merged server starts or reaches something other than the user's, or if either is missing."""
+    """Return True if the merged server has another program or address than the user's, or if either is missing."""
     if user is None or server is None:
         return True
     return (user.command, user.args, user.cwd, user.url) != (server.command, server.args, server.cwd, server.url)
 
 
 def _without_private(lower: Pair) -> Pair:
-    """Return the user's entry without what only its own program or address may get: env, cwd, headers, credentials."""
+    """Return the user's entry without what is only for its own program or address: env, cwd, headers, credentials."""
     if not isinstance(lower.value, Mapping):
         return lower
     kept = [(pair.key, pair.value) for pair in pairs(lower.value) if field_of(pair.name) not in _PRIVATE]
@@ -315,11 +302,7 @@ def _at_home(server: ServerConfig, folder: Path) -> ServerConfig:
 
     A cwd stays if it is absolute, begins with `~` or contains a variable. A server without a command gets none.
     """
-    if server.command is None:
-        return server
-    cwd = server.cwd
-    if cwd is None:
-        return replace(server, cwd=str(folder))
-    if cwd.startswith("~") or has_variable(cwd):
+    cwd = server.cwd or ""
+    if server.command is None or cwd.startswith("~") or has_variable(cwd):
         return server
     return replace(server, cwd=str(folder / cwd))

@@ -56,9 +56,8 @@ _MANIFESTS = {  # files in which a program looks up what to run
     "cargo": ("Cargo.toml",),
     "go": ("go.mod",),
 }
-_HERE = frozenset((".", "./", "..", "../"))
 _ONLY_WITH = {  # program -> words; without any of them, it runs none of a project's files
-    **dict.fromkeys(("npx", "bunx", "node"), _HERE),
+    **dict.fromkeys(("npx", "bunx", "node"), frozenset((".", "./", "..", "../"))),
     "docker": frozenset(("compose", "build")),
 }
 
@@ -126,26 +125,20 @@ def read_project(path: Path) -> ProjectFile | None:
         entries = server_pairs(read_top(file.text(), str(path)), str(path))
     except UnparsableError:
         return file  # an unparsable file starts nothing
-    watched = {name: watched_paths(entry, file.folder) for name, entry in entries.items()}
-    found = {
-        each: read_script(name, each, file.folder, run=run)
-        for name, paths in watched.items()
-        for each, run in paths.items()
-    }
+    found: dict[Path, Script | None] = {}
+    for name, entry in entries.items():
+        for each, run in watched_paths(entry, file.folder).items():
+            found[each] = read_script(name, each, file.folder, run=run)
     scripts = sorted((script for script in found.values() if script), key=lambda script: script.name)
     return file._replace(scripts=tuple(scripts), watched=tuple(found))
 
 
 class Script(NamedTuple):
-    """A program in the project.
+    """A program in the project."""
 
-    `server`: the name of a server that runs it. `name`: its path relative to the project's folder. `digest`: the hash
-    of its content.
-    """
-
-    server: str
-    name: str
-    digest: str
+    server: str  # the name of a server that runs it
+    name: str  # its path relative to the project's folder
+    digest: str  # the hash of its content
 
 
 def watched_paths(entry: Pair, folder: Path) -> dict[Path, bool]:
@@ -182,7 +175,7 @@ def read_script(server: str, path: Path, folder: Path, *, run: bool) -> Script |
     """
     try:
         facts = path.stat()
-        program = run or bool(_CODE.fullmatch(path.name)) or path.name in _ALL_MANIFESTS
+        program = run or bool(_CODE.fullmatch(path.name)) or any(path.name in names for names in _MANIFESTS.values())
         if not path.is_file() or not (program or (os.name != "nt" and facts.st_mode & 0o111)):
             return None
         content = path.read_bytes() if facts.st_size <= LARGEST else f"{facts.st_size} {facts.st_mtime_ns}".encode()
@@ -190,9 +183,6 @@ def read_script(server: str, path: Path, folder: Path, *, run: bool) -> Script |
         return None
     name = os.path.relpath(path, folder)
     return Script(server, name, hashlib.sha256(content).hexdigest())
-
-
-_ALL_MANIFESTS = frozenset(name for names in _MANIFESTS.values() for name in names)
 
 
 def _words(entry: Pair) -> tuple[list[str], str]:
@@ -261,8 +251,6 @@ log = logging.getLogger(__name__)
 
 TRUST_NAME = "trusted.json"  # beside servers.yaml
 VERSION = 1
-STORE_LARGEST = 10_000_000  # bytes; an entry has about 150
-WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 class TrustedFile(NamedTuple):
@@ -272,10 +260,10 @@ class TrustedFile(NamedTuple):
 
 
 class TrustStore:
-    """The file at `path`: {"version": 1, "trusted": {path of a project's file: digest of its content}}.
+    """The file at `path`: {"version": 1, "trusted": {path of a project's file: digest}, "commands": [...]}.
 
-    `"commands"` holds the approved commands for secrets (`${cmd:...}`), verbatim. If the file cannot be
-    read, no project is trusted and no command approved.
+    `commands` are the approved commands for secrets (`${cmd:...}`), verbatim. If the file cannot be read, no project is
+    trusted and no command approved.
     """
 
     def __init__(self, path: Path) -> None:
@@ -283,9 +271,9 @@ class TrustStore:
         self._told = ""
 
     def check(self, file: ProjectFile) -> TrustedFile | None:
-        """Return proof that the file may be used, or None if its content was not approved. Blocks."""
+        """Return proof that the file may be used, or None if its content is not approved. Blocks."""
         try:
-            known = self._read()
+            known = self._trusted(self._content())
         except StorageError as error:
             if str(error) != self._told:  # once: this is called often
                 self._told = str(error)
@@ -303,7 +291,7 @@ class TrustStore:
 
     def paths(self) -> list[Path]:
         """Return the files with trusted content. Blocks. Raises StorageError."""
-        return [Path(path) for path in self._read()]
+        return [Path(path) for path in self._trusted(self._content())]
 
     def is_approved(self, command: str) -> bool:
         """Return True if the user approved exactly this command. Blocks."""
@@ -333,16 +321,13 @@ class TrustStore:
             known = self._trusted(content)
             if known.get(path) == digest:
                 return False
-            changed = {key: value for key, value in known.items() if key != path} | ({path: digest} if digest else {})
-            self._write(content | {"trusted": changed})
+            known.pop(path, None)
+            self._write(content | {"trusted": known | ({path: digest} if digest else {})})
             return True
 
     def _write(self, content: dict[str, Any]) -> None:
         text = json.dumps({"version": VERSION, "trusted": {}} | content, indent=2, ensure_ascii=False)
         write_atomic(self.path, text.encode("utf-8", "surrogatepass") + b"\n")
-
-    def _read(self) -> dict[str, str]:
-        return self._trusted(self._content())
 
     @staticmethod
     def _trusted(content: dict[str, Any]) -> dict[str, str]:
@@ -358,7 +343,7 @@ class TrustStore:
     def _content(self) -> dict[str, Any]:
         """Return the stored content, or {} if the file is missing or not in our format. Raises StorageError."""
         self._check_owner()
-        data = read_bytes(self.path, STORE_LARGEST)
+        data = read_bytes(self.path, MAX_BYTES)
         try:
             content: Any = json.loads((data or b"{}").decode("utf-8", "surrogatepass"))
         except (ValueError, RecursionError):
@@ -373,7 +358,7 @@ class TrustStore:
             facts = self.path.stat()
         except OSError:
             return  # missing, or the read reports the reason
-        if facts.st_uid != os.geteuid() or facts.st_mode & WRITABLE_BY_OTHERS:
+        if facts.st_uid != os.geteuid() or facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             hint = f"Remove it and trust your projects again; or check it, then: chmod {FILE_MODE:o} {self.path}"
             raise StorageError(f"{self.path} is owned or writable by another user", hint)
 
@@ -382,10 +367,6 @@ def untrusted_problem(file: ProjectFile) -> Problem:
     """Return the problem that reports an ignored project's file and how to trust it."""
     folder = str(file.folder)
     quoted = f'"{folder}"' if any(letter.isspace() for letter in folder) else folder
-    return Problem(
-        str(file.path),
-        0,
-        "The project's servers are ignored: this content of the file, or of the programs that it runs, is not approved",
-        f"Review it, then: multi-mcp trust {quoted}",
-        fatal=False,
-    )
+    what = "this content of the file, or of the programs that it runs, is not approved"
+    hint = f"Review it, then: multi-mcp trust {quoted}"
+    return Problem(str(file.path), 0, f"The project's servers are ignored: {what}", hint, fatal=False)

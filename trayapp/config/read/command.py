@@ -116,9 +116,6 @@ def is_relative(path: str) -> bool:
     return not re.match(r"[/\\~$%{]|[A-Za-z]:", path)
 
 
-# --- the options before the first plain word
-
-
 class UncertainError(ValueError):
     """A command line does not show what it runs. The text names the obstacle.
 

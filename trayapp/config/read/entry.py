@@ -10,12 +10,12 @@ from collections.abc import Callable
 from collections.abc import Mapping as Plain
 from typing import Any, get_args
 
-from trayapp.config.problems import InvalidValueError, Report, nearest, shown
+from trayapp.config.problems import InvalidValueError, Report, did_you_mean, shown
 from trayapp.config.read import fields
 from trayapp.config.read.command import is_relative, relative_paths, split_command
 from trayapp.config.read.fields import TOOL_KEYS, TOOL_NOTES, is_extension, read_confine, read_keys
 from trayapp.config.urls import has_variable, url_fault
-from trayapp.config.yaml.nodes import Mapping, Node, Pair, Scalar, Sequence, is_null, kind, node_of, text_node
+from trayapp.config.yaml.nodes import Mapping, Node, Pair, Sequence, is_null, node_of, text_node
 from trayapp.model.config import LIFECYCLES, Auth, Scope, ServerConfig, ToolSwitch
 from trayapp.model.errors import Problem
 
@@ -53,13 +53,12 @@ def read_one(
     name: str, entry: Plain[str, Any], *, in_project: bool = False
 ) -> tuple[ServerConfig | None, tuple[Problem, ...]]:
     """Read one entry of plain values, in the form used in our files. Also return its problems."""
-    report = Report("")
+    report, key, server = Report(""), text_node(name), None
     try:
-        pair = Pair(text_node(name), name, node_of(entry))
-        return read_entry(pair, report, in_project=in_project), report.sorted()
+        server = read_entry(Pair(key, name, node_of(entry)), report, in_project=in_project)
     except RecursionError:
-        report.add(text_node(name), f"{shown(name)} is nested too deeply", server=name, fatal=True)
-        return None, report.sorted()
+        report.add(key, f"{shown(name)} is nested too deeply", server=name, fatal=True)
+    return server, report.sorted()
 
 
 class _Entry:
@@ -88,8 +87,7 @@ class _Entry:
         )
         self._check_transport()
         for tool in unknown_tool_keys(self._values["tools"][0].value) if "tools" in self._values else ():
-            near = nearest(tool.name.lower(), TOOL_KEYS)
-            self._unknown(tool, f"Did you mean {near}?" if near else "")
+            self._unknown(tool, did_you_mean(tool.name.lower(), TOOL_KEYS))
         self._join("disabled", "enabled", lambda enabled: not enabled)
         # `always_on: true` is keep-alive, false is lazy. A lifecycle beside it must agree (life-32).
         self._join("lifecycle", "always_on", lambda on: "keep-alive" if on else "lazy")
@@ -107,7 +105,10 @@ class _Entry:
         if hint in MEANT and self._meant is None:
             self._meant = pair, hint  # reported by _check_transport, once
         else:
-            self._report.add(pair.key, f"Unknown key {shown(pair.name)}", hint, server=self._pair.name)
+            self._note(pair.key, f"Unknown key {shown(pair.name)}", hint)
+
+    def _note(self, place: Node, message: str, hint: str) -> None:
+        self._report.add(place, message, hint, server=self._pair.name)
 
     def _get(self, key: str) -> Any:
         return self._values[key][1] if key in self._values else None
@@ -127,7 +128,7 @@ class _Entry:
             self._fail(pair.key, f"{name} has neither command nor url", hint)
         elif self._meant is not None:
             pair, hint = self._meant
-            self._report.add(pair.key, f"Unknown key {shown(pair.name)}", hint, server=self._pair.name)
+            self._note(pair.key, f"Unknown key {shown(pair.name)}", hint)
         wanted = self._get("type")
         if wanted and self._usable and (wanted == "stdio") != has_command:
             needs = "command" if wanted == "stdio" else "url"
@@ -138,8 +139,7 @@ class _Entry:
     def _note_useless(self, keys: tuple[str, ...], goes_with: str) -> None:
         for key in keys:
             if key in self._values:
-                message = f"{key} has no effect without {goes_with}"
-                self._report.add(self._place(key), message, "Remove it", server=self._pair.name)
+                self._note(self._place(key), f"{key} has no effect without {goes_with}", "Remove it")
 
     def _join(self, key: str, other: str, translate: Callable[[Any], Any]) -> None:
         """Translate the value of `other` and move it to `key`. Report a contradiction between the two.
@@ -161,11 +161,8 @@ class _Entry:
         named = "bearer_token_env" in self._values
         headers = {header.lower() for header in self._get("headers") or {}}
         if self._get("auth") == "bearer" and not named and "authorization" not in headers:
-            self._fail(
-                self._place("auth"),
-                "auth is bearer, but bearer_token_env is missing",
-                "Set it to the name of the token's variable",
-            )
+            hint = "Set it to the name of the token's variable"
+            self._fail(self._place("auth"), "auth is bearer, but bearer_token_env is missing", hint)
         if self._get("auth") in ("bearer", "none"):
             self._note_useless(OAUTH_ONLY, "auth: oauth")
         elif "client_secret" in self._values and "client_id" not in self._values:
@@ -175,15 +172,13 @@ class _Entry:
         """Report a relative path if the server runs in the home folder, not in that of a project or session."""
         if server.command is None or server.scope == "session":
             return
-        if server.cwd is not None:
-            if is_relative(server.cwd):
-                message = f"cwd: {shown(server.cwd)} is relative to your home folder here"
-                self._report.add(self._place("cwd"), message, "Write an absolute path, or ~/...", server=server.name)
-            return
-        for word in relative_paths(server.command, server.args)[:1]:
-            message = f"{shown(word)} is relative, and {shown(server.name)} has no cwd: it runs in your home folder"
+        if server.cwd is None and (words := relative_paths(server.command, server.args)):
+            message = f"{shown(words[0])} is relative, and {shown(server.name)} has no cwd: it runs in your home folder"
             hint = "Write an absolute path, or set the folder it runs in: cwd: ~/..."
-            self._report.add(self._place("args", "command"), message, hint, server=server.name)
+            self._note(self._place("args", "command"), message, hint)
+        elif server.cwd is not None and is_relative(server.cwd):
+            message = f"cwd: {shown(server.cwd)} is relative to your home folder here"
+            self._note(self._place("cwd"), message, "Write an absolute path, or ~/...")
 
     def _build(self) -> ServerConfig | None:
         values = {key: value for key, (_, value) in self._values.items()}
@@ -194,19 +189,16 @@ class _Entry:
             except ValueError as error:
                 self._fail(self._place("command"), f"command: {error}")
                 return None
-        command = (command or []) + (args or []) if command is not None else []
-        kind_of_url = values.pop("type", None)
+        argv: list[str] = [] if command is None else [*command, *(args or [])]
+        if values.get("type") == "stdio":
+            del values["type"]
         return ServerConfig(
             name=self._pair.name,
-            command=command[0] if command else None,
-            args=tuple(command[1:]),
-            type=kind_of_url if kind_of_url != "stdio" else None,
+            command=argv[0] if argv else None,
+            args=tuple(argv[1:]),
             line=self._pair.key.line,
             **values,
         )
-
-
-# --- values that only a server's entry has
 
 
 def read_type(node: Node) -> str:
@@ -225,23 +217,20 @@ def read_tools(node: Node) -> dict[str, ToolSwitch]:
 def _read_tool(pair: Pair) -> ToolSwitch:
     if is_null(pair.value):
         return ToolSwitch()
+    said: dict[str, Any] = {}
+    name, key = shown(pair.name), ""
     try:
         if not isinstance(pair.value, Mapping):
             return ToolSwitch(enabled=fields.switch(pair.value))
-        known = [inner for inner in fields.mapping_pairs(pair.value) if inner.name in TOOL_KEYS]
-        inside = [inner for inner in known if not is_null(inner.value)]
-        said: dict[str, Any] = {inner.name: fields.switch(inner.value) for inner in inside if inner.name != "ask"}
+        for inner in fields.mapping_pairs(pair.value):
+            if inner.name in TOOL_KEYS and not is_null(inner.value):
+                key = inner.name
+                said[key] = fields.ask_mode(inner.value) if key == "ask" else fields.switch(inner.value)
     except InvalidValueError as wrong:
-        raise InvalidValueError(
-            wrong.place, f"{shown(pair.name)} {wrong.message}", "Write it as {enabled: true}"
-        ) from None
-    for inner in inside:
-        if inner.name == "ask":
-            try:
-                said["ask"] = fields.ask_mode(inner.value)
-            except InvalidValueError as wrong:
-                hint = wrong.hint or "Write it as {ask: true}"
-                raise InvalidValueError(wrong.place, f"{shown(pair.name)}: ask {wrong.message}", hint) from None
+        if key != "ask":
+            raise InvalidValueError(wrong.place, f"{name} {wrong.message}", "Write it as {enabled: true}") from None
+        hint = wrong.hint or "Write it as {ask: true}"
+        raise InvalidValueError(wrong.place, f"{name}: ask {wrong.message}", hint) from None
     return ToolSwitch(**said)
 
 
@@ -253,7 +242,7 @@ def unknown_tool_keys(node: Node) -> list[Pair]:
 
 
 def read_direct_tools(node: Node) -> bool | tuple[str, ...]:
-    return fields.switch(node) if isinstance(node, Scalar) and kind(node) == "bool" else fields.words(node)
+    return fields.switch(node) if fields.is_switch(node) else fields.words(node)
 
 
 def read_url(node: Node) -> str:

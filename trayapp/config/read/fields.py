@@ -6,12 +6,13 @@ A reader of a value raises InvalidValueError with the node's place.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable
 from collections.abc import Mapping as Plain
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, TypeGuard, get_args
 
-from trayapp.config.problems import InvalidValueError, nearest, shown
+from trayapp.config.problems import InvalidValueError, did_you_mean, shown
 from trayapp.config.yaml.nodes import (
     TRUE,
     Mapping,
@@ -50,16 +51,9 @@ ALIASES = {
     "tool_timeout": "request_timeout",
 }
 # keys whose value is a time, and the unit of a bare number in it
-TIMES = {
-    "idle_timeout": "min",
-    "linger": "min",
-    "connect_timeout": "s",
-    "request_timeout": "s",
-    "health_interval": "s",
-    "failure_backoff": "s",
-    "ask_timeout": "s",
-}
-_SAME = {"enabled": "disabled", "always_on": "lifecycle"}  # pairs of keys with one meaning
+TIMES = dict.fromkeys(("idle_timeout", "linger"), "min") | dict.fromkeys(
+    ("connect_timeout", "request_timeout", "health_interval", "failure_backoff", "ask_timeout"), "s"
+)
 _UNIT = re.compile(r"(.+)_(ms|millis|milliseconds|s|secs?|seconds|mins?|minutes)")
 
 
@@ -94,7 +88,7 @@ def field_of(key: str) -> str:
     `enabled` counts as `disabled`, and `always_on` as `lifecycle`.
     """
     spelling = spelled(key, SERVER_KEYS)
-    return _SAME.get(spelling.name, spelling.name) if spelling else key
+    return {"enabled": "disabled", "always_on": "lifecycle"}.get(spelling.name, spelling.name) if spelling else key
 
 
 def is_extension(key: str) -> bool:
@@ -110,7 +104,6 @@ def is_servers_key(key: str) -> bool:
 Reader = Callable[[Node], Any]
 
 MAX_TIME_S = 365 * 86_400.0  # a year; larger values overflow the timers of some systems
-MAX_DIGITS = 30  # of a number, in any spelling
 _VARIABLE = re.compile(r"[A-Za-z_][\w()]*", re.ASCII)
 _ITS_VALUE = re.compile(r"(?:\$env:|\$?\{(?:env:)?|\$|%)([A-Za-z_][\w()]*)(?:\}|:-|%|\Z)", re.ASCII)
 
@@ -145,8 +138,7 @@ def read_keys(
         spelling = spelled(pair.name, known)
         if spelling is None:
             if not is_extension(pair.name):
-                near = nearest(pair.name.lower().replace("-", "_"), known)
-                unknown(pair, f"Did you mean {near}?" if near else "")
+                unknown(pair, did_you_mean(pair.name.lower().replace("-", "_"), known))
             continue
         name = spelling.name
         if is_null(pair.value) and name != "tools":
@@ -165,9 +157,14 @@ def read_keys(
     return found
 
 
+def is_switch(node: Node) -> TypeGuard[Scalar]:
+    """Return True if a value is true or false (also yes, no, on, off)."""
+    return isinstance(node, Scalar) and kind(node) == "bool"
+
+
 def switch(node: Node) -> bool:
     """Read true or false (also yes, no, on, off)."""
-    if isinstance(node, Scalar) and kind(node) == "bool":
+    if is_switch(node):
         return node.text in TRUE
     raise InvalidValueError(node, "must be true or false", _unquoted(node, "bool"))
 
@@ -206,16 +203,16 @@ def written(node: Node) -> str:
 
 def number(node: Node) -> float:
     """Read a finite, nonnegative number, in any spelling that YAML allows."""
-    if not isinstance(node, Scalar) or kind(node) not in ("int", "float") or len(node.text) > MAX_DIGITS:
+    if not isinstance(node, Scalar) or kind(node) not in ("int", "float") or len(node.text) > 30:
         raise InvalidValueError(node, "must be a number", _unquoted(node, "int", "float"))
     digits = node.text.replace("_", "").lower()
     base = {"0x": 16, "0o": 8, "0b": 2}.get(digits.lstrip("+-")[:2])
     try:
-        value: float | None = float(int(digits, base)) if base else float(digits)
+        value = float(int(digits, base)) if base else float(digits)
     except ValueError:
-        value = None  # 0x_ and the like, or a wrong tag
-    if value is None or not 0 <= value < float("inf"):
-        raise InvalidValueError(node, "must not be negative" if value is not None and value < 0 else "must be a number")
+        value = math.nan  # 0x_ and the like, or a wrong tag
+    if not 0 <= value < math.inf:
+        raise InvalidValueError(node, "must not be negative" if value < 0 else "must be a number")
     return value
 
 
@@ -293,22 +290,17 @@ def choice(options: Iterable[str]) -> Reader:
         folded = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", word).replace("_", "-").lower()
         if folded in known:
             return folded
-        near = nearest(folded, known)
-        hint = f"Did you mean {near}?" if near else ""
-        raise InvalidValueError(node, f"must be one of {', '.join(known)}", hint)
+        raise InvalidValueError(node, f"must be one of {', '.join(known)}", did_you_mean(folded, known))
 
     return read
 
 
 def ask_mode(node: Node) -> AskMode:
-    """Read the setting for when to ask the user: a word, true (before every call) or false (never)."""
-    if isinstance(node, Scalar) and kind(node) == "bool" and node.text.lower() != "off":
+    """Read the setting for when to ask the user: a mode, true (before every call) or false (never)."""
+    if is_switch(node) and node.text.lower() != "off":
         return "all" if switch(node) else "off"
-    mode: AskMode = _ask_word(node)
+    mode: AskMode = choice(get_args(AskMode))(node)
     return mode
-
-
-_ask_word = choice(get_args(AskMode))
 
 
 def items(node: Node) -> list[str]:
@@ -357,9 +349,8 @@ def variable(node: Node) -> str:
     name = text(node).strip()
     if not _VARIABLE.fullmatch(name):
         its_value = _ITS_VALUE.search(name)
-        raise InvalidValueError(
-            node, "must be only the name of a variable", f"Write it as {its_value[1]}" if its_value else ""
-        )
+        hint = f"Write it as {its_value[1]}" if its_value else ""
+        raise InvalidValueError(node, "must be only the name of a variable", hint)
     return name
 
 
@@ -376,7 +367,6 @@ def _named(name: str, node: Node, reader: Reader, place: Node | None = None) -> 
         raise InvalidValueError(place or wrong.place, f"{name} {wrong.message}", wrong.hint) from None
 
 
-_CONFINE_EXAMPLE = "Write it as confine: true, or confine: {read: [~/data], network: false}"
 _LABEL = r"(?!-)[A-Za-z0-9_-]{1,63}"
 _HOST = re.compile(rf"(?:\*\.)?{_LABEL}(?:\.{_LABEL})*\.?|\[?[0-9a-fA-F:]*:[0-9a-fA-F:.]*\]?")
 _WHOLE_PATH = re.compile(r"[/\\~]|[A-Za-z]:[/\\]|\$")
@@ -387,51 +377,41 @@ def read_confine(node: Node) -> Confining:
 
     An unknown key is an error here: a misspelled limit must not grant more.
     """
-    if isinstance(node, Scalar):
-        if kind(node) == "str" and node.text.strip().lower() == TRY:
-            return Confine(required=False)
-        try:
-            return Confine() if switch(node) else False
-        except InvalidValueError as wrong:
-            raise InvalidValueError(
-                node, "must be true, false, try or a mapping", wrong.hint or _CONFINE_EXAMPLE
-            ) from None
+    if is_switch(node):
+        return Confine() if switch(node) else False
+    if isinstance(node, Scalar) and kind(node) == "str" and node.text.strip().lower() == TRY:
+        return Confine(required=False)
     if not isinstance(node, Mapping):
-        raise InvalidValueError(node, "must be true, false, try or a mapping", _CONFINE_EXAMPLE)
+        hint = _unquoted(node, "bool") or "Write it as confine: true, or confine: {read: [~/data], network: false}"
+        raise InvalidValueError(node, "must be true, false, try or a mapping", hint)
     said = {}
     for pair in mapping_pairs(node):
         if pair.name not in _CONFINE_READERS:
-            near = nearest(pair.name, _CONFINE_READERS)
-            raise InvalidValueError(
-                pair.key, f"has an unknown key {shown(pair.name)}", f"Did you mean {near}?" if near else ""
-            )
+            hint = did_you_mean(pair.name, _CONFINE_READERS)
+            raise InvalidValueError(pair.key, f"has an unknown key {shown(pair.name)}", hint)
         if is_null(pair.value):
             raise InvalidValueError(pair.key, f"has no value for {pair.name}", "Set a value, or remove it")
-        try:
-            said[pair.name] = _CONFINE_READERS[pair.name](pair.value)
-        except InvalidValueError as wrong:
-            raise InvalidValueError(wrong.place, f"{pair.name} {wrong.message}", wrong.hint) from None
+        said[pair.name] = _named(pair.name, pair.value, _CONFINE_READERS[pair.name])
     return Confine(**said)
 
 
 def _absolute_paths(node: Node) -> tuple[str, ...]:
+    return _checked(node, _WHOLE_PATH.match, "an absolute path", "Begin it with / or ~/")
+
+
+def _checked(node: Node, fits: Callable[[str], object], what: str, hint: str) -> tuple[str, ...]:
     found = words(node)
-    for path in found:
-        if not _WHOLE_PATH.match(path):
-            raise InvalidValueError(node, f"has {shown(path)}, which is not an absolute path", "Begin it with / or ~/")
+    for word in found:
+        if not fits(word):
+            raise InvalidValueError(node, f"has {shown(word)}, which is not {what}", hint)
     return found
 
 
 def _network(node: Node) -> bool | tuple[str, ...]:
-    if isinstance(node, Scalar) and kind(node) == "bool":
+    if is_switch(node):
         return switch(node)
-    hosts = words(node)
-    for host in hosts:
-        if not _HOST.fullmatch(host):
-            raise InvalidValueError(
-                node, f"has {shown(host)}, which is not a host", "Write only host names: example.com, *.example.com"
-            )
-    return hosts
+    hint = "Write only host names: example.com, *.example.com"
+    return _checked(node, _HOST.fullmatch, "a host", hint)
 
 
 _CONFINE_READERS: Plain[str, Reader] = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any, get_args, get_type_hints
 
-from trayapp.config.problems import InvalidValueError, Report, UnparsableError, nearest, problem_at, shown
+from trayapp.config.problems import InvalidValueError, Report, UnparsableError, did_you_mean, problem_at, shown
 from trayapp.config.read import fields
 from trayapp.config.read.entry import read_entry
 from trayapp.config.read.fields import (
@@ -28,10 +28,8 @@ from trayapp.config.yaml.nodes import (
     Mapping,
     Node,
     Pair,
-    Scalar,
     compose,
     is_null,
-    kind,
     node_of,
     pairs,
     text_node,
@@ -67,8 +65,7 @@ def parse(text: str, file: str) -> Config:
         report.add(pair.key, message, "Keep one of them: the first one counts")
     for pair in top:
         if pair not in said and not is_servers_key(pair.name) and not is_extension(pair.name):
-            near = nearest(pair.name, ("settings", "servers"))
-            hint = f"Did you mean {near}?" if near else ""
+            hint = did_you_mean(pair.name, ("settings", "servers"))
             if spelled(pair.name, SETTING_KEYS) is not None:
                 hint = f"{shown(pair.name)} is a setting: write it below settings"
             report.add(pair.key, f"Unknown key {shown(pair.name)}", hint)
@@ -96,13 +93,13 @@ def _of_json(text: str) -> Node | None:
 
     Return None if the text is not JSON, is too large or too deep, or has a duplicate key.
     """
+
+    def without_twins(found: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(found) != len(dict(found)):
+            raise ValueError("a key is written twice")
+        return dict(found)
+
     try:
-
-        def without_twins(found: list[tuple[str, Any]]) -> dict[str, Any]:
-            if len(found) != len(dict(found)):
-                raise ValueError("a key is written twice")
-            return dict(found)
-
         document = json.loads(text.removeprefix(BOM), object_pairs_hook=without_twins)
         if len(text) > MAX_BYTES or _size(document, MAX_DEPTH) > MAX_NODES:
             return None
@@ -156,12 +153,6 @@ def _pairs(node: Node, what: str, file: str) -> list[Pair]:
 
 # --- `settings`: a setting with an invalid value keeps its default, and the value is reported with its line
 
-MAX_TOOLS = 1_000_000
-MAX_RESULT_BYTES = 1 << 30
-MIN_HISTORY_BYTES = 1_000_000
-MAX_HISTORY_BYTES = 10_000_000_000
-MIN_HEALTH_INTERVAL_S = 1.0  # a shorter interval would keep an idle machine awake
-
 _HINTS = get_type_hints(Settings)
 
 
@@ -184,15 +175,15 @@ def read_registry(node: Node) -> str:
 
 READERS: dict[str, fields.Reader] = {
     "expose": fields.choice(EXPOSE_MODES),
-    "defer_above": fields.whole(0, MAX_TOOLS),
+    "defer_above": fields.whole(0, 1_000_000),
     "tool_prefix": fields.choice(PREFIX_MODES),
     "idle_timeout": fields.duration("min"),
-    "health_interval": fields.duration("s", least=MIN_HEALTH_INTERVAL_S),
+    "health_interval": fields.duration("s", least=1.0),  # a shorter interval would keep an idle machine awake
     "failure_backoff": fields.duration("s"),
     "connect_timeout": fields.duration("s", zero=False),
     "request_timeout": fields.duration("s"),
     "linger": fields.duration("min"),
-    "result_limit": fields.whole(0, MAX_RESULT_BYTES),
+    "result_limit": fields.whole(0, 1 << 30),
     "imports": fields.words,
     "synonyms": fields.word_lists,
     "token_store": fields.choice(get_args(_HINTS["token_store"])),
@@ -207,16 +198,12 @@ READERS: dict[str, fields.Reader] = {
     "min_age": fields.duration("d"),
     "client_metadata_url": read_document_url,
 }
-_HTTP_READERS: dict[str, fields.Reader] = {
-    "enabled": fields.switch,
-    "port": fields.port,
-    "token": fields.switch,
-}
+_HTTP_READERS: dict[str, fields.Reader] = {"enabled": fields.switch, "port": fields.port, "token": fields.switch}
 _HISTORY_READERS: dict[str, fields.Reader] = {
     "enabled": fields.switch,
     "arguments": fields.switch,
     "keep": fields.duration("d", zero=False),
-    "size": fields.size(MIN_HISTORY_BYTES, MAX_HISTORY_BYTES),
+    "size": fields.size(1_000_000, 10_000_000_000),
 }
 _PROFILE_READERS: dict[str, fields.Reader] = {
     "servers": fields.words,
@@ -229,7 +216,7 @@ _PROFILE_READERS: dict[str, fields.Reader] = {
 def read_settings(node: Node, report: Report) -> Settings:
     """Return the settings of one mapping (null: none). Never raise: a setting with an invalid value keeps its default.
 
-    But an invalid `confine` confines every server, since the user wanted a limit.
+    An invalid `confine`, however, confines every server, since the user wanted a limit.
     """
     options = _SettingReader(report)
     groups: dict[str, fields.Reader] = {
@@ -258,22 +245,20 @@ class _SettingReader:
             said = [] if is_null(node) else fields.mapping_pairs(node)
         except InvalidValueError as wrong:
             self.failed = True
-            self._report.add(
-                wrong.place, f"{inside} {wrong.message}", wrong.hint or self._without or "The defaults apply"
-            )
+            hint = wrong.hint or self._without or "The defaults apply"
+            self._report.add(wrong.place, f"{inside} {wrong.message}", hint)
             return {}
-
-        def unknown(pair: Pair, hint: str) -> None:
-            self._report.add(pair.key, f"Unknown setting {shown(pair.name)}", hint)
-
-        found = read_keys(said, readers, self._wrong, unknown)
+        found = read_keys(said, readers, self._wrong, self._unknown)
         return {name: value for name, (_, value) in found.items()}
+
+    def _unknown(self, pair: Pair, hint: str) -> None:
+        self._report.add(pair.key, f"Unknown setting {shown(pair.name)}", hint)
 
     def group(
         self, group: type[HttpSettings | HistorySettings], inside: str, node: Node, readers: dict[str, fields.Reader]
     ) -> HttpSettings | HistorySettings:
         """Return the settings of a nested mapping; `true` and `false` are short for its `enabled`."""
-        if isinstance(node, Scalar) and kind(node) == "bool":
+        if fields.is_switch(node):
             return group(enabled=fields.switch(node))
         return group(**self.read(inside, node, readers))
 
@@ -288,13 +273,11 @@ class _SettingReader:
         return profiles
 
     def _wrong(self, pair: Pair, wrong: InvalidValueError) -> None:
-        is_limit = snake(pair.name) != "expose"
+        name, is_limit = shown(pair.name), snake(pair.name) != "expose"
         self.failed |= is_limit
-        if snake(pair.name) == "confine":
-            self.unread_limit = True
-            hint = f"{wrong.hint}. " if wrong.hint else ""
-            message = f"confine {wrong.message}"
-            self._report.add(wrong.place, message, f"{hint}Until it is corrected, every server is confined")
-            return
         hint = wrong.hint or (self._without if is_limit else "") or "The default applies"
-        self._report.add(wrong.place, f"{shown(pair.name)} {wrong.message}", hint)
+        if snake(pair.name) == "confine":
+            name, self.unread_limit = "confine", True
+            hint = f"{wrong.hint}. " if wrong.hint else ""
+            hint += "Until it is corrected, every server is confined"
+        self._report.add(wrong.place, f"{name} {wrong.message}", hint)

@@ -115,11 +115,9 @@ _TAGS: dict[str, ScalarKind] = {
 
 def kind(scalar: Scalar) -> ScalarKind:
     """Return the kind of a scalar by YAML 1.1. Sexagesimal numbers and dates are text; a custom tag is `other`."""
-    if scalar.tag is not None and scalar.tag != "!":
-        return _TAGS.get(scalar.tag, "other")
-    if scalar.style or scalar.tag == "!":
-        return "str"
-    return plain_kind(scalar.text)
+    if scalar.tag not in (None, "!"):
+        return _TAGS.get(scalar.tag or "", "other")
+    return "str" if scalar.style or scalar.tag else plain_kind(scalar.text)
 
 
 def plain_kind(text: str) -> ScalarKind:
@@ -134,7 +132,6 @@ def plain_kind(text: str) -> ScalarKind:
 
 
 def is_null(node: Node) -> bool:
-    """Return True if the value is empty or null."""
     node = follow(node)
     return isinstance(node, Scalar) and kind(node) == "null"
 
@@ -153,12 +150,12 @@ def key_text(key: Node) -> str:
 
 
 class Pair(NamedTuple):
-    """One key with its value, aliases resolved. `merged`: it comes from `<<`."""
+    """One key with its value, aliases resolved."""
 
     key: Node
     name: str
     value: Node
-    merged: bool = False
+    merged: bool = False  # by `<<`
 
 
 def pairs(mapping: Mapping) -> list[Pair]:
@@ -171,16 +168,15 @@ def pairs(mapping: Mapping) -> list[Pair]:
     for key, value in mapping.pairs:
         if is_merge_key(key):
             node = follow(value)
-            for source in [follow(item) for item in node.items] if isinstance(node, Sequence) else [node]:
+            for source in map(follow, node.items if isinstance(node, Sequence) else [node]):
                 if not isinstance(source, Mapping):
                     raise InvalidValueError(node, "merges (<<) something that is not a mapping")
-                merged += [Pair(pair.key, pair.name, pair.value, merged=True) for pair in pairs(source)]
+                merged += [pair._replace(merged=True) for pair in pairs(source)]
             continue
         name = key_text(key)
         if name in own:
-            raise InvalidValueError(
-                key, f"{shown(name)} is written twice (first in line {own[name].key.line})", "Keep one of them"
-            )
+            message = f"{shown(name)} is written twice (first in line {own[name].key.line})"
+            raise InvalidValueError(key, message, "Keep one of them")
         own[name] = Pair(key, name, follow(value))
     for pair in merged:
         own.setdefault(pair.name, pair)
@@ -230,9 +226,8 @@ class _Composer:
         next(self._events)  # the end of the document
         after = next(self._events)
         if not isinstance(after, yaml.StreamEndEvent):
-            raise self._refused(
-                after, "A second document begins here", "Keep everything in one document: remove this ---"
-            )
+            hint = "Keep everything in one document: remove this ---"
+            raise self._refused(after, "A second document begins here", hint)
         return root
 
     def _node(self, event: Any, depth: int) -> Node:

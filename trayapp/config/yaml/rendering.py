@@ -35,10 +35,8 @@ def scalar(value: str | int | float | bool | None, *, flow: bool = True, json_li
 def flow(value: Any, *, json_like: bool = False) -> str:
     """Return dicts, lists and scalars as YAML on one line."""
     if isinstance(value, Mapping):
-        pairs = (
-            f"{scalar(key, json_like=json_like)}: {flow(item, json_like=json_like)}" for key, item in value.items()
-        )
-        return "{" + ", ".join(pairs) + "}"
+        words = (f"{flow(key, json_like=json_like)}: {flow(item, json_like=json_like)}" for key, item in value.items())
+        return "{" + ", ".join(words) + "}"
     if isinstance(value, Sequence) and not isinstance(value, str):
         return "[" + ", ".join(flow(item, json_like=json_like) for item in value) + "]"
     return scalar(value, json_like=json_like)

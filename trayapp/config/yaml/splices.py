@@ -27,8 +27,8 @@ from trayapp.config.yaml.nodes import (
     is_null,
     key_text,
     kind,
+    node_of,
     pairs,
-    plain_kind,
 )
 from trayapp.config.yaml.nodes import Sequence as SequenceNode
 from trayapp.model.errors import ConfigError, ExitCode
@@ -36,7 +36,6 @@ from trayapp.model.errors import ConfigError, ExitCode
 _BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")  # line breaks in YAML
 _COLON = re.compile(r"[ \t]*:")
 _TO_COMMA = re.compile(r"(?:\s+#[^\r\n]*|\s)*,")
-DEFAULT_STEP = 2  # columns
 
 
 class Layout:
@@ -45,13 +44,11 @@ class Layout:
     def __init__(self, text: str) -> None:
         self.text = text
         self._starts = [0, *(found.end() for found in _BREAK.finditer(text))]
-        found = _BREAK.search(text)
-        self._newline = found[0] if found and found[0] in ("\n", "\r\n", "\r") else "\n"
+        self._newline = _line_end(_BREAK.search(text)) or "\n"
 
     def newline(self, at: int) -> str:
         """Return the line end to use at position `at`: the one found there, or else the file's first."""
-        found = _BREAK.match(self.text, at)
-        return found[0] if found and found[0] in ("\n", "\r\n", "\r") else self._newline
+        return _line_end(_BREAK.match(self.text, at)) or self._newline
 
     def line_end(self, at: int) -> int:
         """Return the end of the line that contains `at`, before its line break."""
@@ -99,11 +96,10 @@ class Layout:
         return below is None or below >= len(self.text) or _indent(self.line_at(below)) < column
 
     def begins_line(self, at: int) -> bool:
-        """Return True if only blanks precede `at` in its line."""
         return not self.text[self.line_start(at) : at].strip(" \ufeff")
 
     def content_end(self, node: Node) -> int:
-        """Return the real end of a value: after the last character that is not white space or a comment."""
+        """Return the end of a value: after its last character that is neither white space nor a comment."""
         if isinstance(node, Mapping) and not node.flow and node.pairs:
             return self.content_end(node.pairs[-1][1])
         if isinstance(node, SequenceNode) and not node.flow and node.items:
@@ -120,15 +116,14 @@ class Layout:
 
         Comments count if they are indented deeper than `column`.
         """
-        end = self.line_end(self.content_end(node))
-        at = end
+        at = end = self.line_end(self.content_end(node))
         while (start := self.next_line(at)) is not None:
             line = self.line_at(start)
             at = start + len(line)
-            if line.strip() and not (line.lstrip(" ").startswith("#") and _indent(line) > column):
-                break
-            if line.strip():
+            if line.lstrip(" ").startswith("#") and _indent(line) > column:
                 end = at
+            elif line.strip():
+                break
         return end
 
     def colon_end(self, key: Node) -> int | None:
@@ -142,20 +137,23 @@ class Layout:
         return found.end() - 1 if found else None
 
 
+def _line_end(found: re.Match[str] | None) -> str:
+    return found[0] if found and found[0] in ("\n", "\r\n", "\r") else ""
+
+
 def _indent(line: str) -> int:
     return len(line) - len(line.lstrip(" "))
 
 
 def indent_step(root: Node | None) -> int:
-    """Return by how many columns the first nested mapping of the file is indented, or DEFAULT_STEP."""
+    """Return by how many columns the first nested mapping of the file is indented; 2 if there is none."""
     if isinstance(root, Mapping) and not root.flow:
         for _, value in root.pairs:
             if isinstance(value, Mapping) and not value.flow:
                 return max(1, value.column - root.column)
-    return DEFAULT_STEP
+    return 2
 
 
-BY_HAND = "Make this change by hand: multi-mcp edit"
 NOTHING = ("null", "")
 Path = tuple[str, ...]
 
@@ -199,12 +197,9 @@ class Slot:
 
 
 class Editor:
-    """One text being edited. Changes are collected, then applied together by `finish`.
+    """One text being edited. Changes are collected, then applied together by `finish`."""
 
-    It has one method for each way in which a value or the pairs of a mapping change in place.
-    """
-
-    by_hand = BY_HAND  # hint for a refused change
+    by_hand = "Make this change by hand: multi-mcp edit"  # hint for a refused change
 
     def __init__(self, text: str, file: str) -> None:
         self.text = text
@@ -217,8 +212,6 @@ class Editor:
 
     def refuse(self, line: int, why: str) -> NoReturn:
         raise EditRefusedError(f"{self.file}, line {line}: {why}", self.by_hand)
-
-    # --- reading
 
     def slots(self, node: Node, path: Path) -> list[Slot]:
         """Return the own pairs of a mapping, or [] for an empty value. Refuse any other node and a duplicate key."""
@@ -237,8 +230,6 @@ class Editor:
 
     def top(self) -> list[Slot]:
         return [] if self.root is None else self.slots(self.root, ())
-
-    # --- changing
 
     def assign(self, slot: Slot, value: Any) -> None:
         """Replace the value of a pair. Refuse a collection that holds comments."""
@@ -347,8 +338,6 @@ class Editor:
                 return text
         raise EditRefusedError(f"{self.file} is written in a form that this change could damage", self.by_hand)
 
-    # --- the splices
-
     def _note(self, start: int, end: int, new: str) -> None:
         self._splices.append(Splice(start, end, new))
 
@@ -363,8 +352,7 @@ class Editor:
         elif at is None or slot.value.anchor is not None:
             self.refuse(slot.key.line, f"{_last(slot.path)} has an empty value that cannot be replaced")
         else:
-            said = slot.value.end > slot.value.start
-            self._note(at, slot.value.end if said else at, new)
+            self._note(at, slot.value.end if slot.value.end > slot.value.start else at, new)
 
     def _insert_into(self, node: Mapping, new: MappingType[str, Any], depth: int, after: Node | None) -> None:
         if not node.flow:
@@ -406,10 +394,8 @@ class Editor:
 
     def _next_line(self, node: Mapping, steps: int) -> str:
         """Return a line end and the indentation of a line `steps` deeper than the start of a flow collection."""
-        start = self.layout.line_start(node.start)
-        line = self.layout.line_at(start)
-        indent = len(line) - len(line.lstrip(" ")) + steps * self._step
-        return self.layout.newline(node.start) + " " * indent
+        indent = _indent(self.layout.line_at(self.layout.line_start(node.start)))
+        return self.layout.newline(node.start) + " " * (indent + steps * self._step)
 
     def _insert_flow_lines(self, node: Mapping, new: MappingType[str, Any], last: int, comma: int | None) -> None:
         end = self.layout.line_end(last)
@@ -441,8 +427,7 @@ def _last(path: Path) -> str:
 def outline(node: Node | None) -> Any:
     """Return dicts, lists and (kind, text) pairs, with aliases and merge keys resolved.
 
-    A mapping with a duplicate or unreadable key becomes the list of its pairs. No edit reaches into it, and its outline
-    is equal as long as nothing in it changes.
+    A mapping with a duplicate or unreadable key becomes the list of its pairs, since no edit reaches into it.
     """
     if node is None:
         return NOTHING
@@ -465,37 +450,23 @@ def outline(node: Node | None) -> Any:
 
 def outline_of(value: Any) -> Any:
     """Return the outline of the text that `rendering` writes for a Python value."""
-    if isinstance(value, MappingType):
-        return {key: outline_of(item) for key, item in value.items()}
-    if isinstance(value, str):
-        return "str", value
-    if isinstance(value, list | tuple):
-        return [outline_of(item) for item in value]
-    if value is None:
-        return NOTHING
-    text = str(value).lower() if isinstance(value, bool) else str(value)
-    return plain_kind(text), text
+    return outline(node_of(value))
 
 
 def put(whole: Any, path: Path, value: Any) -> Any:
     """Return `whole` with `value` (an outline) at `path`. Missing mappings are created."""
     if not path:
         return value
-    inside = dict(whole) if isinstance(whole, dict) else {}
-    inside[path[0]] = put(inside.get(path[0], NOTHING), path[1:], value)
-    return inside
+    inside = whole if isinstance(whole, dict) else {}
+    return inside | {path[0]: put(inside.get(path[0], NOTHING), path[1:], value)}
 
 
 def drop(whole: Any, path: Path) -> Any:
     """Return `whole` without the key at `path`."""
     if not isinstance(whole, dict) or path[0] not in whole:
         return whole
-    inside = dict(whole)
-    if len(path) > 1:
-        inside[path[0]] = drop(inside[path[0]], path[1:])
-    else:
-        del inside[path[0]]
-    return inside
+    others = {key: value for key, value in whole.items() if key != path[0]}
+    return others if len(path) == 1 else whole | {path[0]: drop(whole[path[0]], path[1:])}
 
 
 def same(one: Any, other: Any) -> bool:
