@@ -41,10 +41,7 @@ LOGGED_MOST = 5  # log lines about one tool's changes: some tools change with ev
 
 
 class PendingApproval(NamedTuple):
-    """A tool that the user should look at: the definition to approve, and why.
-
-    `held`: the tool waits for approval. If False, it is served and only flagged.
-    """
+    """A tool that the user should look at: the definition to approve, and why."""
 
     server: str
     tool: str
@@ -53,7 +50,7 @@ class PendingApproval(NamedTuple):
     changed: bool  # False: it is new and suspicious
     served: bool  # clients get it: in its approved form, or as it is now (`as_now`)
     as_now: bool  # as the server lists it now, without approval (`notify`, or not held)
-    held: bool
+    held: bool  # the tool waits for approval; otherwise it is served and only flagged
     findings: tuple[Finding, ...]
     difference: tuple[str, ...]  # lines: what changed, or the whole definition if it is new
 
@@ -91,16 +88,13 @@ class Inspection(NamedTuple):
 
 
 class PinStore:
-    """Pins of all servers, and the calls that the user always allows: each server has one file for both.
-
-    `unsaved` is called when a file has to be written.
-    """
+    """Pins of all servers, and the calls that the user always allows: each server has one file for both."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._pins: dict[str, ServerPins] = {}
         self._unsaved: dict[str, StorageError] = {}
-        self.unsaved: Callable[[], None] = lambda: None
+        self.unsaved: Callable[[], None] = lambda: None  # called when a file has to be written
 
     def of(self, server: str) -> ServerPins:
         """Return the pins of a server. Blocks when they are first needed."""
@@ -271,11 +265,10 @@ class Approvals:
     def _judge_new(
         self, known: ServerPins, name: str, item: Item, digest: str, others: Callable[[], OtherTools]
     ) -> Verdict:
-        looks = self._settings().suspicious != "off"
-        whole = self._looks_whole(name, known.tools.get(name))
+        looks, whole = self._settings().suspicious != "off", self._looks_whole(name, known.tools.get(name))
         findings = self._findings(known.server, name, item, digest, whole=whole)
-        alike = shadowed(name, known.listed, others(), late=known.known) if looks and is_tool(name) else None
-        findings = findings if alike is None else (alike, *findings)
+        if looks and is_tool(name) and (alike := shadowed(name, known.listed, others(), late=known.known)) is not None:
+            findings = (alike, *findings)
         # Texts other than tools and skills are never compared with an earlier form.
         kept = approval_store.pinned(item) if findings or not is_apart(name) else "{}"
         pin = Pin(digest, kept, not is_held(findings), findings, unread=looks and not whole, seen=looks)
@@ -284,12 +277,11 @@ class Approvals:
 
     def _looks_whole(self, name: str, pin: Pin | None) -> bool:
         """Return True if a definition must be searched for orders before it is judged: orders would hold it back
-        (`hold`), or it replaces the approved definition of a tool or skill. Any other is searched later
-        (ListIntake.read_words), so that no client waits.
+        (`hold`), or it replaces the approved definition of a tool or skill. All others are searched later
+        (ListIntake.read_words), since clients would have to wait.
         """
-        if self._settings().suspicious == "hold":
-            return True
-        return pin is not None and pin.approved and pin.seen and not is_apart(name)
+        replaces = pin is not None and pin.approved and pin.seen and not is_apart(name)
+        return replaces or self._settings().suspicious == "hold"
 
     def _findings(self, server: str, name: str, item: Item, digest: str, *, whole: bool = True) -> tuple[Finding, ...]:
         if self._settings().suspicious == "off":
@@ -309,12 +301,12 @@ class Approvals:
 
     def orders(self, server: str, offer: Offer) -> dict[str, tuple[str, tuple[Finding, ...]]]:
         """Search definitions for orders, if that was not done yet. Return name -> (hash, findings). Blocks."""
-        items = subjects_of(offer)
+        pins = dict(self.pins.of(server).tools)
         return {
-            name: (pin.hash, orders_in(name, items[name]))
-            for name, pin in dict(self.pins.of(server).tools).items()
-            if pin.unread and name in items
-            if definition_hash(items[name]) == pin.hash  # otherwise it has changed and waits for approval
+            name: (pins[name].hash, orders_in(name, item))
+            for name, item in subjects_of(offer).items()
+            if name in pins and pins[name].unread
+            if definition_hash(item) == pins[name].hash  # otherwise it has changed and waits for approval
         }
 
     def take_orders(self, server: str, found: Mapping[str, tuple[str, tuple[Finding, ...]]]) -> None:
@@ -340,29 +332,21 @@ class Approvals:
 
     def waiting(self, server: str | None = None) -> list[PendingApproval]:
         """Return the tools that the user should look at, of one server or all: first those that wait for approval."""
-        held, flagged = list[PendingApproval](), list[PendingApproval]()
+        found = list[PendingApproval]()
         for of, verdicts in self._verdicts.items():
             for name, verdict in verdicts.items() if server in (None, of) else ():
-                if (one := verdict.held) is not None:
-                    changed, served = one.old is not None, verdict.withheld is None
+                if (seen := verdict.held or verdict.flagged) is not None:
+                    old, new = (verdict.held.old, verdict.held.new) if verdict.held else (None, verdict.item)
+                    changed, served = old is not None, verdict.withheld is None
                     why = ["its definition changed"] if changed else []
-                    why += [_first_reason(one.findings)] if one.findings else []
-                    as_now = served and verdict.item is one.new
-                    lines = tuple(difference(one.old or {}, one.new))
-                    held.append(
-                        PendingApproval(
-                            of, name, one.hash, "; ".join(why), changed, served, as_now, True, one.findings, lines
-                        )
-                    )
-                if (pin := verdict.flagged) is not None:
-                    reason, lines = _first_reason(pin.findings), tuple(difference({}, verdict.item))
-                    flagged.append(
-                        PendingApproval(of, name, pin.hash, reason, False, True, True, False, pin.findings, lines)
-                    )
-        return held + flagged
+                    why += [_first_reason(seen.findings)] if seen.findings else []
+                    shown, lines = served and verdict.item is new, tuple(difference(old or {}, new))
+                    rest = changed, served, shown, verdict.held is not None, seen.findings, lines
+                    found.append(PendingApproval(of, name, seen.hash, "; ".join(why), *rest))
+        return sorted(found, key=lambda one: not one.held)
 
     def flagged(self, server: str) -> tuple[str, ...]:
-        """Return the tools of a server that are served in spite of findings and that the user should look at."""
+        """Return the tools of a server that are served in spite of findings."""
         return tuple(name for name, verdict in self._verdicts.get(server, {}).items() if verdict.flagged is not None)
 
     def held(self, server: str) -> dict[str, tuple[Finding, ...]]:
@@ -371,15 +355,14 @@ class Approvals:
         return {name: verdict.held.findings for name, verdict in verdicts.items() if verdict.held is not None}
 
     def approve(self, server: str, tool: str, digest: str) -> bool:
-        """Approve a definition by its hash. Return False if the tool neither waits for approval nor is flagged with
-        that definition.
+        """Approve a definition by its hash. Return False unless the tool waits for approval, or is flagged, with that
+        definition.
         """
-        verdict = self._verdicts.get(server, {}).get(tool)
-        if verdict is None or digest not in {seen.hash for seen in (verdict.held, verdict.flagged) if seen is not None}:
+        verdict = self._verdicts.get(server, {}).get(tool, Verdict({}))
+        if (seen := verdict.held or verdict.flagged) is None or seen.hash != digest:
             return False
-        self.pins.of(server).pin(
-            tool, Pin(digest, approval_store.pinned(verdict.held.new if verdict.held else verdict.item))
-        )
+        definition = approval_store.pinned(verdict.held.new if verdict.held else verdict.item)
+        self.pins.of(server).pin(tool, Pin(digest, definition))
         log.info("Approved: %s/%s", server, tool)
         self.pins.unsaved()
         return True

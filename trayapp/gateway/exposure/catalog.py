@@ -52,10 +52,9 @@ def digests_of(skill: Item) -> dict[str, str | None]:
 
 
 class Catalog:
-    """The catalog of one configuration and one state of the offers. `served`: the known offers, by server name.
+    """The catalog of one configuration and one state of the offers. `given`: returns the names that clients have seen.
 
-    `given`: prefix mode -> the names that clients have seen before. The class is broad because each question about a
-    catalog is a property of its own, computed once.
+    The class is broad because each question about a catalog is a property of its own, computed once.
     """
 
     def __init__(
@@ -67,6 +66,7 @@ class Catalog:
         self.config = config
         self._given = given
         self.offers = {name: served[name] for name in config.servers if name in served}
+        self.enabled = {name: offer for name, offer in self.offers.items() if not config.servers[name].disabled}
 
     # -- tools ---------------------------------------------------------------------------------------------------
 
@@ -112,9 +112,9 @@ class Catalog:
 
     def switched_on(self, server: str, names: Iterable[str]) -> tuple[str, ...]:
         """Return `names`, subjects of a server (tools, prompts, ...), without the tools that the user disabled or
-        excluded. Return () if the server is disabled or its offer is unknown.
+        excluded; () if the server is disabled, or its offer unknown.
         """
-        if server not in self.offers or self.config.servers[server].disabled:
+        if server not in self.enabled:
             return ()
         return tuple(name for name in names if (server, name) not in self.tools or self._is_on((server, name)))
 
@@ -123,7 +123,7 @@ class Catalog:
         return switch_of(self.config.servers[key[0]], key[1], self.offers[key[0]].tools)
 
     def _is_on(self, key: Key) -> bool:
-        return not self.config.servers[key[0]].disabled and self.switch(key) == "on"
+        return key[0] in self.enabled and self.switch(key) == "on"
 
     @cached_property
     def waiting(self) -> tuple[Key, ...]:
@@ -139,13 +139,9 @@ class Catalog:
     @cached_property
     def older_tools(self) -> dict[Key, ServedTool]:
         """Return the older era's form of each tool whose definition differs for clients of that era."""
-        found = {name: offer.older.tools for name, offer in self.offers.items() if offer.older is not None}
-        return {
-            key: tool
-            for server, tools in found.items()
-            for name, tool in tools.items()
-            if (key := (server, name)) in self.tools
-        }
+        older = {server: offer.older for server, offer in self.offers.items() if offer.older is not None}
+        each = {(server, name): tool for server, offer in older.items() for name, tool in offer.tools.items()}
+        return {key: tool for key, tool in each.items() if key in self.tools}
 
     def older_items(self, kind: str) -> dict[Key, Item]:
         """Return the older era's form of those items of a list that differ in that era. `kind`: any list but tools."""
@@ -169,16 +165,11 @@ class Catalog:
     @cached_property
     def problems(self) -> tuple[Problem, ...]:
         """Return a non-fatal problem for each tool that clients see under another name because of a clash."""
-        return tuple(
-            Problem(
-                "",
-                0,
-                f"{clash.server}/{clash.tool} is listed as {clash.exposed}: {clash.reason}",
-                server=clash.server,
-                fatal=False,
-            )
-            for clash in self.names.clashes
-        )
+        told = [
+            (one.server, f"{one.server}/{one.tool} is listed as {one.exposed}: {one.reason}")
+            for one in self.names.clashes
+        ]
+        return tuple(Problem("", 0, message, server=server, fatal=False) for server, message in told)
 
     @cached_property
     def gone(self) -> list[Key]:
@@ -212,15 +203,9 @@ class Catalog:
 
     @cached_property
     def skill_files(self) -> dict[Key, str | None]:
-        """Return the digests of skills' files by (server, URI), including held-back skills; None for a file without a
-        published digest.
-        """
-        files: dict[Key, str | None] = {}
-        for server, prepared in self.offers.items():
-            if not self.config.servers[server].disabled:
-                for skill in prepared.offer.skills:
-                    files |= {(server, uri): digest for uri, digest in digests_of(skill).items()}
-        return files
+        """Return the digests of all skills' files by (server, URI), as `digests_of`, held back or not."""
+        skills = ((server, skill) for server, prepared in self.enabled.items() for skill in prepared.offer.skills)
+        return {(server, uri): digest for server, skill in skills for uri, digest in digests_of(skill).items()}
 
     @cached_property
     def served_skill_files(self) -> frozenset[Key]:
@@ -273,8 +258,8 @@ class Catalog:
 
     def _by_key(self, kind: str) -> dict[Key, Item]:
         found: dict[Key, Item] = {}
-        for server, prepared in self.offers.items():
-            for item in () if self.config.servers[server].disabled else prepared.listed(kind):
+        for server, prepared in self.enabled.items():
+            for item in prepared.listed(kind):
                 if isinstance(name := item.get(ITEM_KEYS[kind]), str):
                     found.setdefault((server, name), item)
         return found

@@ -57,23 +57,17 @@ class SessionOptions(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The part of the catalog that a session sees, and in which mode.
-
-    `defer_above`: the number of tools above which `auto` means search mode. `servers`: None = all. `wrong`: why the
-    options cannot be applied. Then nothing is shown, since the session asked for less than everything. `unknown`: named
-    servers that are not configured; the session sees the others.
-    """
+    """The part of the catalog that a session sees, and in which mode."""
 
     expose: Expose = "auto"
-    defer_above: int = 15
-    servers: frozenset[str] | None = None
+    defer_above: int = 15  # the number of tools above which `auto` means search mode
+    servers: frozenset[str] | None = None  # None = all
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
-    wrong: str = ""
-    unknown: tuple[str, ...] = ()
+    wrong: str = ""  # why the options cannot be applied. Nothing is shown then: the session asked for less
+    unknown: tuple[str, ...] = ()  # named servers that are not configured; the session sees the others
 
     def has(self, server: str) -> bool:
-        """Return True if the session sees the server."""
         return not self.wrong and (self.servers is None or server in self.servers)
 
 
@@ -115,23 +109,16 @@ def session_options(given: Mapping[str, Any]) -> SessionOptions:
 def choose(options: SessionOptions, config: Config) -> Choice:
     """Return the choice that these options make under a configuration.
 
-    A session's own `expose` wins over its profile's. If both name servers, the session sees those that both name. An
-    unknown profile makes the choice `wrong`.
+    A session's own `expose` wins over its profile's. If both name servers, the session sees those that both name.
     """
     settings = config.settings
     profile = settings.profiles.get(options.profile) if options.profile is not None else Profile()
     if profile is None or options.wrong:
-        wrong, known = options.wrong, list(settings.profiles)
-        if not wrong:
-            near = nearest(str(options.profile), known)
-            hint = (
-                f"did you mean {near[0]}?"
-                if near
-                else f"the profiles are: {', '.join(known)}"
-                if known
-                else "there are no profiles"
-            )
-            wrong = f"No profile is named {options.profile}; {hint}"[:500]
+        known = list(settings.profiles)
+        hint = f"the profiles are: {', '.join(known)}" if known else "there are no profiles"
+        if near := nearest(str(options.profile), known):
+            hint = f"did you mean {near[0]}?"
+        wrong = options.wrong or f"No profile is named {options.profile}; {hint}"[:500]
         return Choice(options.expose or settings.expose, settings.defer_above, wrong=wrong)
     asked = [frozenset(names) for names in (options.servers, profile.servers) if names is not None]
     named = dict.fromkeys((*(options.servers or ()), *(profile.servers or ())))
@@ -151,8 +138,8 @@ def choose(options: SessionOptions, config: Config) -> Choice:
 class Exposure:
     """A part of a catalog. Names and URIs are the catalog's: a session's filter renames nothing.
 
-    `choice`: the session's options as applied. `unseen`: the items that its kind of client does not get. The class is
-    broad because each question about a session's part is a property of its own, computed once.
+    `unseen`: the items that its kind of client does not get. The class is broad because each question about a session's
+    part is a property of its own, computed once.
     """
 
     def __init__(
@@ -163,6 +150,7 @@ class Exposure:
         self.unseen = unseen
         self.older = older  # for clients of the older era
         self.servers = {name: entry for name, entry in catalog.config.servers.items() if self.choice.has(name)}
+        self.enabled = {name: offer for name, offer in catalog.enabled.items() if name in self.servers}
 
     # -- tools ---------------------------------------------------------------------------------------------------
 
@@ -182,11 +170,9 @@ class Exposure:
         hidden = self.catalog.hidden
         if not self.is_whole:
             hidden = hidden | {key: OUTSIDE for key in self.catalog.tools if not self._passes(*key)}
-        if self._forms:
-            hidden = {key: _WITHHELD for key, tool in self._forms.items() if tool.withheld is not None} | hidden
-        if self.unseen:
-            hidden = {**{key: UNSEEN for key in self.catalog.tools if ("tools", *key) in self.unseen}, **hidden}
-        return hidden
+        withheld = {key: _WITHHELD for key, tool in self._forms.items() if tool.withheld is not None}
+        unseen = {key: UNSEEN for key in self.catalog.tools if ("tools", *key) in self.unseen} if self.unseen else {}
+        return {**unseen, **withheld, **hidden} if unseen or withheld else hidden
 
     def _passes(self, server: str, tool: str) -> bool:
         return self.choice.has(server) and passes(
@@ -253,9 +239,7 @@ class Exposure:
     def entries(self) -> dict[str, dict[Key, Item]]:
         """Return all callable entries by server: tools, then resources as tools."""
         found: dict[str, dict[Key, Item]] = {name: {} for name in self.servers}
-        for key, tool in self.tools.items():
-            found[key[0]][key] = tool.item
-        for key, item in self.reads.items():
+        for key, item in {**{key: tool.item for key, tool in self.tools.items()}, **self.reads}.items():
             found[key[0]][key] = item
         return found
 
@@ -276,10 +260,7 @@ class Exposure:
 
     @cached_property
     def mode(self) -> Literal["tools", "search"]:
-        """Return "tools" if the session lists every tool, "search" if it lists the one tool that finds them.
-
-        `auto` means "search" for more than `defer_above` tools.
-        """
+        """Return "tools" if the session lists every tool, "search" if it lists the one tool that finds them."""
         if self.choice.expose != "auto":
             return self.choice.expose
         shown = (  # like `tools`, but the first few of a large catalog are enough
@@ -326,8 +307,7 @@ class Exposure:
     def find_read(self, asked: str, server: str | None = None) -> Key | None:
         """Return the (server, URI) of a resource by its name as a tool, or of a skill's file by its URI.
 
-        None if nothing matches, or if files of several servers match. Real tools are not searched: `find_callable`
-        does that first.
+        None if nothing matches, or if files of several servers match. Real tools are not searched.
         """
         if "://" in asked:  # a skill's file: models make its URI from a relative path in the skill
             files = self.catalog.served_skill_files
@@ -357,10 +337,7 @@ class Exposure:
     # -- prompts, resources, templates ---------------------------------------------------------------------------
 
     def find_prompt(self, asked: str) -> Key | None:
-        """Return the (server, original name) of a listed prompt; None if there is none or more than one.
-
-        As with tools, any unambiguous spelling is accepted.
-        """
+        """Return the (server, original name) of a listed prompt, in any unambiguous spelling; None without one."""
         try:
             return self._prompt_lookup.find(asked)
         except (ToolNotFoundError, AmbiguousToolError):
@@ -368,14 +345,14 @@ class Exposure:
 
     def no_prompt(self, asked: str) -> str:
         """Return the error message for a prompt that `find_prompt` did not find, with similar names."""
+        near = ""
         try:
             self._prompt_lookup.find(asked)
-            near: list[str] = []
         except AmbiguousToolError as error:
             return f"{asked} means more than one prompt: {', '.join(error.candidates)}"
         except ToolNotFoundError as error:
-            near = error.suggestions
-        return f"No prompt is named {asked}" + (f". Did you mean {', '.join(near)}?" if near else "")
+            near = f". Did you mean {', '.join(error.suggestions)}?" if error.suggestions else ""
+        return f"No prompt is named {asked}{near}"
 
     @cached_property
     def _prompt_lookup(self) -> Lookup:
@@ -394,17 +371,14 @@ class Exposure:
     def capabilities(self) -> dict[str, Item]:
         """Return each enabled server's capabilities in the era of these sessions, by server name."""
         found: dict[str, Item] = {}
-        for name, entry in self.servers.items():
-            prepared = self.catalog.offers.get(name)
-            if prepared is not None and not entry.disabled:
-                older = prepared.offer.older_capabilities if self.older else None
-                found[name] = (prepared.offer.capabilities or {}) if older is None else older
+        for name, prepared in self.enabled.items():
+            older = prepared.offer.older_capabilities if self.older else None
+            found[name] = (prepared.offer.capabilities or {}) if older is None else older
         return found
 
     def instructions_of(self, server: str) -> str:
         """Return a server's own instructions, cut at INSTRUCTIONS_EACH; "" if the server is disabled or unknown."""
-        prepared = self.catalog.offers.get(server)
-        if prepared is None or self.servers[server].disabled:
+        if (prepared := self.enabled.get(server)) is None:
             return ""
         if self.older and prepared.older is not None and prepared.offer.older_instructions is not None:
             prepared = prepared.older

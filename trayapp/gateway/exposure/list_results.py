@@ -5,7 +5,7 @@ The definition of the one tool does not depend on the servers. A test limits it 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from trayapp.catalog.schema.tool import served_entry, served_resource
 from trayapp.gateway.exposure.catalog import ONE_TOOL
 from trayapp.gateway.exposure.exposure import INDEX, INDEX_URI, Exposure, first_line
 from trayapp.gateway.exposure.served_tools import ServedTool
-from trayapp.model.offer import LISTS, Item, Offer
+from trayapp.model.offer import LISTS, Item
 from trayapp.model.text import count
 from trayapp.wire.capabilities import unite_members
 from trayapp.wire.jsonio import dumps, well_formed
@@ -133,66 +133,43 @@ class ListResults:
 
     @cached_property
     def hints(self) -> dict[str, ListHints]:
-        """Return the freshness and the `_meta` of each list's result, by list. In search mode, the values for
-        tools/list are the gateway's own.
-        """
-        whole = self.seen.mode == "tools"
-        ttls = [LIST_TTL_MS if offer.ttl_ms is None else offer.ttl_ms for offer in self._offers()]
-        least, metas = min(ttls, default=LIST_TTL_MS), {kind: self._besides(kind).get("_meta") for kind in LISTS}
+        """Return the freshness and the `_meta` of each list's result. Those of the one tool's list are fixed."""
+        ttls = [prepared.offer.ttl_ms for prepared in self.seen.enabled.values()]
+        least = min((LIST_TTL_MS if ttl is None else ttl for ttl in ttls), default=LIST_TTL_MS)
+        metas = {kind: self._besides(kind).get("_meta") for kind in LISTS}
         found = {kind: ListHints(least, meta if isinstance(meta, dict) else None) for kind, meta in metas.items()}
-        return found if whole else {**found, "tools": ListHints()}
-
-    def _offers(self) -> list[Offer]:
-        known = self.seen.catalog.offers
-        enabled = [name for name, entry in self.seen.servers.items() if not entry.disabled]
-        return [known[name].offer for name in enabled if name in known]
+        return found if self.seen.mode == "tools" else {**found, "tools": ListHints()}
 
     def _besides(self, kind: str) -> dict[str, Any]:
-        """Return the members of the servers' results besides the list.
-
-        If several servers have the same member, objects are merged. Of other values, the first nonempty one counts.
-        """
-        return unite_members(offer.results.get(kind, {}) for offer in self._offers())
+        """Return the members of the servers' results besides the list, those of the same name merged."""
+        return unite_members(prepared.offer.results.get(kind, {}) for prepared in self.seen.enabled.values())
 
     def _more(self, kind: str, taken: str) -> dict[str, Any]:
         return {key: value for key, value in self._besides(kind).items() if key not in (taken, "_meta")}
 
     def _others(self, kind: str) -> bytes:
         """Return the result of a list request for anything but tools."""
-        catalog, taken = self.seen.catalog, kind
-        uris = catalog.uris
-        match kind:
-            case "prompts":
-                names = catalog.prompt_names.by_key
-                items = [{**served_entry(item), "name": names[key]} for key, item in self._items(kind, catalog.prompts)]
-            case "resources":
-                items = [
-                    {**served_resource(item), "uri": well_formed(uris.exposed(*key))}
-                    for key, item in self._items(kind, catalog.resources)
-                ]
-                items.append(INDEX)
-            case "templates":
-                taken = "resourceTemplates"
-                items = [
-                    {**served_resource(item), "uriTemplate": well_formed(uris.exposed_template(*key))}
-                    for key, item in self._items(kind, catalog.templates)
-                ]
-            case "skills":
-                items = [
-                    linked_skill(item, partial(uris.exposed_link, key[0]))
-                    for key, item in self._items(kind, catalog.skills)
-                ]
-            case _:
-                exposed = catalog.event_names.exposed
-                items = [{**item, "name": exposed(*key)} for key, item in self._items(kind, catalog.events)]
+        seen, catalog, uris = self.seen, self.seen.catalog, self.seen.catalog.uris
+        shown: dict[str, Callable[[Key, Item], Item]] = {
+            "prompts": lambda key, item: {**served_entry(item), "name": catalog.prompt_names.by_key[key]},
+            "resources": lambda key, item: {**served_resource(item), "uri": well_formed(uris.exposed(*key))},
+            "templates": lambda key, item: {
+                **served_resource(item),
+                "uriTemplate": well_formed(uris.exposed_template(*key)),
+            },
+            "skills": lambda key, item: linked_skill(item, partial(uris.exposed_link, key[0])),
+            "events": lambda key, item: {**item, "name": catalog.event_names.exposed(*key)},
+        }
+        known: dict[Key, Item] = getattr(catalog, kind)
+        forms = catalog.older_items(kind) if seen.older else {}
+        items = [
+            shown[kind](key, forms.get(key, item))
+            for key, item in known.items()
+            if seen.choice.has(key[0]) and (kind, *key) not in seen.unseen
+        ]
+        items += [INDEX] if kind == "resources" else []
+        taken = "resourceTemplates" if kind == "templates" else kind
         return dumps({taken: items, **self._more(kind, taken)})
-
-    def _items(self, kind: str, items: dict[Key, Item]) -> Iterator[tuple[Key, Item]]:
-        unseen, has = self.seen.unseen, self.seen.choice.has
-        forms = self.seen.catalog.older_items(kind) if self.seen.older else {}
-        return (
-            (key, forms.get(key, item)) for key, item in items.items() if has(key[0]) and (kind, *key) not in unseen
-        )
 
 
 def joined(tools: list[bytes], more: dict[str, Any] | None = None) -> bytes:

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 import anyio
 import anyio.to_thread
@@ -47,42 +46,38 @@ ONE_WRITE_S = 10.0  # a write waits at most this long for further results of the
 WriteSwitches = Callable[[dict[str, dict[str, ToolSwitch]]], None]  # into servers.yaml; blocks, raises MultiMcpError
 
 
-class Job(NamedTuple):
-    """A cache entry to write, and the switches that servers.yaml should have for that server (None: leave them)."""
-
-    entry: CacheEntry
-    switches: dict[str, ToolSwitch] | None
-
-
 class ListingWriter:
     """The writer of one gateway. `more`: writes approvals and names; called in the same thread, since it blocks."""
 
     def __init__(self, folder: Path, switches: WriteSwitches, more: Callable[[], None]) -> None:
         self._folder = folder
-        self._switches = switches
+        self._write_switches = switches
         self._more = more
-        self._jobs: list[Job] = []
+        self._entries: dict[str, CacheEntry] = {}  # to be written, by server
+        self._switches: dict[str, dict[str, ToolSwitch]] = {}  # to be written, by server
         self._wake = anyio.Event()
         self._idle = anyio.Event()
         self._idle.set()
-        self._gathered = anyio.Event()  # set when all jobs of the next write have been added
+        self._gathered = anyio.Event()  # set when everything for the next write has been added
         self._gathered.set()
         self._gathering = 0
         self._awaited = anyio.Event()  # set when a task waits for the write
 
-    def write(self, jobs: list[Job]) -> None:
-        """Write these jobs soon."""
-        self._jobs += jobs
+    def write(self, entry: CacheEntry, switches: dict[str, ToolSwitch] | None = None) -> None:
+        """Write a cache entry soon, and the switches that servers.yaml should have for its server."""
+        self._entries[entry.server] = entry
+        if switches is not None:
+            self._switches[entry.server] = switches
         self.wake()
 
     def wake(self) -> None:
-        """Write soon. Without jobs, only call `more`."""
+        """Write soon what was added, and call `more`."""
         self._idle = anyio.Event() if self._idle.is_set() else self._idle
         self._wake.set()
 
     @contextmanager
     def one_write(self) -> Iterator[None]:
-        """Combine all jobs added inside into one write, which waits for them for at most ONE_WRITE_S."""
+        """Combine everything added inside into one write, which waits for it for at most ONE_WRITE_S."""
         self._gathering += 1
         if self._gathered.is_set():  # otherwise another block has already unset it
             self._gathered = anyio.Event()
@@ -94,57 +89,56 @@ class ListingWriter:
                 self._gathered.set()
 
     async def written(self) -> None:
-        """Wait until all jobs are on disk, or their failures in the log."""
+        """Wait until everything is on disk, or the failure in the log."""
         self._gathered.set()
         self._awaited.set()
         await self._idle.wait()
 
     async def keep_writing(self) -> None:
-        """Write jobs as long as the gateway runs."""
+        """Write what is added, as long as the gateway runs."""
         while True:
             await self._wake.wait()
             with anyio.move_on_after(ONE_WRITE_S):
                 await self._gathered.wait()
             self._wake, self._awaited = anyio.Event(), anyio.Event()
-            jobs, self._jobs = self._jobs, []
+            entries, self._entries = self._entries, {}
+            switches, self._switches = self._switches, {}
             began = time.perf_counter()
             try:
-                await anyio.to_thread.run_sync(self._write_all, jobs)
+                await anyio.to_thread.run_sync(self._write_all, entries, switches)
             finally:
-                if not self._jobs and not self._wake.is_set():  # otherwise new jobs wait to be written
+                if not self._wake.is_set():  # otherwise something was added meanwhile
                     self._idle.set()
             with anyio.move_on_after((time.perf_counter() - began) * WRITING_REST):
                 await self._awaited.wait()
 
-    def _write_all(self, jobs: list[Job]) -> None:
-        latest = {job.entry.server: job for job in jobs}
-        switches = {job.entry.server: job.switches for job in jobs if job.switches is not None}
+    def _write_all(self, entries: dict[str, CacheEntry], switches: dict[str, dict[str, ToolSwitch]]) -> None:
         if switches:
-            _try_write("Cannot write the tools to servers.yaml", lambda: self._switches(switches))
-        for job in latest.values():
-            _try_write(
-                f"Cannot cache the lists of {job.entry.server}",
-                lambda entry=job.entry: save(self._folder, with_sound(entry)),  # type: ignore[misc]
-            )
-        _try_write("Cannot save approvals and names", self._more)
+            with _logged("Cannot write the tools to servers.yaml"):
+                self._write_switches(switches)
+        for server, entry in entries.items():
+            with _logged(f"Cannot cache the lists of {server}"):
+                save(self._folder, with_sound(entry))
+        with _logged("Cannot save approvals and names"):
+            self._more()
 
 
-def _try_write(failing: str, write: Callable[[], None]) -> None:
-    """Run one write: the boundary that keeps its failure from the others. The data stays in memory."""
+@contextmanager
+def _logged(failure: str) -> Iterator[None]:
+    """Log a failed write: the boundary that keeps the failure from the other writes. The data stays in memory."""
     try:
-        write()
+        yield
     except MultiMcpError as error:
-        log.warning("%s: %s", failing, error)
+        log.warning("%s: %s", failure, error)
     except Exception:
-        log.exception("%s", failing)
+        log.exception("%s", failure)
 
 
 FRESH_S = 7 * 86_400.0  # PRODUCT 6: an older list is still served while the server is listed again
 # A server that has just started is asked again if its lists are older than this: `npx -y` may have installed a newer
 # version.
 RECHECK_S = 3600.0
-# The kind of client that can do everything, by era (True: the newer one).
-ABLE = {newer: kind_of(EVERYTHING, newer=newer) for newer in (False, True)}
+
 RETRY_S = 60.0  # in place of RECHECK_S, if a server could not list everything. A retry may hang just as long
 
 
@@ -170,9 +164,9 @@ class Listings:
                 del self._asked_for[name]
         loaded = load_all(self._folder, [name for name in config.servers if name not in before])
         self._entries.update(loaded)
-        unmarked = [entry for entry in loaded.values() if entry.sound is None]  # saved by another version
-        if unmarked:
-            self._writer.write([Job(entry, None) for entry in unmarked])
+        for entry in loaded.values():
+            if entry.sound is None:  # saved by another version
+                self._writer.write(entry)
 
     def sound(self, name: str, offer: Offer) -> frozenset[int]:
         """Return the indexes of the offer's tools that clients can take unchanged; empty while they are unchecked."""
@@ -190,10 +184,11 @@ class Listings:
         return [name for name, entry in entries if entry is None or "tools" in entry.offer.unknown]
 
     def expired(self) -> list[str]:
-        """Return the enabled servers whose cached lists are older than seven days.
+        """Return the enabled servers whose cached lists are older than FRESH_S. They should be asked after the first
+        list has been served.
 
-        They should be asked after the first list has been served. An expired `ttlMs` is no reason to start a server, as
-        many servers set it to 0: such a server is asked at its next connection (`worth_asking`).
+        An expired `ttlMs` is no reason to start a server, as many servers set it to 0: such a server is asked at its
+        next connection (`worth_asking`).
         """
         now = self._time()
         entries = [(s, self._find_entry(s.name)) for s in self._config.servers.values() if not s.disabled]
@@ -229,8 +224,8 @@ class Listings:
         if entry is None:
             self._early[name] = self._launch_hash(server), traits
         else:
-            self._entries[name] = noted = entry._replace(traits=traits)
-            self._writer.write([Job(noted, None)])
+            self._entries[name] = entry._replace(traits=traits)
+            self._writer.write(self._entries[name])
 
     def variants(self, name: str) -> tuple[Variant, ...]:
         """Return the variants of the server's lists: one for each kind of client for which the lists were read."""
@@ -239,10 +234,7 @@ class Listings:
 
     def kinds(self, name: str) -> list[ClientKind]:
         """Return the kinds of clients that a server's lists were read for; none for a new server."""
-        entry = self._find_entry(name)
-        if entry is None or not (entry.variants or entry.offer.protocol):
-            return []
-        return [one.kind for one in entry.variants] or [_first_kind(entry.offer)]
+        return [one.kind for one in self._variants_or_offer(name)]
 
     def older_names(self, name: str) -> dict[str, frozenset[str]]:
         """Return the names listed for clients of the older era, by list."""
@@ -254,7 +246,8 @@ class Listings:
         entry = self._find_entry(name)
         if entry is None or entry.variants or not entry.offer.protocol:
             return entry.variants if entry is not None else ()
-        return with_variant((), _first_kind(entry.offer), names_of(entry.offer), entry.offer.server_info)
+        able = kind_of(EVERYTHING, newer=entry.offer.protocol in MODERN_VERSIONS)
+        return with_variant((), _told_kind(able, entry.offer), names_of(entry.offer), entry.offer.server_info)
 
     def lacks_variant(self, name: str, kind: ClientKind) -> bool:
         """Return True if a server's lists depend on its client, and have not been read for that kind."""
@@ -274,14 +267,12 @@ class Listings:
         """Return True unless the server now describes itself differently. Only the same era is compared: some servers
         have a different name in each.
         """
-        entry = self._find_entry(name)
-        if entry is None:
+        if (entry := self._find_entry(name)) is None:
             return True
         newer = offer.protocol in MODERN_VERSIONS
         known = [one.server_info for one in entry.variants if one.kind.newer == newer]
-        if (entry.offer.protocol in MODERN_VERSIONS) == newer:
-            known.append(entry.offer.server_info)
-        return all(info is None or info == offer.server_info for info in known)
+        known += [entry.offer.server_info] if (entry.offer.protocol in MODERN_VERSIONS) == newer else []
+        return all(info in (None, offer.server_info) for info in known)
 
     def take(self, server: ServerConfig, offer: Offer, kind: ClientKind = NO_KIND, *, probed: bool = False) -> bool:
         """Take a new offer and write it in the background. Return True if the known offer or the variants changed.
@@ -292,12 +283,10 @@ class Listings:
         known = self.get(server.name)
         kind = _told_kind(kind, *(one for one in (known, offer) if one is not None))
         before = (self._variants_or_offer(server.name), known)
-        variants: tuple[Variant, ...] = ()
-        if self._is_same_version(server.name, offer):
-            variants, traits = before[0], self.traits(server.name)
-        else:  # a new version of the server: what was known about the earlier one may no longer be true
+        variants, traits = before[0], self.traits(server.name)
+        if not self._is_same_version(server.name, offer):  # what was known about the earlier one may no longer be true
             modern = offer.protocol in MODERN_VERSIONS
-            traits = ServerTraits(newer=True) if modern else ServerTraits(older=True)
+            variants, traits = (), ServerTraits(newer=True) if modern else ServerTraits(older=True)
         variants = tuple(one for one in variants if traits.speaks(newer=one.kind.newer) is not False)
         if not offer.failed:
             # A connection that announces fewer capabilities may get shorter lists, which say nothing about other kinds.
@@ -325,7 +314,7 @@ class Listings:
         switches = merged if differs or self._asked_for.get(server.name, merged) != merged else None
         if switches is not None:
             self._asked_for[server.name] = switches
-        self._writer.write([Job(entry, switches)])
+        self._writer.write(entry, switches)
         return before != (variants, offer)
 
     def sweep(self) -> None:
@@ -333,11 +322,9 @@ class Listings:
         sweep(self._folder, list(self._config.servers), self._time())
 
     def _find_entry(self, name: str) -> CacheEntry | None:
-        server = self._config.servers.get(name)
-        entry = self._entries.get(name)
-        if server is None or entry is None:
-            return None
-        return entry if entry.hash == self._launch_hash(server) else None
+        server, entry = self._config.servers.get(name), self._entries.get(name)
+        usable = server is not None and entry is not None and entry.hash == self._launch_hash(server)
+        return entry if usable else None
 
     def _launch_hash(self, server: ServerConfig) -> str:
         """Return the server's launch hash, computed once for each entry."""
@@ -351,11 +338,6 @@ def _lacks_variant(variants: tuple[Variant, ...], kind: ClientKind) -> bool:
     """Return True if these variants differ within the era of that kind, and none was read for that kind."""
     of_era = tuple(one for one in variants if one.kind.newer == kind.newer)
     return bool(of_era) and best_variant(of_era, kind) is not None and all(one.kind != kind for one in of_era)
-
-
-def _first_kind(offer: Offer) -> ClientKind:
-    """Return the kind of client that an offer is first read for: one that can do everything."""
-    return _told_kind(ABLE[offer.protocol in MODERN_VERSIONS], offer)
 
 
 def _told_kind(kind: ClientKind, *offers: Offer) -> ClientKind:

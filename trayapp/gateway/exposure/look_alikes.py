@@ -15,7 +15,6 @@ from trayapp.model.config import PREFIX_MODES
 # Two servers are one program if they share this many tool names, and at least half of the inspected server's.
 SIBLING_TOOLS = 3
 
-
 LookAlike = tuple[str, frozenset[str], str]  # another server, the names of all its tools, and that of the similar one
 
 
@@ -25,22 +24,11 @@ class OtherTools:
     def __init__(self, others: Iterable[tuple[str, frozenset[str]]]) -> None:
         self._servers = [_looks_of(server, tools) for server, tools in others]
         self._looks = set[str]().union(*(server.tools for server in self._servers))
-        self._called = {server.called: server.name for server in self._servers}
-        self._any_called = tuple(self._called)
         self._starts: dict[str, list[_ServerLooks]] = {}
         for server in self._servers:
             for start in server.starts:
                 self._starts.setdefault(start, []).append(server)
         self._any_start = tuple(self._starts)
-
-    def may_be_meant(self, name: str) -> bool:
-        """Return False if `name` can neither look like one of these tools nor address their servers.
-
-        This is a quick test that is enough for most names.
-        """
-        letters = _letters(name)
-        look = _squeezed(letters)
-        return look in self._looks or look != letters or letters.startswith(self._any_start) or self._addresses(name)
 
     def alike(self, name: str) -> list[LookAlike]:
         """Return the tools whose own names look like `name`."""
@@ -50,32 +38,25 @@ class OtherTools:
     def read_as(self, name: str) -> Iterator[LookAlike]:
         """Yield the tools whose prefixed names look like `name`, in any prefix mode."""
         letters = _letters(name)
+        if letters == _squeezed(letters) and not letters.startswith(self._any_start):
+            return  # as with most names
         for end in range(1, len(letters)):
             for server in self._starts.get(_squeezed(letters[:end]), ()):
                 yield from server.alike(_squeezed(letters[end:]))
 
     def addressed(self, name: str) -> str | None:
         """Return the server that `name` addresses by `mcp__SERVER__`, even if it has no such tool."""
-        if not self._addresses(name):
-            return None
         loose = _loose(name)
-        return next(server for start, server in self._called.items() if loose.startswith(start))
-
-    def _addresses(self, name: str) -> bool:
-        return _loose(name).startswith(self._any_called)
+        return next((server.name for server in self._servers if loose.startswith(server.called)), None)
 
 
 class _ServerLooks(NamedTuple):
-    """Names of one server and its tools, as they are and in a comparable form that is equal for look-alikes.
-
-    `called`: the comparable form of `mcp__SERVER__`. `starts`: comparable forms of its tools' prefixes, one per mode.
-    `names`: the names of its tools, as they are.
-    """
+    """Names of one server and its tools, as they are and in a comparable form that is equal for look-alikes."""
 
     name: str
-    called: str
-    starts: frozenset[str]
-    names: frozenset[str]
+    called: str  # the comparable form of `mcp__SERVER__`
+    starts: frozenset[str]  # comparable forms of its tools' prefixes, one per mode
+    names: frozenset[str]  # of its tools, as they are
     tools: dict[str, list[str]]  # comparable form -> the tools that have it
 
     def alike(self, look: str) -> Iterator[LookAlike]:
@@ -99,8 +80,6 @@ def shadowed(name: str, listed: frozenset[str], others: OtherTools, *, late: boo
     `listed`: all tools of its server. Servers that share many of their tools (SIBLING_TOOLS) count as the same program,
     so neither imitates the other. `late`: the tool appeared after the server's other tools were known.
     """
-    if not others.may_be_meant(name):
-        return None
     if (addressed := others.addressed(name)) is not None:
         return finding("name.shadows", "high", "name", f"Its name calls it a tool of {addressed}", name)
     for other, tools, alike in others.alike(name):
@@ -111,9 +90,8 @@ def shadowed(name: str, listed: frozenset[str], others: OtherTools, *, late: boo
                 continue  # the unusual spelling is the imitation, whichever came first
             return finding("name.look-alike", "high", "name", f"Its name imitates {other}'s {alike}", name)
         if late:
-            return finding(
-                "name.shadows", "high", "name", f"It appeared later, under the same name as {other}'s {alike}", name
-            )
+            reason = f"It appeared later, under the same name as {other}'s {alike}"
+            return finding("name.shadows", "high", "name", reason, name)
     for other, tools, alike in others.read_as(name):
         if not _are_siblings(listed - {name}, tools):
             return finding("name.shadows", "high", "name", f"Its name reads as {other}'s {alike}", name)

@@ -30,13 +30,9 @@ class ServedTool:
 
     @cached_property
     def withheld(self) -> str | None:
-        """Return why no client gets the tool: it is held back, or no client could read it. Return None if clients get
-        it.
-        """
-        if self.held_back is not None:
+        """Return why no client gets the tool: it is held back, or no client could read it. None if clients get it."""
+        if self.held_back is not None or self._sound:
             return self.held_back
-        if self._sound:
-            return None
         return self._repaired.reason if isinstance(self._repaired, WithheldTool) else None
 
     @cached_property
@@ -47,9 +43,8 @@ class ServedTool:
         """Return the tool as a client gets it: under its exposed name, its schemas repaired."""
         if self._sound:
             return {**self.item, "name": exposed}
-        return served_tool(
-            self.item, exposed, None if isinstance(self._repaired, WithheldTool) else self._repaired.schema
-        )
+        schema = None if isinstance(self._repaired, WithheldTool) else self._repaired.schema
+        return served_tool(self.item, exposed, schema)
 
     @property
     def returns_others(self) -> bool:
@@ -99,23 +94,19 @@ class ServedOffer:
         """Return the tools by name, in the server's order."""
         tools: dict[str, ServedTool] = {}
         for place, item in enumerate(self.offer.tools):
-            name = item.get("name")
-            if isinstance(name, str) and name not in tools:
+            if isinstance(name := item.get("name"), str) and name not in tools:
                 tools[name] = self._make_tool(name, item, place in self._sound)
         return tools
 
     def _make_tool(self, name: str, item: Item, sound: bool) -> ServedTool:
         if not is_tool(name):
             return ServedTool(item, "multi-mcp reserves its name for something else")
-        verdict = self._verdicts.get(name)
-        if verdict is None:
-            return ServedTool(item, sound=sound)
-        if verdict.item is item:
-            return ServedTool(item, verdict.withheld, sound=sound)
-        return ServedTool(verdict.item, verdict.withheld)  # its approved form, which was not checked for soundness
+        verdict = self._verdicts.get(name, Verdict(item))
+        # Its approved form was not checked for soundness.
+        return ServedTool(verdict.item, verdict.withheld, sound=sound and verdict.item is item)
 
     def waits(self, name: str) -> bool:
-        """Return True if a tool is held back until the user approves it."""
+        """Return True if a tool or another subject is held back until the user approves it."""
         verdict = self._verdicts.get(name)
         return verdict is not None and verdict.withheld is not None
 
@@ -130,17 +121,12 @@ class ServedOffer:
 
     def listed(self, kind: str) -> Iterator[Item]:
         """Yield the server's items of one kind other than tools, without those held back."""
-        for item in getattr(self.offer, kind):
-            verdict = self._verdicts.get(subject_name(kind, item) or "")
-            if verdict is None or verdict.withheld is None:
-                yield item
+        return (item for item in getattr(self.offer, kind) if not self.waits(subject_name(kind, item) or ""))
 
     @cached_property
     def instructions(self) -> str:
         """Return the server's instructions, empty while they are held back."""
-        verdict = self._verdicts.get(INSTRUCTIONS)
-        said = self.offer.instructions if verdict is None or verdict.withheld is None else None
-        return (said or "").strip()
+        return "" if self.waits(INSTRUCTIONS) else (self.offer.instructions or "").strip()
 
 
 class ServedTools:
@@ -159,7 +145,7 @@ class ServedTools:
         return known
 
     def forget(self) -> None:
-        """Forget all prepared offers: they have to be judged again."""
+        """Forget all prepared offers, so that they are judged again."""
         self._offers = {}
 
     def keep(self, keys: frozenset[str]) -> None:
