@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import anyio
 import anyio.to_thread
@@ -34,19 +34,16 @@ class Layers(Protocol):
 
     def read(self, names: Sequence[str], file: str) -> tuple[Imported, ...]:
         """Return the layers. A problem with the names counts as a problem of `file`. Blocks; never raises."""
-        ...
 
     def signature(self, names: Sequence[str]) -> object:
         """Return a value that changes when a file of the layers is saved. Blocks for a few stat calls."""
-        ...
 
 
 class ServersFile:
     """The file servers.yaml at `path`. `take` gets each new configuration, or the problem if the file cannot be used.
 
     `running`: returns the configuration in use. `sample`: the command of the bundled sample server. `layers`: returns
-    the reader of the imports; only called if there are any. The reader's code takes 30 ms to load, and most files have
-    no imports.
+    the reader of the imports, which takes 30 ms to load: called only if there are imports.
     """
 
     def __init__(
@@ -59,7 +56,7 @@ class ServersFile:
         look_anyway_s: float = LOOK_ANYWAY_S,
     ) -> None:
         self._path = path
-        self._store = ConfigStore(path, first_text=sample_text)
+        self.store = ConfigStore(path, first_text=sample_text)
         self._sample = sample
         self._running = running
         self._take = take
@@ -75,15 +72,12 @@ class ServersFile:
     def create(self) -> None:
         """Write the first servers.yaml if there is none. If that fails, log why. Blocks."""
         try:
-            self._store.create()
+            self.store.create()
         except MultiMcpError as error:
             log.warning("%s", error)
 
     async def reload(self) -> None:
-        """Read the file and pass on its configuration, unless it was emptied a moment ago.
-
-        If it cannot be used, pass on its problem, unless that was the last thing passed on.
-        """
+        """Read the file and pass on its configuration, unless it was just emptied, or its problem if that is new."""
         async with self._reading:
             outcome, self._look_again = await anyio.to_thread.run_sync(self._read)
             if isinstance(outcome, Problem):
@@ -110,44 +104,32 @@ class ServersFile:
             if watch is not None:
                 watch.close()
 
-    def add_server(self, name: str, entry: dict[str, Any]) -> None:
-        """Write a new server. Blocks. Raises MultiMcpError."""
-        self._store.add_server(name, entry)
-
-    def remove_server(self, name: str) -> None:
-        """Remove a server. Blocks. Raises MultiMcpError."""
-        self._store.remove_server(name)
-
     def note_tools(self, found: dict[str, dict[str, ToolSwitch]]) -> None:
-        """Write the tools that servers offer. `found`: server -> tool -> switch.
+        """Write the tools that servers offer. `found`: server -> tool -> switch. Blocks. Raises MultiMcpError.
 
-        Servers that only other programs' files define are left out: their tools are written once the user switches one
-        of them. Blocks. Raises MultiMcpError.
+        Servers that only other programs' files define are left out, until the user switches one of their tools.
         """
         foreign = self._running().foreign
         own = {name: tools for name, tools in found.items() if name not in foreign}
-        for server, why in self._store.merge_tools(own).items() if own else ():
+        for server, why in self.store.merge_tools(own).items() if own else ():
             log.warning("Cannot write the tools of %s to servers.yaml: %s", server, why)
 
     def _is_just_emptied(self, config: Config) -> bool:
-        """Return True if the file is empty for the first time: editors truncate before they write.
-
-        A file that is still empty at the next check counts as empty.
-        """
+        """Return True if the file was not empty at the last check: editors truncate before they write."""
         emptied = not config.servers and not config.problems and bool(self._running().servers)
         self._emptied, before = emptied, self._emptied
         return emptied and not before
 
     def _signature(self) -> object:
         """Return the signature of the file and of all files of its layers. Blocks for a few stat calls."""
-        return self._store.signature(), self._layers().signature(self._imports) if self._imports else None
+        return self.store.signature(), self._layers().signature(self._imports) if self._imports else None
 
     def _read(self) -> tuple[Outcome, bool]:
         """Return the file's configuration or problem, and True if the problem can disappear without a save. Blocks."""
         self._seen = self._signature()
         file = str(self._path)
         try:
-            text = self._store.read()
+            text = self.store.read()
             if text is None:
                 return Problem(file, 0, "servers.yaml is missing", "Write one with: multi-mcp edit"), False
             return with_sample(self._lay_imports(parse(text, file), file), self._sample), False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,10 @@ from mcp.client.streamable_http import streamable_http_client
 from tests.gateway.world import House, house
 from tests.patience import stretched
 from tests.tools import NO_CERTIFICATES
+from trayapp.clients.servers import ClientLayers
+from trayapp.config.read.parse import parse
 from trayapp.gateway.http.port import TOKEN_NAME, ClientTokens, HttpPort
+from trayapp.gateway.servers_file import Outcome, ServersFile
 from trayapp.model.config import HttpSettings
 from trayapp.panel.host import PanelHost
 
@@ -25,22 +28,19 @@ TOKEN = "the-token-of-the-tests-0123456789"
 OWNER = "the-token-of-the-endpoint-file-0123456789"
 
 
-@dataclass
 class Edits:
-    """servers.yaml as the management requests see it."""
+    """The servers.yaml of a place, and each configuration that was taken from it."""
 
-    made: House
-    entries: dict[str, dict[str, Any]] = field(default_factory=dict)
-    reloads: int = 0
+    def __init__(self, made: House, path: Path) -> None:
+        path.write_text("servers: {}\n")
+        self.path = path
+        self.taken: list[Outcome] = []
+        self.file = ServersFile(path, ["sample"], lambda: made.gateway.config, self.taken.append, ClientLayers)
 
-    def add_server(self, name: str, entry: dict[str, Any]) -> None:
-        self.entries[name] = entry
-
-    def remove_server(self, name: str) -> None:
-        self.entries.pop(name, None)
-
-    async def reload(self) -> None:
-        self.reloads += 1
+    @property
+    def servers(self) -> list[str]:
+        """Return the names of the servers in the file."""
+        return list(parse(self.path.read_text(), "servers.yaml").servers)
 
 
 @dataclass
@@ -89,11 +89,11 @@ async def place(folder: Path, settings: HttpSettings | None = None) -> AsyncIter
     async with house(folder) as made:
         made.start()
         urls: list[str | None] = []
-        edits = Edits(made)
+        edits = Edits(made, folder / "servers.yaml")
         tokens = folder / "tokens"
         tokens.mkdir(mode=0o700)
         (tokens / TOKEN_NAME).write_text(TOKEN)
-        port = HttpPort(made.gateway, edits, ClientTokens(tokens), lambda: OWNER, urls.append, no_panel)
+        port = HttpPort(made.gateway, edits.file, ClientTokens(tokens), lambda: OWNER, urls.append, no_panel)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(port.serve)
             port.follow(settings or HttpSettings(port=0))

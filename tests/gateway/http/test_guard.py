@@ -117,7 +117,7 @@ async def test_an_ai_tool_s_token_adds_and_removes_no_server(tmp_path: Path, ver
             assert (await http.get("/mcp_servers")).status_code == 200
         async with at.http(OWNER) as http:
             assert (await http.get("/mcp_tools")).status_code == 200
-    assert (at.edits.entries, at.edits.reloads) == ({}, 0)
+    assert (at.edits.servers, at.edits.taken) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -148,4 +148,4 @@ async def test_without_a_token_no_page_of_another_local_server_comes_in(
         sent = {"Content-Type": "application/json", **{k: v.replace("PORT", port) for k, v in headers.items()}}
         answer = await http.post("/mcp_servers", content=b'{"name": "n", "command": "x"}', headers=sent)
         assert answer.status_code == status, answer.text
-        assert list(at.edits.entries) == (["n"] if status == 201 else [])
+        assert at.edits.servers == (["n"] if status == 201 else [])

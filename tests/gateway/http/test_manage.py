@@ -76,7 +76,7 @@ async def test_adding_a_server(tmp_path: Path, body: bytes, status: int) -> None
         answer = await http.post("/mcp_servers", content=body)
         assert answer.status_code == status, answer.text
         added = status == 201
-        assert (list(at.edits.entries), at.edits.reloads) == ((["n"], 1) if added else ([], 0))
+        assert (at.edits.servers, len(at.edits.taken)) == ((["n"], 1) if added else ([], 0))
         assert added or answer.json()["error"]
 
 
@@ -84,10 +84,10 @@ async def test_adding_a_server(tmp_path: Path, body: bytes, status: int) -> None
 async def test_removing_a_server(tmp_path: Path) -> None:
     async with place(tmp_path) as at, at.http(OWNER) as http:
         await at.made.known(server("a"), server("b/c"))
-        at.edits.entries = {"a": {}, "b/c": {}}
+        at.edits.path.write_text("servers:\n  a: {command: x}\n  b/c: {command: y}\n")
         assert (await http.delete("/mcp_servers/unknown")).status_code == 404
         assert (await http.delete("/mcp_servers/b%2Fc")).status_code == 200
-        assert list(at.edits.entries) == ["a"]
+        assert at.edits.servers == ["a"]
 
 
 @pytest.mark.requirement("http-manage")
@@ -97,6 +97,7 @@ async def test_a_server_that_cannot_be_used_is_removed_and_that_of_another_file_
     config = Config(Settings(), {"theirs": server("theirs")}, (problem,), foreign={"theirs": "~/.cursor/mcp.json"})
     async with place(tmp_path) as at, at.http(OWNER) as http:
         at.made.gateway.take_config(config)
+        at.edits.path.write_text("servers:\n  broken: {}\n")
         assert (await http.delete("/mcp_servers/broken")).status_code == 200
         answer = await http.delete("/mcp_servers/theirs")
         assert (answer.status_code, "~/.cursor/mcp.json" in answer.json()["error"]) == (409, True)
@@ -142,4 +143,4 @@ async def test_other_places_and_methods(tmp_path: Path, verb: str, path: str, st
         at.made.start()
         answer = await http.request(verb, path)
         assert (answer.status_code, "allow" in answer.headers) == (status, status == 405)
-        assert at.edits.reloads == 0
+        assert at.edits.taken == []

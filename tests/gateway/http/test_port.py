@@ -138,7 +138,7 @@ async def test_another_user_with_the_very_token_is_sent_away(tmp_path: Path) -> 
             await said_to(port, NOBODY, request(port, token, "POST", "/mcp_servers", body), "leaves")
         async with at.http() as http:
             assert (await http.get("/health")).status_code == 200
-    assert at.edits.entries == {}
+    assert at.edits.servers == []
 
 
 def test_a_token_is_the_same_after_every_start_and_for_its_owner_alone(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ async def test_ten_thousand_hostile_requests_and_frames_harm_nobody(tmp_path: Pa
             assert "s_echo" in await client.names()
         assert psutil.Process().memory_info().rss <= before * GROWTH_MOST
         assert list(there.made.gateway.sessions) == [client.session]
-        assert there.edits.entries == {}
+        assert there.edits.servers == []
         async with there.http() as http:
             assert (await http.get("/health")).status_code == 200
 
@@ -226,6 +226,6 @@ async def test_a_page_in_a_real_browser_reaches_nothing(tmp_path: Path, name: st
             await anyio.to_thread.run_sync(visit, f"http://{name}:{site.server_address[1]}/")
             assert "done" in site.said, "the page ran"
             assert "read" not in site.said, "no answer may be read by a page"
-        assert there.edits.entries == {}
+        assert there.edits.servers == []
         assert list(there.made.gateway.sessions) == []
         assert len(there.made.net["s"].heard) == asked

@@ -50,7 +50,7 @@ async def port(tmp_path: Path, idle_most: int) -> AsyncIterator[tuple[Place, htt
     assert bound is not None
     async with place(tmp_path) as at, anyio.create_task_group() as tasks, at.http(Accept=STREAMS) as http:
         access = Access(TOKEN, OWNER)
-        tasks.start_soon(http_server.serve, at.made.gateway, at.edits, bound.sock, access, no_panel, idle_most)
+        tasks.start_soon(http_server.serve, at.made.gateway, at.edits.file, bound.sock, access, no_panel, idle_most)
         http.base_url = httpx2.URL(f"http://127.0.0.1:{bound.port}")
         yield at, http
         tasks.cancel_scope.cancel()

@@ -38,10 +38,7 @@ class Headers:
         return next(iter(self.all(name)), None)
 
     def accepts(self, *kinds: str) -> bool:
-        """Return True if the client accepts all of these media types, by name or by wildcard (RFC 9110, 12.5.1).
-
-        False without an Accept header. Weights (`q`) are ignored.
-        """
+        """Return True if the client accepts all of these media types, by name or wildcard. Weights are ignored."""
         named = {kind.partition(";")[0].strip().lower() for kind in ",".join(self.all("accept")).split(",")}
         return all(not named.isdisjoint((kind, f"{kind.partition('/')[0]}/*", "*/*")) for kind in kinds)
 
@@ -125,28 +122,29 @@ class HttpRequest:
                 await asyncio.sleep(0)  # lets other tasks send, and lets the server notice that the client is gone
         await self.send({"type": "http.response.body"})
 
-    async def refuse(self, status: int, error: RpcError, message: Any = None) -> None:
-        """Send a JSON-RPC error with an HTTP status. Its id is that of the refused message, if that has a valid one."""
+    async def refuse(self, status: int, error: RpcError | str, message: Any = None) -> None:
+        """Send a JSON-RPC error, or INVALID_REQUEST with that text. Its id is that of the refused message, if valid."""
+        error = RpcError(INVALID_REQUEST, error) if isinstance(error, str) else error
         await self.respond(dumps({"jsonrpc": "2.0", "id": id_of(message), "error": error.body()}), status)
 
     async def refuse_method(self, allowed: str) -> None:
         """Refuse the HTTP method and name the allowed ones (RFC 9110, 15.5.6)."""
         self.more.append((b"allow", allowed.encode()))
-        await self.refuse(405, RpcError(INVALID_REQUEST, "Method Not Allowed"))
+        await self.refuse(405, "Method Not Allowed")
 
     async def message(self) -> Any:
         """Receive the JSON value in the body of a POST. If the request is not acceptable, refuse it and return None."""
         if not self.headers.accepts(JSON, STREAM):
-            await self.refuse(406, RpcError(INVALID_REQUEST, f"The client must accept {JSON} and {STREAM}"))
+            await self.refuse(406, f"The client must accept {JSON} and {STREAM}")
         elif self.headers.content != JSON:
-            await self.refuse(415, RpcError(INVALID_REQUEST, f"The Content-Type must be {JSON}"))
+            await self.refuse(415, f"The Content-Type must be {JSON}")
         elif (body := await whole(self.receive, MAX_FRAME_BYTES)) is None:
-            await self.refuse(413, RpcError(INVALID_REQUEST, f"The body is larger than {MAX_FRAME_BYTES >> 20} MiB"))
+            await self.refuse(413, f"The body is larger than {MAX_FRAME_BYTES >> 20} MiB")
         else:
             try:
                 if (value := loads(body)) is not None:
                     return value
-                await self.refuse(400, RpcError(INVALID_REQUEST, "The body is null"))
+                await self.refuse(400, "The body is null")
             except JsonError:
                 await self.refuse(400, RpcError(PARSE_ERROR, "The body is not valid JSON, or is nested too deeply"))
         return None

@@ -1,8 +1,7 @@
 """Access control for HTTP requests, before their bodies are read (PRODUCT 14).
 
 A page in the user's browser can send requests to 127.0.0.1. The headers Host, Origin, Referer and Sec-Fetch-Site reveal
-such requests, even after DNS rebinding. The token keeps out other users and programs. server.py limits the size of a
-request's head and the time until the head arrives. streams.py disconnects a client that does not read.
+such requests, even after DNS rebinding. The token keeps out other users and programs.
 """
 
 from __future__ import annotations
@@ -29,11 +28,10 @@ PANEL = "/panel"
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Tokens that requests must present.
+    """Tokens that requests must present. `place`: where the user finds the client token, for messages.
 
-    - `client`: the token of AI tools; empty if `settings.http.token` requires none
-    - `owner`: the token in the endpoint file, which also allows adding and removing servers
-    - `place`: where the user finds the client token, for messages
+    `client`: the token of AI tools; empty if `settings.http.token` requires none. `owner`: the token in the endpoint
+    file, which also allows adding and removing servers.
     """
 
     client: str
@@ -49,7 +47,6 @@ class Guard:
         self._access = access
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Pass the request on, or refuse it."""
         refusal = self._refusal(scope)
         if refusal is None:
             await self._app(scope, receive, send)
@@ -98,9 +95,9 @@ def is_of_panel(path: str) -> bool:
 def unauthorized(message: str, path: str) -> dict[str, Any]:
     """Return the body of a 401 in a form whose message clients show.
 
-    - The MCP endpoint answers with a JSON-RPC error without an id (MCP 2025-11-25, transports).
-    - After any 401, clients with OAuth look for metadata and try to register. All other paths therefore answer with an
-      OAuth error, whose description these clients show (RFC 6749, 5.2).
+    The MCP endpoint answers with a JSON-RPC error without an id (MCP 2025-11-25, transports). After any 401, clients
+    with OAuth look for metadata and try to register. All other paths therefore answer with an OAuth error, whose
+    description these clients show (RFC 6749, 5.2).
     """
     if path.rstrip("/") == "/mcp":
         return {"jsonrpc": "2.0", "id": None, "error": RpcError(INVALID_REQUEST, message).body()}
@@ -148,10 +145,7 @@ OWN_FETCH = frozenset({"same-origin", "none"})  # Sec-Fetch-Site of requests by 
 
 
 def is_own(pattern: re.Pattern[str], text: str, port: int | None = None) -> bool:
-    """Return True if a header matches the pattern: it names this machine, by a loopback name or address.
-
-    `port`: the header must name the HTTP server at that port.
-    """
+    """Return True if a header matches the pattern and so names this machine. `port`: it must name that port of ours."""
     found = pattern.fullmatch(text)
     if found is None or int(found["port"] or 0) >= PORTS_END:
         return False

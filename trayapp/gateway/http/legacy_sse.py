@@ -44,7 +44,7 @@ class LegacySse:
             peer.dispatcher.close()
 
     async def post(self, request: HttpRequest) -> None:
-        """Answer POST: accept one message (202), whose answer goes out on the stream, or refuse it (400, 404, 413)."""
+        """Answer POST: accept one message, whose answer goes out on the stream, or refuse it."""
         peer = self._peers.get(request.options.get(SESSION, ""))
         if peer is None:
             await request.respond(b"Could not find session", 404, TEXT)

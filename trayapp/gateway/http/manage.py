@@ -1,10 +1,8 @@
-"""Management requests over HTTP (PRODUCT 9), behind the same guard as the MCP endpoints. Their answers and edits come
-from the code that also serves the command line.
-"""
+"""Management requests over HTTP (PRODUCT 9): the guard is that of MCP, the code that of the command line."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import anyio.to_thread
 
@@ -15,6 +13,7 @@ from trayapp.gateway.control.catalog import tool_rows
 from trayapp.gateway.control.snapshot import snapshot_of
 from trayapp.gateway.gateway import Gateway
 from trayapp.gateway.http.asgi import respond, whole
+from trayapp.gateway.servers_file import ServersFile
 from trayapp.model.errors import ConfigError, MultiMcpError, ServerNotFoundError, UsageError
 from trayapp.model.lifecycle import State
 from trayapp.model.redact import redacted
@@ -34,23 +33,10 @@ class ManageRefusalError(Exception):
         self.status = status
 
 
-class FileEdits(Protocol):
-    """The edits of servers.yaml that requests can make."""
-
-    def add_server(self, name: str, entry: dict[str, Any]) -> None:
-        """Add an entry. Blocks. Raises MultiMcpError."""
-
-    def remove_server(self, name: str) -> None:
-        """Remove an entry. Blocks. Raises MultiMcpError."""
-
-    async def reload(self) -> None:
-        """Apply the file."""
-
-
 class Manage:
     """The ASGI application for every path that is neither an MCP endpoint nor one of the panel's."""
 
-    def __init__(self, gateway: Gateway, file: FileEdits) -> None:
+    def __init__(self, gateway: Gateway, file: ServersFile) -> None:
         self._gateway = gateway
         self._file = file
 
@@ -86,10 +72,7 @@ class Manage:
         await respond(send, dumps(body), status)
 
     def _health(self) -> Answer:
-        """Return 200 while the gateway runs, even if a server is down; 503 while it starts or stops.
-
-        The body counts the connected and connecting servers, without their further connections.
-        """
+        """Return 200 while the gateway runs, even if a server is down. Count the connected and connecting servers."""
         own = self._gateway.servers.own
         states = [one.state for one in self._gateway.services.pool if not own.is_own(one.key)]
         ready = self._gateway.state == "running"
@@ -109,7 +92,7 @@ class Manage:
             raise ManageRefusalError(400, "The body is not JSON") from None
         if name in self._gateway.config.servers:
             raise ManageRefusalError(409, f"A server named {name} already exists")
-        await anyio.to_thread.run_sync(self._file.add_server, name, entry)
+        await anyio.to_thread.run_sync(self._file.store.add_server, name, entry)
         await self._file.reload()
         return 201, {"name": name}
 
@@ -119,7 +102,7 @@ class Manage:
             raise ManageRefusalError(409, f"{name} is defined in {config.foreign[name]}, which settings.imports lists")
         if name not in config.servers and not any(problem.server == name for problem in config.problems):
             raise ManageRefusalError(404, f"No server is named {name}"[:200])
-        await anyio.to_thread.run_sync(self._file.remove_server, name)
+        await anyio.to_thread.run_sync(self._file.store.remove_server, name)
         await self._file.reload()
         return 200, {"name": name}
 

@@ -1,6 +1,4 @@
-"""The ClientPeer of a client over HTTP. Messages about one of its requests go out on that request's response stream,
-all others on the standing stream.
-"""
+"""The ClientPeer of a client over HTTP."""
 
 from __future__ import annotations
 
@@ -40,8 +38,8 @@ INITIALIZED = "notifications/initialized"
 
 
 class HttpPeer:
-    """A client's connection over HTTP (gateway.client.ClientPeer). `standing`: the stream for messages that belong to
-    no request. Without it, such messages are dropped and the client cannot be asked anything.
+    """A client's connection over HTTP (gateway.client.ClientPeer). Messages about a request go out on its response
+    stream, all others on the `standing` one. Without that, they are dropped and the client cannot be asked anything.
     """
 
     def __init__(self, standing: EventStream | None = None) -> None:
@@ -50,21 +48,18 @@ class HttpPeer:
         self._numbers = itertools.count(1)
         self._asked: dict[int, tuple[Call, RequestId | None, EventStream]] = {}
         self._gone = anyio.Event()
-        self._ready = anyio.Event()
+        self._taking = anyio.Event()
+        self.ready = self._taking.wait  # wait until the session takes requests
         self._on_request: OnRequest  # set by `run`, like `_on_notification`
         self._on_notification: OnNotification
 
     async def run(self, on_request: OnRequest, on_notification: OnNotification) -> None:
         self._on_request, self._on_notification = on_request, on_notification
-        self._ready.set()
+        self._taking.set()
         try:
             await self._gone.wait()
         finally:
             self.close()
-
-    async def ready(self) -> None:
-        """Wait until the session takes requests."""
-        await self._ready.wait()
 
     @property
     def is_closed(self) -> bool:
@@ -84,9 +79,9 @@ class HttpPeer:
     # -- from the client -----------------------------------------------------------------------------------------
 
     def request(self, request_id: RequestId, method: str, params: dict[str, Any] | None, stream: EventStream) -> None:
-        """Pass a request to the session; its answer and messages about it go to `stream`. Await `ready` first.
+        """Pass a request to the session, unless its id is already in progress. Await `ready` first.
 
-        Refuse the request if its id is already in progress.
+        Its answer and messages about it go to `stream`.
         """
         if request_id in self._open:
             error = RpcError(INVALID_REQUEST, f"A request with the id {request_id!r} is already in progress")

@@ -1,7 +1,7 @@
 """The HTTP port, the access tokens of its clients, and links to the panel behind it.
 
-The port is bound when the gateway starts, so that its number is known. The server is loaded for the first client: users
-without HTTP clients save 30 ms and some MB (DESIGN, decision 2).
+The port is bound when the gateway starts, so that its number is known. The first client loads the server: users without
+HTTP clients save 30 ms and some MB (DESIGN, decision 2).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from trayapp.wire.loopback import holder_words, is_ours, port_holder
 
 if TYPE_CHECKING:
     from trayapp.gateway.gateway import Gateway
-    from trayapp.gateway.http.manage import FileEdits
+    from trayapp.gateway.servers_file import ServersFile
     from trayapp.panel.host import PanelHost
 
 log = logging.getLogger(__name__)
@@ -63,16 +63,12 @@ class BoundPort(NamedTuple):
 
 
 class HttpPort:
-    """The HTTP port, opened and closed as the settings ask.
-
-    `changed` is called with the port's URL, or with None once the port is closed.
-    `owner_token`: returns the endpoint file's token.
-    """
+    """The HTTP port, opened and closed as the settings ask. `changed` gets its URL, or None once it is closed."""
 
     def __init__(
         self,
         gateway: Gateway,
-        file: FileEdits,
+        file: ServersFile,
         tokens: ClientTokens,
         owner_token: Callable[[], str],
         changed: Callable[[str | None], None],
@@ -92,10 +88,7 @@ class HttpPort:
         self._expected = anyio.Event()  # a client is about to connect, or has connected
 
     def follow(self, settings: HttpSettings) -> None:
-        """Request that `serve` open, move or close the port, if the settings have changed.
-
-        Does not wait: see `settle`.
-        """
+        """Request that `serve` open, move or close the port, if the settings have changed. `settle` waits for that."""
         if settings != self._wanted:
             self._wanted = settings
             self._settled.set()  # waiters check again
@@ -103,19 +96,13 @@ class HttpPort:
             self._news.set()
 
     async def settle(self) -> None:
-        """Wait until the port is open, moved or closed as the settings ask, or until that has failed.
-
-        The caller is about to connect, so the server is loaded now.
-        """
+        """Load the server, and wait until the port is open, moved or closed as the settings ask, or that has failed."""
         self._expected.set()
         while not self._settled.is_set():
             await self._settled.wait()
 
     async def panel_link(self, asked: dict[str, Any]) -> Any:
-        """Answer the control request for a link to the panel. Wait for a port that opens or moves.
-
-        Raises MultiMcpError if the port is closed.
-        """
+        """Return a link to the panel. Wait for a port that opens or moves. Raises MultiMcpError if it is closed."""
         await self.settle()
         if self._url is None:
             raise MultiMcpError("The panel needs the HTTP port, which is closed", "Set settings.http to true")
@@ -185,10 +172,7 @@ def taken_port(bound: BoundPort, wanted: int, place: str) -> Problem:
 
 
 def bind(wanted: int) -> BoundPort | None:
-    """Listen on the first free of PORTS_TRIED ports from the wanted one on, or else on any free port.
-
-    Return None if no port is free.
-    """
+    """Listen on one of PORTS_TRIED ports from the wanted one on, or else on any free port; None if there is none."""
     taken: dict[int, int | None] = {}
     # Try the wanted port twice: the program that holds it, such as an earlier gateway, may be about to end.
     for port in (wanted, *range(wanted, min(wanted + PORTS_TRIED, 65_536)), 0):
@@ -231,9 +215,8 @@ class ClientTokens:
     """Token files in one folder, one for each port.
 
     An AI tool sends its token to whatever listens at its configured address, perhaps to another user's program. Such a
-    token must then be useless, at other ports and later at the same one. So it begins with the port that it was made
-    for, and `take` revokes it. Gateways with separate runtime folders may share this folder: each locks its token's
-    file while it listens.
+    token must then be useless. So it begins with the port that it was made for, and `take` revokes it. Gateways with
+    separate runtime folders may share this folder: each locks its token's file while it listens.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -247,10 +230,9 @@ class ClientTokens:
     def take(self, port: int, wanted: int, exposed: Iterable[int]) -> str:
         """Return the token of `port`, at which the gateway listens now, and lock its file. Blocks.
 
-        The token is the same after every start. If it cannot be stored, each start makes a new one.
-
-        `wanted`: the configured port. `exposed`: ports at which another user's program may have read a token; these
-        tokens are revoked. So are the tokens of ports that no running gateway uses any more.
+        The token is the same after every start, unless it cannot be stored. `wanted`: the configured port. `exposed`:
+        ports at which another user's program may have read a token; these tokens are revoked. So are the tokens of
+        ports that no running gateway uses any more.
         """
         self.release()
         name = self.name(port, wanted)

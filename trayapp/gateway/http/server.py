@@ -36,7 +36,7 @@ from trayapp.wire.messages import CONNECTION_CLOSED, RpcError
 
 if TYPE_CHECKING:
     from trayapp.gateway.gateway import Gateway
-    from trayapp.gateway.http.manage import FileEdits
+    from trayapp.gateway.servers_file import ServersFile
     from trayapp.panel.host import PanelHost
 
 LINGER_S = 1.0  # after a refusal: closing at once, with bytes unread, would discard the answer
@@ -48,7 +48,7 @@ CLOSED = RpcError(CONNECTION_CLOSED, "The gateway closed its HTTP port before th
 
 async def serve(
     gateway: Gateway,
-    file: FileEdits,
+    file: ServersFile,
     sock: socket.socket,
     access: Access,
     panel: Callable[[], PanelHost],
@@ -88,7 +88,6 @@ class PanelLoader:
         self._panel: Asgi | None = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Pass the request on to the panel."""
         if self._panel is None:
             module = await anyio.to_thread.run_sync(import_module, "trayapp.panel.app")
             self._panel = self._panel or module.Panel(self._host())
@@ -189,8 +188,7 @@ class HttpConnection(HttpToolsProtocol):
 async def listen(app: Asgi, sock: socket.socket, last_answers_s: float = LAST_ANSWERS_S) -> None:
     """Run uvicorn until cancelled, without its signal handlers and its main loop, which wakes up ten times a second.
 
-    When cancelled, give open requests `last_answers_s` to be answered. Then cancel those that remain (ended_in_order),
-    and close all connections.
+    Then give open requests `last_answers_s`, cancel those that remain (ended_in_order), and close all connections.
     """
     pending = PendingConnections()
     config = uvicorn.Config(
@@ -226,7 +224,7 @@ async def listen(app: Asgi, sock: socket.socket, last_answers_s: float = LAST_AN
 
 
 def ended_in_order(app: Asgi) -> Asgi:
-    """Return the application, extended to complete the responses of requests that are cancelled when the port closes. A
+    """Return the application, which completes the responses of requests that are cancelled when the port closes: a
     client whose stream breaks off might wait for its answer forever.
     """
 

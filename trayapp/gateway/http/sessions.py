@@ -1,15 +1,14 @@
 """Sessions over HTTP by their ids, and when they end (MCP 2025-11-25, transports, session management).
 
-- A broken stream does not cancel its request: the client may resume the stream. On one machine, a client whose stream
-  breaks has either ended or soon reconnects. So once a session has had no open HTTP request for GONE_S, its calls are
-  cancelled. If its standing stream had been open, the gateway's session behind it ends, too.
+- A broken stream does not cancel its request: the client may resume the stream. On one machine, such a client has
+  either ended or soon reconnects. So once a session has had no open HTTP request for GONE_S, its calls are cancelled.
+  If its standing stream had been open, the gateway's session behind it ends, too.
 - A client without a standing stream may be idle. The id of an idle session is kept for IDLE_S, or for less if too many
   are idle. A client that returns in time continues under the same id, if need be with a new session of the gateway.
 """
 
 from __future__ import annotations
 
-import logging
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,8 +24,6 @@ from trayapp.gateway.http.asgi import HttpRequest
 from trayapp.gateway.http.peer import HttpPeer
 from trayapp.gateway.http.streams import EventStore, EventStream
 from trayapp.gateway.tasks import fenced
-
-log = logging.getLogger(__name__)
 
 GONE_S = 3.0  # without an open request; the SDKs' clients reconnect after 1 s, and again 1.5 s later
 IDLE_S = 1_800.0  # without an open request, as in the SDK's server; a client that returns later must initialize again
@@ -84,7 +81,6 @@ class HttpSessions:
         self._sessions: dict[str, HttpSession] = {}
         self._idle: OrderedDict[HttpSession, float] = OrderedDict()  # idle since (clock time); the first ends first
         self._some_idle = anyio.Event()
-        self._is_crowded = False
 
     def find(self, session_id: str | None) -> HttpSession | None:
         return self._sessions.get(session_id) if session_id is not None else None
@@ -138,9 +134,7 @@ class HttpSessions:
                 self._rest(session)
 
     async def _give_up(self, session: HttpSession, peer: HttpPeer, whole: bool) -> None:
-        """Cancel the calls that are open now, unless the client reconnects within GONE_S. `whole`: also end the
-        gateway's session.
-        """
+        """Cancel the calls that are open now, and with `whole` end the session, unless the client soon reconnects."""
         calls = peer.awaited
         await self._clock.sleep(GONE_S)
         if session.requests:
@@ -152,19 +146,11 @@ class HttpSessions:
                 self._idle.move_to_end(session, last=False)  # ends before any session whose client is connected
 
     def _rest(self, session: HttpSession) -> None:
-        """Mark a session as idle. If too many are idle, end the first in line: one whose client is gone, or else the
-        one that has been idle longest.
-        """
+        """Mark a session as idle. If too many are, end one without a client, or else the one that was idle longest."""
         self._idle[session] = self._clock.now()
         self._some_idle.set()
         if len(self._idle) > self._idle_most:
-            oldest = next(iter(self._idle))
-            if not self._is_crowded and not oldest.peer.is_closed:
-                self._is_crowded = True
-                log.warning(
-                    "More than %d sessions over HTTP are idle. Ending the oldest ones from now on", self._idle_most
-                )
-            self.end(oldest)
+            self.end(next(iter(self._idle)))
 
     async def end_idle(self) -> None:
         """End each session once it has been idle for IDLE_S. Runs as long as the port is open."""

@@ -62,13 +62,7 @@ LISTED_S = 1.0  # the same for lists: no message precedes them, and the first on
 MOST = 1_000  # messages in a batch; each takes some 12 KB while it waits, and half a million fit into one body
 
 NO_SESSION = RpcError(INVALID_REQUEST, "Missing session ID: send initialize first, then Mcp-Session-Id")
-UNKNOWN_SESSION = RpcError(INVALID_REQUEST, "Session not found: it has ended. Send initialize again")
 NO_MESSAGE = RpcError(INVALID_REQUEST, "The body is neither a request nor a notification nor an answer of JSON-RPC 2.0")
-NO_OBJECT = RpcError(INVALID_PARAMS, "params must be an object")
-NO_BATCH = RpcError(INVALID_REQUEST, "The body is empty, or this revision of MCP has no batches")
-TOO_MANY = RpcError(INVALID_REQUEST, f"A batch may contain at most {MOST} messages: send the others in another batch")
-SECOND_STREAM = RpcError(INVALID_REQUEST, "This session already has a stream; only one is allowed")
-NO_EVENT = RpcError(INVALID_REQUEST, "No events are stored after this Last-Event-ID")
 
 
 class StreamableHttp:
@@ -88,7 +82,7 @@ class StreamableHttp:
         if request.method not in ("GET", "POST", "DELETE"):
             await request.refuse_method("GET, POST, DELETE")
         elif session_id is not None and session is None:
-            await request.refuse(404, UNKNOWN_SESSION)
+            await request.refuse(404, "Session not found: it has ended. Send initialize again")
         elif session is None and request.method == "POST":
             await self._open(request)
         elif session is None:
@@ -151,17 +145,17 @@ class StreamableHttp:
                 await stream.carry(request, priming(stream, session, resumed=False))
 
     async def _post_batch(self, session: HttpSession, messages: list[Any], request: HttpRequest) -> None:
-        """Process the messages in order. All answers go out on one stream, each when it is ready.
+        """Process the messages in order. All answers go out on one stream, each when it is ready; 202 if there are
+        none.
 
-        Answer 202 if no message needs an answer. Refuse a batch that is empty or too long, and any batch in a revision
-        without batches.
+        Refuse a batch that is empty or too long, and any batch in a revision without batches.
         """
         version = request.headers.get(VERSION_HEADER) or session.protocol
         if not messages or not WITH_BATCHES.issuperset((session.protocol, version)):
-            await request.refuse(400, NO_BATCH)
+            await request.refuse(400, "The body is empty, or this revision of MCP has no batches")
             return
         if len(messages) > MOST:
-            await request.refuse(400, TOO_MANY)
+            await request.refuse(400, f"A batch may contain at most {MOST} messages: send the others in another batch")
             return
         peer = await self._sessions.peer(session, request)
         faults = [fault_in(message) for message in messages]
@@ -183,12 +177,12 @@ class StreamableHttp:
     async def _get(self, session: HttpSession, request: HttpRequest) -> None:
         """Answer with the standing stream or, for a Last-Event-ID, with the rest of a broken stream."""
         if not request.headers.accepts(STREAM):
-            await request.refuse(406, RpcError(INVALID_REQUEST, f"The client must accept {STREAM}"))
+            await request.refuse(406, f"The client must accept {STREAM}")
             return
         peer = await self._sessions.peer(session, request)
         if (last := request.headers.get("last-event-id")) is None:
             if session.standing.is_carried:
-                await request.refuse(409, SECOND_STREAM)
+                await request.refuse(409, "This session already has a stream; only one is allowed")
                 return
             session.has_listened = True
             await session.standing.carry(request)
@@ -200,7 +194,7 @@ class StreamableHttp:
         elif events := session.kept(stream, number):
             await request.respond(b"".join(events), kind=STREAM)
         else:
-            await request.refuse(400, NO_EVENT)
+            await request.refuse(400, "No events are stored after this Last-Event-ID")
 
 
 def fault_in(message: Any) -> RpcError | None:
@@ -213,7 +207,9 @@ def fault_in(message: Any) -> RpcError | None:
         return None if is_answer else NO_MESSAGE
     if not isinstance(message["method"], str) or ("id" in message and not is_request_id(request_id)):
         return NO_MESSAGE
-    return None if isinstance(message.get("params"), dict | None) else NO_OBJECT
+    return (
+        None if isinstance(message.get("params"), dict | None) else RpcError(INVALID_PARAMS, "params must be an object")
+    )
 
 
 def is_request(message: dict[str, Any]) -> bool:
@@ -255,7 +251,6 @@ STATUS = {
     METHOD_NOT_FOUND: 404,
 }
 DEFERRED_S = 15.0  # an answer that takes longer is sent as an event: a silent response looks dead
-NO_SINGLE_MESSAGE = RpcError(INVALID_REQUEST, "The body must be one request or notification of JSON-RPC 2.0")
 _DECIMAL = re.compile(r"-?[0-9]+(?:\.0+)?")
 
 SchemaOf = Callable[[str], Any]  # the input schema of a listed tool; None for any other
@@ -275,7 +270,7 @@ class StatelessHttp:
         elif (message := await request.message()) is None:
             return  # already refused
         elif fault_in(message) is not None or "method" not in message:
-            await request.refuse(400, NO_SINGLE_MESSAGE)
+            await request.refuse(400, "The body must be one request or notification of JSON-RPC 2.0")
         elif "id" in message:
             error = self._fault(request.headers, message)
             if error is not None:

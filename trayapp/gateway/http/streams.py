@@ -1,6 +1,4 @@
-"""Event streams (WHATWG, server-sent events), and the store of recent events from which broken streams are resumed
-(MCP 2025-11-25, transports, resumability).
-"""
+"""Event streams (WHATWG, server-sent events), and the store from which broken streams are resumed (MCP, transports)."""
 
 from __future__ import annotations
 
@@ -150,14 +148,8 @@ class EventStream:
         nothing within `within_s` (None = no limit). This uses the real clock: only the answer's form depends on it.
         """
         if not self._news.is_set():
-            timer = None
-            if within_s is not None:
-                timer = asyncio.get_running_loop().call_later(within_s, self._news.set)
-            try:
+            with anyio.move_on_after(within_s):
                 await self._news.wait()
-            finally:
-                if timer is not None:
-                    timer.cancel()
         if self._reply is None:
             self._events = True
         return self._reply
@@ -206,17 +198,13 @@ class EventStream:
                 self._carrier, self._is_direct, self._waiting = None, self._store is None, []
 
     async def _next(self, mine: anyio.CancelScope, ping_s: float) -> bytes:
-        """Return the next bytes to send: events, or a ping after `ping_s` without any.
-
-        Return b"" when the stream has ended or another response took over.
+        """Return the next bytes to send, or a ping after `ping_s`. Return b"" at the end, or once another response took
+        over.
         """
         if not any(self._waiting) and not self.ended:
             self._news.clear()
-            timer = asyncio.get_running_loop().call_later(ping_s, self._news.set)
-            try:
+            with anyio.move_on_after(ping_s):
                 await self._news.wait()
-            finally:
-                timer.cancel()
         if self._carrier is not mine:
             return b""
         waiting, self._waiting, self._size = self._waiting, [], 0
