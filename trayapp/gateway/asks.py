@@ -70,9 +70,7 @@ def ask_mode(settings: Settings, server: ServerConfig | None, tool: str) -> AskM
 
 
 def asks_first(mode: AskMode, tool_class: ToolClass, *, listed: bool) -> bool:
-    """Return True if the user is asked before a call. `listed`: the client called the tool by its own name, so the
-    client itself can ask the user; `auto` then leaves the asking to the client.
-    """
+    """Return True if the user is asked before a call. With `auto`, the client asks about tools that it `listed`."""
     match mode:
         case "off":
             return False
@@ -87,9 +85,7 @@ def asks_first(mode: AskMode, tool_class: ToolClass, *, listed: bool) -> bool:
 
 
 def strictest(items: list[Item]) -> ToolClassification:
-    """Return the strictest class among a tool's definitions: those served to each era and the one now listed.
-    Without definitions, the class is `write`.
-    """
+    """Return the strictest class among a tool's definitions; `write` if there are none."""
     return max(
         map(classify, items), key=lambda one: STRICTNESS[one.tool_class], default=ToolClassification("write", "name")
     )
@@ -114,10 +110,8 @@ _UNDRAWN = frozenset(("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"))  # Unicod
 
 
 class Shown(NamedTuple):
-    """An argument as the user sees it.
-
-    `value`: JSON without secrets, with marks for invisible characters, cut if it is long. `length`: characters of the
-    uncut JSON; 0 for a row that counts the arguments that are not shown.
+    """An argument as the user sees it: `value` is JSON without secrets, with marks for invisible characters, and cut if
+    it is long. `length`: characters of the uncut JSON; 0 for a row that counts the arguments that are not shown.
     """
 
     name: str
@@ -126,10 +120,8 @@ class Shown(NamedTuple):
 
 
 def shown_arguments(arguments: Any) -> list[Shown]:
-    """Return the arguments of a call in a form that is safe to show to people.
-
-    These are at most MOST arguments, in about ALL_LONGEST characters. If there are more, a last row counts the others.
-    Arguments that are not an object become one row; without any, the result is empty.
+    """Return a call's arguments as the user sees them: at most MOST, in about ALL_LONGEST characters, and a last row
+    that counts the others. Arguments that are not an object become one row.
     """
     if not isinstance(arguments, dict):
         return [] if arguments is None else [Shown("arguments", *_shown_value("", arguments, VALUE_LONGEST))]
@@ -143,11 +135,6 @@ def shown_arguments(arguments: Any) -> list[Shown]:
         )
         room -= len(found[-1].value)
     return found
-
-
-def shown_text(text: str, longest: int) -> str:
-    """Return untrusted text on one line, safe to show: secrets removed, invisible characters marked, cut if long."""
-    return _safe("", text, longest)
 
 
 def marked(text: str) -> str:
@@ -168,12 +155,13 @@ def _cut(text: str, longest: int, length: int) -> str:
 
 def _shown_value(name: str, value: Any, longest: int) -> tuple[str, int]:
     text = json.dumps(value, ensure_ascii=False, default=str)
-    return _safe(f"{json.dumps(name, ensure_ascii=False)}: " if name else "", text, longest), len(text)
+    return shown_text(text, longest, f"{json.dumps(name, ensure_ascii=False)}: " if name else ""), len(text)
 
 
-def _safe(label: str, text: str, longest: int) -> str:
-    """Return `text` in a form that is safe to show. The search for secrets includes `label`, the argument's name,
-    which can reveal that the value is secret.
+def shown_text(text: str, longest: int, label: str = "") -> str:
+    """Return untrusted text on one line, safe to show: secrets removed, invisible characters marked, cut if long.
+
+    The search for secrets includes `label`, the name of the argument: it may reveal that the value is a secret.
     """
     told = label + text[:READ_LONGEST]
     clean = redacted(told)
@@ -204,10 +192,9 @@ OUTCOMES = {"once": "it was allowed", "session": "it was allowed", "always": "it
 
 
 class Asker(NamedTuple):
-    """The client of the call or question that the user is asked about.
+    """The client of the call or question that the user is asked about, and the folder that it works in (`project`).
 
-    `client`: its name. `project`: the folder that it works in. `session`: None for the command line, and for a request
-    that is a session of its own.
+    `session`: None for the command line, and for a request that is a session of its own.
     """
 
     client: str
@@ -302,7 +289,6 @@ class Asks:
     # -- asks ----------------------------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[OpenAsk]:
-        """Yield the open asks, oldest first."""
         return iter(list(self._open.values()))
 
     @property
@@ -310,16 +296,13 @@ class Asks:
         return len(self._open) >= OPEN_MOST
 
     def allows(self, session: Any, subject: Subject) -> bool:
-        """Return True if the call needs no ask: the user has allowed it for this session or always, or the mode is
-        `auto` and nobody is there.
-        """
+        """Return True if the call needs no ask: it was granted, or the mode is `auto` and nobody is there."""
         return self.is_granted(session, subject) or (subject.mode == "auto" and not self.someone_is_there)
 
     def is_granted(self, session: Any, subject: Subject) -> bool:
         """Return True if the user has allowed calls of that definition for this session or always."""
-        if session is not None and _grant(subject) in self._grants.get(session, ()):
-            return True
-        return self._services.approvals.pins.is_allowed(*_grant(subject))
+        for_session = self._grants.get(session, ()) if session is not None else ()
+        return _grant(subject) in for_session or self._services.approvals.pins.is_allowed(*_grant(subject))
 
     def expect_round(self, call: str, digest: str) -> None:
         """Let the client repeat an allowed call without an ask, to answer the server's questions (MCP 2026-07-28).
@@ -331,23 +314,14 @@ class Asks:
             self._rounds.popitem(last=False)
 
     def is_round(self, call: str, subject: Subject) -> bool:
-        """Return True if the request is the expected next round of an allowed call. It is then no longer expected.
-
-        Return False after ROUND_S, or if the definition has changed since.
-        """
+        """Return True, once, if the request is the expected round of a call, in time and with the same definition."""
         digest, until = self._rounds.pop(call, ("", 0.0))
         return digest == subject.hash and self._services.clock.now() < until
 
     def open_call(self, asker: Asker, subject: Subject, arguments: list[Shown], ended: Ended) -> OpenAsk:
         """Ask the user before a call. Raises NotAllowedError if nobody can be asked, or too many asks are open."""
-        if not self.someone_is_there:
-            why = "the user wants to be asked first, and no user is available"
-            hint = "Ask the user to start multi-mcp's tray or panel, or to run `multi-mcp asks --watch` in a terminal; "
-            raise NotAllowedError(subject.server, subject.tool, why, f"{hint}then call it again", "ask_nobody")
-        if self._is_full:
-            why = "too many calls wait for the user's answer"
-            hint = "Wait until the user has answered; do not repeat the call"
-            raise NotAllowedError(subject.server, subject.tool, why, hint, "ask_too_many")
+        if not self.someone_is_there or self._is_full:
+            raise NotAllowedError(subject, "ask_too_many" if self.someone_is_there else "ask_nobody")
         lasting = ("session",) if asker.session is not None else ()
         answers = ("once", *lasting, "always", "deny")
         return self._add(asker, subject.server, answers, ended, subject=subject, arguments=arguments)
@@ -359,10 +333,10 @@ class Asks:
     async def ask_question(
         self, asker: Asker, server: str, params: Params, is_wanted: Callable[[], bool]
     ) -> dict[str, Any]:
-        """Ask the user a server's question, and return the result of the elicitation.
+        """Ask the user a server's question, and return the result of the elicitation. Call `can_answer` first.
 
-        The caller has checked that the user can be asked (`can_answer`). `is_wanted`: returns False once the question's
-        call has ended. Raises RpcError if the params are not valid, the call ends, or the user does not answer in time.
+        `is_wanted`: returns False once the question's call has ended. Raises RpcError if the params are not valid, the
+        call ends, or the user does not answer in time.
         """
         ended: asyncio.Future[tuple[Ending, dict[str, Any] | None]] = asyncio.get_running_loop().create_future()
         question = read_question(params)
@@ -375,19 +349,16 @@ class Asks:
         finally:
             self.withdraw(ask, "its call has ended")
         ending, content = ended.result()
-        match ending:
-            case "allowed":
-                return {"action": "accept"} if question.url else {"action": "accept", "content": content or {}}
-            case "denied":
-                return {"action": "decline"}
-            case _:
-                raise RpcError(INVALID_REQUEST, f"The user did not answer within {ask.until - ask.since:g} s")
+        if ending == "expired":
+            raise RpcError(INVALID_REQUEST, f"The user did not answer within {ask.until - ask.since:g} s")
+        if ending == "denied":
+            return {"action": "decline"}
+        return {"action": "accept"} if question.url else {"action": "accept", "content": content or {}}
 
     def _add(self, asker: Asker, server: str, answers: tuple[str, ...], ended: Ended, **what: Any) -> OpenAsk:
         wait_s, now = self._services.settings().ask_timeout, self._services.clock.time()
-        ask_id = secrets.token_hex(ID_BYTES)
-        while ask_id in self._open or ask_id in self._over:
-            ask_id = secrets.token_hex(ID_BYTES)
+        while (ask_id := secrets.token_hex(ID_BYTES)) in self._open or ask_id in self._over:
+            pass
         ask = OpenAsk(ask_id, asker, server, answers, now, now + wait_s, ended, **what)
         expire = partial(self._end, ask, "expired", "nobody answered in time")
         ask.timer = asyncio.get_running_loop().call_later(wait_s, expire)
@@ -396,10 +367,10 @@ class Asks:
         return ask
 
     def answer(self, ask_id: str, answer: Answer, by: str, content: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Take the user's answer; only the first one counts. `by`: the program or person that answers.
+        """Take the user's answer, and return the row of the ask. `by`: the program or person that answers.
 
-        The answers `session` and `always` also allow the other open calls that they cover. Return the row of the ask.
-        Raises AskOverError, UnfitAnswerError.
+        The answers `session` and `always` also allow the other open calls that they cover. Raises AskOverError,
+        UnfitAnswerError.
         """
         ask = self._open.get(ask_id)
         if ask is None:
@@ -409,8 +380,7 @@ class Asks:
         if ask.question is not None and ask.question.schema is not None and answer == "once":
             from trayapp.catalog.schema.arguments import problems  # loaded by the first answer to a form
 
-            wrong = problems(content or {}, ask.question.schema)
-            if wrong:
+            if wrong := problems(content or {}, ask.question.schema):
                 raise UnfitAnswerError(ask_id, answer, ask.answers, "; ".join(wrong))
         row = ask.row()
         log.info("%s: %s (%s) by %s", ask.server, ask.subject.tool if ask.subject else "a question", answer, by)
@@ -449,36 +419,42 @@ def _grant(subject: Subject) -> tuple[str, str, str]:
     return subject.key, subject.tool, subject.hash
 
 
+# Error code -> why the call was not allowed, and what its model should do next
+_NOT_ALLOWED = {
+    "ask_nobody": (
+        "the user wants to be asked first, and no user is available",
+        "Ask the user to start multi-mcp's tray or panel, or to run `multi-mcp asks --watch` in a terminal; "
+        "then call it again",
+    ),
+    "ask_too_many": (
+        "too many calls wait for the user's answer",
+        "Wait until the user has answered; do not repeat the call",
+    ),
+    "ask_denied": ("the user refused it", "Do not repeat the call; ask the user how to continue"),
+    "ask_timed_out": (
+        "the user did not answer within {:g} s",
+        "Tell the user what you want to do, and call the tool again when the user is available",
+    ),
+    "ask_gone": ("it was removed while the user was being asked", "List the tools again"),
+}
+
+
 class NotAllowedError(MultiMcpError):
-    """Raised when a call was not allowed. The hint is for the model: what it should do next."""
+    """Raised when a call was not allowed. The hint is for the model."""
 
-    code = "ask_denied"
-
-    def __init__(self, server: str, tool: str, why: str, hint: str, code: str) -> None:
-        super().__init__(f"{server}/{tool} was not called: {why}", f"Nothing was executed. {hint}")
+    def __init__(self, subject: Subject, code: str, wait_s: float = 0.0) -> None:
+        why, hint = _NOT_ALLOWED[code]
+        title = f"{subject.server}/{subject.tool} was not called: {why.format(wait_s)}"
+        super().__init__(title, f"Nothing was executed. {hint}")
         self.model_hint = self.hint
         self.code = code
 
 
 def refusal(ask: OpenAsk, subject: Subject, ending: Ending) -> NotAllowedError | None:
     """Return the error of a call whose ask has ended; None if the user allowed the call."""
-    match ending:
-        case "allowed":
-            return None
-        case "denied":
-            why, hint = "the user refused it", "Do not repeat the call; ask the user how to continue"
-            return NotAllowedError(subject.server, subject.tool, why, hint, "ask_denied")
-        case _:
-            why = f"the user did not answer within {ask.until - ask.since:g} s"
-            hint = "Tell the user what you want to do, and call the tool again when the user is available"
-            return NotAllowedError(subject.server, subject.tool, why, hint, "ask_timed_out")
-
-
-def tool_removed_error(server: str, tool: str) -> NotAllowedError:
-    """Return the error of a call whose tool was removed while the user was being asked."""
-    return NotAllowedError(
-        server, tool, "it was removed while the user was being asked", "List the tools again", "ask_gone"
-    )
+    if ending == "allowed":
+        return None
+    return NotAllowedError(subject, "ask_denied" if ending == "denied" else "ask_timed_out", ask.until - ask.since)
 
 
 class AskOverError(MultiMcpError):
@@ -487,13 +463,11 @@ class AskOverError(MultiMcpError):
     code = "ask_over"
 
     def __init__(self, ask_id: str, how: str | None) -> None:
+        title, hint = f"{ask_id} is over: {how}", "This answer changed nothing"
         if how is None:
-            super().__init__(
-                f"No call or question with the id {ask_id} waits for an answer",
-                "It ended, or the gateway was restarted. See: multi-mcp asks",
-            )
-        else:
-            super().__init__(f"{ask_id} is over: {how}", "This answer changed nothing. See: multi-mcp asks")
+            title = f"No call or question with the id {ask_id} waits for an answer"
+            hint = "It ended, or the gateway was restarted"
+        super().__init__(title, f"{hint}. See: multi-mcp asks")
 
 
 class UnfitAnswerError(MultiMcpError):

@@ -40,9 +40,7 @@ class ClientPeer(Protocol):
 
 
 class FramePeer:
-    """A client that exchanges newline-delimited frames: through the shim, or over HTTP with SSE. Its transport feeds
-    received frames to `dispatcher`.
-    """
+    """A client that exchanges newline-delimited frames: its transport feeds the received ones to `dispatcher`."""
 
     def __init__(self, sink: Callable[[bytes], None], pour: Callable[[Pieces], None] | None = None) -> None:
         self.dispatcher = FrameDispatcher(sink, pour=pour)
@@ -122,9 +120,6 @@ class ClientSession(Protocol):
 
     def notify(self, method: str, params: Params = None, about: RequestId | None = None) -> None:
         """Send the client a notification. Drop it if the handshake is not complete (MCP, lifecycle)."""
-
-    def wants_log(self, level: Any) -> bool:
-        """Return True if the client wants log messages at that level."""
 
     def has_server(self, key: str) -> bool:
         """Return True if the session may use the server with that key."""

@@ -34,9 +34,7 @@ class Purpose(NamedTuple):
 
 
 class ClientCapabilities:
-    """The client capabilities to announce on each connection of one gateway. `sessions`: the live collection of current
-    sessions. `user_is_there`: returns True while the user can be asked outside the clients.
-    """
+    """The client capabilities to announce on each connection of one gateway. `sessions`: a live collection."""
 
     def __init__(
         self,
@@ -60,8 +58,8 @@ class ClientCapabilities:
         """Return the client capabilities to announce on a new connection.
 
         - A connection that no session needs, as when a server's lists are first read, announces everything.
-        - A connection for one session or one kind of client announces the capabilities of that session or kind, or
-          everything if its session has ended.
+        - A connection for one session or one kind of client announces its capabilities, or everything once it has
+          ended.
         - A connection for single requests announces those of the client whose request needs it now.
         - A shared connection announces those of all its clients, and of the user while the user can be asked. It leaves
           out those that the server is known to use: sessions that have them get their own connections.
@@ -85,9 +83,8 @@ class ClientCapabilities:
     def revision_to_try(self, key: str) -> str:
         """Return the protocol revision to try first on a new connection, "" for no preference.
 
-        Its era is that of the connection's purpose, or else of the session that needs the connection. Without such a
-        session, as for a server's first connection, it is the newer era. If the server is known not to speak that era,
-        it is the other one.
+        Its era is that of the connection's purpose, or else of the session that needs the connection, or else the newer
+        one. If the server is known not to speak that era, it is the other one.
         """
         purpose = self._purpose(key)
         traits = self._listings.traits(purpose.server)

@@ -7,18 +7,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from trayapp.backends.connection import Connection
-from trayapp.gateway.asks import (
-    BEAT_S,
-    Asker,
-    Asks,
-    Ending,
-    NotAllowedError,
-    Shown,
-    Subject,
-    refusal,
-    shown_arguments,
-    tool_removed_error,
-)
+from trayapp.gateway.asks import BEAT_S, Asker, Asks, Ending, NotAllowedError, Shown, Subject, refusal, shown_arguments
 from trayapp.gateway.client import ClientSession
 from trayapp.wire.messages import Request, RequestId, progress_token
 
@@ -36,10 +25,7 @@ class AskingSession(ClientSession, Protocol):
         """Return the asks of the gateway."""
 
     def subject_of(self, connection: Connection, request: Request, *, listed: bool) -> Subject | None:
-        """Return the subject of the consent that the request requires, None if it needs none.
-
-        `listed`: the client called the tool by its name, not through the one tool.
-        """
+        """Return the subject of the consent that the request requires, None if none. `listed`: see asks_first."""
 
 
 Answered = Callable[[NotAllowedError | None], None]  # the error that the client gets; None: the user consented
@@ -48,7 +34,7 @@ Answered = Callable[[NotAllowedError | None], None]  # the error that the client
 class CallConsent:
     """Ask the user about one call of a client session. `answered` is called once, unless the ask is withdrawn.
 
-    Raises NotAllowedError at once if nobody can be asked, or too many asks are open.
+    Raises NotAllowedError if nobody can be asked, or too many asks are open.
     """
 
     def __init__(
@@ -104,7 +90,7 @@ class CommandConsent:
         `here`: the caller asks the user itself, so the user is present. Raises NotAllowedError if the tool was removed.
         """
         if not subject.callable:
-            raise tool_removed_error(subject.server, subject.tool)
+            raise NotAllowedError(subject, "ask_gone")
         granted = self._asks.is_granted(None, subject) if here else self._asks.allows(None, subject)
         return granted or subject.hash == allowed
 
@@ -124,10 +110,7 @@ class CommandConsent:
         return shown_arguments(call_arguments(self._request))
 
     async def wait_for(self, subject: Subject) -> str:
-        """Open an ask, wait for the user's answer, and return the hash of the allowed definition.
-
-        Raises NotAllowedError if the user refuses, does not answer in time, or cannot be asked.
-        """
+        """Ask, and return the hash of the definition that the user has allowed. Raises NotAllowedError."""
         ended: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
         asker = Asker("multi-mcp call", self._project)
         ask = self._asks.open_call(asker, subject, self._arguments, lambda ending, _content: ended.set_result(ending))

@@ -62,9 +62,7 @@ def error_json(error: MultiMcpError) -> dict[str, object]:
 
 
 def explained(error: MultiMcpError, problems: Iterable[Problem]) -> MultiMcpError:
-    """Return `error`. If it says that a server was not found, but the server's entry has a fatal problem, make it name
-    that problem instead.
-    """
+    """Make the error of a server that was not found name the fatal problem of its entry, if there is one."""
     if isinstance(error, ServerNotFoundError):
         wrong = next((problem for problem in problems if problem.fatal and problem.server == error.server), None)
         if wrong is not None:

@@ -48,14 +48,10 @@ class Notifications:
         if method == LOG and len(busy) > 1:
             return
         key = connection.key
-        allowed = {
-            s: call for s, call in busy.items() if s.has_server(key) and not s.is_switched_off(key, call.request)
-        }
-        if busy and not allowed:
-            return
         level = (params or {}).get("level")
-        for session, call in allowed.items():
-            if method != LOG or wants(session, call, level):
+        for session, call in busy.items():
+            is_allowed = session.has_server(key) and not session.is_switched_off(key, call.request)
+            if is_allowed and (method != LOG or _wants(session, call, level)):
                 session.notify(method, params, call.request_id)
         if busy:
             return
@@ -64,16 +60,16 @@ class Notifications:
             if at_address and session.uses_another(connection):
                 continue
             # A client of 2026-07-28 gets log messages only with its own requests.
-            if method != LOG or (not session.client.modern and session.wants_log(level)):
+            if method != LOG or (not session.client.modern and _at_least(level, session.client.log_level)):
                 session.notify(method, params)
 
     # -- lists that a server says have changed -------------------------------------------------------------------
 
     def lists_read(self, connection: Connection) -> None:
-        """Pass on a server's notice that a list has changed, even if the list is the same when it is read again.
+        """Pass on a server's notice that a list has changed, even if it is the same when it is read again.
 
-        Two kinds of sessions get the notice: those of newer clients, which subscribe to it, and those with a call in
-        progress when it came. Other sessions are notified only of lists that differ.
+        It goes to sessions of newer clients, which subscribe to it, and to those with a call in progress when it came.
+        Other sessions are notified only of lists that differ.
         """
         announced, connection.announced = connection.announced, {}
         for method, calls in announced.items():
@@ -93,14 +89,9 @@ class Notifications:
 
     # -- log levels ----------------------------------------------------------------------------------------------
 
-    def set_levels(self) -> None:
-        """Ask every connected server for the lowest level that any session wants."""
-        for connection in self._services.pool:
-            self.set_level(connection)
-
     def set_level(self, connection: Connection, wanted: str | None = None) -> None:
-        """Ask an older server that can log for the lowest level that sessions or requests in progress want. Newer
-        servers get the level with each request. `wanted`: the level that a request about to be sent asks for.
+        """Ask an older server for the lowest log level that sessions, requests in progress, or the next request
+        (`wanted`) want. Newer servers get the level with each request.
         """
         live = connection.live
         of_calls = {call.log_level for call in _busy(connection).values()}
@@ -122,16 +113,14 @@ def _busy(connection: Connection) -> dict[ClientSession, RoutedCall]:
     return {call.session: call for call in calls}
 
 
-def wants(session: ClientSession, call: RoutedCall, level: Any) -> bool:
-    """Return True if a call's client wants a log message of that level. An older client sets its level once, a newer
-    one in each request.
-    """
+def _wants(session: ClientSession, call: RoutedCall, level: Any) -> bool:
+    """Return True if a call's client wants a log message of that level: a newer client says so in each request."""
     if session.client.modern:
-        return call.log_level is not None and at_least(level, call.log_level)
-    return session.wants_log(level)
+        return call.log_level is not None and _at_least(level, call.log_level)
+    return _at_least(level, session.client.log_level)
 
 
-def at_least(level: Any, wanted: str | None) -> bool:
+def _at_least(level: Any, wanted: str | None) -> bool:
     """Return True if `level` is at least `wanted`, or if one of them is not in LEVELS."""
     if wanted not in LEVELS or level not in LEVELS:
         return True

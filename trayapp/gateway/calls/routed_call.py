@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from hashlib import sha256
 from time import perf_counter
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 from trayapp.backends.connection import Connection
 from trayapp.backends.context import Live
 from trayapp.backends.http.refusal import NOT_EXECUTED
-from trayapp.gateway.asks import NotAllowedError, Subject, tool_removed_error
+from trayapp.gateway.asks import NotAllowedError, Subject
 from trayapp.gateway.calls.consent import GATED, AskingSession, CallConsent
 from trayapp.gateway.calls.errors import to_client, tool_error
 from trayapp.history.ended_call import HEAD_BYTES, RECORDED, EndedCall, Outcome, ends_of
@@ -48,75 +49,43 @@ _SERIALS = itertools.count()
 Finishing = Callable[[Reply], Reply | None]  # raises JsonError; None: the answer comes later
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class RoutedCall:
     """A client's request (a wire.messages.Call). It is open from `send` until its answer, cancellation or timeout.
 
     The call is registered in its session while the client waits, and on its connection once sent. If the client's
     request is answered with a question, the call is parked until the client comes back (server_requests).
 
-    Runs on the gateway's event loop. The first `answered` or `cancel` ends it; later ones do nothing. Errors reach the
-    client as its answer. It is broad because consent, a question, a timeout and a lost connection can each interrupt
-    the same request.
+    The first `answered` or `cancel` ends it; later ones do nothing. Errors reach the client as its answer. It is broad
+    because consent, a question, a timeout and a lost connection can each interrupt the same request.
     """
 
-    __slots__ = (
-        "_allowed",
-        "_began",
-        "_last",
-        "_late",
-        "_live",
-        "_number",
-        "_rounds",
-        "_timeout_s",
-        "_timer",
-        "_yes",
-        "connection",
-        "finish",
-        "log_level",
-        "moved",
-        "parked",
-        "parked_at",
-        "proof",
-        "request",
-        "request_id",
-        "sent_at",
-        "serial",
-        "session",
-        "through_tool",
-    )
+    session: AskingSession
+    request: Request  # in the form that the backend gets
+    connection: Connection
+    finish: Finishing | None = None  # makes the client's answer from the backend's
+    through_tool: bool = field(default=False, kw_only=True)  # the client called the one tool, not this one by its name
+    request_id: RequestId = field(init=False)  # the client's request that gets the answer
+    serial: int = field(default=0, init=False)  # number in the order in which calls began
+    sent_at: float = field(default=0.0, init=False)  # by the gateway's clock, like `parked_at`
+    parked: bool = field(default=False, init=False)
+    parked_at: float = field(default=0.0, init=False)  # when its client was last asked
+    moved: bool = field(default=False, init=False)  # sent again on another connection
+    log_level: str | None = field(default=None, init=False)  # requested by the client for this call
+    proof: Callable[[float], None] | None = field(default=None, init=False)  # gets the seconds that the server took
+    _allowed: str = field(default="", init=False)  # hash of the definition for which the user has allowed this call
+    _consent: CallConsent | None = field(default=None, init=False)  # while the user is asked
+    _began: float = field(default_factory=perf_counter, init=False)
+    _rounds: int = field(default=0, init=False)  # how often the backend has asked before answering
+    _last: bool = field(default=False, init=False)  # True: the request is not sent again
+    _live: Live | None = field(default=None, init=False)  # the connection on which it was sent, not a later one
+    _number: int = field(default=0, init=False)
+    _timeout_s: float = field(default=0.0, init=False)
+    _timer: asyncio.TimerHandle | None = field(default=None, init=False)
+    _late: Reply | None = field(default=None, init=False)  # the answer, if it came while the call was parked
 
-    def __init__(
-        self,
-        session: AskingSession,
-        request: Request,
-        connection: Connection,
-        finish: Finishing | None = None,
-        *,
-        through_tool: bool = False,
-    ) -> None:
-        self.session = session
-        self.request = request  # in the form that the backend gets
-        self.request_id = request.id  # the client's request that gets the answer
-        self.connection = connection
-        self.serial = 0  # number in the order in which calls began
-        self.sent_at = 0.0  # by the gateway's clock
-        self.parked = False
-        self.parked_at = 0.0  # by the gateway's clock: when its client was last asked
-        self.moved = False  # sent again on another connection
-        self.log_level: str | None = None  # requested by the client for this call
-        self.proof: Callable[[float], None] | None = None  # called with the number of seconds that the server took
-        self.finish = finish  # makes the client's answer from the backend's
-        self.through_tool = through_tool  # the client called the one tool, not the called tool itself
-        self._allowed = ""  # hash of the definition for which the user has allowed this call
-        self._yes: CallConsent | None = None  # while the user is asked
-        self._began = perf_counter()
-        self._rounds = 0  # how often the backend has asked before answering
-        self._last = False  # True: the request is not sent again
-        self._live: Live | None = None  # the connection on which the request was sent, not a later one
-        self._number = 0
-        self._timeout_s = 0.0
-        self._timer: asyncio.TimerHandle | None = None
-        self._late: Reply | None = None  # the answer, if it came while the call was parked
+    def __post_init__(self) -> None:
+        self.request_id = self.request.id
 
     @property
     def is_under_way(self) -> bool:
@@ -124,21 +93,16 @@ class RoutedCall:
         return self.parked or self.session.open_calls.get(self.request_id) is self
 
     def send(self, timeout_s: float, *, gated: bool = True) -> None:
-        """Send the request over the connection, which must be live.
+        """Send the request over the connection, which must be live, once the user has given any consent that it needs.
 
-        A call that needs the user's consent is sent once the user has consented; if the user refuses or cannot be
-        asked, it is answered with the reason. `timeout_s`: 0 for no timeout. `gated`: False if the caller has just
-        checked that the request needs no consent.
+        If the user refuses or cannot be asked, answer with the reason. `timeout_s`: 0 for no timeout. `gated`: False if
+        the caller has just checked that the request needs no consent.
         """
         method, params, live = self.request.method, self.request.params, self.connection.live
-        if gated and method in GATED:
-            subject = self._subject()
-            allowed = subject is None or subject.hash == self._allowed
-            if subject is not None and not (
-                allowed or self.session.asks.allows(self.session, subject) or self._is_round(subject)
-            ):
-                self._ask_user(subject, timeout_s)
-                return
+        subject = self._subject() if gated and method in GATED else None
+        if subject is not None and not self._is_allowed(subject):
+            self._ask_user(subject, timeout_s)
+            return
         assert live is not None
         self.session.open_calls[self.request_id] = self
         self.serial, self._timeout_s = next(_SERIALS), timeout_s
@@ -175,34 +139,32 @@ class RoutedCall:
         if not self._close():
             return
         if not reply.frame:  # the answer may be the transport's own
-            if not self._last and was_not_executed(reply):
+            if not self._last and reply.message.get("error", {}).get("data") == NOT_EXECUTED:
                 self._last = True
                 self.session.start(self.request_id, self._send_again)
                 return
             reply = self._explain_loss(reply)
         if self.proof is not None and (reply.frame or "result" in reply.message):
             self.proof((self.connection.last_used or 0.0) - self.sent_at)
-        why, finished = "", True
+        outcome: Outcome | None = None
         try:
-            # translate into the client's protocol revision
             modern = self._live is not None and self._live.peer.modern
             own = self._translate(reply, modern) if modern or self.session.client.modern else reply
-            finished = own is not None
-            if own is not None and self.finish is not None:
+            if own is None:
+                return  # the answer is a question, and comes again
+            if self.finish is not None:
                 own = self.finish(own)
             if own is not None:
                 self.session.peer.respond(self.request_id, own)
-        except JsonError:
-            why = f"The answer of {self.connection.name} is not valid JSON"
-        except MemoryError:
-            why = f"Not enough memory for the answer of {self.connection.name}"
-        if why:
+        except (JsonError, MemoryError) as error:
+            name, outcome = self.connection.name, "failed"
+            invalid = f"The answer of {name} is not valid JSON"
+            why = invalid if isinstance(error, JsonError) else f"Not enough memory for the answer of {name}"
             self.session.peer.respond(self.request_id, Reply.of_error(RpcError(INTERNAL_ERROR, why)))
-        if finished:
-            self._note(reply, "failed" if why else None)
+        self._note(reply, outcome)
 
     def _answered_after_logs(self, reply: Reply) -> None:
-        self.log_level = None
+        self.log_level = None  # do not wait again
         self.answered(reply)
 
     def progress(self, params: dict[str, Any]) -> None:
@@ -211,9 +173,7 @@ class RoutedCall:
             self.session.peer.send_notification("notifications/progress", params, self.request_id)
 
     def cancel(self, reason: str) -> None:
-        """Cancel the request at the backend, or the ask for the user's consent. The client gets no answer (MCP
-        cancellation).
-        """
+        """Cancel the request, or the ask for the user's consent. The client gets no answer (MCP cancellation)."""
         if self._close():
             self._note(None, "cancelled")
             self._tell_server(reason)
@@ -223,12 +183,12 @@ class RoutedCall:
     def _subject(self) -> Subject | None:
         return self.session.subject_of(self.connection, self.request, listed=not self.through_tool)
 
-    def _is_round(self, subject: Subject) -> bool:
-        """Return True if the request brings the answers to a server's questions in a call that the user has allowed. If
-        so, the consent holds for this request, too.
-        """
+    def _is_allowed(self, subject: Subject) -> bool:
+        """Return True if the call needs no ask, or if it brings answers to a server's questions in an allowed call."""
+        if subject.hash == self._allowed or self.session.asks.allows(self.session, subject):
+            return True
         params = self.request.params or {}
-        if "inputResponses" not in params and "requestState" not in params:
+        if params.keys().isdisjoint(("inputResponses", "requestState")):
             return False
         if not self.session.asks.is_round(self._round(params.get("requestState")), subject):
             return False
@@ -247,7 +207,7 @@ class RoutedCall:
 
         def answered(error: NotAllowedError | None) -> None:
             del self.session.open_calls[self.request_id]
-            self._yes = None
+            self._consent = None
             if error is not None:
                 self._refuse(error)
             else:
@@ -255,21 +215,21 @@ class RoutedCall:
                 self.session.start(self.request_id, self._send_allowed)
 
         try:
-            self._yes = CallConsent(self.session, self.request_id, self.request, subject, answered)
+            self._consent = CallConsent(self.session, self.request_id, self.request, subject, answered)
         except NotAllowedError as error:
             self._refuse(error)
         else:
             self.session.open_calls[self.request_id] = self
 
     async def _send_allowed(self) -> None:
-        """Send the call that the user has just allowed. If its tool was removed, or its server cannot be started,
-        refuse it. If the tool's definition has changed, ask the user again.
+        """Send the call that the user has just allowed, unless its tool was removed or its server cannot be started. If
+        the tool's definition has changed, ask the user again.
         """
         try:
             await self.connection.up()
             subject = self._subject()
             if subject is not None and not subject.callable:
-                raise tool_removed_error(subject.server, subject.tool)
+                raise NotAllowedError(subject, "ask_gone")
             self.send(self._timeout_s)
         except MultiMcpError as error:
             self._refuse(error)
@@ -281,9 +241,8 @@ class RoutedCall:
             self.session.peer.respond(self.request_id, Reply.of_error(to_client(error)))
             return
         reply = Reply.of_result(tool_error(error))
-        self.session.peer.respond(
-            self.request_id, as_modern(reply, "tools/call") if self.session.client.modern else reply
-        )
+        reply = as_modern(reply, "tools/call") if self.session.client.modern else reply
+        self.session.peer.respond(self.request_id, reply)
 
     # -- sending again -------------------------------------------------------------------------------------------
 
@@ -292,9 +251,7 @@ class RoutedCall:
         self.send(self._timeout_s)
 
     def move(self) -> None:
-        """Cancel the request at the backend, and send it again on the connection that its session uses now. Only for
-        requests that may be executed twice.
-        """
+        """Cancel the request, and send it again on its session's current connection. It must be safe to repeat."""
 
         async def work() -> None:
             self.connection = await self.session.connected_again(self.request_id, self.request, self.connection)
@@ -306,18 +263,16 @@ class RoutedCall:
             self.session.start(self.request_id, work)
 
     def _ask_client(self, question: dict[str, Any]) -> None:
-        """Ask the client or the user the questions of a 2026-07-28 server, then send the request again with the
-        answers.
-        """
+        """Ask the questions of a 2026-07-28 server, then send the request again with the answers."""
 
         async def work() -> None:
             self._rounds += 1
             if self._rounds > MAX_ROUNDS:
                 why = f"{self.connection.name} asked more than {MAX_ROUNDS} times in one call"
                 raise RpcError(INTERNAL_ERROR, why)
+            answers = self.session.questioner.answers
             with self.connection.held():  # a person may take a long time to answer
-                asked = self.session.questioner.answers
-                again = await asked(self.session, self.request_id, question, self.connection.key)
+                again = await answers(self.session, self.request_id, question, self.connection.key)
                 await self.connection.up()
             self.request = self.request.with_params({**(self.request.params or {}), **again})
             self.send(self._timeout_s)
@@ -334,10 +289,7 @@ class RoutedCall:
             self._timer.cancel()
 
     def attach(self, session: AskingSession, request_id: RequestId) -> bool:
-        """Continue the call for another request of the client. Return True if the backend has yet to answer.
-
-        If its answer has already come, send it to the client now and return False.
-        """
+        """Continue the call for another request of the client: return True, or send the answer if it has come."""
         self.session, self.request_id, self.parked = session, request_id, False
         session.open_calls[request_id] = self
         late, self._late = self._late, None
@@ -359,50 +311,41 @@ class RoutedCall:
 
     def _note(self, reply: Reply | None, outcome: Outcome | None = None, error: str = "") -> None:
         """Record the call in the history, if calls of its method are recorded."""
-        request = self.request
-        if request.method in RECORDED:
-            answer: bytes | dict[str, Any] | None = None
-            size = len(reply.frame) if reply is not None else 0
-            if reply is not None:  # do not keep a large answer in memory until its row is made
-                answer = (reply.frame if size < HEAD_BYTES else ends_of(reply.frame)) if size else reply.message
-            server = self.connection.server.name
-            self.session.history.note(
-                EndedCall(
-                    perf_counter(), self._began, self.session, server, request.method, request.params, answer, size,
-                    outcome, error, "user" if self._allowed else "",
-                )
-            )  # fmt: skip
+        request, server = self.request, self.connection.server.name
+        if request.method not in RECORDED:
+            return
+        answer: bytes | dict[str, Any] | None = None
+        size = len(reply.frame) if reply is not None else 0
+        if reply is not None:  # do not keep a large answer in memory until its row is made
+            answer = (reply.frame if size < HEAD_BYTES else ends_of(reply.frame)) if size else reply.message
+        call = EndedCall(
+            perf_counter(), self._began, self.session, server, request.method, request.params, answer, size, outcome,
+            error, "user" if self._allowed else "",
+        )  # fmt: skip
+        self.session.history.note(call)
 
     def _translate(self, reply: Reply, modern: bool) -> Reply | None:
-        """Return the answer in the client's form. If it is a question for an older client or the user, begin to ask it
-        and return None.
-
-        `modern`: the server speaks 2026-07-28.
-        """
+        """Return the answer in the client's form, None if it is a question that the client or the user is now asked."""
         method = self.request.method
-        asks = modern and method in ASKING and asks_for_input(reply)
-        if self.session.client.modern:
-            if asks and self.session.questioner.is_for_user(self.session, reply.result()):
-                self._ask_client(reply.result())
-                return None
-            if asks and self._allowed:
-                self.session.asks.expect_round(self._round(reply.result().get("requestState")), self._allowed)
-            return with_result_type(reply, method) if modern else as_modern(reply, method)
-        if asks:
+        asks, newer = modern and method in ASKING and asks_for_input(reply), self.session.client.modern
+        if asks and (not newer or self.session.questioner.is_for_user(self.session, reply.result())):
             self._ask_client(reply.result())
             return None
-        return error_as_older(as_older(reply)) if method == "resources/read" else as_older(reply)
+        if not newer:
+            return error_as_older(as_older(reply)) if method == "resources/read" else as_older(reply)
+        if asks and self._allowed:
+            self.session.asks.expect_round(self._round(reply.result().get("requestState")), self._allowed)
+        return with_result_type(reply, method) if modern else as_modern(reply, method)
 
     def _set_timer(self) -> None:
         if self._timeout_s > 0 and self.request_id in self.session.open_calls:
             self._timer = asyncio.get_running_loop().call_later(self._timeout_s, self._expire)
 
     def _expire(self) -> None:
-        if not self._close():
-            return
-        self._tell_server("timed out")
-        self.session.peer.respond(self.request_id, Reply.of_error(timed_out(self.connection, self._timeout_s)))
-        self._note(None, "timeout")
+        if self._close():
+            self._tell_server("timed out")
+            self.session.peer.respond(self.request_id, Reply.of_error(timed_out(self.connection, self._timeout_s)))
+            self._note(None, "timeout")
 
     def _tell_server(self, reason: str) -> None:
         if self._live is not None:
@@ -410,16 +353,13 @@ class RoutedCall:
             self.session.questioner.give_up(self.connection, self._live, self.session)
 
     def _close(self) -> bool:
-        """Remove the call from its session and its connection. Return True if it was sent and had not ended yet.
-
-        If the user is still being asked, withdraw the ask and return False.
-        """
+        """Remove the call from its session and connection. Return True if it was sent and had not ended yet."""
         if self.session.open_calls.get(self.request_id) is not self:
             return False
         del self.session.open_calls[self.request_id]
-        if self._yes is not None:  # not sent yet
-            self._yes.withdraw("its call was cancelled")
-            self._yes = None
+        if self._consent is not None:  # not sent yet
+            self._consent.withdraw("its call was cancelled")
+            self._consent = None
             return False
         if self._timer is not None:
             self._timer.cancel()
@@ -428,12 +368,13 @@ class RoutedCall:
 
     def _explain_loss(self, reply: Reply) -> Reply:
         """Return the answer, or an error that names the server whose connection closed during the call."""
-        if "error" not in reply.message or reply.message["error"].get("code") != CONNECTION_CLOSED:
+        error = reply.message.get("error", {})
+        if error.get("code") != CONNECTION_CLOSED:
             return reply
         transport = self._live.transport if self._live else None
         if transport is not None and transport.kind != "stdio" and not transport.gone.is_set():
             return reply  # the backend's own answer: it is still running, and over HTTP answers can come without frames
-        return Reply.of_error(to_client(lost_during_call(self.connection, reply.message["error"].get("message", ""))))
+        return Reply.of_error(to_client(lost_during_call(self.connection, error.get("message", ""))))
 
 
 class IgnoredCall:
@@ -446,11 +387,6 @@ class IgnoredCall:
         """Ignore the progress."""
 
 
-def was_not_executed(reply: Reply) -> bool:
-    """Return True if the answer is the transport's report that the server never took the request."""
-    return bool(reply.message.get("error", {}).get("data") == NOT_EXECUTED)
-
-
 def timed_out(connection: Connection, timeout_s: float) -> RpcError:
     """Return the error of a call that took longer than `request_timeout`."""
     return RpcError(REQUEST_TIMEOUT, f"{connection.name} did not answer within {timeout_s:g} s")
@@ -460,9 +396,8 @@ def lost_during_call(connection: Connection, why: str) -> ConnectionLostError:
     """Return the error of a call whose server failed or was stopped before it answered."""
     name, hint = connection.name, "The call was not repeated and may have had effects"
     if connection.server.disabled:
-        error = ConnectionLostError(
-            name, f"{name} was disabled during the call", f"{hint}; enable it with: multi-mcp enable {name}"
-        )
+        title = f"{name} was disabled during the call"
+        error = ConnectionLostError(name, title, f"{hint}; enable it with: multi-mcp enable {name}")
         error.model_hint = f"{hint}. The user disabled it. {LEAVE_IT}"
         return error
     if connection.retired:

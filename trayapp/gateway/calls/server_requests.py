@@ -85,8 +85,8 @@ class ServerRequests:
     async def asked(
         self, connection: Connection, method: str, params: Params, about: Call | None = None
     ) -> dict[str, Any]:
-        """Pass an older server's request on to the client it belongs to, or to the user if that client cannot answer.
-        Return the answer. Raises RpcError.
+        """Pass an older server's request on to its client, or to the user if that client cannot answer. Raises
+        RpcError.
 
         `about`: the call that the request belongs to, if the transport names it. Otherwise all calls in progress on the
         connection must belong to one session. The gateway never guesses the client: the wrong user could answer.
@@ -119,16 +119,9 @@ class ServerRequests:
         return await self.ask(session, method, params)
 
     async def _ask_user(
-        self,
-        connection: Connection,
-        method: str,
-        params: Params,
-        session: ClientSession,
-        calls: list[RoutedCall],
+        self, connection: Connection, method: str, params: Params, session: ClientSession, calls: list[RoutedCall]
     ) -> dict[str, Any]:
-        """Ask the user outside the client, which cannot answer. Raises RpcError if the user cannot be asked, or
-        does not answer.
-        """
+        """Ask the user instead of the client, which cannot answer. Raises RpcError if the user does not answer."""
         if not self._asks.can_answer(method):
             raise RpcError(METHOD_NOT_FOUND, f"The client of this call cannot answer {method}"[:200])
         asker = Asker(session.client.name, session.project, session)
@@ -150,11 +143,10 @@ class ServerRequests:
         owner: ClientSession | None,
         among: set[ClientSession] | None,
     ) -> tuple[list[RoutedCall], ClientSession]:
-        """Return the calls that a question may belong to, the best candidate first, and their session. While the server
-        starts, for example, there are no calls.
+        """Return the calls that a question may belong to, the best candidate first, and their session. Raises RpcError.
 
         `owner`: the session that the connection serves alone. `among`: the sessions that the question may belong to,
-        None if any. Raises RpcError.
+        None if any. While the server starts, there may be no calls.
         """
         calls = [call for call in connection.open_calls if isinstance(call, RoutedCall)]
         if about is not None:
@@ -185,9 +177,9 @@ class ServerRequests:
         """Hold a question while calls of several sessions are in progress. Return the sessions that it may belong to,
         or None if it need not be held, the time limit is reached, or the connection was lost.
 
-        A call does not end while it waits for an answer. So once only one session is left, the question is that
-        session's. If all calls may be executed twice, the question is refused instead (RpcError), and the calls are
-        sent again, each on its session's own connection.
+        A call does not end while it waits for an answer, so a question belongs to the last session that is left. If all
+        calls may be executed twice, the question is refused (RpcError), and the calls are sent again, each on its
+        session's own connection.
         """
         asked: set[ClientSession] = {call.session for call in connection.open_calls if isinstance(call, RoutedCall)}
         if len(asked) + bool(connection.own_requests) < 2:
@@ -248,10 +240,7 @@ class ServerRequests:
         self._given_up = [one for one in self._given_up if one.until > now]
 
     def _refusal(self, connection: Connection, method: str, why: str) -> RpcError:
-        """Log the refusal of a server's request, and return the error for the server.
-
-        Further refusals for the same server and reason are logged at debug level.
-        """
+        """Return the error for a server's refused request. Log it, at debug level if the reason is not new."""
         server = connection.name
         first = (server, why) not in self._refused
         self._refused.add((server, why))
@@ -275,54 +264,44 @@ class ServerRequests:
     async def answers(
         self, session: ClientSession, about: RequestId, question: dict[str, Any], key: str
     ) -> dict[str, Any]:
-        """Ask the client, or the user, the questions of an `input_required` result. Return the params to add when the
-        client's request is sent to the server again (MCP 2026-07-28, multi round-trip requests).
+        """Ask the client, or the user, the questions of an `input_required` result (`question`). Return the params to
+        add when the client's request is sent again (MCP 2026-07-28, multi round-trip requests). Raises RpcError.
 
-        Pause briefly if there are no questions. `about`: the id of the client's request. `question`: the result. `key`:
-        the key of the server that asks. Raises RpcError.
+        Pause briefly if there are no questions. `about`: the id of the client's request. `key`: the key of the server.
         """
         asked, state = question.get("inputRequests"), question.get("requestState")
         again: dict[str, Any] = {} if state is None else {"requestState": state}
-        if isinstance(asked, dict) and asked:
-            # An older client gets all questions at the same time; the user gets those that the client cannot answer.
-            tasks = [asyncio.ensure_future(self._ask_one(session, one, about, key)) for one in asked.values()]
-            try:
-                again["inputResponses"] = dict(zip(asked, await asyncio.gather(*tasks), strict=True))
-            finally:
-                for task in tasks:
-                    task.cancel()
-        else:
+        if not isinstance(asked, dict) or not asked:
             await asyncio.sleep(STATE_ONLY_PAUSE_S)
-        return again
+            return again
+        # An older client gets all questions at the same time; the user gets those that the client cannot answer.
+        tasks = [asyncio.ensure_future(self._ask_one(session, one, about, key)) for one in asked.values()]
+        try:
+            return {**again, "inputResponses": dict(zip(asked, await asyncio.gather(*tasks), strict=True))}
+        finally:
+            for task in tasks:
+                task.cancel()
 
     def is_for_user(self, session: ClientSession, question: dict[str, Any]) -> bool:
-        """Return True if the client can answer no part of the question, and the user can answer all of it. A newer
-        client gets all other questions of a newer server unchanged.
-        """
+        """Return True if the client can answer no part of the question, and the user can answer all of it."""
         asked = question.get("inputRequests")
         return (
-            isinstance(asked, dict)
-            and bool(asked)
-            and all(isinstance(one, dict) and self._only_user_can(session, one) for one in asked.values())
+            isinstance(asked, dict) and bool(asked) and all(self._only_user_can(session, one) for one in asked.values())
         )
 
-    def _only_user_can(self, session: ClientSession, question: dict[str, Any]) -> bool:
-        method = question.get("method")
-        if not isinstance(method, str) or not self._asks.can_answer(method):
-            return False
-        return not can_answer(session.client.capabilities, method, question.get("params"))
+    def _only_user_can(self, session: ClientSession, question: Any) -> bool:
+        method, params = _method_of(question)
+        return self._asks.can_answer(method) and not can_answer(session.client.capabilities, method, params)
 
     async def _ask_one(
         self, session: ClientSession, question: Any, about: RequestId | None, key: str
     ) -> dict[str, Any]:
-        method = question.get("method") if isinstance(question, dict) else None
-        params = question.get("params") if isinstance(question, dict) else None
+        method, params = _method_of(question)
+        if self._only_user_can(session, question):
+            asker = Asker(session.client.name, session.project, session)
+            return await self._asks.ask_question(asker, self._plain_name(key), params, lambda: True)  # until cancelled
         if method not in QUESTIONS or not can_answer(session.client.capabilities, method, params):
-            if isinstance(question, dict) and self._only_user_can(session, question):
-                asker = Asker(session.client.name, session.project, session)
-                server = self._plain_name(key)
-                return await self._asks.ask_question(asker, server, params, lambda: True)  # until cancelled
-            raise RpcError(INVALID_PARAMS, f"The client cannot answer {method}"[:200])
+            raise RpcError(INVALID_PARAMS, f"The client cannot answer {method or 'a question without a method'}"[:200])
         if method == ELICITATION and isinstance(params, dict) and params.get("mode") == "url":
             params = {"elicitationId": secrets.token_hex(8), **params}  # required by older revisions
         return await self.ask(session, method, params or None, about)
@@ -340,8 +319,8 @@ class ServerRequests:
     def resume(self, session: AskingSession, request: Request) -> bool:
         """Continue the parked call that a request resumes. Return False if it resumes none.
 
-        Raises RpcError if that call has ended, belongs to another client, or had other arguments, or if the session may
-        no longer use its server.
+        Raises RpcError if that call has ended, belongs to another client or had other arguments, or if its server is
+        gone.
         """
         params = request.params
         state = params.get("requestState") if isinstance(params, dict) else None
@@ -359,13 +338,9 @@ class ServerRequests:
         self._questions_of(call).resume(session, request.id, params.get("inputResponses"))
         return True
 
-    def drop(self, session: ClientSession) -> None:
-        """Abandon the parked calls of a session that has ended."""
-        self._unpark_all(lambda call: call.session is session)
-
-    def cancel(self, session: ClientSession, request_id: RequestId) -> None:
-        """Abandon the parked call of a request that was answered with a question: the client has cancelled it."""
-        self._unpark_all(lambda call: call.session is session and call.request_id == request_id)
+    def drop(self, session: ClientSession, request_id: RequestId | None = None) -> None:
+        """Abandon the parked calls of a session that has ended, or the one of a request that its client cancelled."""
+        self._unpark_all(lambda call: call.session is session and request_id in (None, call.request_id))
 
     def abandon(self, call: RoutedCall) -> None:
         """Abandon a parked call: its client has long been away, and other calls wait for the connection."""
@@ -384,10 +359,16 @@ class ServerRequests:
         return self._questions.setdefault(call, Questions(call, self.park, self._questions))
 
 
+def _method_of(question: Any) -> tuple[str, Any]:
+    """Return the method and params of one of a server's questions, "" and None if they are not valid."""
+    method = question.get("method") if isinstance(question, dict) else None
+    return (method, question.get("params")) if isinstance(method, str) else ("", None)
+
+
 def _has_other_arguments(request: Request, sent: Request) -> bool:
-    """Return True if a request has other arguments than `sent`, which was built from the client's first request. Return
-    False for a request without arguments. A call through the one tool wraps its arguments in that tool's own, so they
-    are not compared.
+    """Return True if a request has arguments that differ from those of `sent`, built from the client's first request.
+
+    A call through the one tool wraps its arguments in that tool's own, so they are not compared.
     """
     given = request.params.get("arguments") if request.params else None
     return bool(given) and not is_one_tool(request.params) and given != (sent.params or {}).get("arguments")
@@ -396,8 +377,7 @@ def _has_other_arguments(request: Request, sent: Request) -> bool:
 class Questions:
     """Questions of one call's server to a client of 2026-07-28, each sent as an answer to the client's own request.
 
-    `park` keeps the call until its client comes back. `asking`: the questions of all calls; a call without open
-    questions is removed from it.
+    `park` keeps the call until its client comes back. `asking`: all calls with open questions.
     """
 
     def __init__(
@@ -436,9 +416,7 @@ class Questions:
         session.peer.respond(request_id, Reply.of_result(result))
 
     def resume(self, session: AskingSession, request_id: RequestId, responses: Any) -> None:
-        """Take the answers that a client came back with, and ask the unanswered questions again. If the call has ended,
-        end these questions with _CallEnded.
-        """
+        """Take the answers that a client came back with, and ask the unanswered questions again if the call goes on."""
         given = responses if isinstance(responses, dict) else {}
         for key, answer in given.items():
             if key in self._open and isinstance(answer, dict) and not (future := self._open.pop(key)[2]).done():
@@ -487,7 +465,7 @@ class _HeldQuestions:
             self._count -= 1
 
     def until(self, since: float, calls: int) -> float:
-        """Return the time until which to hold the question that arrived at `since`, with `calls` calls in progress.
+        """Return until when to hold the question that arrived at `since`, with `calls` calls in progress.
 
         While there are more calls than questions, some call does not wait for an answer, and ends by itself.
         """
