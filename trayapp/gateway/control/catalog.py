@@ -96,8 +96,8 @@ class CatalogRequests:
         view = None
         try:
             await projects.join(visitor)
-            if projects.overlay_of(visitor) is None:
-                if problems := projects.problems_of(visitor):
+            if projects.of(visitor).overlay is None:
+                if problems := projects.of(visitor).problems:
                     raise MultiMcpError(problems[0].message, problems[0].hint)
                 hint = "A project folder has a .multi-mcp.yaml or a .mcp.json"
                 raise MultiMcpError(f"{visitor.cwd} is not in a project", hint)

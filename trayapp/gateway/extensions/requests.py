@@ -215,7 +215,7 @@ class ExtensionRequests:
             async with anyio.create_task_group() as tasks:
                 for server in servers_with(session.seen.exposure, SKILLS):
                     tasks.start_soon(self._refresh, server)
-        session.send_cacheable(request.id, session.seen.listing(request.method.partition("/")[0]))
+        session.send_cacheable(request.id, session.seen.results.result(request.method.partition("/")[0]))
 
     async def _refresh(self, server: str) -> None:
         with anyio.move_on_after(REFRESH_S):

@@ -66,8 +66,8 @@ class ConnectionKeys:
     ) -> str | None:
         """Reserve a connection for that single request alone, and return its key; None while none is free.
 
-        `remote`: the server is at an address. `state`: key -> "free", "parked" (all its open calls wait for clients),
-        or "busy".
+        `remote`: the server is at an address. `state`: key -> "free", "parked" (all its calls wait for clients), or
+        "busy".
         """
         states = self._states_of_calls(server, state)
         for key in states:
@@ -106,9 +106,7 @@ class ConnectionKeys:
         return self._purposes.get(key) or Purpose(key)
 
     def kind(self, key: str) -> ClientKind:
-        """Return the kind of client that a session's own connection serves; NO_KIND for any other connection, where the
-        kind does not matter.
-        """
+        """Return the kind of client that a session's own connection serves; NO_KIND for any other connection."""
         session = self.purpose(key).session
         return kind_of(session.client.capabilities, newer=session.client.modern) if session is not None else NO_KIND
 
@@ -150,8 +148,7 @@ class ConnectionKeys:
         """Return the entries of all further connections, by key. `shared`: the servers' current entries."""
         found: dict[str, ServerConfig] = {}
         for key, purpose in self._purposes.items():
-            server = shared.get(purpose.server)
-            if server is None:
+            if (server := shared.get(purpose.server)) is None:
                 continue
             if purpose.session is not None and server.scope == "session":
                 found[key] = replace(server, cwd=folder_of(server, purpose.session.cwd))
@@ -166,7 +163,7 @@ def era_key(server: str, *, newer: bool) -> str:
 
 
 def folder_of(server: ServerConfig, said: Any) -> str | None:
-    """Return the working folder of a per-session server: its `cwd`, or else `said`; a relative `cwd` is below `said`.
+    """Return the working folder of a per-session server: its `cwd`, below `said` if it is relative, or else `said`.
 
     `said`: the folder in which the session's client runs. A root folder is ignored: the desktop starts programs there.
     """

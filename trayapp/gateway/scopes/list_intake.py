@@ -56,10 +56,10 @@ class ListIntake:
                 await anyio.to_thread.run_sync(rest, abandon_on_cancel=True)
 
     def take(self, connection: Connection, offer: Offer) -> None:
-        """Store new lists from a server in the catalog, and judge them.
+        """Store new lists from a server in the catalog, and judge them, unless the server was removed or started again.
 
-        Ignore the lists of a server that has since been removed or started again. Also ignore lists that were read for
-        the other era from a server that speaks one era only: its first connection has read them.
+        Ignore lists that were read for the other era from a server that speaks one era only: its first connection has
+        read them.
         """
         services = self._services
         server = self._servers.shared.servers.get(services.shared_key(connection.key))
@@ -96,10 +96,7 @@ class ListIntake:
             self._reading = False
 
     async def read_words_now(self) -> bool:
-        """Search all unsearched definitions for orders, in a thread, and free the memory that the search took.
-
-        Return True if any were searched.
-        """
+        """Search all unsearched definitions for orders, in a thread. Return True if any were searched."""
         approvals, read = self._services.approvals, False
         for server in approvals.unread_servers():
             offer = self._services.listings.get(server)
@@ -123,9 +120,7 @@ class ListIntake:
         self._services.changes.changed()
 
     def tools_elsewhere(self, server: str) -> Iterator[tuple[str, frozenset[str]]]:
-        """Yield (name, names of its tools) for the gateway itself, and for each other server whose lists were read. A
-        server's name is the one that sessions see.
-        """
+        """Yield the plain name and the tools' names of the gateway and of each other server with known lists."""
         yield OURSELVES, frozenset({ONE_TOOL})
         own = self._servers.plain_name(server)
         for other in self._servers.shared.servers:

@@ -1,7 +1,7 @@
 """Find the project of each session, and check its file when the session begins and regularly after that.
 
-An untrusted file yields a problem and nothing else. A project's servers come only from an Overlay, and an Overlay only
-from a TrustedFile.
+A project's servers come only from an Overlay, and an Overlay only from a TrustedFile: an untrusted file yields a
+problem.
 """
 
 from __future__ import annotations
@@ -108,35 +108,30 @@ class Projects:
         self._found: dict[Path, ProjectFinding] = {}  # session's folder -> finding
         self._some = anyio.Event()
 
-    def problems_of(self, session: ProjectSession) -> tuple[Problem, ...]:
-        """Return the problems with the file of that session's project."""
-        return self._found.get(self._folders.get(session, Path()), NOTHING).problems
-
-    def overlay_of(self, session: ProjectSession) -> Overlay | None:
-        """Return the overlay over the user's servers for that session; None without a trusted project."""
-        return self._found.get(self._folders.get(session, Path()), NOTHING).overlay
+    def of(self, session: ProjectSession) -> ProjectFinding:
+        """Return the finding of that session's project; NOTHING without a project."""
+        return self._found.get(self._folders.get(session, Path()), NOTHING)
 
     @property
     def overlays(self) -> dict[Path, Overlay]:
         """Return the overlays of projects that have sessions now, by the projects' folders."""
-        laid = [self._found.get(folder, NOTHING).overlay for folder in self._folders.values()]
+        laid = (self.of(session).overlay for session in self._folders)
         return {overlay.folder: overlay for overlay in laid if overlay is not None}
 
     @property
     def problems(self) -> tuple[Problem, ...]:
         """Return the problems with the files of projects that have sessions, each once."""
-        found = [problem for folder in self._folders.values() for problem in self._found.get(folder, NOTHING).problems]
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(problem for session in self._folders for problem in self.of(session).problems))
 
     async def join(self, session: ProjectSession) -> None:
         """Find the project of a new session. A session that has not reported its folder has none."""
         said = session.cwd
-        if not isinstance(said, str) or not said or not Path(said).is_absolute():
+        if not isinstance(said, str) or not Path(said).is_absolute():
             return
         folder = self._folders[session] = Path(said)
         self._some.set()
         await self._look_at(folder)
-        if self._found.get(folder, NOTHING) != NOTHING:
+        if self.of(session) != NOTHING:
             self._changed()
 
     def leave(self, session: ProjectSession) -> None:
@@ -193,9 +188,7 @@ class FolderProbes(Generic[T]):
         return dict(found)  # an abandoned thread may still write
 
     async def _probe_some(self, folders: list[Path], look: Callable[[Path], T], found: dict[Path, T]) -> list[Path]:
-        """Probe folders in one thread until it hangs. Return the folders that it did not reach; none if it reached no
-        folder.
-        """
+        """Probe folders in one thread until it hangs. Return those that it did not reach; none if it reached none."""
         queue, ended = deque(folders), anyio.Event()
         self._under_way.update(dict.fromkeys(folders, ended))
         try:

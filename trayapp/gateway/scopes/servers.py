@@ -112,7 +112,7 @@ class Servers:
     def connection_for(
         self, session: ConnectedSession, first: Connection, topic: Topic | None = None, *, alone: bool = False
     ) -> Connection | None:
-        """Choose the connection for a session's requests, and return it, connected or not; None while none is free.
+        """Choose the connection for a session's requests, connected or not; None while none is free.
 
         `topic`: what a single request is about. `alone`: choose only a connection that no other session uses.
         """
@@ -125,16 +125,13 @@ class Servers:
         return self.further(key) or first
 
     def further(self, key: str) -> Connection | None:
-        """Return a server's further connection by its key, connected or not. Create it if needed; return None if the
-        server is gone.
-        """
+        """Return a server's further connection by its key, created if needed; None if the server is gone."""
         if self._services.pool.get(key) is None:
             self._run_further()
         return self._services.pool.get(key)
 
     async def connected(self, session: ConnectedSession, first: Connection, topic: Topic | None) -> Connection:
-        """Connect a server if needed, wait until a session's request may be sent, and return the connection for it.
-        Raises ServerError.
+        """Connect a server, wait until a session's request may be sent, and return its connection. Raises ServerError.
 
         The caller must send the request before it awaits anything else.
         """
@@ -200,7 +197,7 @@ class Servers:
 
     def view_of(self, session: ProjectSession) -> View:
         """Return the view of a session's project, or the view for sessions without a project."""
-        overlay = self._projects.overlay_of(session)
+        overlay = self._projects.of(session).overlay
         return self._views[overlay.folder] if overlay else self.view
 
     def view_with(self, key: str) -> View:
@@ -231,7 +228,5 @@ def _may_leave(session: ConnectedSession, connection: Connection) -> bool:
 
 
 def shared_form(server: ServerConfig) -> ServerConfig:
-    """Return the entry for a server's shared connection. For a per-session server it is lazy: such a server needs the
-    connection only to have its lists read.
-    """
+    """Return the entry for a server's shared connection, which only reads the lists of a per-session server: lazy."""
     return replace(server, lifecycle="lazy") if server.scope == "session" else server

@@ -1,7 +1,4 @@
-"""Decide what sessions with the same options and kind of client see, and which server gets each of their requests.
-
-Such sessions share one `SessionView`, which follows the changes of its view.
-"""
+"""Decide what sessions with the same options and kind of client see, and which server gets each of their requests."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ from trayapp.gateway.asks import READS, Subject, ask_mode, asks_first, strictest
 from trayapp.gateway.calls.routed_call import Finishing
 from trayapp.gateway.client import text_of
 from trayapp.gateway.exposure.exposure import Exposure, SessionOptions
-from trayapp.gateway.exposure.list_results import ListHints, ListResults
+from trayapp.gateway.exposure.list_results import ListResults
 from trayapp.gateway.scopes.sharing import QuietTopic
 from trayapp.gateway.scopes.view import NO_OPTIONS, View
 from trayapp.model.errors import MultiMcpError, ServerError, ServerNotFoundError, ToolNotFoundError
@@ -48,11 +45,7 @@ class Route(NamedTuple):
 
 
 class SessionView:
-    """A view for one set of options and one kind of client: what its sessions see now, and which server gets each
-    request.
-
-    It is broad because each kind of request has its own route.
-    """
+    """A view for one set of options and one kind of client. It is broad: each kind of request has its own route."""
 
     def __init__(self, view: View, options: SessionOptions, kind: ClientKind | None = None) -> None:
         self.view = view
@@ -75,15 +68,9 @@ class SessionView:
             self._exposure = self.view.exposure(self.options, self.kind)
         return self._exposure
 
-    def listing(self, kind: str, *, apps: bool = False) -> bytes:
-        """Return the JSON result of a list request. `kind`, `apps`: as for ListResults.result."""
-        return self._results().result(kind, apps=apps)
-
-    def list_hints(self, kind: str) -> ListHints:
-        """Return the freshness and the `_meta` of a list's result."""
-        return self._results().hints[kind]
-
-    def _results(self) -> ListResults:
+    @property
+    def results(self) -> ListResults:
+        """Return the results of its sessions' list requests."""
         exposure = self.exposure
         if self._lists is None or self._lists.seen is not exposure:
             self._lists = self.view.list_results(exposure, newer=self.kind is not None and self.kind.newer)
@@ -109,7 +96,7 @@ class SessionView:
     # -- servers -------------------------------------------------------------------------------------------------
 
     def named(self, asked: str) -> str:
-        """Return the name of the server that `asked` means. Letter case does not matter, nor does "-" instead of "_".
+        """Return the name of the server that `asked` means: letter case does not matter, nor does "-" instead of "_".
 
         Raises ServerNotFoundError if there is none, or more than one.
         """
@@ -143,20 +130,16 @@ class SessionView:
         method, params = request.method, request.params
         if not isinstance(params, dict):
             raise RpcError(INVALID_PARAMS, f"{method} needs params")
-        if method == "tools/call":
-            server, name = self.exposure.find(text_of(params, "name", method))
-            return server, {**params, "name": name}
-        if method == "prompts/get":
-            server, name = self._prompt(text_of(params, "name", method))
-            return server, {**params, "name": name}
-        if method == "resources/read":
-            server, uri = self.resource(text_of(params, "uri", method))
-            return server, {**params, "uri": uri}
-        return self._completion(params)
+        if method == "completion/complete":
+            return self._completion(params)
+        member = "uri" if method == "resources/read" else "name"
+        find = {"tools/call": self.exposure.find, "prompts/get": self._prompt, "resources/read": self.resource}[method]
+        server, own = find(text_of(params, member, method))
+        return server, {**params, member: own}
 
     def route(self, called: str | Key) -> Route | None:
-        """Return the route of an earlier call; None if there is none, or if its connection has been replaced, has ended
-        or has not been used yet.
+        """Return the route of an earlier call; None if there is none, or if its connection was replaced, ended or not
+        used.
 
         `called`: the name that was called, or the tool of a call through the one tool.
         """
@@ -182,8 +165,8 @@ class SessionView:
     def subject(self, key: str, method: str, name: str, *, listed: bool) -> Subject | None:
         """Return the subject of the user's consent to a call or a read, None if it needs none.
 
-        `key`: the key of the connection. `name`: the server's own name for the tool, or the URI. `listed`: the client
-        called the tool by its name, not through the one tool.
+        `key`: the key of the connection. `name`: the server's own name for the tool, or the URI. `listed`: see
+        asks_first.
         """
         if self._subjects_of != self.view.revision or len(self._subjects) >= ROUTES_MOST:
             self._subjects_of, self._subjects = self.view.revision, {}
@@ -250,35 +233,30 @@ class SessionView:
     async def find_tool(
         self, asked: str, server: str | None = None, starts: Callable[[str], None] = lambda name: None
     ) -> Key:
-        """Find a tool as Exposure.find does. If it is not found, ask the `missing` servers that may have it, the
-        likeliest first, until one has it.
+        """Find a tool as Exposure.find does, or else ask the `missing` servers, the likeliest first. Raises
+        MultiMcpError.
 
-        `starts` is called with each server that is about to be asked. A server that was asked stays connected for the
-        call. Raises MultiMcpError.
+        `starts` gets each server that is about to be asked. A server that was asked stays connected for the call.
         """
         unfound: MultiMcpError | None = None
         likely = self.missing()
-        if server is not None:
-            likely = [server] if server in likely else []
-        else:
+        if server is None:
             likely = server_of(asked, likely, self.view.config.settings.tool_prefix)
-        for name in (None, *likely):
+        for name in (None, *(name for name in likely if server in (None, name))):
             try:
                 if name is not None:
                     starts(name)
                     await self.meet(name)
                 return self.exposure.find(asked, server)
-            except ToolNotFoundError as error:
-                unfound = unfound if isinstance(unfound, ServerError) else error
-            except ServerError as error:
+            except (ToolNotFoundError, ServerError) as error:
                 unfound = unfound if isinstance(unfound, ServerError) else error
         assert unfound is not None
         raise unfound
 
     async def meet(self, server: str) -> None:
         """Read a server's lists if they have not been read yet, once for all callers that wait. Raises ServerError."""
-        connection = self.view.get(server) if self.has(server) else None
-        if connection is not None and server in self.missing():
+        connection = self.view.get(server) if server in self.missing() else None
+        if connection is not None:
             await connection.fetch(soon=True)
 
 

@@ -1,44 +1,39 @@
 """Decide which connection of a server a session uses, and with which sessions it shares that connection.
 
-A connection is for a server, an era of the protocol, a set of client capabilities, and one or several sessions.
-A server has one connection for all sessions unless one of these rules splits it:
+A connection is for a server, an era of the protocol, a set of client capabilities, and one or several sessions. A
+server has one connection for all sessions unless one of these rules splits it:
 
-- Era: a session never uses a server's other era if the server speaks the session's own. The first session takes the
-  server's first connection; a session of the other era gets `NAME#older` or `NAME#newer`. If the server speaks one era
-  only, sessions of the other one are bridged.
+- Era: the first session takes the server's first connection; a session of the other era gets `NAME#older` or
+  `NAME#newer`. If the server speaks one era only, sessions of the other one are bridged.
 - Questions: in the newer era a question is the answer to its own call. In the older era a question does not name its
   call (over HTTP, its stream sometimes does). So a server that has asked (`traits.asks`, kept in the catalog's cache)
   gets a connection for each session that can answer, `NAME#N`, which announces exactly what its client can do. Sessions
   that cannot answer share a connection that announces no support for such questions.
 - Legacy SSE: a further connection costs no process. So each session that can answer has its own connection from its
-  first call on, as it would have without the gateway, whether or not the server has asked.
-- Single requests: a session that is a single request has a connection to itself until its answer, `NAME#call-N`, if
-  the tool it calls has asked. Otherwise it uses the server's first connection, or `NAME#requests` if that one
-  announces less than the client can do. There it finds the state that its client's earlier requests have left.
-  A client that is killed while it is asked keeps its `NAME#call-N`. If no other is free and no more may be made, the
-  call that has waited longest for its client, for `PARKED_S` at least, gives way to one that needs a connection.
-- New tools: a server that has not asked may still do so. Calls of a tool that has never answered run for one session
-  at a time. A session that has not used the server yet waits `PROVE_S` for another's call. Then it gets its own
-  connection, and keeps it, because its calls leave state there. A session that has used the shared connection stays,
-  and so does a single request. A process of its own would not have the state of the client's earlier calls, such as an
-  open page or a changed folder, and a call that works without the gateway would fail. So these wait until the other
-  call has asked, has ended, or is `WORKS_S` old.
+  first call on, whether or not the server has asked.
+- Single requests: a session that is a single request has a connection to itself until its answer, `NAME#call-N`, if the
+  tool it calls has asked. Otherwise it uses the server's first connection, or `NAME#requests` if that one announces
+  less than the client can do: there it finds the state that its client's earlier requests have left. A client that is
+  killed while it is asked keeps its `NAME#call-N`. If no more may be made, the call that has waited longest for its
+  client, for `PARKED_S` at least, gives way to one that needs a connection.
+- New tools: a server that has not asked may still do so. Calls of a tool that has never answered run for one session at
+  a time. A session that has not used the server yet waits `PROVE_S` for another's call. Then it gets its own
+  connection, and keeps it, because its calls leave state there. All others wait until the other call has asked, has
+  ended, or is `WORKS_S` old: a process of its own would lack the state of the client's earlier calls, such as an open
+  page or a changed folder.
 - Quiet tools: a tool counts as quiet once it has answered without asking. Its calls start `QUIET_S` after those of
-  another session that are in progress, or once those have ended. After the tool has answered `TRUSTED` times without
-  asking, all sessions may call it at the same time. Only answers of calls that could overlap are counted. However many
-  sessions wait at once, each waits `QUIET_S` in all, or up to `WORKS_S` while the tool has answered fewer than `KNOWN`
-  times: the fewer answers a tool has given, the likelier its next call is to ask. A call that takes longer than its
-  tool has ever taken may be about to ask: it holds up other sessions' calls until it is `WORKS_S` old.
-  Among many calls, few take longer than all calls before them. So it is nearly always certain to which session a
-  server's first question belongs.
-  One case remains, over stdio and for single requests: a tool that works for longer than `WORKS_S` before it asks, or
-  first asks after `TRUSTED` answers, while calls of other sessions are in progress. Its question is held
-  (calls/server_requests). To exclude this case, too, tools that can ask would have to run for one session at a time
-  (five busy clients would then get half as many calls a second), or each session would need a process.
-- Capabilities: a new connection announces all that any of its sessions can do. A session that can be asked more than
-  that gets its own connection, or the connection is made again if it has not been used. A session also gets its own
-  connection if the server lists items to it that are missing on the shared one, such as a substitute for clients
-  without Apps.
+  another session that are in progress, or once those have ended. After `TRUSTED` answers without a question, all
+  sessions may call it at the same time. Only answers of calls that could overlap are counted. A call waits `QUIET_S` in
+  all, however many sessions wait, or up to `WORKS_S` while the tool has answered fewer than `KNOWN` times: its next
+  call is then likelier to ask. A call that takes longer than its tool has ever taken may be about to ask: it holds up
+  other sessions' calls until it is `WORKS_S` old. So it is nearly always certain to which session a server's first
+  question belongs. One case remains: a tool that works for longer than `WORKS_S` before it asks, or first asks after
+  `TRUSTED` answers, while calls of other sessions are in progress. Its question is held (calls/server_requests). To
+  exclude this case, too, tools that can ask would have to run for one session at a time (five busy clients would then
+  get half as many calls a second), or each session would need a process.
+- Capabilities: a new connection announces all that any of its sessions can do. A session that can be asked more gets
+  its own connection, or the connection is made again if it has not been used. A session also gets its own connection if
+  the server lists items to it that are missing on the shared one, such as a substitute for clients without Apps.
 """
 
 from __future__ import annotations
@@ -73,10 +68,7 @@ Topic = tuple[str, Any]  # what a request is about: its method, and the name or 
 
 @dataclass(eq=False, slots=True)
 class QuietTopic:
-    """The number of answers on one topic, none of which needed a question, and the longest time that an answer took.
-
-    Of a tool's calls, only those that could overlap are counted.
-    """
+    """The number of answers on one topic, none of which needed a question, and the longest time that one took."""
 
     answers: int
     longest_s: float = 0.0
@@ -93,8 +85,8 @@ ALWAYS_QUIET = QuietTopic(TRUSTED)  # for servers of 2026-07-28, whose questions
 class Wait(NamedTuple):
     """The wait of a request for calls in progress: `left_s` seconds from now, but no more than `most_s` in all.
 
-    `proves`: neither the request's topic nor that of some call in progress has been answered without a question yet, so
-    the request may use another connection instead.
+    `proves`: neither its topic nor that of some call in progress has been answered without a question yet. The request
+    may then use another connection instead.
     """
 
     left_s: float
@@ -103,9 +95,7 @@ class Wait(NamedTuple):
 
 
 class Sharing:
-    """The sharing of one gateway's connections. `changed` is set and replaced when a server turns out to ask, when a
-    tool turns out to be quiet, and when a single request has ended.
-    """
+    """The sharing of one gateway's connections. `changed` is set and replaced when a waiting request may continue."""
 
     def __init__(self, services: Services, keys: ConnectionKeys, capabilities: ClientCapabilities) -> None:
         self._services = services
@@ -124,8 +114,7 @@ class Sharing:
     ) -> str | None:
         """Choose the connection for a session's requests, and return its key; None while none is free.
 
-        `first`: the server's first connection. `topic`: the topic of a single request. `alone`: return only a
-        connection that no other session uses.
+        `first`: the server's first connection. `topic`: what a single request is about. `alone`: share with no session.
         """
         name = first.key
         if first.server.scope == "session":
@@ -133,21 +122,22 @@ class Sharing:
         newer = session.client.modern
         key = self._key_of_era(first, newer=newer)
         connection = self._services.pool.get(key) or first
-        live = connection.live
         if self._binds_questions(connection, newer=newer):
             return key
-        if alone or name in session.apart or self._has_stream(session, first):
+        if (
+            alone
+            or name in session.apart
+            or self._has_stream(session, first)
+            or self._needs_own(session, connection.live, name, topic)
+            or self._lists_too_little(session, connection)
+        ):
             return self._alone(session, name)
-        if self._needs_own(session, live, name, topic):
+        if not _lacks(connection, session) or not (connection.in_flight or connection.used_since_connected):
+            return key
+        if session.lasting:
             return self._alone(session, name)
-        if self._lists_too_little(session, connection):
-            return self._alone(session, name)
-        unfit = live is not None and lacks_capabilities(
-            _asked_of(live.sent_capabilities), _asked_of(session.client.capabilities)
-        )
-        if unfit and (connection.in_flight or connection.used_since_connected):
-            return self._alone(session, name) if session.lasting else self._of_requests(session, name)
-        return key
+        key = self._keys.of_requests(name)
+        return self._alone(session, name) if _lacks(self._services.pool.get(key), session) else key
 
     def _lists_too_little(self, session: ClientSession, connection: Connection) -> bool:
         """Return True if that connection lacks items that the server lists to clients of the session's kind."""
@@ -158,16 +148,9 @@ class Sharing:
         there = listings.variant(name, kind_of(connection.live.sent_capabilities, newer=False))
         return own is not None and there is not None and any(own.names[each] - there.names[each] for each in own.names)
 
-    def _of_requests(self, session: ClientSession, name: str) -> str | None:
-        key = self._keys.of_requests(name)
-        known = self._services.pool.get(key)
-        told = known.live.sent_capabilities if known is not None and known.live is not None else None
-        unfit = told is not None and lacks_capabilities(_asked_of(told), _asked_of(session.client.capabilities))
-        return self._alone(session, name) if unfit else key
-
     def _key_of_era(self, first: Connection, *, newer: bool) -> str:
-        """Return the key of the connection for an era: the server's first, unless the server may speak both eras and
-        the first serves the other one, or a connection for this era is already in use.
+        """Return the key of the connection for an era: the server's first, unless it serves the other one and the
+        server may speak both, or a connection for this era is already in use.
         """
         name, live = first.key, first.live
         if live is not None and live.peer.modern == newer:
@@ -212,9 +195,7 @@ class Sharing:
         return self._keys.of_call(session, name, self._state_of, remote=remote)
 
     def make_room(self, first: Connection) -> None:
-        """Abandon the call that has waited longest for its client's answers, for PARKED_S at least, if such calls keep
-        a single request from getting a connection.
-        """
+        """Abandon the call that has waited longest for its client, PARKED_S or more, if that frees a connection."""
         pool, remote = self._services.pool, first.server.url is not None
         keys = self._keys.parked(first.key, self._state_of, remote=remote)
         connections = [connection for key in keys if (connection := pool.get(key)) is not None]
@@ -270,9 +251,7 @@ class Sharing:
         return Wait(left_s, most_s, proves) if left_s > 0 or proves else None
 
     def quiet_topic(self, session: ClientSession, connection: Connection, topic: Topic) -> QuietTopic | None:
-        """Return the record of a topic's answers; None if there is none, if the session has its own connection, or if
-        the connection is not live.
-        """
+        """Return the record of a topic's answers on a live connection that sessions share; None if there is none."""
         live, name = connection.live, self._keys.shared_key(connection.key)
         if live is None or name in session.apart or self._keys.purpose(connection.key).alone:
             return None
@@ -310,10 +289,7 @@ class Sharing:
         return True
 
     def note_answer(self, connection: Connection, request: Request, seconds: float) -> None:
-        """Record that the server answered a request after `seconds` without asking.
-
-        The first answer to a topic counts only if the server has never asked.
-        """
+        """Record that a server answered without asking. The first answer counts only if the server has never asked."""
         name, topic = self._keys.shared_key(connection.key), topic_of(request)
         known = self._quiet.get(name, {}).get(topic)
         if known is not None:
@@ -349,6 +325,12 @@ def topic_of(request: Request) -> Topic:
     return request.method, params.get("name") or params.get("uri")
 
 
-def _asked_of(capabilities: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the capabilities that let servers ask questions."""
-    return {name: able for name, able in capabilities.items() if name in QUESTIONS.values()}
+def _lacks(connection: Connection | None, session: ClientSession) -> bool:
+    """Return True if the connection is live and announced less than the session's client can be asked."""
+    if connection is None or connection.live is None:
+        return False
+    announced, able = (
+        {name: value for name, value in capabilities.items() if name in QUESTIONS.values()}
+        for capabilities in (connection.live.sent_capabilities, session.client.capabilities)
+    )
+    return lacks_capabilities(announced, able)

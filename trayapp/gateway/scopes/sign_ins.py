@@ -54,10 +54,8 @@ class SignIns:
         return status is not None and status.signed_in
 
     def state_of(self, connection: Connection, server: ServerConfig, *, signed: bool) -> tuple[State, Any]:
-        """Return the state and error of a server. An idle server that needs a sign-in is NEEDS_AUTH without it, or
-        KEYRING_LOCKED while the sign-in cannot be read.
-
-        `signed`: its lists were read with a sign-in, so it needs one.
+        """Return the state and error of a server. If its lists were read with a sign-in (`signed`), an idle server is
+        NEEDS_AUTH without one, or KEYRING_LOCKED while the sign-in cannot be read.
         """
         if connection.state is not State.IDLE or not signed:
             return connection.state, connection.error
@@ -118,9 +116,7 @@ class SignIns:
                 log.info("%s", error)
 
     async def keyring_is_back(self) -> None:
-        """Reconnect the signed-in servers that waited for the keyring. Close servers that failed for lack of a secret:
-        their next request connects them.
-        """
+        """Reconnect the servers that waited for the keyring. Close those that failed for lack of a secret."""
         await self.look()
         for connection in list(self._services.pool):
             state, signed_in = connection.state, self.is_signed_in(connection.server)

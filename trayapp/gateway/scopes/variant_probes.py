@@ -1,7 +1,7 @@
 """Read servers' lists again, for kinds of clients that the first reading did not cover.
 
 The first reading uses the newest era that the server speaks, and announces a client that can do everything. Some
-servers are read again:
+servers are read again, and the catalog's cache keeps the differences:
 
 - A server that speaks both eras is also read in the older one.
 - In the older era, a server that asked a question or changed its lists during the first reading is also read for a
@@ -10,11 +10,9 @@ servers are read again:
 - A server that announces an extension, or has Apps, is also read for the first client whose support for these differs
   from that of the clients it was read for.
 
-Differences are kept in the catalog's cache.
-
-This happens in the background, with one exception: a client's first list waits for the reading for its kind, since many
-clients list once and ignore list_changed. If the list is the one tool, that tool's first search waits instead. A server
-that may be out of reach delays either by REACHED_S only.
+This happens in the background. But a client's first list waits for the reading for its kind, since many clients list
+once and ignore list_changed. If the list is the one tool, that tool's first search waits instead. A server that may be
+out of reach delays either by REACHED_S only.
 
 Over HTTP, some servers of the newer era treat `initialize` as an error. So a server over HTTP is tried in the older era
 only once a client of that era has connected.

@@ -33,8 +33,9 @@ KEY_HEX = 8  # digits of a digest of the project's folder: tells apart servers o
 
 
 class View:
-    """The servers under their plain names, as sessions of one project see them. `folder`: the project's folder, None
-    for sessions without a project. It is broad because it is all that sessions know about servers.
+    """The servers under their plain names, as the sessions of a project see them. `folder`: the project's, if any.
+
+    It is broad because it is all that sessions know about servers.
     """
 
     def __init__(self, services: Services, folder: Path | None = None) -> None:
@@ -88,7 +89,6 @@ class View:
 
     @property
     def _plain(self) -> dict[str, str]:
-        """Return key -> plain name of each server."""
         return {self.key(name): name for name in self.config.servers}
 
     def note_names(self) -> bool:
@@ -105,9 +105,7 @@ class View:
         self._catalog = None
 
     def exposure(self, options: SessionOptions = NO_OPTIONS, kind: ClientKind | None = None) -> Exposure:
-        """Return the exposure for sessions with these options and clients of that kind, one object for all of them.
-        `kind`: None for what any client may see.
-        """
+        """Return the one exposure for sessions with these options and that kind of client (None: any client)."""
         catalog, unseen = self.catalog, self._unseen(kind)
         older = kind is not None and not kind.newer and any(served.older for served in catalog.offers.values())
         key = (options, unseen, older)
@@ -136,7 +134,7 @@ class View:
         return frozenset(found)
 
     def list_results(self, exposure: Exposure, *, newer: bool = False) -> ListResults:
-        """Return the results of list requests for an exposure, one object for all its sessions.
+        """Return the one object with the results of list requests for an exposure.
 
         `newer`: for clients of 2026-07-28, which have a separate object only if their lists differ.
         """
@@ -175,9 +173,7 @@ class View:
         return self._services.pool.get(self.key(name))
 
     def being_asked(self, *, own: bool = False) -> list[str]:
-        """Return the `missing` servers that are being asked and may still answer. `own`: only those that run for this
-        view alone.
-        """
+        """Return the `missing` servers that may still answer. `own`: only those that run for this view alone."""
         discovering = self._services.pool.discovering
         if not discovering:
             return []

@@ -13,12 +13,7 @@ from trayapp.gateway.exposure.instructions import instructions
 from trayapp.gateway.extensions.routing import announced_capabilities
 from trayapp.wire.capabilities import unite_members
 from trayapp.wire.messages import INVALID_PARAMS, INVALID_REQUEST, RpcError
-from trayapp.wire.revisions import (
-    HANDSHAKE_VERSIONS,
-    MODERN_VERSIONS,
-    read_envelope,
-    unsupported_version_error,
-)
+from trayapp.wire.revisions import HANDSHAKE_VERSIONS, MODERN_VERSIONS, read_envelope, unsupported_version_error
 
 SERVER_INFO = {"name": "multi-mcp", "title": "multi-mcp", "version": __version__}
 CAPABILITIES: dict[str, Any] = {
@@ -34,9 +29,7 @@ Params = dict[str, Any]
 
 
 def take_handshake(client: ClientInfo, params: Params) -> None:
-    """Read an older client's description of itself in `initialize`. Offer the newest revision with a handshake if the
-    requested one is unknown.
-    """
+    """Read an older client's `initialize`. For an unknown revision, offer the newest one with a handshake."""
     wanted = params.get("protocolVersion")
     client.protocol = wanted if wanted in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
     info, able = params.get("clientInfo"), params.get("capabilities")
@@ -48,9 +41,8 @@ def take_handshake(client: ClientInfo, params: Params) -> None:
 def initialize(client: ClientInfo, seen: Exposure) -> dict[str, Any]:
     """Return the answer to an older client's handshake. Raises RpcError if the session's options cannot be applied.
 
-    The answer does not wait for servers whose lists are still being read. It may lack their instructions and
-    capabilities, or have those of the newer era, and no later message can deliver the right ones. Waiting would delay
-    every first handshake, by up to a second if a server's address does not answer (guide, connections).
+    It does not wait for servers whose lists are being read: that would delay every first handshake, by up to a second
+    if an address does not answer. So it may lack their instructions and capabilities (guide, connections).
     """
     return _introduce(seen, {"protocolVersion": client.protocol, "serverInfo": SERVER_INFO}, modern=False)
 
@@ -72,8 +64,8 @@ def set_level(client: ClientInfo, params: Params) -> dict[str, Any]:
 def take_envelope(client: ClientInfo, method: str, params: Any, *, lasting: bool) -> bool:
     """Read the envelope of a request. Return True for the session's first envelope, which decides the session's era.
 
-    Return False for the `initialize` of an older client, whose envelope does not count. `lasting`: see Session. Raises
-    RpcError for a request of the other era, and for an invalid envelope.
+    Return False for the `initialize` of an older client, whose envelope does not count. Raises RpcError for a request
+    of the other era, and for an invalid envelope.
     """
     if method == "initialize":
         if not lasting:
@@ -93,10 +85,7 @@ def take_envelope(client: ClientInfo, method: str, params: Any, *, lasting: bool
 
 
 def _introduce(seen: Exposure, result: dict[str, Any], *, modern: bool) -> dict[str, Any]:
-    """Return `result` with the gateway's capabilities, including servers' extensions, and the session's instructions.
-
-    Raises RpcError if the session's options cannot be applied.
-    """
+    """Return `result` with capabilities, also of servers' extensions, and the instructions. Raises RpcError."""
     if seen.choice.wrong:
         raise RpcError(INVALID_PARAMS, seen.choice.wrong)
     result = {**result, "capabilities": unite_members([CAPABILITIES, announced_capabilities(seen, modern=modern)])}

@@ -61,9 +61,7 @@ NOTIFICATIONS = "notifications/"  # the beginning of each notification's method 
 
 
 class ClientRequests:
-    """The requests of one session. The class is broad because every method of MCP arrives here and is answered in its
-    own way.
-    """
+    """The requests of one session. The class is broad because every method of MCP arrives here."""
 
     def __init__(self, session: Session, dependencies: SessionDependencies) -> None:
         self.session = session
@@ -127,7 +125,7 @@ class ClientRequests:
     def _answer(self, request: Request) -> None:
         """Answer a request whose method is in OLDER or MODERN, or start a task that does.
 
-        Immediate answers are sent in the order of their requests: clients pipeline their handshake.
+        Immediate answers keep the order of their requests: clients pipeline their handshake.
         """
         session, params = self.session, request.params if isinstance(request.params, dict) else {}
         match request.method:
@@ -140,7 +138,8 @@ class ClientRequests:
                 result = discover(session.seen.exposure)
             case "logging/setLevel":
                 result = set_level(session.client, params)
-                self._dependencies.notifications.set_levels()
+                for connection in self._dependencies.services.pool:
+                    self._dependencies.notifications.set_level(connection)
             case "ping":
                 result = {}
             case "subscriptions/listen":
@@ -168,13 +167,10 @@ class ClientRequests:
     # -- lists ---------------------------------------------------------------------------------------------------
 
     def _list(self, request: Request, kind: str) -> None:
-        """Answer a list request for one of LIST_KINDS.
+        """Answer a list request for one of LIST_KINDS. Raises RpcError for a cursor: every list is one page.
 
-        A list that holds only the one tool is sent at once. Any other may have to wait: briefly for servers
-        that have never been read, for the first client of a kind until the servers' lists for that kind have been read,
-        and in general until changed lists have been read again.
-
-        Raises RpcError for a cursor: every list is one page, so the gateway never issues one (MCP, pagination).
+        A list that holds only the one tool is sent at once. Any other may have to wait: for servers that have never
+        been read, for the reading for this kind of client, and for changed lists to be read again.
         """
         session, request_id = self.session, request.id
         if isinstance(request.params, dict) and request.params.get("cursor") is not None:
@@ -214,7 +210,7 @@ class ClientRequests:
         session = self.session
         listing = session.listing(kind)
         session.note_given(kind, listing)
-        session.send_cacheable(request_id, listing, session.seen.list_hints(kind))
+        session.send_cacheable(request_id, listing, session.seen.results.hints[kind])
         self._dependencies.list_served()
 
     # -- calls ---------------------------------------------------------------------------------------------------
@@ -256,9 +252,8 @@ class ClientRequests:
         session.start(request.id, partial(self._route_later, request))
 
     def _route_unknown(self, request: Request) -> None:
-        """Pass a request of an extension, known or not, on to the server that it is for.
-
-        Raises RpcError if its method is of the other era or resembles a gated method, or if its params are invalid.
+        """Pass a request of an extension, known or not, on to its server. Raises RpcError if its method is of the other
+        era or resembles a gated method, or if its params are invalid.
         """
         session, params = self.session, request.params
         settled = request.method in OLDER or request.method in MODERN  # the other era's method: no server gets it
@@ -268,9 +263,9 @@ class ClientRequests:
         session.start(request.id, partial(self._extensions.answer, request.with_params(params or {})))
 
     def send_to(self, server: str, request: Request, connection: Connection, fit: Finishing | None = None) -> None:
-        """Send a request to a connected server of the session. Tasks and URIs in the answer are renamed for the client.
+        """Send a request to a connected server of the session. `fit`: adapts the answer of a call through the one tool.
 
-        `fit`: adapts the answer of a call through the one tool.
+        Tasks and URIs in the answer are renamed for the client.
         """
         seen = self.session.seen.exposure
         finish, eyes = finish_of(seen, server), None
@@ -292,8 +287,8 @@ class ClientRequests:
             self.session.seen.keep_route(called, connection, request.params["name"], finish, quiet)
 
     def send_again(self, called: str | Key, request: Request, fit: Finishing | None = None) -> bool:
-        """Send a call over the route of an earlier call of its tool. Most calls are sent in this way. Return False if
-        there is no such route, or if the call may have to wait.
+        """Send a call over the route of an earlier call of its tool, as most calls are. Return False if there is no
+        such route, or if the call may have to wait.
 
         `called`: the tool's exposed name, or (server, the tool's own name) for a call through the one tool, with `fit`.
         """
@@ -317,12 +312,7 @@ class ClientRequests:
         return True
 
     def send_on(
-        self,
-        request: Request,
-        connection: Connection,
-        finish: Finishing | None = None,
-        *,
-        through_tool: bool = False,
+        self, request: Request, connection: Connection, finish: Finishing | None = None, *, through_tool: bool = False
     ) -> None:
         timeout_s = self.session.seen.timeout_s(connection)
         own = self._with_log_level(request, connection)
@@ -332,10 +322,7 @@ class ClientRequests:
         call.send(timeout_s)
 
     def _with_log_level(self, request: Request, connection: Connection) -> Request:
-        """Return the request with the client's log level, if the server expects one in each request.
-
-        Ask an older server separately for the level that a client of 2026-07-28 sent in its request.
-        """
+        """Return the request with the client's log level, if its server expects one. Ask an older server separately."""
         client, params = self.session.client, request.params
         if client.log_level is not None and connection.live is not None and connection.live.peer.modern:
             meta = params.get("_meta")
@@ -346,7 +333,6 @@ class ClientRequests:
         return request
 
     async def _route_later(self, request: Request) -> None:
-        """Send a request after finding and starting its server, if needed."""
         session, params = self.session, request.params
         began, server = perf_counter(), ""
         try:
@@ -362,9 +348,7 @@ class ClientRequests:
             raise
 
     async def find_tool(self, request_id: RequestId, asked: str, server: str | None = None) -> Key:
-        """Find the tool of a call as SessionView.find_tool does. A server that starts for it may ask this client
-        questions.
-        """
+        """Find a tool as SessionView.find_tool does. A server that starts for it may ask this client questions."""
         session = self.session
         try:
             return session.seen.exposure.find(asked, server)
@@ -395,10 +379,10 @@ class ClientRequests:
                 call.cancel(str(params.get("reason") or "cancelled by the client"))
             else:
                 session.pending.cancel(request_id)
-                session.questioner.cancel(session, request_id)
+                session.questioner.drop(session, request_id)
         elif method == "notifications/initialized":
             session.client.ready = True
-            session.tell_lists(session.listings())
+            session.tell_lists()
         elif not method.startswith(NOTIFICATIONS):
             log.debug("Dropped %.100s: a request without an id", method)  # a lenient server would execute it
         elif method != "notifications/progress":  # the dispatcher itself passes on progress

@@ -15,7 +15,7 @@ import anyio.abc
 from trayapp.backends.connection import Connection
 from trayapp.gateway.asks import Asks, Subject
 from trayapp.gateway.calls.errors import to_client
-from trayapp.gateway.calls.notifications import Notifications, at_least
+from trayapp.gateway.calls.notifications import Notifications
 from trayapp.gateway.calls.routed_call import RoutedCall
 from trayapp.gateway.calls.server_requests import ServerRequests
 from trayapp.gateway.client import ClientInfo, ClientPeer
@@ -47,10 +47,7 @@ LISTS = {
     "resources/templates/list": "templates",
 }
 LIST_KINDS = (*LISTS.values(), "events")  # kinds whose changes are reported
-NOTIFIED_AS = {
-    **{kind: kind for kind in LIST_KINDS},
-    "templates": "resources",
-}  # templates have no list_changed of their own
+NOTIFIED_AS = {kind: kind for kind in LIST_KINDS} | {"templates": "resources"}  # templates have no list_changed
 
 NO_HINTS = ListHints()
 _NUMBERS = itertools.count(1)  # distinguishes sessions of one gateway in the history
@@ -75,9 +72,8 @@ class SessionDependencies(NamedTuple):
 class Session:
     """A client session. `options`: cwd, expose, servers, profile, from the shim's first line or the URL's query.
 
-    `lasting`: the session may have any number of requests. Otherwise it is a single request of 2026-07-28 over HTTP.
-
-    The class is broad because calls, the one tool and the snapshot each use a few of its methods, through Protocols.
+    `lasting`: False for a single request of 2026-07-28 over HTTP. The class is broad because calls, the one tool and
+    the snapshot each use a few of its methods, through Protocols.
     """
 
     def __init__(
@@ -109,8 +105,6 @@ class Session:
         self.start = self.pending.start
         self.lists = ClientLists()
         self.task_handles = TaskHandles()
-        # A cache: the client's capabilities, and the same combined with those of the user
-        self._with_user: tuple[Any, dict[str, Any]] = (None, {})
         self.history = dependencies.services.history
         self.questioner = dependencies.server_requests
         self.asks = dependencies.asks
@@ -131,13 +125,9 @@ class Session:
 
     @property
     def capabilities(self) -> dict[str, Any]:
-        own = self.client.capabilities
         # A client of 2026-07-28 gets a newer server's questions as they are, so it must be able to answer them itself.
-        if self.client.modern or not self.asks.someone_is_there:
-            return own
-        if self._with_user[0] is not own:
-            self._with_user = own, with_user(own)
-        return self._with_user[1]
+        alone = self.client.modern or not self.asks.someone_is_there
+        return self.client.capabilities if alone else with_user(self.client.capabilities)
 
     @property
     def project(self) -> str | None:
@@ -164,17 +154,14 @@ class Session:
         if self.client.ready:
             self.peer.send_notification(method, params, about)
 
-    def wants_log(self, level: Any) -> bool:
-        return at_least(level, self.client.log_level)
-
     def awaited_servers(self) -> set[str]:
         return {self.server_key(name) for name in self.pending.servers}
 
     # -- servers -------------------------------------------------------------------------------------------------
 
     def has_server(self, key: str) -> bool:
-        """Return True if the session may use the connection with that key: the view has its server, the session's
-        filters allow the server, and the connection is not for other sessions.
+        """Return True if the session may use the connection with that key: its view and filters allow the server, and
+        the connection is not for other sessions.
         """
         own = self._dependencies.servers.own
         name = self.view.name_of(own.shared_key(key))
@@ -212,18 +199,12 @@ class Session:
         return self._dependencies.servers.own.key(self, self.view.key(name))
 
     def connection(self, server: str) -> Connection:
-        """Choose the connection for the session's requests to a server, and return it, connected or not.
-
-        Raises ServerNotFoundError.
-        """
+        """Choose the connection for requests to a server, connected or not. Raises ServerNotFoundError."""
         first = self.seen.connection(server)
         return self._dependencies.servers.connection_for(self, first) or first
 
     def connection_now(self, server: str, topic: Topic) -> Connection | None:
-        """Return the connection for a request that can be sent at once; None if it has to wait.
-
-        Raises ServerNotFoundError.
-        """
+        """Return the connection for a request; None if the request has to wait. Raises ServerNotFoundError."""
         servers = self._dependencies.servers
         found = servers.connection_for(self, self.seen.connection(server), topic)
         if found is None or not found.is_up or servers.sharing.wait(self, found, topic):
@@ -232,17 +213,14 @@ class Session:
         return found
 
     def present(self, server: str) -> Connection:
-        """Return the connection that a call would use, without starting one of the session's own.
-
-        Raises ServerNotFoundError.
-        """
+        """Return the connection that a call would use, without starting one. Raises ServerNotFoundError."""
         shared = self.seen.connection(server)
         return self._dependencies.services.pool.get(self._dependencies.servers.own.key(self, shared.key)) or shared
 
     async def connected(self, request_id: RequestId, server: str, topic: Topic | None = None) -> Connection:
-        """Connect the server of a request if needed, and return the connection for the request. Raises ServerError.
+        """Connect the server of a request on that topic, and return the connection. Raises ServerError.
 
-        `topic`: what the request is about. The caller must send the request before it awaits anything else.
+        The caller must send the request before it awaits anything else.
         """
         self.pending.waits_for(request_id, server)
         found = await self._dependencies.servers.connected(self, self.seen.connection(server), topic)
@@ -286,18 +264,15 @@ class Session:
         return unread
 
     def behind(self) -> list[Connection]:
-        """Return the session's connections whose changed lists have not been read again, and those whose servers may be
-        about to announce a change after one of its calls.
-        """
+        """Return the session's connections whose lists have changed, or may be about to, after one of its calls."""
         pool, called = self._dependencies.services.pool, self.called_servers
         noticed = (one for one in pool if one.notice_left_s > 0 and (not self.lasting or one.key in called))
         behind = dict.fromkeys([*(one for one in pool if one.is_behind), *noticed])
         return [one for one in behind if self.has_server(one.key)]
 
     async def catch_up(self) -> None:
-        """Wait until the changed lists of `behind` have been read, or have taken too long.
-
-        So a client that requests a list right after a call sees what the call changed, as it would without a gateway.
+        """Wait until the changed lists of `behind` have been read, or have taken too long: a client that requests a
+        list right after a call sees what the call changed.
         """
         async with anyio.create_task_group() as tasks:
             for connection in self.behind():
@@ -308,7 +283,7 @@ class Session:
         return {kind: self.listing(kind) for kind in LIST_KINDS}
 
     def listing(self, kind: str) -> bytes:
-        return self.seen.listing(kind, apps=kind == "tools" and self.shows_apps)
+        return self.seen.results.result(kind, apps=kind == "tools" and self.shows_apps)
 
     @property
     def shows_apps(self) -> bool:
@@ -320,13 +295,14 @@ class Session:
         self.lists.begin(self.listings())
         self._is_read = self._is_read or not self.unread()
 
-    def tell_lists(self, listings: Mapping[str, bytes]) -> None:
-        """Send list_changed for each of `listings` that has changed, once the client is ready.
+    def tell_lists(self) -> None:
+        """Send list_changed for each list that has changed, once the client is ready.
 
         A client that has never requested a list is not notified when that list first becomes known.
         """
         if not self.client.ready:
             return
+        listings = self.listings()
         if not self._is_read:
             self.lists.begin_again(listings)
             self._is_read = not self.unread()
@@ -343,9 +319,7 @@ class Session:
             self._tell_changed(kind)
 
     def note_given(self, kind: str, listing: bytes) -> None:
-        """Record that the client gets that list. If it has changed, notify the client as well, as the server itself
-        would: some clients then request more than this list.
-        """
+        """Record that the client gets that list. If it has changed, notify it, too: it may then request more lists."""
         if self.lists.given(kind, listing) and self.client.ready:
             self._tell_changed(NOTIFIED_AS[kind])
 
@@ -357,15 +331,9 @@ class Session:
 
 
 def tell_lists(sessions: Mapping[Session, None]) -> None:
-    """Send list_changed to each session whose lists have changed. Sessions that see the same lists share the work."""
-    if not any(session.client.ready for session in sessions):
-        return
-    listings: dict[tuple[SessionView, bool], dict[str, bytes]] = {}
+    """Send list_changed to each session whose lists have changed."""
     for session in list(sessions):
-        known = listings.get(place := (session.seen, session.shows_apps))
-        if known is None:
-            known = listings[place] = session.listings()
-        session.tell_lists(known)
+        session.tell_lists()
 
 
 class ClientLists:
@@ -405,10 +373,7 @@ class ClientLists:
         return self._had.get(kind) == listing
 
     def changed(self, listings: Mapping[str, bytes]) -> list[str]:
-        """Return the kinds of list_changed notifications that these lists require. Compare later lists with them.
-
-        Leave out lists whose answers are pending.
-        """
+        """Return the kinds of list_changed that these lists require. Leave out those whose answers are pending."""
         listings = {kind: listing for kind, listing in listings.items() if not self._awaited[kind]}
         changed = [NOTIFIED_AS[kind] for kind, listing in listings.items() if self._had.get(kind, listing) != listing]
         self._had.update(listings)
@@ -416,7 +381,7 @@ class ClientLists:
 
 
 class PendingRequests:
-    """Requests of one session that have to wait, often for a server's start, each as a task that the client can cancel.
+    """Requests of one session that have to wait, often for a server's start, each as a task that can be cancelled.
 
     They run in `tasks`; `refuse` answers a request with an error.
     """
@@ -435,10 +400,7 @@ class PendingRequests:
         self._servers[request_id] = server
 
     def start(self, request_id: RequestId, work: Callable[[], Awaitable[None]]) -> None:
-        """Start the task of a request. As its last step, a task may start another one, which takes over the request.
-
-        Another request with the same id would have been refused on arrival.
-        """
+        """Start the task of a request. As its last step, a task may start another one, which takes over the request."""
         assert self.tasks is not None
         self.scopes[request_id] = scope = anyio.CancelScope()
         self.tasks.start_soon(self._carry_out, request_id, scope, work)

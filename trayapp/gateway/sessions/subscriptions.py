@@ -1,8 +1,7 @@
 """Track subscriptions to resources, and the subscriptions/listen requests of 2026-07-28.
 
-An older client sends resources/subscribe, a newer one keeps a subscriptions/listen request open. Each connection to a
-server has the subscriptions of all sessions that use it. When a session changes to another connection, its
-subscriptions follow. A client gets its confirmation once the server has confirmed.
+Each connection to a server has the subscriptions of all sessions that use it. When a session changes to another
+connection, its subscriptions follow. A client gets its confirmation once the server has confirmed.
 """
 
 from __future__ import annotations
@@ -99,9 +98,7 @@ class Subscriptions:
     # -- older clients -------------------------------------------------------------------------------------------
 
     async def subscribe(self, session: Follower, uri: str, connected: Connected) -> None:
-        """Subscribe a session to a resource, on the connection that its calls use. Raises MultiMcpError, RpcError if
-        the resource is unknown, or its server refuses or cannot start.
-        """
+        """Subscribe a session to a resource, on the connection that its calls use. Raises MultiMcpError, RpcError."""
         key = session.seen.resource(uri)
         connection = await connected(key[0])
         listener = self._listeners.setdefault(session, {}).setdefault(None, _Listener(session))
@@ -130,10 +127,7 @@ class Subscriptions:
         connected: Connected,
         more: Mapping[str, Any] | None = None,
     ) -> None:
-        """Serve one subscriptions/listen until it is cancelled: the acknowledgment first, then the notifications.
-
-        `more`: the part of the acknowledgment that is about extensions. Raises RpcError.
-        """
+        """Serve a subscriptions/listen until cancelled. `more`: what to acknowledge for extensions. Raises RpcError."""
         wanted = (params or {}).get("notifications")
         if not isinstance(wanted, dict):
             raise RpcError(INVALID_PARAMS, "subscriptions/listen needs notifications")
@@ -185,8 +179,7 @@ class Subscriptions:
                 listener.send(f"notifications/{kind}/list_changed", {})
 
     def updated(self, connection: Connection, params: Params) -> None:
-        """Pass on a server's report that a resource was updated. Listeners get it if their sessions may still use the
-        server.
+        """Pass a server's report that a resource was updated on to listeners whose sessions may use the server.
 
         The resource may be a sub-resource of the one that a listener follows (MCP, resources/updated).
         """
@@ -205,10 +198,8 @@ class Subscriptions:
                 listener.send(UPDATED, {**known, "uri": followed[own] + changed[len(own) :]})
 
     def renew(self, connection: Connection, places: Collection[Place] | None = None) -> None:
-        """Subscribe to each of `places` (default: all wanted ones) that the connection is not yet subscribed to.
-
-        Then end the subscriptions to these resources that nobody needs any longer on the server's other connections.
-        Called when the connection is new, or when a session has changed to it.
+        """Subscribe to each of `places` (default: all wanted ones) to which the connection is not subscribed yet. Then
+        end the subscriptions that nobody needs any longer on the server's other connections.
         """
         live = connection.live
         wanted = [(connection.key, uri) for uri in self.wanted(connection.key)] if places is None else places
@@ -229,8 +220,8 @@ class Subscriptions:
         self._services.spawn(self._unsubscribe_unused, former)
 
     async def restore(self, connection: Connection) -> None:
-        """Try to reconnect a lost server as long as sessions follow its resources: they may wait for updates without
-        making a call. The first attempt is immediate, unless the last `restore` was less than RECONNECT_FIRST_S ago.
+        """Try to reconnect a lost server whose resources sessions follow: they may wait without making a call. The
+        first attempt is immediate, unless the last `restore` was less than RECONNECT_FIRST_S ago.
         """
         key, clock, pause_s = connection.key, self._services.clock, AGAIN_S
         if clock.now() - self._restored.get(connection, -math.inf) < RECONNECT_FIRST_S:
@@ -256,8 +247,7 @@ class Subscriptions:
     async def _begin(self, listener: _Listener, key: Key, connection: Connection, uri: str) -> None:
         """Follow the resource on that connection, and wait until its server confirms. Raises MultiMcpError, RpcError.
 
-        An older server gets one subscription for all listeners. A newer one learns of the resource from its
-        connection's listen request.
+        An older server gets one subscription for all listeners, a newer one the connection's listen request.
         """
         place = connection.key, key[1]
         live = await connection.ensure()
