@@ -19,7 +19,7 @@ from tests.gateway.world import house, server
 from tests.patience import stretched
 from trayapp import __file__ as program
 from trayapp.cli.run_gateway import stays
-from trayapp.gateway.main import UPGRADE_CHECK_S, UPGRADE_QUIET_S, await_turn
+from trayapp.gateway.main import CHECK_S, UPGRADE_QUIET_S, await_turn
 from trayapp.wire.greeting import read_endpoint
 from trayapp.wire.rundir import run_dir
 
@@ -30,7 +30,7 @@ import sys
 sys.path.insert(0, sys.argv.pop(1))
 from trayapp.gateway import main as succession
 from trayapp.service import version as installed
-succession.UPGRADE_CHECK_S, succession.UPGRADE_QUIET_S, installed.SETTLED_S = 0.05, 0.0, 0.0
+succession.CHECK_S, succession.UPGRADE_QUIET_S, installed.SETTLED_S = 0.05, 0.0, 0.0
 from trayapp.cli.run_gateway import run_start
 run_start(True)
 """
@@ -49,18 +49,18 @@ async def test_room_is_made_once_nothing_was_called_for_long_and_nobody_asks(tmp
         tasks.start_soon(wait)
         await made.clock.pass_(UPGRADE_QUIET_S)
         followed = True
-        await made.clock.pass_(UPGRADE_CHECK_S)
+        await made.clock.pass_(CHECK_S)
         assert not turn.is_set()  # a tray watches: it hands over itself
         await client.call("files_echo", text="x")
         asked = False
-        await made.clock.pass_(UPGRADE_QUIET_S - UPGRADE_CHECK_S)
+        await made.clock.pass_(UPGRADE_QUIET_S - CHECK_S)
         assert not turn.is_set()  # somebody may go on with what the server holds
         connection = made.gateway.services.pool.find("files")
         connection.begin()
         await made.clock.pass_(UPGRADE_QUIET_S * 2)
         assert not turn.is_set()  # a call that takes that long
         connection.end()
-        await made.clock.pass_(UPGRADE_QUIET_S + UPGRADE_CHECK_S)
+        await made.clock.pass_(UPGRADE_QUIET_S + CHECK_S)
         assert turn.is_set()
 
 

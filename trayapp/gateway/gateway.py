@@ -96,9 +96,7 @@ class GatewayDependencies:
 
 class Gateway:
     """The state of the gateway, and the observer of its backends (backends.connection.Observer). Runs on the event
-    loop; its tasks run in `tasks`.
-
-    It is broad because it builds all parts and implements the observer's four methods.
+    loop. It is broad because it builds all parts and implements the observer's four methods.
     """
 
     def __init__(self, dependencies: GatewayDependencies, tasks: anyio.abc.TaskGroup) -> None:
@@ -112,7 +110,6 @@ class Gateway:
         self._tasks = tasks
         self._file_problems: tuple[Problem, ...] = ()
         self._expired_asked = False
-        self._locks: Locks | None = None
         own = ConnectionKeys()
         self.services = services = self._make_services(own)
         self.projects = Projects(
@@ -176,7 +173,7 @@ class Gateway:
             inspect_offer=lambda key, offer: self.intake.inspect_offer(key, offer),
             sign_in=lambda launch: self.sign_ins.read(launch),
             confinements=confinements,
-            locks=self.locks,
+            locks=lambda: self._locks,
         )
         return Services(
             clock=dependencies.clock,
@@ -196,17 +193,15 @@ class Gateway:
             spawn=self._spawn,
         )
 
-    def locks(self) -> Locks | None:
-        """Return the package locks; None if packages are not locked. Their code is loaded on the first call."""
+    @cached_property
+    def _locks(self) -> Locks | None:
         if self._dependencies.lock_file is None:
-            return None
-        if self._locks is None:
-            from trayapp.packages.lock_file import LockFile
-            from trayapp.packages.locks import Locks
+            return None  # packages are not locked
+        from trayapp.packages.lock_file import LockFile  # loaded on the first use
+        from trayapp.packages.locks import Locks
 
-            file = LockFile(self._dependencies.lock_file)
-            self._locks = Locks(file, self._dependencies.state_dir / PACKAGES, configured=lambda: self.config.servers)
-        return self._locks
+        place = self._dependencies.state_dir / PACKAGES
+        return Locks(LockFile(self._dependencies.lock_file), place, configured=lambda: self.config.servers)
 
     @cached_property
     def panel_access(self) -> PanelAccess:
@@ -257,23 +252,17 @@ class Gateway:
                 return  # new tools are prepared when a client asks for them: they are few
 
     def _write_switches(self, found: dict[str, dict[str, ToolSwitch]]) -> None:
-        """Write the tools found at the user's own servers to servers.yaml. `found`: server -> tool -> switch.
-
-        Blocks. Raises MultiMcpError.
-        """
+        """Write the tools found at the user's own servers to servers.yaml. Blocks. Raises MultiMcpError."""
         users = {name: switches for name, switches in found.items() if name in self.config.servers}
         if users:
             self._dependencies.write_switches(users)
 
     def _note_names(self) -> None:
-        """Store the current names of tools, unless servers are being asked for the first time: names must not depend on
-        which server answers first.
-        """
+        """Store the names of tools, but not during discovery: they must not depend on which server answers first."""
         if not self.services.pool.discovering and self.servers.note_names():
             self.services.writer.wake()
 
     def _save_more(self) -> None:
-        """Write approvals and names. Blocks."""
         self.services.approvals.pins.save()
         self.services.given_names.save()
 
@@ -312,18 +301,13 @@ class Gateway:
         services.changes.changed()
 
     async def once_calm(self, work: Callable[[], Awaitable[Any]]) -> None:
-        """Run `work` after the first list, so that the first client does not wait for it; at the latest after
-        CALM_AT_LATEST_S.
-        """
+        """Run `work` after the first list, or after CALM_AT_LATEST_S: the first client does not wait for it."""
         with anyio.move_on_after(CALM_AT_LATEST_S):
             await self._dependencies.calm.wait()
         await work()
 
     def _list_served(self) -> None:
-        """Start to renew expired cached lists, and let background work begin, now that a session has a list.
-
-        Called for every list; later calls do nothing.
-        """
+        """Renew expired cached lists and let background work begin, once, now that a session has a list."""
         if not self._expired_asked:
             self._expired_asked = True
             self.services.pool.discover(self.services.listings.expired())
@@ -357,10 +341,7 @@ class Gateway:
             self.session_dependencies.notifications.pass_on(connection, method, params, about)
 
     async def asked(self, connection: Connection, method: str, params: Params, about: Call | None) -> dict[str, Any]:
-        """Pass a server's request on to the client it belongs to, or to the user if that client cannot answer.
-
-        Return the answer. Raises RpcError.
-        """
+        """Pass a server's request on to its client, or to the user. Return the answer. Raises RpcError."""
         if self.sharing.note_question(connection, method):
             self.servers.forget_catalogs()  # including the routes of its tools
             self.probes.consider(connection)

@@ -7,7 +7,6 @@ import gc
 import logging
 import signal
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -57,9 +56,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LINGER_CHECK_S = 5.0
-FOUND_CHECK_S = 5.0  # checked with other regular work; a check costs one system call
-SAME_PROBE_S = 60.0  # one network change causes several reports: log only the first
+CHECK_S = 5.0  # checks run with other regular work, and cost one system call at most
 LAST_WRITES_S = 5.0  # a disk that hangs must not keep the gateway from ending
 SETTLED_S = 3.0  # after the first list: clients that start together then have their lists, too
 YOUNG_OBJECTS = 10_000  # allocations before a garbage collection; Python's 700 are reached every hundred calls or so
@@ -123,8 +120,7 @@ class NoLink:
 
 
 class GatewayHost:
-    """The process around the gateway: listener, connections, signals, shutdown. It is broad because all parts of the
-    process meet here.
+    """The process around the gateway: listener, connections, signals, shutdown. All its parts meet here.
 
     `open`: opens transports to servers; tests pass their own.
     """
@@ -143,7 +139,6 @@ class GatewayHost:
         self._lock = lock
         self.makes_room = False
         self._is_followed = is_followed
-        self._last_probe = "", 0.0  # the reason, and the time on the monotonic clock, in seconds
         self._environ = Environment(own_environment(environ))
         self._paths = paths
         self._run = run
@@ -247,7 +242,6 @@ class GatewayHost:
 
     def _make_accounts(self, tasks: anyio.abc.TaskGroup) -> Accounts:
         """Return the accounts: sign-ins and secrets. Their vault is opened when first needed."""
-
         clock, records = SystemClock(), records_for(self._store, self._paths.config_file, self._environ)
         vault = Vault(records, changed=self._keyring_changed)
         return Accounts(vault, tasks, clock.time, clock.sleep, lambda: self._gateway.services.changes.changed())
@@ -278,11 +272,7 @@ class GatewayHost:
         await self._gateway.projects.refresh()
 
     def _probe_servers(self, reason: str) -> None:
-        now = time.monotonic()
-        last_reason, last_at = self._last_probe
-        level = logging.DEBUG if reason == last_reason and now - last_at < SAME_PROBE_S else logging.INFO
-        self._last_probe = reason, now
-        log.log(level, "Checking that every connected server still answers: %s", reason)
+        log.info("Checking that every connected server still answers: %s", reason)
         self._gateway.services.pool.probe()
 
     # -- connections to the local socket -------------------------------------------------------------------------
@@ -340,12 +330,11 @@ class GatewayHost:
             self._listener.publish(url)
 
     async def _keep_run_dir(self) -> None:
-        """Restore the runtime folder if a log-out or a cleaner of temporary files removed it.
-
-        If another gateway has started there meanwhile, end once no call is in progress.
+        """Restore the runtime folder if a log-out or a cleaner of temporary files removed it. If another gateway has
+        started there meanwhile, end once no call is in progress.
         """
         while True:
-            await next_beat(FOUND_CHECK_S)
+            await next_beat(CHECK_S)
             if self._gateway.state == "stopping":
                 return  # clients must no longer find this gateway
             if self._listener.is_found():
@@ -361,7 +350,7 @@ class GatewayHost:
             except AlreadyRunningError as error:
                 log.warning("Another gateway replaced this one: %s. Ending once no call is in progress", error)
                 while is_amid(self._gateway.services):
-                    await next_beat(FOUND_CHECK_S)
+                    await next_beat(CHECK_S)
                 self._gateway.stop_wanted.set()
                 return
             except StorageError as error:
@@ -391,22 +380,17 @@ class GatewayHost:
                 loop.add_signal_handler(number, gateway.stop_wanted.set)
 
     async def _end_when_unused(self) -> None:
-        """End the gateway `settings.linger` minutes after the last session or control connection ended.
-
-        If the setting is 0, never end it.
-        """
+        """End the gateway `settings.linger` minutes after its last session or control connection ended; 0 = never."""
         gateway, used = self._gateway, anyio.current_time()
         while anyio.current_time() - used < (limit_s := gateway.config.settings.linger * 60) or limit_s <= 0:
-            await next_beat(min(LINGER_CHECK_S, limit_s / 4) if limit_s > 0 else LINGER_CHECK_S)
+            await next_beat(min(CHECK_S, limit_s / 4) if limit_s > 0 else CHECK_S)
             if self._links or gateway.sessions:
                 used = anyio.current_time()
         log.info("Stopping: the gateway was idle for %g minutes", gateway.config.settings.linger)
         gateway.stop_wanted.set()
 
     async def _end_when_replaced(self) -> None:
-        """End once the program was replaced and the gateway is quiet (await_turn), so that `run_gateway` returns
-        MAKES_ROOM. Clients continue with the new gateway.
-        """
+        """End for the program that replaced this one (MAKES_ROOM). Clients continue with the new gateway."""
 
         def has_control_connection() -> bool:
             return len(self._links) > sum(session.transport == "stdio" for session in self._gateway.sessions)
@@ -429,8 +413,8 @@ def _prefer_pidfd() -> None:
 async def collect_garbage() -> None:
     """Turn on garbage collection, which cli/run_gateway put off until clients have their first answers.
 
-    Objects created before that are left out at first: searching them for garbage would make the first calls wait. But a
-    first run leaves some MiB of garbage among them, so they are searched once, after SETTLED_S.
+    Searching the objects created before that would make the first calls wait. A first run leaves some MiB of garbage
+    among them, so they are searched once, after SETTLED_S.
     """
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS)
@@ -441,7 +425,6 @@ async def collect_garbage() -> None:
     gc.freeze()
 
 
-UPGRADE_CHECK_S = 5.0  # checked with other regular work; a check costs one system call
 UPGRADE_QUIET_S = 600.0  # without a call: idle servers are closed by then, and their state for clients is gone anyway
 
 
@@ -453,14 +436,11 @@ async def await_turn(services: Services, is_followed: Callable[[], bool], is_ask
     """
     began = services.clock.now()
     while not is_followed() or is_asked() or not is_quiet(services, began):
-        await services.clock.beat(UPGRADE_CHECK_S)
+        await services.clock.beat(CHECK_S)
 
 
 def is_quiet(services: Services, since: float) -> bool:
-    """Return True if no server was used for UPGRADE_QUIET_S and nothing is in progress.
-
-    `since`: the clock time from which to count for servers that were never used.
-    """
+    """Return True if nothing is in progress and no server was used for UPGRADE_QUIET_S, or since the time `since`."""
     used = max((connection.last_used or since for connection in services.pool), default=since)
     return services.clock.now() - used >= UPGRADE_QUIET_S and not is_amid(services)
 

@@ -1,6 +1,4 @@
-"""Define the services that parts of a gateway share, so that none of them needs the whole gateway. One is the feed of
-the gateway's changes.
-"""
+"""Services that parts of a gateway share, so that none of them needs the whole gateway."""
 
 from __future__ import annotations
 
