@@ -5,7 +5,6 @@ A file holds the offer and a hash of the settings, never a secret. Reading and w
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 import stat
@@ -16,11 +15,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from trayapp import __version__
-from trayapp.catalog.names import escaped_server
 from trayapp.catalog.schema.tool import RULES, is_sound
 from trayapp.catalog.variants import Variant, as_json, from_json
 from trayapp.config.files import replace_file
 from trayapp.model.errors import StorageError
+from trayapp.model.logs import file_stem
 from trayapp.model.offer import LISTS, NO_TRAITS, Offer, ServerTraits
 from trayapp.wire.jsonio import dumps, loads
 
@@ -29,7 +28,6 @@ SOUND_RULES = f"{__version__}/{RULES}"  # the rules by which tools were found so
 FILE_LARGEST = 64 << 20  # bytes: nothing that a server sent in one frame is larger
 KEPT_S = 30 * 86_400.0  # for the file of a server that is not configured: it may come back or belong to a project
 LEFT_S = 86_400.0  # after which a temporary file of an interrupted write is deleted
-STEM_LONGEST = 80  # characters of the server's name in a file name, whose limit is 255 bytes
 
 # Non-blocking: opening a pipe would hang the start.
 _READING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -63,9 +61,8 @@ def with_sound(entry: CacheEntry) -> CacheEntry:
 
 
 def file_name(server: str) -> str:
-    """Return the cache file's name: safe for any server name, and distinct on case-insensitive file systems."""
-    digest = hashlib.blake2b(server.encode("utf-8", "surrogatepass"), digest_size=5).hexdigest()
-    return f"{escaped_server(server)[:STEM_LONGEST]}-{digest}.json"
+    """Return the name of a server's file: the cache and the approvals use the same."""
+    return f"{file_stem(server)}.json"
 
 
 def load_all(folder: Path, servers: Iterable[str]) -> dict[str, CacheEntry]:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Set
 from typing import Any
 
 import orjson
 
 from trayapp.catalog.approval_store import PINNED, PINNED_SET
+from trayapp.catalog.schema.mending import TYPES
 from trayapp.inspection.hidden import folded, is_mostly_ascii
 from trayapp.model.offer import Item
 from trayapp.model.text import clean, count
@@ -66,17 +68,10 @@ def _lines(value: Any) -> list[str]:
     rest = text[TEXT_LONGEST:]
     mark = hashlib.blake2b(rest.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest() if rest else ""
     more = [f"... and {count(len(rest), 'more character')} ({mark})"] if rest else []
-    if text.isascii() and text.replace("\n", "").isprintable():
-        return [part for line in text[:TEXT_LONGEST].split("\n") for part in _wrapped(line)] + more
     escaped = is_mostly_ascii(text)
-    whole = (_visible(line, escaped) for line in text[:TEXT_LONGEST].split("\n"))
-    return [part for line in whole for part in _wrapped(line)] + more
-
-
-def _wrapped(line: str) -> list[str]:
-    if len(line) <= LINE_LONGEST:
-        return [line]
-    return [line[at : at + LINE_LONGEST] for at in range(0, len(line), LINE_LONGEST)]
+    whole = [_visible(line, escaped) for line in text[:TEXT_LONGEST].split("\n")]
+    cut = [line[at : at + LINE_LONGEST] for line in whole for at in range(0, len(line) or 1, LINE_LONGEST)]
+    return cut + more
 
 
 def _visible(line: str, look_alikes: bool) -> str:
@@ -120,16 +115,10 @@ def _fits(old: Any, new: Any, depth: int) -> bool:
     )
 
 
-def _kinds(schema: dict[str, Any]) -> set[str]:
-    every = {"object", "array", "string", "number", "integer", "boolean", "null"}
+def _kinds(schema: dict[str, Any]) -> Set[str]:
     kind = schema.get("type")
-    kinds = (
-        {kind}
-        if isinstance(kind, str)
-        else {k for k in kind if isinstance(k, str)}
-        if isinstance(kind, list)
-        else every
-    )
+    named = [kind] if isinstance(kind, str) else kind
+    kinds = set(_list(named)) if isinstance(named, list) else TYPES
     return kinds | ({"integer"} if "number" in kinds else set())
 
 

@@ -12,6 +12,7 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from trayapp.model.config import PREFIX_MODES, PrefixMode
+from trayapp.model.text import escaped
 
 Key = tuple[str, str]  # server, and the original name (or URI) on that server
 Wish = tuple[str, bool]  # the wanted name, and whether it is the original spelling, with nothing replaced
@@ -58,11 +59,6 @@ class Exposed:
     clashes: tuple[NameClash, ...] = ()
 
 
-def escaped_server(server: str) -> str:
-    """Return the server's name in safe characters: any other becomes `_HEX_` (`my_20_server` for `my server`)."""
-    return _OUTSIDE.sub(lambda found: f"_{ord(found[0]):x}_", server)
-
-
 def clean(tool: str) -> str:
     """Return the tool's name in safe characters: any other character becomes `_`."""
     return _OUTSIDE.sub("_", tool)
@@ -84,8 +80,8 @@ def server_prefix(server: str, mode: PrefixMode) -> str:
     if mode == "none":
         return ""
     if mode == "short":
-        return escaped_server(_MCP_SUFFIX.sub("", server)) or "mcp"
-    return ("mcp__" if mode == "mcp" else "") + escaped_server(server)
+        return escaped(_MCP_SUFFIX.sub("", server)) or "mcp"
+    return ("mcp__" if mode == "mcp" else "") + escaped(server)
 
 
 def spelled(server: str, tool: str, mode: PrefixMode) -> str:
@@ -102,7 +98,7 @@ def spelled(server: str, tool: str, mode: PrefixMode) -> str:
 
 def call_spelling(server: str, tool: str) -> str:
     """Return `mcp__SERVER__TOOL`, the form that clients are used to and that is understood in every mode."""
-    return f"mcp__{escaped_server(server)}__{clean(tool)}"
+    return f"mcp__{escaped(server)}__{clean(tool)}"
 
 
 def expose_names(

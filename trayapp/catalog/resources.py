@@ -130,7 +130,7 @@ class ResourceMap:
         for server, uri in skills:
             self._skills.setdefault(_authority(uri), set()).add(server)
         self._resources = {
-            (server, uri): _root(server) + uri if exposed == uri and self._is_shared(server, uri) else exposed
+            (server, uri): prefixed(server, uri) if exposed == uri and self._is_shared(server, uri) else exposed
             for (server, uri), exposed in _exposed_uris(resources).items()
         }
         self._templates = _exposed_uris(templates)
@@ -184,7 +184,7 @@ class ResourceMap:
         """
         owners = [key for key in self._prefixed(uri) or self._plain_owners(uri) if seen(key[0])]
         if len(owners) > 1:
-            raise AmbiguousResourceError(uri, sorted(_root(server) + original for server, original in owners))
+            raise AmbiguousResourceError(uri, sorted(prefixed(*key) for key in owners))
         return owners[0] if owners else None
 
     def _prefixed(self, uri: str) -> list[Key]:
@@ -228,7 +228,7 @@ def _exposed_uris(keys: Iterable[Key]) -> dict[Key, str]:
     for server, uri in known:
         servers.setdefault(_form(uri), set()).add(server)
     return {
-        (server, uri): _root(server) + uri if uri.startswith(SCHEME) or len(servers[_form(uri)]) > 1 else uri
+        (server, uri): prefixed(server, uri) if uri.startswith(SCHEME) or len(servers[_form(uri)]) > 1 else uri
         for server, uri in known
     }
 
@@ -244,17 +244,13 @@ def _authority(uri: str) -> str:
 
 def prefixed(server: str, own: str) -> str:
     """Return a server's address or handle with a prefix that leads back to that server."""
-    return _root(server) + own
+    return f"{SCHEME}{quote(server, safe='', errors='surrogatepass')}/{own}"
 
 
 def split_prefixed(text: str) -> tuple[str, str] | None:
     """Return the unquoted server name and its own address or handle; None for anything that `prefixed` did not make."""
     name, slash, own = text.removeprefix(SCHEME).partition("/")
     return (unquote(name, errors="surrogatepass"), own) if text.startswith(SCHEME) and slash and own else None
-
-
-def _root(server: str) -> str:
-    return f"{SCHEME}{quote(server, safe='', errors='surrogatepass')}/"
 
 
 def match_template(uri: str, templates: Iterable[str]) -> list[str]:
@@ -347,24 +343,17 @@ def has_ui(item: dict[str, Any]) -> bool:
     return (isinstance(ui, dict) and isinstance(ui.get(UI_MEMBER), str)) or isinstance(meta.get(UI_KEYS[0]), str)
 
 
+_Linked = Callable[[dict[str, Any], ToExposed], dict[str, Any]]
+
+
 def linked_result(result: dict[str, Any], exposed: ToExposed) -> dict[str, Any]:
     """Return the result of a tool, prompt, resource or skill with its addresses rewritten."""
-    changed = {
-        "content": _each(result.get("content"), exposed, _linked_part),
-        "messages": _each(result.get("messages"), exposed, _linked_message),
-        "contents": _each(result.get("contents"), exposed, _linked_entry),
-        "resources": _each(result.get("resources"), exposed, _linked_entry),
-        "skill": _linked_member(result.get("skill"), exposed, linked_skill),
-    }
-    kept = {key: value for key, value in changed.items() if key in result and value is not result[key]}
-    return linked_definition({**result, **kept} if kept else result, exposed)
+    return linked_definition(_with_linked(result, exposed, _OF_RESULT), exposed)
 
 
 def linked_skill(skill: dict[str, Any], exposed: ToExposed) -> dict[str, Any]:
     """Return a skill's entry with its addresses rewritten."""
-    entry = _linked_entry(skill, exposed)
-    files = _each(entry.get("resources"), exposed, _linked_entry)
-    return entry if files is entry.get("resources") else {**entry, "resources": files}
+    return _with_linked(_linked_entry(skill, exposed), exposed, {"resources": _linked_entry})
 
 
 def _linked_entry(entry: dict[str, Any], exposed: ToExposed) -> dict[str, Any]:
@@ -376,29 +365,33 @@ def _linked_entry(entry: dict[str, Any], exposed: ToExposed) -> dict[str, Any]:
 def _linked_part(part: dict[str, Any], exposed: ToExposed) -> dict[str, Any]:
     if part.get("type") == "resource_link":
         return _linked_entry(part, exposed)
-    inside = _linked_member(part.get("resource"), exposed, _linked_entry)
-    return part if inside is part.get("resource") else {**part, "resource": inside}
+    return _with_linked(part, exposed, {"resource": _linked_entry})
 
 
 def _linked_message(message: dict[str, Any], exposed: ToExposed) -> dict[str, Any]:
-    content = message.get("content")
-    inside = (
-        _each(content, exposed, _linked_part)
-        if isinstance(content, list)
-        else _linked_member(content, exposed, _linked_part)
-    )
-    return message if inside is content else {**message, "content": inside}
+    return _with_linked(message, exposed, {"content": _linked_part})
 
 
-_Linked = Callable[[dict[str, Any], ToExposed], dict[str, Any]]
+_OF_RESULT: dict[str, _Linked] = {
+    "content": _linked_part,
+    "messages": _linked_message,
+    "contents": _linked_entry,
+    "resources": _linked_entry,
+    "skill": linked_skill,
+}
+
+
+def _with_linked(whole: dict[str, Any], exposed: ToExposed, members: Mapping[str, _Linked]) -> dict[str, Any]:
+    """Return an object with each of these members rewritten by its function. A member may be an object, or a list."""
+    found = {key: _linked_member(whole[key], exposed, linked) for key, linked in members.items() if key in whole}
+    changed = {key: value for key, value in found.items() if value is not whole[key]}
+    return {**whole, **changed} if changed else whole
 
 
 def _linked_member(value: Any, exposed: ToExposed, linked: _Linked) -> Any:
-    return linked(value, exposed) if isinstance(value, dict) else value
-
-
-def _each(values: Any, exposed: ToExposed, linked: _Linked) -> Any:
-    if not isinstance(values, list):
-        return values
-    found = [_linked_member(value, exposed, linked) for value in values]
-    return values if all(new is old for new, old in zip(found, values, strict=True)) else found
+    if isinstance(value, dict):
+        return linked(value, exposed)
+    if not isinstance(value, list):
+        return value
+    found = [linked(one, exposed) if isinstance(one, dict) else one for one in value]
+    return value if all(new is old for new, old in zip(found, value, strict=True)) else found

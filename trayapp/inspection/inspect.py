@@ -94,9 +94,9 @@ def _concealed(texts: list[tuple[str, str]]) -> Iterator[Finding]:
         for found in hidden.hidden_in(text):
             yield finding(found.code, "high" if found.serious else "medium", place, found.evidence, text)
     search = _Search(LOOKED_CONCEALED)
-    decoded = next(_decoded(texts, search), None)
-    turned = next(_turned_round(texts, search), None) if decoded is None and search.left >= 0 else None
-    yield from (one for one in (decoded, turned) if one is not None)
+    order = _decoded(texts, search) or (_turned(texts, search) if search.left >= 0 else None)
+    if order is not None:
+        yield order
     if search.left < 0:
         yield finding(
             UNREAD, "high", texts[-1][0], "It has more hidden text that reads like instructions than can be checked"
@@ -179,26 +179,26 @@ def _found(pattern: re.Pattern[str], low: str) -> re.Match[str] | None:
     return None
 
 
-def _decoded(texts: list[tuple[str, str]], search: _Search) -> Iterator[Finding]:
-    """Yield a finding for the first text that decodes to an order."""
+def _decoded(texts: list[tuple[str, str]], search: _Search) -> Finding | None:
+    """Return a finding for the first text that decodes to an order."""
     from trayapp.inspection import encoded
 
     for place, text in _suspected(texts, encoded.may_be_coded, encoded.RUN_SHORTEST):
         words = (hidden.bared(some) for some in encoded.decoded_in(text))
         orders = (one for some in words for one in _orders_in(some, search))
         if (order := next(orders, None)) is not None:
-            yield finding("encoded.payload", "high", place, f"Decoded, it says: {order.evidence}", text)
-            break
+            return finding("encoded.payload", "high", place, f"Decoded, it says: {order.evidence}", text)
+    return None
 
 
-def _turned_round(texts: list[tuple[str, str]], search: _Search) -> Iterator[Finding]:
-    """Yield a finding for the first text that contains an order in a transformed form."""
+def _turned(texts: list[tuple[str, str]], search: _Search) -> Finding | None:
+    """Return a finding for the first text that contains an order in a transformed form."""
     from trayapp.inspection import encoded
 
     for place, text in _suspected(texts, encoded.may_be_turned, encoded.TURNED_SHORTEST):
-        if (order := _turned(text, search)) is not None:
-            yield finding("encoded.turned", "high", place, f"Reversed or decoded, it says: {order.evidence}", text)
-            break
+        if (order := _turned_order(text, search)) is not None:
+            return finding("encoded.turned", "high", place, f"Reversed or decoded, it says: {order.evidence}", text)
+    return None
 
 
 def _suspected(
@@ -219,7 +219,7 @@ def _as_bytes(text: str) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-def _turned(text: str, search: _Search) -> Finding | None:
+def _turned_order(text: str, search: _Search) -> Finding | None:
     """Return the first order that a text contains only in a transformed form."""
     from trayapp.inspection import encoded
 

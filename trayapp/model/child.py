@@ -37,36 +37,20 @@ class ChildEvent(StrEnum):
 
 
 _S, _E = ChildState, ChildEvent
-NEXT: dict[tuple[ChildState, ChildEvent], ChildState] = {
-    (_S.STARTING, _E.ANSWERED): _S.RUNNING,
-    (_S.STARTING, _E.FOUND): _S.ATTACHED,
-    (_S.STARTING, _E.DIED): _S.RESTARTING,
-    (_S.STARTING, _E.GAVE_UP): _S.CRASH_LOOP,
-    (_S.STARTING, _E.STOPPED): _S.PAUSED,
-    (_S.STARTING, _E.STOP): _S.STOPPING,
-    (_S.RUNNING, _E.DIED): _S.RESTARTING,
-    (_S.RUNNING, _E.GAVE_UP): _S.CRASH_LOOP,
-    (_S.RUNNING, _E.STOPPED): _S.PAUSED,
-    (_S.RUNNING, _E.STOP): _S.STOPPING,
-    (_S.ATTACHED, _E.DIED): _S.RESTARTING,
-    (_S.ATTACHED, _E.GAVE_UP): _S.CRASH_LOOP,
-    (_S.ATTACHED, _E.STOPPED): _S.PAUSED,
-    (_S.ATTACHED, _E.STOP): _S.STOPPING,
-    (_S.RESTARTING, _E.START): _S.STARTING,
-    (_S.RESTARTING, _E.ANSWERED): _S.RUNNING,
-    (_S.RESTARTING, _E.FOUND): _S.ATTACHED,
-    (_S.RESTARTING, _E.STOP): _S.PAUSED,
-    (_S.CRASH_LOOP, _E.START): _S.STARTING,
-    (_S.CRASH_LOOP, _E.ANSWERED): _S.RUNNING,
-    (_S.CRASH_LOOP, _E.FOUND): _S.ATTACHED,
-    (_S.CRASH_LOOP, _E.STOP): _S.PAUSED,
-    (_S.PAUSED, _E.START): _S.STARTING,
-    (_S.PAUSED, _E.ANSWERED): _S.RUNNING,
-    (_S.PAUSED, _E.FOUND): _S.ATTACHED,
-    (_S.STOPPING, _E.STOPPED): _S.PAUSED,
-    (_S.STOPPING, _E.START): _S.STARTING,
-    (_S.STOPPING, _E.REFUSED): _S.ATTACHED,
-}
+_ALIVE = (_S.STARTING, _S.RUNNING, _S.ATTACHED)
+_DOWN = (_S.RESTARTING, _S.CRASH_LOOP, _S.PAUSED)
+_STEPS = (  # states, event, next state
+    ((_S.STARTING, *_DOWN), _E.ANSWERED, _S.RUNNING),
+    ((_S.STARTING, *_DOWN), _E.FOUND, _S.ATTACHED),
+    (_ALIVE, _E.DIED, _S.RESTARTING),
+    (_ALIVE, _E.GAVE_UP, _S.CRASH_LOOP),
+    ((*_ALIVE, _S.STOPPING), _E.STOPPED, _S.PAUSED),
+    ((*_DOWN, _S.STOPPING), _E.START, _S.STARTING),
+    (_ALIVE, _E.STOP, _S.STOPPING),
+    ((_S.RESTARTING, _S.CRASH_LOOP), _E.STOP, _S.PAUSED),
+    ((_S.STOPPING,), _E.REFUSED, _S.ATTACHED),
+)
+NEXT = {(state, event): after for states, event, after in _STEPS for state in states}
 
 
 def next_child_state(state: ChildState, event: ChildEvent) -> ChildState:

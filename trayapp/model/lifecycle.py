@@ -41,30 +41,22 @@ class Event(StrEnum):
 
 
 _S, _E = State, Event
-NEXT: dict[tuple[State, Event], State] = {
-    (_S.DISABLED, _E.ENABLE): _S.IDLE,
-    (_S.IDLE, _E.CONNECT): _S.CONNECTING,
-    (_S.IDLE, _E.DISABLE): _S.DISABLED,
-    (_S.CONNECTING, _E.READY): _S.CONNECTED,
-    (_S.CONNECTING, _E.FAIL): _S.FAILED,
-    (_S.CONNECTING, _E.SIGN_IN_WANTED): _S.NEEDS_AUTH,
-    (_S.CONNECTING, _E.KEYRING_LOCKED): _S.KEYRING_LOCKED,
-    (_S.CONNECTING, _E.CLOSE): _S.STOPPING,
-    (_S.CONNECTED, _E.LOST): _S.FAILED,
-    (_S.CONNECTED, _E.FAIL): _S.FAILED,
-    (_S.CONNECTED, _E.SIGN_IN_WANTED): _S.NEEDS_AUTH,
-    (_S.CONNECTED, _E.CLOSE): _S.STOPPING,
-    (_S.NEEDS_AUTH, _E.CONNECT): _S.CONNECTING,
-    (_S.NEEDS_AUTH, _E.CLOSE): _S.IDLE,
-    (_S.NEEDS_AUTH, _E.DISABLE): _S.DISABLED,
-    (_S.KEYRING_LOCKED, _E.CONNECT): _S.CONNECTING,
-    (_S.KEYRING_LOCKED, _E.CLOSE): _S.IDLE,
-    (_S.KEYRING_LOCKED, _E.DISABLE): _S.DISABLED,
-    (_S.FAILED, _E.CONNECT): _S.CONNECTING,
-    (_S.FAILED, _E.CLOSE): _S.IDLE,
-    (_S.FAILED, _E.DISABLE): _S.DISABLED,
-    (_S.STOPPING, _E.CLOSED): _S.IDLE,
-}
+_OPEN = (_S.CONNECTING, _S.CONNECTED)
+_REFUSED = (_S.NEEDS_AUTH, _S.KEYRING_LOCKED, _S.FAILED)
+_STEPS = (  # states, event, next state
+    ((_S.IDLE, *_REFUSED), _E.CONNECT, _S.CONNECTING),
+    ((_S.CONNECTING,), _E.READY, _S.CONNECTED),
+    (_OPEN, _E.FAIL, _S.FAILED),
+    (_OPEN, _E.SIGN_IN_WANTED, _S.NEEDS_AUTH),
+    ((_S.CONNECTING,), _E.KEYRING_LOCKED, _S.KEYRING_LOCKED),
+    ((_S.CONNECTED,), _E.LOST, _S.FAILED),
+    (_OPEN, _E.CLOSE, _S.STOPPING),
+    (_REFUSED, _E.CLOSE, _S.IDLE),
+    ((_S.STOPPING,), _E.CLOSED, _S.IDLE),
+    ((_S.IDLE, *_REFUSED), _E.DISABLE, _S.DISABLED),
+    ((_S.DISABLED,), _E.ENABLE, _S.IDLE),
+)
+NEXT = {(state, event): after for states, event, after in _STEPS for state in states}
 
 
 class TransitionError(MultiMcpError):

@@ -1,12 +1,11 @@
-"""Names of the log files, shared by the code that writes them and the code that shows them.
-
-The log folder comes from config/paths.
-"""
+"""Names of the log files, and of every other file that is named after a server. The folders come from config/paths."""
 
 from __future__ import annotations
 
 import hashlib
 import re
+
+from trayapp.model.text import escaped
 
 GATEWAY_LOG = "gateway.log"
 TRAY_LOG = "tray.log"
@@ -15,7 +14,6 @@ OLDER = ".1"  # suffix of the previous log file, the only older one
 
 STEM_LONGEST = 80  # characters of a server's name in a file name, whose limit is 255 bytes
 _PLAIN = re.compile(r"[a-z0-9_-]{1,80}")
-_OUTSIDE = re.compile(r"[^A-Za-z0-9_-]")
 _DEVICES = re.compile(r"con|prn|aux|nul|com[0-9]|lpt[0-9]")  # reserved on Windows, with any extension
 
 
@@ -30,9 +28,13 @@ def warns_about(line: str, server: str) -> bool:
 
 
 def log_name(server: str) -> str:
-    """Return `NAME.log` for a plain name, or else a safe name that is unique on every file system."""
+    """Return `NAME.log` for a plain name, or else a name from `file_stem`."""
     if _PLAIN.fullmatch(server) and not _DEVICES.fullmatch(server):
         return f"{server}.log"
-    stem = _OUTSIDE.sub(lambda found: f"_{ord(found[0]):x}_", server)[:STEM_LONGEST]
+    return f"{file_stem(server)}.log"
+
+
+def file_stem(server: str) -> str:
+    """Return a file name without its ending: safe for any name, and distinct on case-insensitive file systems."""
     digest = hashlib.blake2b(server.encode("utf-8", "surrogatepass"), digest_size=5).hexdigest()
-    return f"{stem}-{digest}.log"
+    return f"{escaped(server)[:STEM_LONGEST]}-{digest}"

@@ -29,6 +29,7 @@ _INVISIBLE = late(
     "\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 _LETTERS = late("[\\t -~\u00a0-\u00ac\u00ae-\u024f]*")  # a text of these alone, the usual case, has nothing to remove
+_UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 ELLIPSIS = "..."
 _NARROW, _WIDE = frozenset(" fijlrtI.,:;'|!()[]/-"), frozenset("mw@%")
 
@@ -37,6 +38,11 @@ def escape_unprintable(text: str) -> str:
     """Return `text` in one line, its unprintable characters escaped as in JSON."""
     escapes = {"\x7f": "\\u007f"}  # JSON has no escape for it
     return "".join(one if one.isprintable() else escapes.get(one) or json.dumps(one)[1:-1] for one in text)
+
+
+def escaped(name: str) -> str:
+    """Return a name in safe characters: any other becomes `_HEX_` (`my_20_server` for `my server`)."""
+    return _UNSAFE.sub(lambda found: f"_{ord(found[0]):x}_", name)
 
 
 def clean(text: str) -> str:
