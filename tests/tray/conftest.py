@@ -19,6 +19,12 @@ if sys.platform == "linux":
         opened.close()
 
     @pytest.fixture
+    def session(address: str, monkeypatch: pytest.MonkeyPatch) -> str:
+        """Return its address, at which an icon of this process finds it."""
+        monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", address)
+        return address
+
+    @pytest.fixture
     def watcher(address: str) -> Iterator[Watcher]:
         """Yield a panel on it."""
         started = Watcher(address)

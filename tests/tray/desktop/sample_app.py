@@ -12,7 +12,6 @@ from typing import Any
 
 from PIL import Image, ImageDraw
 
-from trayapp.tray.linux.bus import connect
 from trayapp.tray.linux.icon import LinuxIcon
 from trayapp.tray.linux.notifications import BusNotifications
 from trayapp.tray.painter import KeyedItem, Menu
@@ -40,17 +39,14 @@ class App:
     """Everything that can be clicked turns the icon into a color of its own."""
 
     def __init__(self, panel_wait_s: float) -> None:
-        bus = connect()
         self.color = "red"
         self.notifier = BusNotifications("multi-mcp", disc("blue"))
-        if bus is not None:
-            self.notifier.join(bus)
         self.icon: Any = LinuxIcon(
             "multi-mcp",
             disc("red"),
             "5 of 7 servers ready\nlinear & co <b>want</b> a sign-in\nfiles has failed",
             self.menu(),
-            bus=bus,
+            on_bus=self.notifier.join,
             on_no_host=lambda: say("nobody shows icons"),
             panel_wait_s=panel_wait_s,
         )

@@ -14,7 +14,6 @@ if sys.platform != "linux":
 
 from tests.tray.bus import WAIT_S, NotificationServer, Watcher, session_bus, until
 from tests.tray.icons import GREEN, RED, plain, running
-from trayapp.tray.linux.bus import SessionBus
 from trayapp.tray.linux.icon import LinuxIcon
 from trayapp.tray.linux.notifications import BusNotifications
 from trayapp.tray.painter import Menu, MenuItem
@@ -46,13 +45,13 @@ class Said:
 
 
 @pytest.mark.requirement("tray-panel-late")
-def test_a_panel_that_starts_later_gets_the_icon_and_nobody_is_told_before_time(bus: SessionBus, address: str) -> None:
+def test_a_panel_that_starts_later_gets_the_icon_and_nobody_is_told_before_time(session: str) -> None:
     said = Said()
-    icon = LinuxIcon("multi-mcp", plain(), "title", menu(), bus=bus, on_no_host=said, panel_wait_s=LONG_S)
+    icon = LinuxIcon("multi-mcp", plain(), "title", menu(), on_no_host=said, panel_wait_s=LONG_S)
     with running(icon):
         until(lambda: icon.visible)
         assert icon.host is None
-        watcher = Watcher(address)
+        watcher = Watcher(session)
         item = watcher.item()
         assert item.texts() == ["Quit"]
         until(lambda: icon.host == "sni")
@@ -62,11 +61,11 @@ def test_a_panel_that_starts_later_gets_the_icon_and_nobody_is_told_before_time(
 
 
 @pytest.mark.requirement("tray-panel-late")
-def test_a_panel_that_starts_again_gets_the_icon_again(bus: SessionBus, address: str) -> None:
-    icon = LinuxIcon("multi-mcp", plain(), "title", menu(), bus=bus, panel_wait_s=LONG_S)
+def test_a_panel_that_starts_again_gets_the_icon_again(session: str) -> None:
+    icon = LinuxIcon("multi-mcp", plain(), "title", menu(), panel_wait_s=LONG_S)
     with running(icon):
         for _ in range(3):
-            watcher = Watcher(address)
+            watcher = Watcher(session)
             item = watcher.item()
             assert item.property("Status") == "Active"
             item.close()
@@ -74,8 +73,8 @@ def test_a_panel_that_starts_again_gets_the_icon_again(bus: SessionBus, address:
             until(lambda: icon.host is None)
 
 
-def test_an_icon_that_is_hidden_is_registered_when_it_is_shown(bus: SessionBus, watcher: Watcher) -> None:
-    icon = LinuxIcon("multi-mcp", plain(), "title", menu(), bus=bus)
+def test_an_icon_that_is_hidden_is_registered_when_it_is_shown(session: str, watcher: Watcher) -> None:
+    icon = LinuxIcon("multi-mcp", plain(), "title", menu())
     thread = threading.Thread(target=icon.run, args=(lambda icon: None,))
     thread.start()
     until(lambda: icon.host == "sni")
@@ -87,15 +86,15 @@ def test_an_icon_that_is_hidden_is_registered_when_it_is_shown(bus: SessionBus, 
 
 
 @pytest.mark.requirement("tray-no-host")
-def test_without_a_panel_the_app_is_told_once_and_a_later_panel_gets_the_icon(bus: SessionBus, address: str) -> None:
+def test_without_a_panel_the_app_is_told_once_and_a_later_panel_gets_the_icon(session: str) -> None:
     said, shown = Said(), Said()
-    icon = LinuxIcon("multi-mcp", plain(), "title", menu(), bus=bus, on_no_host=said, panel_wait_s=AT_ONCE_S)
+    icon = LinuxIcon("multi-mcp", plain(), "title", menu(), on_no_host=said, panel_wait_s=AT_ONCE_S)
     icon.on_host = shown
     with running(icon):
         until(lambda: said.times)
         assert shown.times == 0
         for _ in range(2):
-            watcher = Watcher(address)
+            watcher = Watcher(session)
             watcher.item().close()
             until(lambda: shown.times)
             watcher.close()
@@ -153,9 +152,9 @@ def test_a_session_bus_that_comes_after_us_gets_icon_menu_and_notifications(
     assert said.times == 1
 
 
-def test_the_opening_of_the_menu_is_told_and_not_that_of_a_submenu(bus: SessionBus, watcher: Watcher) -> None:
+def test_the_opening_of_the_menu_is_told_and_not_that_of_a_submenu(session: str, watcher: Watcher) -> None:
     told: list[int] = []
-    icon = LinuxIcon("multi-mcp", plain(), "title", menu(), bus=bus)
+    icon = LinuxIcon("multi-mcp", plain(), "title", menu())
     icon.on_open = lambda: told.append(1)
     with running(icon):
         item = watcher.item()
@@ -182,8 +181,8 @@ def test_the_end_of_the_bus_is_the_end_of_the_session(monkeypatch: pytest.Monkey
         watcher.close()
 
 
-def test_quit_ends_it_from_its_own_menu(bus: SessionBus, watcher: Watcher) -> None:
-    icon = LinuxIcon("multi-mcp", plain(), "title", menu(), bus=bus)
+def test_quit_ends_it_from_its_own_menu(session: str, watcher: Watcher) -> None:
+    icon = LinuxIcon("multi-mcp", plain(), "title", menu())
     thread = threading.Thread(target=icon.run)
     thread.start()
     item = watcher.item()

@@ -19,9 +19,8 @@ from hypothesis import strategies as st
 from jeepney import HeaderFields, MatchRule, message_bus
 from jeepney.io.blocking import open_dbus_connection
 
-from tests.tray.bus import MENU, CallFailedError, Item, Watcher, session_bus, until
+from tests.tray.bus import MENU, CallFailedError, Item, Watcher, until
 from tests.tray.icons import GREEN, RED, plain, running
-from trayapp.tray.linux.bus import SessionBus
 from trayapp.tray.linux.dbusmenu import KIND
 from trayapp.tray.linux.icon import LinuxIcon
 from trayapp.tray.painter import KeyedItem, Menu, MenuItem
@@ -30,11 +29,11 @@ from trayapp.tray.painter import KeyedItem, Menu, MenuItem
 class Shown:
     """A tray with a menu of every kind of line, and the panel's view of it."""
 
-    def __init__(self, bus: SessionBus, watcher: Watcher) -> None:
+    def __init__(self, watcher: Watcher) -> None:
         self.done: list[str] = []
         self.at_login = True
         self.servers = ["git_hub", "linear"]
-        self.icon = LinuxIcon("multi-mcp", plain(), "2 servers ready\nlinear wants <you> & co", self.menu(), bus=bus)
+        self.icon = LinuxIcon("multi-mcp", plain(), "2 servers ready\nlinear wants <you> & co", self.menu())
         self.watcher = watcher
 
     def menu(self) -> Menu:
@@ -67,8 +66,8 @@ class Shown:
 
 
 @pytest.fixture
-def shown(bus: SessionBus, watcher: Watcher) -> Iterator[Shown]:
-    made = Shown(bus, watcher)
+def shown(session: str, watcher: Watcher) -> Iterator[Shown]:
+    made = Shown(watcher)
     with running(made.icon):
         yield made
 
@@ -413,15 +412,3 @@ def test_the_menu_tells_its_version(item: Item) -> None:
         "Status": ("s", "normal"),
         "IconThemePath": ("as", []),
     }
-
-
-def test_at_the_end_nothing_of_the_icon_is_left_on_a_bus_that_others_use() -> None:
-    with session_bus() as (address, _):
-        bus, watcher = SessionBus.open(address), Watcher(address)
-        with running(LinuxIcon("multi-mcp", plain(), "title", Menu(MenuItem("Quit", None)), bus=bus)):
-            item = watcher.item()
-        with pytest.raises(CallFailedError, match="UnknownObject"):
-            item.property("Status")
-        item.close()
-        watcher.close()
-        bus.close()

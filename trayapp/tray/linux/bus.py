@@ -173,10 +173,6 @@ class SessionBus:
         """Let `thing` answer calls to this object path."""
         self._objects[path] = thing
 
-    def withdraw(self, path: str) -> None:
-        """Stop answering calls to this object path."""
-        self._objects.pop(path, None)
-
     def emit(self, path: str, interface: str, member: str, signature: str | None = None, body: Body = ()) -> None:
         """Send a signal of our object; without a bus, do nothing."""
         self._send(new_signal(DBusAddress(path, interface=interface), member, signature, body))

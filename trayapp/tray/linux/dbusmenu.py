@@ -88,12 +88,6 @@ class MenuService:
             if told != NOTHING:
                 self._repeat_soon()
 
-    def close(self) -> None:
-        """Cancel the pending repetition of signals."""
-        with self._lock:
-            if self._repeat is not None:
-                self._repeat.cancel()
-
     def _tell(self, told: MenuDifference) -> None:
         """Signal each submenu that changed: KDE reads only one level, from the parent in the signal."""
         if told.changed or told.removed:

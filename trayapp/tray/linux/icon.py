@@ -79,9 +79,7 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
     """pystray's interface, over any host that shows icons.
 
     - `icon`: a function from size to picture (icons.Artwork).
-    - `bus`: the session bus if it is already open. Otherwise run() connects and, without a bus, looks for one every
-      `bus_wait_s`.
-    - `on_bus`: gets the bus that run() connected to.
+    - `on_bus`: gets the session bus that run() connected to. Without a bus, run() looks for one every `bus_wait_s`.
     - `on_no_host`: called at most once, on its own thread, if nothing shows the icon within `panel_wait_s` +
       DOCK_WAIT_S of the start, or within PANEL_WAIT_S + DOCK_WAIT_S of the end of a panel. If nothing can ever show
       it, the call comes at once.
@@ -103,21 +101,19 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
         title: str | None = None,
         menu: Any = None,
         *,
-        bus: SessionBus | None = None,
         on_no_host: Callable[[], None] | None = None,
         panel_wait_s: float = PANEL_WAIT_S,
         on_bus: Callable[[SessionBus], None] | None = None,
         bus_wait_s: float = BUS_WAIT_S,
     ) -> None:
         super().__init__(name, icon, title, menu)
-        self._bus, self._own_bus, self._on_no_host = bus, bus is None, on_no_host
-        self._panel_wait_s, self._bus_wait_s, self._on_bus = panel_wait_s, bus_wait_s, on_bus
+        self._on_no_host, self._on_bus = on_no_host, on_bus
+        self._panel_wait_s, self._bus_wait_s = panel_wait_s, bus_wait_s
+        self._bus: SessionBus | None = None
         self._sni: StatusNotifierIcon | None = None
         self._xembed: Any = None
         self._attention = self._watcher = self._docked = self._ended = False
         self._changed = threading.Condition()
-
-    # -- additions to pystray's interface -----------------------------------------------------------------------------
 
     @property
     def host(self) -> Kind | None:
@@ -135,7 +131,7 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
         if self._sni is not None:
             self._sni.attention(wanted)
 
-    # -- pystray's implementation points ------------------------------------------------------------------------------
+    # -- what pystray calls ------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         try:
@@ -164,16 +160,11 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
                     self._find_late_bus()
         finally:
             self._take(None)
-            if self._sni is not None:
-                self._sni.close()
-            if self._own_bus and self._bus is not None:
+            if self._bus is not None:  # the panel then removes the icon
                 self._bus.close()
 
     def _differs(self, seen: tuple[bool, bool]) -> bool:
         return self._ended or (self._watcher, self._docked) != seen
-
-    def _run_detached(self) -> None:
-        threading.Thread(target=self._run, name="icon", daemon=True).start()
 
     def _stop(self) -> None:
         self._end()
@@ -210,37 +201,27 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
         if self._sni is not None:
             self._sni.menu(self._menu)
 
-    def _notify(self, message: str, title: str | None = None) -> None:
-        raise NotImplementedError("use trayapp.tray.linux.notifications")
-
-    def _remove_notification(self) -> None:
-        raise NotImplementedError("use trayapp.tray.linux.notifications")
-
-    # -- clicks ----------------------------------------------------------------------------------------------------
-
     def _opened(self) -> None:
         if self.on_open is not None:
             _handle(self.on_open)
 
-    # -- hosts that come and go ------------------------------------------------------------------------------------
-
     def _find_bus(self, quietly: bool) -> None:
         """Connect to the session bus if there is one, and put the icon on it."""
-        if self._own_bus:
-            self._bus = connect(quietly)
-            if self._bus is not None and self._on_bus is not None:
-                self._on_bus(self._bus)
-        if self._bus is not None:
-            self._bus.on_gone(self._end)
-            self._sni = StatusNotifierIcon(
-                self._bus,
-                self.name,
-                Menu.SEPARATOR,
-                partial(_handle, self),
-                lambda item: _handle(self._handler(item)),
-                self._watcher_is,
-                self._opened,
-            )
+        self._bus = connect(quietly)
+        if self._bus is None:
+            return
+        if self._on_bus is not None:
+            self._on_bus(self._bus)
+        self._bus.on_gone(self._end)
+        self._sni = StatusNotifierIcon(
+            self._bus,
+            self.name,
+            Menu.SEPARATOR,
+            partial(_handle, self),
+            lambda item: _handle(self._handler(item)),
+            self._watcher_is,
+            self._opened,
+        )
 
     def _find_late_bus(self) -> None:
         """Look for a bus again. If there is one now, show the icon, its title and its menu there, too."""
@@ -283,9 +264,7 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
 
                 made = xembed.DockedIcon(self.name, self._icon, self.title, bare_clicked, self._docked_is, gone)
             except Exception as error:  # noqa: BLE001 (the boundary of a library that can raise anything)
-                log.info(
-                    "No X display: %s", repr(error)
-                )  # repr: keeping the error itself would keep the attempt's sockets open
+                log.info("No X display: %s", repr(error))  # repr: a kept error would keep the attempt's sockets open
                 return
             made.start()  # it docks as soon as there is a tray
             self._xembed = made

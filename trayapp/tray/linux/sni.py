@@ -114,16 +114,6 @@ class StatusNotifierIcon:
         """Show the items of a pystray menu as they are now."""
         self._menu.show(menu)
 
-    def close(self) -> None:
-        """Remove the item and its menu from the bus.
-
-        The protocol has no call to unregister: panels notice when the connection ends.
-        """
-        self.show(False)
-        self._menu.close()
-        self._bus.withdraw(ITEM_PATH)
-        self._bus.withdraw(MENU_PATH)
-
     def _watcher_is(self, owner: str) -> None:
         self._watcher = owner
         if owner and self._visible:
