@@ -17,7 +17,7 @@ from typing import Any, Literal
 import click
 
 from trayapp.cli.edit import no_such_server, own_config, own_store, own_trust, tell_gateway, written_servers
-from trayapp.cli.options import DISCOVERY_TIMEOUT_S, ask, examples, json_option, list_command, of_project
+from trayapp.cli.options import DISCOVERY_TIMEOUT_S, ask, list_command, of_project, verb
 from trayapp.cli.output import at_terminal, note, print_json, say, say_hints, waiting
 from trayapp.cli.secret import keep_all, keeps_secrets, may_keep
 from trayapp.cli.shown_server import decisive_lines, unlocked
@@ -48,12 +48,7 @@ NAME_LINES = 4
 EXAMPLE = "multi-mcp add files -- npx -y my-files-server ~/Documents"
 
 
-@click.command(
-    "add",
-    epilog=examples(
-        EXAMPLE, "multi-mcp add docs --url https://mcp.example.com/mcp", "multi-mcp add npm:my-files-server"
-    ),
-)
+@verb("add", EXAMPLE, "multi-mcp add docs --url https://mcp.example.com/mcp", "multi-mcp add npm:my-files-server")
 @click.argument("name", metavar="[NAME | WHAT]", required=False)
 @click.argument("command", nargs=-1, metavar="[-- CMD ...]", type=click.UNPROCESSED)
 @click.option("--url", help="Address of a server on the web.")
@@ -71,7 +66,6 @@ EXAMPLE = "multi-mcp add files -- npx -y my-files-server ~/Documents"
 @click.option(
     "--keyring/--clear", "hide", default=None, help="Put secrets into the keyring, or leave them as they are."
 )
-@json_option
 def add_verb(
     name: str | None,
     command: tuple[str, ...],
@@ -337,10 +331,9 @@ def try_server(name: str, project: Path | None, *, quiet: bool) -> Trial | None:
 # --- remove
 
 
-@click.command("remove", epilog=examples("multi-mcp remove files", "multi-mcp remove files --scope project"))
+@verb("remove", "multi-mcp remove files", "multi-mcp remove files --scope project")
 @click.argument("name")
 @click.option("--scope", type=click.Choice(SCOPES), help="Where to remove it, if more than one file has it.")
-@json_option
 def remove_verb(name: str, scope: Scope | None, as_json: bool) -> None:
     """Remove a server from servers.yaml, or from the project's own .multi-mcp.yaml.
 

@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 from trayapp.cli.edit import own_config, own_store, own_trust, tell_gateway
-from trayapp.cli.options import ask, examples, json_option
+from trayapp.cli.options import ask, verb
 from trayapp.cli.output import Table, is_terminal, print_json, print_table, require_person, say
 from trayapp.cli.shown_server import (
     environment_lines,
@@ -45,12 +45,11 @@ Row = dict[str, Any]
 STYLES = {"high": "bold red", "medium": "yellow"}
 
 
-@click.command("approve", epilog=examples("multi-mcp approve", "multi-mcp approve github/create_issue"))
+@verb("approve", "multi-mcp approve", "multi-mcp approve github/create_issue")
 @click.argument("what", metavar="[SERVER[/TOOL]]", required=False)
 @click.option("--all", "all_", is_flag=True, help="Approve everything that waits, for all servers, without asking.")
 @click.option("--yes", is_flag=True, help="Approve without asking.")
 @click.option("--keep", is_flag=True, help="Keep the old definition of SERVER/TOOL, which changed.")
-@json_option
 def approve_verb(what: str | None, all_: bool, yes: bool, keep: bool, as_json: bool) -> int:
     """Show changed or suspicious tools and commands that fetch secrets, and approve them.
 
@@ -204,9 +203,8 @@ def _path(row: Row) -> str:
     return one_line(f"{row['server']}/{row['tool']}")
 
 
-@click.command("inspect", epilog=examples("multi-mcp inspect", "multi-mcp inspect github --json"))
+@verb("inspect", "multi-mcp inspect", "multi-mcp inspect github --json")
 @click.argument("server", required=False)
-@json_option
 def inspect_verb(server: str | None, as_json: bool) -> None:
     """Check the tools of all servers, or of SERVER, for hidden text and instructions to the model.
 
@@ -226,11 +224,10 @@ def inspect_verb(server: str | None, as_json: bool) -> None:
     say(f"{count(found['tools'], 'tool')} checked, {count(len(rows), 'finding')}")
 
 
-@click.command("trust", epilog=examples("multi-mcp trust .", "multi-mcp trust ~/src/shop --yes"))
+@verb("trust", "multi-mcp trust .", "multi-mcp trust ~/src/shop --yes")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--yes", is_flag=True, help="Approve without asking.")
 @click.option("--revoke", is_flag=True, help="Revoke an approval.")
-@json_option
 def trust_verb(folder: Path, yes: bool, revoke: bool, as_json: bool) -> int:
     """Approve the servers of a project.
 

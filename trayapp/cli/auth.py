@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from trayapp.cli.options import as_error, ask, examples, json_option
+from trayapp.cli.options import as_error, ask, verb
 from trayapp.cli.output import Table, is_terminal, note, print_json, print_table, say, waiting
 from trayapp.cli.status import signed_in_words
 from trayapp.model.errors import ExitCode
@@ -22,12 +22,11 @@ NOT_UNLOCKED = "Its dialog was closed, or cannot be shown here. Unlock it with t
 PASTES = 5  # attempts to paste the right address
 
 
-@click.command("auth", epilog=examples("multi-mcp auth linear", "multi-mcp auth linear --paste"))
+@verb("auth", "multi-mcp auth linear", "multi-mcp auth linear --paste")
 @click.argument("server", required=False)
 @click.option("--logout", is_flag=True, help="Sign out: forget the tokens and revoke them.")
 @click.option("--paste", is_flag=True, help="For a browser on another machine: paste the address where it ends up.")
 @click.option("--no-browser", is_flag=True, help="Only print the address to open.")
-@json_option
 def auth_verb(server: str | None, logout: bool, paste: bool, no_browser: bool, as_json: bool) -> int:
     """Sign in to a server, or sign out.
 

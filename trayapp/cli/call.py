@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from trayapp.cli.options import ask, examples, gateway, json_option, of_project, project_hint, project_option
+from trayapp.cli.options import ask, gateway, of_project, project_hint, project_option, verb
 from trayapp.cli.output import (
     as_typed,
     at_terminal,
@@ -47,13 +47,11 @@ BY = "the command line"
 Row = dict[str, Any]
 
 
-@click.command(
+@verb(
     "call",
-    epilog=examples(
-        "multi-mcp call sample_add a=1 b=2",
-        "multi-mcp call browser_screenshot --out page.png",
-        """multi-mcp call echo --server sample --args '{"text": "hello"}'""",
-    ),
+    "multi-mcp call sample_add a=1 b=2",
+    "multi-mcp call browser_screenshot --out page.png",
+    """multi-mcp call echo --server sample --args '{"text": "hello"}'""",
 )
 @click.argument("tool")
 @click.argument("pairs", metavar="[KEY=VALUE]...", nargs=-1)
@@ -63,7 +61,6 @@ Row = dict[str, Any]
     "--out", type=click.Path(dir_okay=False, path_type=Path), help="Save the image, audio or file of the answer here."
 )
 @project_option
-@json_option
 def call_verb(
     tool: str,
     pairs: tuple[str, ...],
@@ -131,15 +128,11 @@ def save(result: dict[str, Any], out: Path) -> None:
         note(f"Saved {one_line(str(place))} ({byte_size(len(data))})")
 
 
-@click.command(
-    "prompt",
-    epilog=examples("multi-mcp prompt board_plan ai date=today", "multi-mcp prompt board_plan --line 'ai today'"),
-)
+@verb("prompt", "multi-mcp prompt board_plan ai date=today", "multi-mcp prompt board_plan --line 'ai today'")
 @click.argument("name")
 @click.argument("words", metavar="[WORD|KEY=VALUE]...", nargs=-1)
 @click.option("--line", help="The arguments as one line, quotes included, as typed after a command.")
 @project_option
-@json_option
 def prompt_verb(name: str, words: tuple[str, ...], line: str | None, project: Path | None, as_json: bool) -> None:
     """Print the prompt NAME with these arguments.
 
@@ -305,9 +298,8 @@ def data_size(data: Any) -> str:
 # --- answers of the user
 
 
-@click.command("asks", epilog=examples("multi-mcp asks", "multi-mcp asks --watch"))
+@verb("asks", "multi-mcp asks", "multi-mcp asks --watch")
 @click.option("--watch", is_flag=True, help="Keep running and show each new request. Calls then wait for you.")
-@json_option
 def asks_verb(watch: bool, as_json: bool) -> None:
     """Show what waits for your answer, oldest first: calls to allow, and questions from servers.
 
@@ -346,16 +338,12 @@ def _watch(snapshots: Iterable[dict[str, Any]], as_json: bool) -> None:
         known = rows
 
 
-@click.command(
-    "allow",
-    epilog=examples("multi-mcp allow 3fa2b1", "multi-mcp allow 3fa2b1 --session", "multi-mcp allow 9c01d4 name=Ann"),
-)
+@verb("allow", "multi-mcp allow 3fa2b1", "multi-mcp allow 3fa2b1 --session", "multi-mcp allow 9c01d4 name=Ann")
 @click.argument("ask_id", metavar="ID")
 @click.argument("pairs", metavar="[FIELD=VALUE]...", nargs=-1)
 @click.option("--session", is_flag=True, help="Allow this tool until that client's session ends.")
 @click.option("--always", is_flag=True, help="Allow this tool from now on. If it changes, you are asked again.")
 @click.option("--args", "args_json", metavar="JSON", help="The answer to a question as one JSON object.")
-@json_option
 def allow_verb(
     ask_id: str, pairs: tuple[str, ...], session: bool, always: bool, args_json: str | None, as_json: bool
 ) -> None:
@@ -373,9 +361,8 @@ def allow_verb(
     _show_answer(row, f"Allowed{for_}", "Answered", as_json)
 
 
-@click.command("deny", epilog=examples("multi-mcp deny 3fa2b1", "multi-mcp deny github/delete_repo"))
+@verb("deny", "multi-mcp deny 3fa2b1", "multi-mcp deny github/delete_repo")
 @click.argument("what", metavar="ID|SERVER/TOOL")
-@json_option
 def deny_verb(what: str, as_json: bool) -> None:
     """Deny the call or question with this ID, or revoke `allow --always` for SERVER/TOOL."""
     server, slash, tool = what.partition("/")

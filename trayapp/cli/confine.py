@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from trayapp.cli.edit import own_store, tell_gateway
-from trayapp.cli.options import ask, examples, json_option
+from trayapp.cli.options import ask, verb
 from trayapp.cli.output import at_terminal, print_json, require_person, say, waiting
 from trayapp.clients.files import shown_path
 from trayapp.config import edits
@@ -24,11 +24,10 @@ PLACES_NAMED = 8
 SYSTEM = ("/usr/", "/etc/", "/lib", "/opt/", "/proc/", "/sys/", "/dev/", "/run/", "/bin/", "/sbin/", "/nix/")
 
 
-@click.command("confine", epilog=examples("multi-mcp confine github --try", "multi-mcp confine github"))
+@verb("confine", "multi-mcp confine github --try", "multi-mcp confine github")
 @click.argument("server")
 @click.option("--try", "only_try", is_flag=True, help="Write nothing.")
 @click.option("--yes", is_flag=True, help="Write the entry without asking.")
-@json_option
 def confine_verb(server: str, only_try: bool, yes: bool, as_json: bool) -> int:
     """Run SERVER once, confined, and list its tools.
 

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from trayapp.cli.edit import own_config, own_store
-from trayapp.cli.options import FLOW, examples, json_option
+from trayapp.cli.options import FLOW, verb
 from trayapp.cli.output import Table, agreed, at_terminal, note, print_json, print_table, say, say_hints
 from trayapp.clients.connect import (
     MAIN,
@@ -44,13 +44,13 @@ NEEDS = {
 Do = Callable[[str, ClientsContext], Change]
 
 
-@click.command(
+@verb(
     "connect",
-    epilog=examples(
-        "multi-mcp connect cursor", "multi-mcp connect --all --dry-run", "multi-mcp connect cursor --profile office",
-        "multi-mcp connect cursor --servers github --as github",
-    ),
-)  # fmt: skip
+    "multi-mcp connect cursor",
+    "multi-mcp connect --all --dry-run",
+    "multi-mcp connect cursor --profile office",
+    "multi-mcp connect cursor --servers github --as github",
+)
 @click.argument("client", metavar="[CLIENT]", required=False)
 @click.option("--all", "everyone", is_flag=True, help="All AI tools that are found here.")
 @click.option("--profile", metavar="NAME", help="Show only what this profile of servers.yaml shows.")
@@ -59,7 +59,6 @@ Do = Callable[[str, ClientsContext], Change]
 @click.option("--replace", is_flag=True, help="Replace another server that has the same name as our entry.")
 @click.option("--diff", is_flag=True, help="With --all: show each change line by line.")
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
-@json_option
 def connect_verb(
     client: str | None,
     everyone: bool,
@@ -143,18 +142,14 @@ def _known(name: str | None, known: Iterable[str], what: str) -> str:
     return f"Did you mean {near}?" if near else f"The {what} in servers.yaml: {', '.join(names) or 'none'}"
 
 
-@click.command(
-    "disconnect",
-    epilog=examples(
-        "multi-mcp disconnect cursor", "multi-mcp disconnect cursor --as github", "multi-mcp disconnect --all"
-    ),
-)  # fmt: skip
+@verb(
+    "disconnect", "multi-mcp disconnect cursor", "multi-mcp disconnect cursor --as github", "multi-mcp disconnect --all"
+)
 @click.argument("client", metavar="[CLIENT]", required=False)
 @click.option("--all", "everyone", is_flag=True, help="All AI tools that are connected.")
 @click.option("--as", "entry", metavar="ENTRY", help="Remove only the entry of that name.")
 @click.option("--diff", is_flag=True, help="With --all: show each change line by line.")
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
-@json_option
 def disconnect_verb(
     client: str | None, everyone: bool, entry: str | None, diff: bool, dry_run: bool, as_json: bool
 ) -> int:

@@ -15,10 +15,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
-import click
 import psutil
 
-from trayapp.cli.options import examples, json_option
+from trayapp.cli.options import verb
 from trayapp.cli.output import print_json, say
 from trayapp.config.paths import CONFIG_NAME, HOME_VARIABLE
 from trayapp.config.store import sample_text
@@ -40,8 +39,7 @@ LEFT_TIMEOUT_S = 5.0  # for processes to end once the gateway is gone
 SHORT_TMP = "/tmp" if os.name == "posix" and os.access("/tmp", os.W_OK) else None  # socket paths: at most 100 bytes
 
 
-@click.command("demo", epilog=examples("multi-mcp demo"))
-@json_option
+@verb("demo", "multi-mcp demo")
 def demo_verb(as_json: bool) -> None:
     """Try everything out in a temporary folder.
 

@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 import click
 
 from trayapp.cli.edit import with_imports
-from trayapp.cli.options import examples, json_option
+from trayapp.cli.options import verb
 from trayapp.cli.output import has_colors, print_json, say_hints, waiting
 from trayapp.clients.connect import CLIENT_CHECKS
 from trayapp.config.paths import find_paths
@@ -25,8 +25,7 @@ COLORS = {"ok": "green", "note": "yellow", "problem": "red"}
 STATE_COLUMNS = max(map(len, COLORS))
 
 
-@click.command("doctor", epilog=examples("multi-mcp doctor"))
-@json_option
+@verb("doctor", "multi-mcp doctor")
 def doctor_verb(as_json: bool) -> int:
     """Find problems and say how to fix them.
 

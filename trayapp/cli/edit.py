@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 
 import click
 
-from trayapp.cli.options import ask, examples, json_option
+from trayapp.cli.options import ask, verb
 from trayapp.cli.output import is_terminal, note, print_json, say
 from trayapp.config import edits
 from trayapp.config.layers.overlay import lay_over
@@ -76,17 +76,15 @@ def with_imports(config: Config, file: str) -> Config:
 TARGET = "SERVER[/TOOL-GLOB]"
 
 
-@click.command("enable", epilog=examples("multi-mcp enable github", "multi-mcp enable 'github/search_*'"))
+@verb("enable", "multi-mcp enable github", "multi-mcp enable 'github/search_*'")
 @click.argument("target", metavar=TARGET)
-@json_option
 def enable_verb(target: str, as_json: bool) -> None:
     """Enable a server, or only its tools that match TOOL-GLOB."""
     switch(target, True, as_json)
 
 
-@click.command("disable", epilog=examples("multi-mcp disable github", "multi-mcp disable 'github/delete_*'"))
+@verb("disable", "multi-mcp disable github", "multi-mcp disable 'github/delete_*'")
 @click.argument("target", metavar=TARGET)
-@json_option
 def disable_verb(target: str, as_json: bool) -> None:
     """Disable a server, or only its tools that match TOOL-GLOB.
 
@@ -95,7 +93,7 @@ def disable_verb(target: str, as_json: bool) -> None:
     switch(target, False, as_json)
 
 
-@click.command("edit", epilog=examples("multi-mcp edit"))
+@verb("edit", "multi-mcp edit", json=False)
 @click.option("--path", "only_path", is_flag=True, help="Only print where the file is.")
 def edit_verb(only_path: bool) -> int:
     """Open servers.yaml.

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from trayapp.cli.edit import own_settings
-from trayapp.cli.options import examples, json_option
+from trayapp.cli.options import verb
 from trayapp.cli.output import Table, note, print_json, print_table, say, waiting
 from trayapp.config.paths import find_paths
 from trayapp.model.errors import UsageError
@@ -18,10 +18,9 @@ from trayapp.service.registry import RegistryAnswer, ServerRegistry
 SHOWN = 20
 
 
-@click.command("find", epilog=examples("multi-mcp find github", "multi-mcp find postgres database --limit 50"))
+@verb("find", "multi-mcp find github", "multi-mcp find postgres database --limit 50")
 @click.argument("words", nargs=-1, required=True)
 @click.option("--limit", type=click.IntRange(1, 1000), default=SHOWN, show_default=True, help="How many to show.")
-@json_option
 def find_verb(words: tuple[str, ...], limit: int, as_json: bool) -> None:
     """Find servers in the registry.
 

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 
 import click
 
-from trayapp.cli.options import examples
+from trayapp.cli.options import verb
 from trayapp.cli.output import say
 from trayapp.model.errors import UsageError
 from trayapp.service.guide import page, topics
@@ -18,7 +18,7 @@ from trayapp.service.guide import page, topics
 _COMMENT = re.compile(r"<!--.*?-->\n?", re.DOTALL)
 
 
-@click.command("help", epilog=examples("multi-mcp help", "multi-mcp help servers-yaml"))
+@verb("help", "multi-mcp help", "multi-mcp help servers-yaml", json=False)
 @click.argument("topic", required=False)
 @click.pass_context
 def help_verb(context: click.Context, topic: str | None) -> int:
@@ -38,10 +38,10 @@ def help_verb(context: click.Context, topic: str | None) -> int:
     group = context.parent
     assert group is not None
     assert isinstance(group.command, click.Group)
-    verb = group.command.get_command(group, topic)
-    if verb is None:
+    command = group.command.get_command(group, topic)
+    if command is None:
         near = get_close_matches(topic, [*known, *group.command.list_commands(group)], n=1)
         hint = f"Did you mean {near[0]}? " if near else ""
         raise UsageError(f"The guide has no page {topic}", f"{hint}See: multi-mcp help")
-    say(verb.get_help(click.Context(verb, info_name=topic, parent=group)))
+    say(command.get_help(click.Context(command, info_name=topic, parent=group)))
     return 0

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from trayapp.cli.logs import pause
-from trayapp.cli.options import ask, examples, gateway, json_option
+from trayapp.cli.options import ask, gateway, verb
 from trayapp.cli.output import Table, byte_size, note, print_json, print_table, say
 from trayapp.model.errors import UsageError
 from trayapp.model.text import clean, count, one_line, shortened
@@ -26,12 +26,7 @@ SECONDS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0, "w": 60
 Row = dict[str, Any]
 
 
-@click.command(
-    "history",
-    epilog=examples(
-        "multi-mcp history --failed --since 2h", "multi-mcp history create issue", "multi-mcp history show 12"
-    ),
-)
+@verb("history", "multi-mcp history --failed --since 2h", "multi-mcp history create issue", "multi-mcp history show 12")
 @click.argument("words", nargs=-1, metavar="[WORDS... | show ID | clear]")
 @click.option("--server", help="Only calls of this server's tools.")
 @click.option("--tool", help="Only calls of this tool: its name, or SERVER/TOOL.")
@@ -42,7 +37,6 @@ Row = dict[str, Any]
     "-n", "--limit", type=click.IntRange(1, 500), default=50, show_default=True, help="Show at most this many calls."
 )
 @click.option("-f", "--follow", is_flag=True, help="Keep running and show new calls.")
-@json_option
 def history_verb(
     words: tuple[str, ...],
     server: str | None,

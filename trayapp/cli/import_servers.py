@@ -18,7 +18,7 @@ import click
 from trayapp.cli.add import project_file_is_trusted, runs_unconfined
 from trayapp.cli.connect import restored_lines
 from trayapp.cli.edit import own_store, own_trust, tell_gateway
-from trayapp.cli.options import FLOW, examples, json_option, quoted_folder
+from trayapp.cli.options import FLOW, quoted_folder, verb
 from trayapp.cli.output import (
     Table,
     agreed,
@@ -68,7 +68,7 @@ from trayapp.model.text import count, one_line
 from trayapp.service.secrets import delete_secret, secret_names
 
 
-@click.command("import", epilog=examples("multi-mcp import", "multi-mcp import cursor --move --yes"))
+@verb("import", "multi-mcp import", "multi-mcp import cursor --move --yes")
 @click.argument("client", metavar="[CLIENT]", required=False)
 @click.option("--move/--copy", "move", default=None, help="Remove them from the AI tool's file, or leave them there.")
 @click.option(
@@ -87,7 +87,6 @@ from trayapp.service.secrets import delete_secret, secret_names
 )
 @click.option("--no-offer", is_flag=True, help="Stop offering servers that could be imported.")
 @click.option("--form", is_flag=True, hidden=True, help="Read the chosen servers from stdin, as JSON.")
-@json_option
 def import_verb(
     client: str | None,
     move: bool | None,

@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 
 from trayapp.cli.edit import no_such_server, own_store, written_servers
-from trayapp.cli.options import ask, examples, json_option
+from trayapp.cli.options import ask, verb
 from trayapp.cli.output import await_input, note, print_json, say
 from trayapp.config.paths import find_paths
 from trayapp.config.read.parse import parse
@@ -32,11 +32,10 @@ WARNINGS = 5  # lines of the gateway's log about a server, shown below the serve
 FOLLOW_S = 0.3  # between two reads; to a person it looks immediate
 
 
-@click.command("logs", epilog=examples("multi-mcp logs github -f"))
+@verb("logs", "multi-mcp logs github -f")
 @click.argument("server", required=False)
 @click.option("-f", "--follow", is_flag=True, help="Keep running and show new lines.")
 @click.option("-n", "--lines", "count", type=click.IntRange(min=0), default=LINES, show_default=True, help="How many.")
-@json_option
 def logs_verb(server: str | None, follow: bool, count: int, as_json: bool) -> None:
     """Show the last lines of the gateway's log, or of what SERVER wrote to its stderr.
 

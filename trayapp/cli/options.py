@@ -32,9 +32,23 @@ UNKNOWN = frozenset({"server_not_found", "tool_not_found"})  # error codes
 DISCOVERY_TIMEOUT_S = 120.0  # servers whose tools are unknown, such as a project's, are started first
 
 
-def json_option(function: Function) -> Function:
-    """Add the option --json as the parameter `as_json`."""
-    return click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")(function)
+def verb(
+    name: str, *lines: str, json: bool = True, group: click.Group | None = None
+) -> Callable[[Callable[..., object]], click.Command]:
+    """Make a function the verb `name`, with these examples at the end of its help.
+
+    `json`: add the option --json as the parameter `as_json`. `group`: the verb that this one is a part of.
+    """
+
+    def make(function: Callable[..., object]) -> click.Command:
+        command = click.command(name, epilog=examples(*lines) if lines else None)(function)
+        if json:
+            command.params.append(click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON document."))
+        if group is not None:
+            group.add_command(command)
+        return command
+
+    return make
 
 
 def project_option(function: Function) -> Function:

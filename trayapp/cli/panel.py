@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from trayapp.cli.options import ask, examples, json_option
+from trayapp.cli.options import ask, verb
 from trayapp.cli.output import note, print_json, say
 from trayapp.model.errors import UsageError
 from trayapp.model.text import one_line
@@ -20,10 +20,9 @@ LONGEST = 8000  # characters; some browsers and desktops do not pass on longer a
 OPENED_S = 0.5  # an opener that still runs after this time has found a browser
 
 
-@click.command("panel", epilog=examples("multi-mcp panel", "multi-mcp panel --no-browser"))
+@verb("panel", "multi-mcp panel", "multi-mcp panel --no-browser")
 @click.argument("what", required=False)
 @click.option("--no-browser", is_flag=True, help="Only print the link. It works once, within a minute.")
-@json_option
 def panel_verb(what: str | None, no_browser: bool, as_json: bool) -> None:
     """Open the panel: servers, calls, approvals and health in your browser.
 

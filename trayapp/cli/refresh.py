@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from trayapp.cli.options import as_error, ask, examples, json_option
+from trayapp.cli.options import as_error, ask, verb
 from trayapp.cli.output import print_json, say, say_hints, waiting
 from trayapp.model.errors import ExitCode
 from trayapp.model.text import count, one_line
@@ -20,9 +20,8 @@ ALL_ASLEEP = "Nothing to reconnect: no server is in use. Each one starts with it
 CHANGES = (("added", "added"), ("gone", "removed"), ("back", "back"))
 
 
-@click.command("refresh", epilog=examples("multi-mcp refresh github"))
+@verb("refresh", "multi-mcp refresh github")
 @click.argument("server", required=False)
-@json_option
 def refresh_verb(server: str | None, as_json: bool) -> int:
     """Ask all servers, or SERVER, for their tools again.
 
@@ -33,9 +32,8 @@ def refresh_verb(server: str | None, as_json: bool) -> int:
     return print_outcomes(servers, server, as_json, change_text, "No servers to ask")
 
 
-@click.command("reconnect", epilog=examples("multi-mcp reconnect github"))
+@verb("reconnect", "multi-mcp reconnect github")
 @click.argument("server", required=False)
-@json_option
 def reconnect_verb(server: str | None, as_json: bool) -> int:
     """Reconnect SERVER, or all servers that are in use or have failed.
 

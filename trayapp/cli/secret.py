@@ -14,7 +14,7 @@ from contextlib import suppress
 import click
 
 from trayapp.cli.edit import own_config, own_store, tell_gateway
-from trayapp.cli.options import examples, json_option
+from trayapp.cli.options import examples, verb
 from trayapp.cli.output import agreed, is_terminal, note, print_json, say
 from trayapp.clients.secrets import Secret
 from trayapp.config import edits
@@ -34,10 +34,9 @@ def secret_verb() -> None:
     """
 
 
-@secret_verb.command("set", epilog=examples("multi-mcp secret set github"))
+@verb("set", "multi-mcp secret set github", group=secret_verb)
 @click.argument("name")
 @click.argument("value", nargs=-1, metavar="")
-@json_option
 def set_verb(name: str, value: tuple[str, ...], as_json: bool) -> None:
     """Keep a value under NAME. It is asked for, or read from stdin."""
     if value:
@@ -59,8 +58,7 @@ def set_verb(name: str, value: tuple[str, ...], as_json: bool) -> None:
         note("See: multi-mcp doctor")
 
 
-@secret_verb.command("list")
-@json_option
+@verb("list", group=secret_verb)
 def list_verb(as_json: bool) -> None:
     """List the names, never the values."""
     names = secret_names()
@@ -70,9 +68,8 @@ def list_verb(as_json: bool) -> None:
         say(*(one_line(name) for name in names) if names else ("No secrets",))
 
 
-@secret_verb.command("delete", epilog=examples("multi-mcp secret delete github"))
+@verb("delete", "multi-mcp secret delete github", group=secret_verb)
 @click.argument("name")
-@json_option
 def delete_verb(name: str, as_json: bool) -> None:
     """Forget the value of NAME."""
     deleted = delete_secret(name)

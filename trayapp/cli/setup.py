@@ -12,7 +12,7 @@ import click
 
 from trayapp.cli.connect import ReportStyle, connect_each, disconnect_verb
 from trayapp.cli.import_servers import asked_numbers, import_verb, undo_imports
-from trayapp.cli.options import FLOW, STARTS, ask, examples
+from trayapp.cli.options import FLOW, STARTS, ask, verb
 from trayapp.cli.output import Table, note, print_table, require_answers, say, say_hints
 from trayapp.cli.status import failure
 from trayapp.clients.connect import found_clients
@@ -31,7 +31,7 @@ SERVERS_S = 90.0  # for new servers: npx and uvx may download their packages fir
 STEP_S = 1.0  # between two checks of servers that are still starting
 
 
-@click.command("setup", epilog=examples("multi-mcp setup", "multi-mcp setup --undo"))
+@verb("setup", "multi-mcp setup", "multi-mcp setup --undo", json=False)
 @click.option("--yes", is_flag=True, help="Import all servers and connect all AI tools, without asking.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 @click.option("--undo", is_flag=True, help="Put everything back as it was.")

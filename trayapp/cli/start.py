@@ -11,7 +11,7 @@ import runpy
 
 import click
 
-from trayapp.cli.options import ask, examples, json_option, say_next_step, start_gateway
+from trayapp.cli.options import ask, say_next_step, start_gateway, verb
 from trayapp.cli.output import note, print_json, say, waiting
 from trayapp.cli.run_gateway import run_start
 from trayapp.model.errors import AlreadyRunningError, MultiMcpError, NoGatewayError
@@ -22,7 +22,7 @@ from trayapp.wire.greeting import Hello, read_endpoint
 from trayapp.wire.rundir import run_dir
 
 
-@click.command("start", epilog=examples("multi-mcp start --detach"))
+@verb("start", "multi-mcp start --detach", json=False)
 @click.option("--detach", is_flag=True, help="Run in the background; return once it is ready.")
 @click.option("--linger", is_flag=True, hidden=True, help="End some minutes after the last client.")
 def start_verb(detach: bool, linger: bool) -> int:
@@ -72,8 +72,7 @@ def refuse_second(run: str) -> None:
     raise AlreadyRunningError(endpoint.pid if endpoint else 0)
 
 
-@click.command("stop", epilog=examples("multi-mcp stop"))
-@json_option
+@verb("stop", "multi-mcp stop")
 def stop_verb(as_json: bool) -> None:
     """Stop the gateway and all its servers.
 
@@ -104,7 +103,7 @@ def stop() -> int:
 SAMPLE_MODULE = "trayapp.samples.server"  # by name: a packaged program does not contain its file
 
 
-@click.command("stdio", epilog=examples("multi-mcp stdio --servers github,files"))
+@verb("stdio", "multi-mcp stdio --servers github,files", json=False)
 @click.option(
     "--expose", type=click.Choice(["auto", "tools", "search"]), help="List all tools, or one that finds them."
 )
@@ -117,7 +116,7 @@ def stdio_verb(expose: str | None, servers: str | None, profile: str | None) -> 
     """
 
 
-@click.command("sample-server")
+@verb("sample-server", json=False)
 def sample_server_verb() -> None:
     """Run the bundled sample server on stdin and stdout."""
     runpy.run_module(SAMPLE_MODULE, run_name="__main__")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trayapp.cli.options import ask, examples, gateway, import_hint, json_option
+from trayapp.cli.options import ask, gateway, import_hint, verb
 from trayapp.cli.output import Table, as_typed, await_input, is_terminal, note, print_json, say
 from trayapp.model.errors import NoGatewayError, UsageError
 from trayapp.model.status import is_ready
@@ -41,10 +41,9 @@ UNUSED_SHOWN = 20  # --json and the panel have the whole list
 WAYS = {"tools": "every tool", "search": "only the tool mcp"}
 
 
-@click.command("status", epilog=examples("multi-mcp status --watch"))
+@verb("status", "multi-mcp status --watch")
 @click.option("--watch", is_flag=True, help="Keep running and show every change.")
 @click.option("--tokens", is_flag=True, help="Show how many tokens each way of listing the tools costs a model.")
-@json_option
 def status_verb(watch: bool, tokens: bool, as_json: bool) -> None:
     """Show the gateway, its servers and their problems.
 

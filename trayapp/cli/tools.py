@@ -12,12 +12,11 @@ from trayapp.cli.options import (
     DISCOVERY_TIMEOUT_S,
     ask,
     current_project,
-    examples,
-    json_option,
     list_command,
     of_project,
     project_hint,
     project_option,
+    verb,
 )
 from trayapp.cli.output import Table, note, print_json, print_table, say, say_hints
 from trayapp.model.errors import UsageError
@@ -29,13 +28,12 @@ Row = dict[str, Any]
 STYLES = {"off": "dim", "stale": "yellow", "withheld": "yellow"}
 
 
-@click.command("list", epilog=examples("multi-mcp list github --disabled"))
+@verb("list", "multi-mcp list github --disabled")
 @click.argument("server", required=False)
 @click.option("--disabled", is_flag=True, help="Only tools that are disabled.")
 @click.option("--stale", is_flag=True, help="Only tools that their server no longer has.")
 @click.option("--withheld", is_flag=True, help="Only tools that are held back, with the reason.")
 @project_option
-@json_option
 def list_verb(
     server: str | None, disabled: bool, stale: bool, withheld: bool, project: Path | None, as_json: bool
 ) -> None:
@@ -96,7 +94,7 @@ def reasons(rows: list[Row]) -> list[str]:
     return ["", *lines] if lines else []
 
 
-@click.command("search", epilog=examples("multi-mcp search read a file", "multi-mcp search '^github_' --regex"))
+@verb("search", "multi-mcp search read a file", "multi-mcp search '^github_' --regex")
 @click.argument("words", nargs=-1)
 @click.option(
     "--batch", type=click.Path(dir_okay=False, allow_dash=True), help="Read searches from this file, one a line."
@@ -105,7 +103,6 @@ def reasons(rows: list[Row]) -> list[str]:
 @click.option("--limit", type=click.IntRange(1), help="Show at most this many tools.")
 @click.option("--regex", is_flag=True, help="Treat WORDS as a regular expression.")
 @project_option
-@json_option
 def search_verb(
     words: tuple[str, ...],
     batch: str | None,
@@ -152,11 +149,10 @@ def lines_of(file: str) -> list[str]:
         return [line.rstrip("\r\n") for line in stream]
 
 
-@click.command("describe", epilog=examples("multi-mcp describe sample_add"))
+@verb("describe", "multi-mcp describe sample_add")
 @click.argument("tool")
 @click.option("--server", help="The tool's server, if several servers have a tool of that name.")
 @project_option
-@json_option
 def describe_verb(tool: str, server: str | None, project: Path | None, as_json: bool) -> None:
     """Show everything about TOOL: what it does and its parameters."""
     params = {"tool": tool, "server": server, **of_project(project)}
@@ -170,9 +166,8 @@ def describe_verb(tool: str, server: str | None, project: Path | None, as_json: 
             say("", f"Example: {example_call(found['exposed_name'], found['tool'].get('inputSchema'))}")
 
 
-@click.command("index", epilog=examples("multi-mcp index > TOOLS.md"))
+@verb("index", "multi-mcp index > TOOLS.md")
 @project_option
-@json_option
 def index_verb(project: Path | None, as_json: bool) -> None:
     """Print an index of all tools in Markdown."""
     lacking = list[str]()

@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from trayapp.cli import status as view
-from trayapp.cli.options import examples, gateway, json_option, next_step
+from trayapp.cli.options import gateway, next_step, verb
 from trayapp.cli.output import is_terminal, note, print_json, say, say_hints
 from trayapp.cli.run_gateway import run_here
 from trayapp.model.errors import NoGatewayError
@@ -26,7 +26,7 @@ NO_DESKTOP = "No desktop was found, so there is no tray icon: the gateway runs h
 DISPLAY_END_S = 2.0  # for the display to stop after the gateway
 
 
-@click.command("tray", epilog=examples("multi-mcp"))
+@verb("tray", "multi-mcp", json=False)
 @click.option("--autostart", is_flag=True, hidden=True, help="Started at login: nothing is printed.")
 def tray_verb(autostart: bool) -> int:
     """Run the tray app.
@@ -37,8 +37,7 @@ def tray_verb(autostart: bool) -> int:
     return run_tray_here(autostart)
 
 
-@click.command("quit", epilog=examples("multi-mcp quit"))
-@json_option
+@verb("quit", "multi-mcp quit")
 def quit_verb(as_json: bool) -> int:
     """Quit the tray app and the gateway that it started.
 
@@ -57,9 +56,8 @@ def quit_verb(as_json: bool) -> int:
     return 0
 
 
-@click.command("autostart", epilog=examples("multi-mcp autostart on"))
+@verb("autostart", "multi-mcp autostart on")
 @click.argument("what", type=click.Choice(["on", "off", "status"]), default="status")
-@json_option
 def autostart_verb(what: str, as_json: bool) -> None:
     """Turn start at login on or off, or show its state.
 

@@ -12,7 +12,7 @@ import click
 
 from trayapp import __version__
 from trayapp.cli.edit import own_settings
-from trayapp.cli.options import ask, examples, json_option
+from trayapp.cli.options import ask, verb
 from trayapp.cli.output import agreed, note, print_json, require_person, say, say_hints, waiting
 from trayapp.model.config import Settings
 from trayapp.model.errors import ExitCode, UsageError
@@ -24,8 +24,7 @@ NOBODY = "Not checked: this build was not published, so it has no address to ask
 LINES_SHOWN = 40  # of one tool's difference
 
 
-@click.command("outdated", epilog=examples("multi-mcp outdated", "multi-mcp update github"))
-@json_option
+@verb("outdated", "multi-mcp outdated", "multi-mcp update github")
 def outdated_verb(as_json: bool) -> None:
     """Show which servers could run a newer release of their package.
 
@@ -58,11 +57,10 @@ def _outdated(quiet: bool) -> dict[str, Any]:
     return found
 
 
-@click.command("update", epilog=examples("multi-mcp update github", "multi-mcp update github --to 1.4.2"))
+@verb("update", "multi-mcp update github", "multi-mcp update github --to 1.4.2")
 @click.argument("server", required=False)
 @click.option("--to", metavar="VERSION", help="Use this version, newer or older. The last two are kept.")
 @click.option("--yes", is_flag=True, help="Update without asking.")
-@json_option
 def update_verb(server: str | None, to: str | None, yes: bool, as_json: bool) -> int:
     """Update the package of SERVER, or of every server that has a newer release.
 
@@ -126,8 +124,7 @@ def _lines(found: dict[str, Any]) -> Iterator[str]:
         yield "  The server's tools do not change"
 
 
-@click.command("update-check", epilog=examples("multi-mcp update-check"))
-@json_option
+@verb("update-check", "multi-mcp update-check")
 def update_check_verb(as_json: bool) -> None:
     """Check for a newer version.
 
