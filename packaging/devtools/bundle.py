@@ -1,4 +1,4 @@
-"""The packaged programs: PyInstaller builds them from packaging/multi-mcp.spec into one folder that needs no Python."""
+"""The packaged programs. PyInstaller builds them from packaging/multi-mcp.spec into a folder that needs no Python."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from devtools.steps import StepFailed, clean_environment, run, say
 NAME = "multi-mcp"
 SPEC = PACKAGING / "multi-mcp.spec"
 RELEASES = "MULTI_MCP_RELEASES"  # https address of the newest release, for published builds (service/version)
-EPOCH_ZERO = 315532800  # 1980-01-01, the earliest time in a zip file: used for a source without history
-BINARY_STARTS = (b"\x7fELF",)
-PADDED = b"/usr"
+EPOCH_ZERO = 315532800  # 1980-01-01, the earliest time in a zip file, for a source without history
 
 
 def build_bundle(python: Path, work: Path, only: str = "") -> Path:
@@ -26,18 +24,16 @@ def build_bundle(python: Path, work: Path, only: str = "") -> Path:
     environment = build_environment(work) | {"MULTI_MCP_ONLY": only}
     ours = os.pathsep.join((str(PACKAGING), str(ROOT)))
     run([python, "-m", "devtools.drawing", work / "icons"], env=environment | {"PYTHONPATH": ours})
-    commit = git("rev-parse", "HEAD")
-    if commit:
-        (work / "commit").write_text(commit + "\n", encoding="ascii")
-    address = os.environ.get(RELEASES, "")
-    if address:
-        (work / "releases").write_text(address + "\n", encoding="ascii")
+    for name, text in (("commit", git("rev-parse", "HEAD")), ("releases", os.environ.get(RELEASES, ""))):
+        if text:
+            (work / name).write_text(text + "\n", encoding="ascii")
     say("packaging with PyInstaller (half a minute)")
     options = ["--noconfirm", "--log-level=ERROR", f"--distpath={work / 'out'}", f"--workpath={work / 'cache'}"]
     try:
         run([python, "-m", "PyInstaller", *options, SPEC], env=environment)
     except StepFailed as failure:
-        raise StepFailed(str(failure), hint()) from failure
+        linux = "It needs binutils and a Python with a shared library (Debian: libpython3; pyenv: --enable-shared)."
+        raise StepFailed(str(failure), linux if sys.platform == "linux" else "") from failure
     folder = work / "out" / NAME
     forget_build_machine(folder, secrets_of_build(python))
     return folder
@@ -49,8 +45,8 @@ def build_environment(work: Path) -> dict[str, str]:
         "MULTI_MCP_BUILD": str(work),
         "PYTHONPATH": str(ROOT),
         "PYTHONHASHSEED": "1",
-        # A .pyc file records which strings were interned in the process that wrote it. Loading it interns them again,
-        # which changes the bytes that PyInstaller writes. With an empty cache, PyInstaller compiles all that it loads.
+        # A .pyc file records which strings its writer had interned. Loading it interns them again, which changes the
+        # bytes that PyInstaller writes. With an empty cache, PyInstaller compiles all that it loads.
         "PYTHONPYCACHEPREFIX": str(work / "pyc"),
         "PYSTRAY_BACKEND": "dummy",  # PyInstaller imports pystray to analyze it
         "PYINSTALLER_CONFIG_DIR": str(work / "cache"),
@@ -73,13 +69,6 @@ def git(*words: str) -> str:
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
-def hint() -> str:
-    """Return the usual reason why PyInstaller fails."""
-    if sys.platform == "linux":
-        return "It needs binutils and a Python with a shared library (Debian: libpython3; pyenv: --enable-shared)."
-    return ""
-
-
 def secrets_of_build(python: Path) -> list[bytes]:
     """Return the folders that would identify the build machine: interpreter, checkout and home."""
     asked = subprocess.run([python, "-c", "import sys; print(sys.base_prefix)"], capture_output=True, text=True)
@@ -87,21 +76,19 @@ def secrets_of_build(python: Path) -> list[bytes]:
     own = [str(ROOT), *([] if prefix in (Path("/usr"), Path("/usr/local")) else [str(prefix)])]
     home = Path.home()
     if home.parent != home.parent.parent:  # /root identifies nobody, and libraries contain it from their own builds
-        own.append(f"{home}/")  # with the slash, because the last name is the user's and must go
+        own.append(f"{home}/")  # with the slash: only what follows the last one stays, and the user's name must not
     return sorted((folder.encode() for folder in own), key=len, reverse=True)
 
 
 def forget_build_machine(folder: Path, secrets: list[bytes]) -> None:
-    """Overwrite each secret with another path of the same length. libpython contains the prefix that it was built for.
+    """Overwrite each secret in a program or library with another path of the same length.
 
-    A packaged program gets its folders from the bootloader and never uses these paths. The last name stays: linkers
-    share the end of such a path with another text, such as the version.
+    A packaged program gets its folders from the bootloader and never uses these paths. The last name stays, since
+    linkers share the end of a path with other texts, such as the version.
     """
-    for path in sorted(folder.rglob("*")):
-        if path.is_symlink() or not path.is_file():
-            continue
-        data = path.read_bytes()
-        if not data.startswith(BINARY_STARTS):
+    for path in folder.rglob("*"):
+        data = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
+        if not data.startswith(b"\x7fELF"):
             continue
         clean = data
         for secret in secrets:
@@ -113,4 +100,4 @@ def forget_build_machine(folder: Path, secrets: list[bytes]) -> None:
 def disguised(path: bytes) -> bytes:
     """Return the replacement for a path: `/home/me/python/3.11.7` becomes `/usr//////////////3.11.7`."""
     above, _, name = path.rpartition(b"/")
-    return PADDED[: len(above)].ljust(len(above) + 1, b"/") + name
+    return b"/usr"[: len(above)].ljust(len(above) + 1, b"/") + name

@@ -30,12 +30,13 @@ usage: python3 packaging/dev.py COMMAND
   lock [UV_ARG ...]       write the lock files again (--upgrade: with the newest versions)
 """
 TWICE = "--twice"
-INTERRUPTED_CODE = 130  # what a shell reports for a command ended by Ctrl-C
 
 
 def main(argv: Sequence[str]) -> int:
     """Run one command. Return its exit code: 0 success, 1 failed, 2 usage."""
-    _speak_utf8()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     command = COMMANDS.get(argv[0]) if argv else None
     if command is None:
         asked = bool(argv) and argv[0] in ("-h", "--help", "help")
@@ -49,7 +50,7 @@ def main(argv: Sequence[str]) -> int:
             say(failure.hint)
         return 1
     except KeyboardInterrupt:
-        return INTERRUPTED_CODE
+        return 130  # as shells report a command that Ctrl-C ended
 
 
 def _run(args: list[str]) -> int:
@@ -60,7 +61,7 @@ def _run(args: list[str]) -> int:
             raise
         say(f"not updated: {failure}; continuing with the present .venv")
     program = script(VENV, "multi-mcp")
-    with suppress(ValueError):  # its hints name it as it was started: as short as the developer would type it
+    with suppress(ValueError):  # its hints repeat this path: use the short one that a developer would type
         program = program.relative_to(Path.cwd())
     if os.name != "nt":
         os.execv(program, [str(program), *args])
@@ -70,7 +71,7 @@ def _run(args: list[str]) -> int:
 
 
 def _test(args: list[str]) -> int:
-    # Imported here: `run` starts quicker without them.
+    # imported here, since `run` starts faster without them
     from concurrent.futures import ThreadPoolExecutor
 
     from devtools.checks import run_checks
@@ -123,19 +124,13 @@ def _lock(args: list[str]) -> int:
 def _icons(args: list[str]) -> int:
     """Draw the icons in .venv, which has the libraries for it."""
     ensure_app()
-    folder = args[0] if args else ROOT / "build" / "icons"
-    run(
-        [script(VENV, "python"), "-m", "devtools.drawing", folder],
-        env={**clean_environment(), "PYTHONPATH": str(PACKAGING)},
-    )
-    return 0
+    return _run_module("devtools.drawing", args[0] if args else ROOT / "build" / "icons")
 
 
 def _guide(args: list[str]) -> int:
     """Write the guide's generated pages in .venv: the program there knows its verbs."""
     ensure_app()
-    run([script(VENV, "python"), "-m", "devtools.guide"], env={**clean_environment(), "PYTHONPATH": str(PACKAGING)})
-    return 0
+    return _run_module("devtools.guide")
 
 
 def _pictures(args: list[str]) -> int:
@@ -148,14 +143,12 @@ def _pictures(args: list[str]) -> int:
     ensure_test_requirements()
     ensure_npm()
     ensure_pypi()
-    run([script(VENV, "python"), "-m", "tests.pictures"], env={**clean_environment(), "PYTHONPATH": str(PACKAGING)})
+    return _run_module("tests.pictures")
+
+
+def _run_module(name: str, *args: str | Path) -> int:
+    run([script(VENV, "python"), "-m", name, *args], env={**clean_environment(), "PYTHONPATH": str(PACKAGING)})
     return 0
-
-
-def _speak_utf8() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
 COMMANDS: dict[str, Callable[[list[str]], int]] = {

@@ -15,7 +15,7 @@ from devtools.places import PACKAGING, ROOT
 from devtools.steps import StepFailed, run
 
 LINUX = PACKAGING / "linux"
-PROGRAMS = ("multi-mcp", "multi-mcp-tray")  # the programs on PATH; clients start the shim by its full path
+PROGRAMS = ("multi-mcp", "multi-mcp-tray")  # on PATH; clients start the shim by its full path
 SCRIPTS = ("postinst", "prerm")
 AUTHOR = "multi-mcp authors <multi-mcp@example.invalid>"
 
@@ -34,12 +34,10 @@ def build_deb(bundle: Path, work: Path, version: str, out: Path) -> Path:
     lay_out(bundle, work, version, root)
     architecture = asked("dpkg", "--print-architecture")
     (root / "DEBIAN").mkdir()
+    size = sum(path.lstat().st_size for path in root.rglob("*") if not path.is_dir())
     values = {
-        "VERSION": version,
-        "ARCHITECTURE": architecture,
-        "SIZE": str(-(-size_of(root) // 1024)),
-        "GLIBC": newest_glibc(bundle),
-    }
+        "VERSION": version, "ARCHITECTURE": architecture, "SIZE": str(-(-size // 1024)), "GLIBC": newest_glibc(bundle),
+    }  # fmt: skip
     (root / "DEBIAN" / "control").write_text(filled("control", values), encoding="utf-8")
     (root / "DEBIAN" / "md5sums").write_text(md5sums(root), encoding="utf-8")
     for name in SCRIPTS:
@@ -61,32 +59,29 @@ def lay_out(bundle: Path, work: Path, version: str, root: Path) -> None:
     for program in PROGRAMS:
         (root / "usr" / "bin" / program).symlink_to(f"../lib/{NAME}/{program}")
     shutil.copytree(work / "icons" / "hicolor", share / "icons" / "hicolor")
-    copy(LINUX / "multi-mcp.desktop", share / "applications" / "multi-mcp.desktop")
-    copy(LINUX / "multi-mcp-add.desktop", share / "applications" / "multi-mcp-add.desktop")
-    copy(LINUX / "multi-mcp.xml", share / "mime" / "packages" / "multi-mcp.xml")
-    copy(LINUX / "lintian-overrides", share / "lintian" / "overrides" / NAME)
-    copy(texts / "completion.bash", share / "bash-completion" / "completions" / NAME)
-    copy(texts / "completion.zsh", share / "zsh" / "vendor-completions" / f"_{NAME}")
-    copy(texts / "completion.fish", share / "fish" / "vendor_completions.d" / f"{NAME}.fish")
+    files = {
+        LINUX / "multi-mcp.desktop": "applications/multi-mcp.desktop",
+        LINUX / "multi-mcp-add.desktop": "applications/multi-mcp-add.desktop",
+        LINUX / "multi-mcp.xml": "mime/packages/multi-mcp.xml",
+        LINUX / "lintian-overrides": f"lintian/overrides/{NAME}",
+        texts / "completion.bash": f"bash-completion/completions/{NAME}",
+        texts / "completion.zsh": f"zsh/vendor-completions/_{NAME}",
+        texts / "completion.fish": f"fish/vendor_completions.d/{NAME}.fish",
+    }
+    for source, target in files.items():
+        (share / target).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, share / target)
     zipped((texts / f"{NAME}.1").read_bytes(), share / "man" / "man1" / f"{NAME}.1.gz")
     (share / "man" / "man1" / f"{NAME}-tray.1.gz").symlink_to(f"{NAME}.1.gz")
     doc.mkdir(parents=True)
-    license = "".join(f" {line}\n" if line.strip() else " .\n" for line in license_lines())
-    (doc / "copyright").write_text(filled("copyright", {"LICENSE": license.rstrip("\n")}), encoding="utf-8")
+    license = (ROOT / "LICENSE").read_text(encoding="utf-8").strip().splitlines()
+    indented = "\n".join(f" {line or '.'}" for line in license)
+    (doc / "copyright").write_text(filled("copyright", {"LICENSE": indented}), encoding="utf-8")
     zipped((texts / "third-party.txt").read_bytes(), doc / "third-party.txt.gz")
     zipped((PACKAGING / "CHANGELOG.md").read_bytes(), doc / "CHANGELOG.md.gz")
-    zipped(changelog(version).encode(), doc / "changelog.gz")
-
-
-def license_lines() -> list[str]:
-    """Return the license text without its title and copyright line."""
-    return (ROOT / "LICENSE").read_text(encoding="utf-8").strip().splitlines()
-
-
-def changelog(version: str) -> str:
-    """Return an entry in Debian's changelog format."""
     date = asked("date", "-u", "-R", "-d", f"@{source_date()}")
-    return f"{NAME} ({version}) unstable; urgency=low\n\n  * See CHANGELOG.md.gz.\n\n -- {AUTHOR}  {date}\n"
+    changelog = f"{NAME} ({version}) unstable; urgency=low\n\n  * See CHANGELOG.md.gz.\n\n -- {AUTHOR}  {date}\n"
+    zipped(changelog.encode(), doc / "changelog.gz")
 
 
 def filled(name: str, values: dict[str, str]) -> str:
@@ -97,21 +92,10 @@ def filled(name: str, values: dict[str, str]) -> str:
     return text
 
 
-def copy(source: Path, target: Path) -> None:
-    """Copy a file, and create its parent folders."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(source, target)
-
-
 def zipped(data: bytes, target: Path) -> None:
-    """Compress without name and time, so that the result is reproducible."""
+    """Write the data compressed. The file holds no name and no time, since each build has to give the same file."""
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(gzip.compress(data, 9, mtime=0))
-
-
-def size_of(root: Path) -> int:
-    """Return the total size of all files in bytes."""
-    return sum(path.lstat().st_size for path in root.rglob("*") if not path.is_dir())
 
 
 def md5sums(root: Path) -> str:
@@ -122,7 +106,7 @@ def md5sums(root: Path) -> str:
 
 
 def set_modes(root: Path) -> None:
-    """Set folders and programs to 755, other files and shared libraries to 644, and all to the source's time."""
+    """Set the mode of folders and programs to 755 and of other files to 644, and all times to the source's."""
     moment = source_date()
     for path in [root, *sorted(root.rglob("*"))]:
         if not path.is_symlink():
@@ -138,7 +122,7 @@ def is_program(path: Path) -> bool:
 
 
 def newest_glibc(bundle: Path) -> str:
-    """Return the newest glibc version that any library needs: older systems cannot run the package."""
+    """Return the newest glibc version that any file needs. Systems with an older one cannot run the package."""
     files = [path for path in bundle.rglob("*") if path.is_file() and (".so" in path.name or path.parent == bundle)]
     done = subprocess.run(["objdump", "-T", *map(str, files)], capture_output=True, text=True, check=False)
     versions = {word.strip("()")[6:] for word in done.stdout.split() if word.strip("()").startswith("GLIBC_2")}
@@ -158,8 +142,10 @@ def asked(*command: str) -> str:
 
 
 def build_archive(bundle: Path, work: Path, version: str, out: Path) -> Path:
-    """Write multi-mcp-VERSION-linux-ARCHITECTURE.tar.gz: one folder that runs from anywhere. Its name has no version,
-    so that the paths in clients and autostart stay right when the next version is unpacked over it.
+    """Write multi-mcp-VERSION-linux-ARCHITECTURE.tar.gz: one folder that runs from anywhere.
+
+    The folder's name has no version. The next version is unpacked over it, and the paths in clients' files and in the
+    autostart entry stay valid.
     """
     out.mkdir(parents=True, exist_ok=True)
     target = out / f"{NAME}-{version}-linux-{os.uname().machine}.tar.gz"

@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 
 from devtools.environment import can_make_venv
-from devtools.steps import StepFailed, in_ci, run, say
+from devtools.steps import optional, run, say
 
-# program or file -> the package that provides it, and what the tests need it for. Looked up by program, because a
-# person may have it from elsewhere
+# Program or file -> the package that provides it, and what the tests need it for. Programs are looked up on PATH,
+# since the developer may have installed them from elsewhere.
 PACKAGES = {
     "git": ("git", "the git server works on a real repository"),
     "node": ("nodejs", "runs the npm test servers"),
@@ -65,38 +65,29 @@ PACKAGES = {
     "/usr/share/icons/Adwaita": ("adwaita-icon-theme", "the menu's check marks"),
     "/usr/share/fonts/truetype/dejavu": ("fonts-dejavu-core", "a font for pictures of the screen"),
 }
-# What Ubuntu does not have, and the tests can do without
+# Packages that Ubuntu lacks and that the tests can do without
 OF_DEBIAN = {
-    "chromium-headless-shell": ("chromium-headless-shell", "that browser without a window takes less processor time"),
+    "chromium-headless-shell": ("chromium-headless-shell", "Chromium without a window takes less processor time"),
 }
 QUESTION_TIMEOUT_S = 10.0  # `sudo -n true` never prompts; only a slow directory service can delay it
 
 
 def ensure_debian_packages() -> None:
-    """Install missing packages, as root or with passwordless sudo; otherwise do nothing. A failure on CI raises
-    StepFailed.
+    """Install missing packages, as root or with passwordless sudo. Otherwise only name them.
+
+    If the installation fails, CI fails; elsewhere the tests that need them skip.
     """
     missing = _missing()
     if not missing:
         return
-    prefix = _administrator()
-    if prefix is None or shutil.which("apt-get") is None:
-        say("these Debian packages are missing, and the tests that need them skip:")
-        _tell(missing)
-        return
-    say("installing Debian packages that the tests need:")
-    _tell(missing)
-    try:
-        _install(prefix, list(missing))
-    except StepFailed as failure:
-        if in_ci():
-            raise
-        say(f"cannot install them ({failure}); the tests that need them skip")
-
-
-def _tell(packages: dict[str, str]) -> None:
-    for package, why in packages.items():
+    prefix = _administrator() if shutil.which("apt-get") else None
+    skipped = "these Debian packages are missing, and the tests that need them skip:"
+    say(skipped if prefix is None else "installing Debian packages that the tests need:")
+    for package, why in missing.items():
         say(f"  {package}: {why}")
+    if prefix is not None:
+        with optional("install these packages"):
+            _install(prefix, list(missing))
 
 
 def _missing() -> dict[str, str]:
@@ -119,17 +110,15 @@ def _is_there(thing: str) -> bool:
 
 
 def _install(prefix: list[str], packages: list[str]) -> None:
-    # sudo drops the environment, so `env` sets the variable behind it.
+    # sudo drops the environment, so `env` sets the variable after it.
     apt = [*prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq"]
     run([*apt, "update"])
     run([*apt, "install", "--yes", "--no-install-recommends", *packages])
 
 
 def _administrator() -> list[str] | None:
-    """Return the prefix that runs a command as root: empty for root itself, None if it would need a password."""
-    if not hasattr(os, "geteuid"):
-        return None
-    if os.geteuid() == 0:
+    """Return the prefix that runs a command as root: [] for root itself, None if it would need a password."""
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
         return []
     sudo = shutil.which("sudo")
     if sudo is None:

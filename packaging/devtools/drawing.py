@@ -1,7 +1,7 @@
 """The pictures in assets/, drawn from the SVG files beside them, and the app's icon in the formats of installers.
 
-A size has its own drawing, because a resized picture loses the sharp edges that `scaled` produces. All sizes of one
-drawing are in one file, from left to right. Run inside .venv by `packaging/dev.py icons [FOLDER]`.
+Each size is drawn separately, because a resized picture loses the sharp edges that `scaled` produces. All sizes of a
+drawing are in one file, from left to right. `packaging/dev.py icons [FOLDER]` runs this module in .venv.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ HICOLOR = (16, 22, 24, 32, 48, 64, 128, 256)  # freedesktop.org icon theme speci
 
 
 def write_pictures(folder: Path = ASSETS) -> list[Path]:
-    """Draw all pictures into the folder; return the paths of those that changed."""
+    """Draw all pictures into the folder. Return the paths of those that changed."""
     changed = []
     for name in (APP, *(f"tray-{kind}" for kind in IconKind)):
         path, drawn = folder / f"{name}.png", sheet(name)
@@ -44,13 +44,13 @@ def write_pictures(folder: Path = ASSETS) -> list[Path]:
 
 
 def is_equal(path: Path, drawn: Image.Image) -> bool:
-    """True if the file holds these pixels, however it is compressed."""
+    """Return True if the file holds these pixels, however it is compressed."""
     with Image.open(path) as kept:
         return (kept.mode, kept.size) == (drawn.mode, drawn.size) and kept.tobytes() == drawn.tobytes()
 
 
 def sheet(name: str) -> Image.Image:
-    """Return all SIZES of a drawing side by side: the app's icon in its colors, the others as their coverage."""
+    """Return a drawing in all SIZES side by side: the app's icon in its colors, any other as its coverage."""
     source, mode = drawing(name), "RGBA" if name == APP else "L"
     whole = Image.new(mode, (offset(SIZES[-1]) + SIZES[-1], SIZES[-1]))
     for size in SIZES:
@@ -76,7 +76,7 @@ def picture(source: Drawing, size: int, color: str = "#000000") -> Image.Image:
     whole = Image.new("RGBA", (size, size))
     for named, shapes in groupby(scaled(source, size), key=lambda shape: shape.color):
         layer = Image.new("RGBA", (size, size), color if named == CURRENT else named)
-        layer.putalpha(_coverage(tuple(shapes), size))  # one layer for all of them: no seam is visible where they touch
+        layer.putalpha(_coverage(tuple(shapes), size))  # one layer for all, or a seam would be visible between them
         whole = Image.alpha_composite(whole, layer)
     return whole
 
@@ -116,7 +116,7 @@ def _line(canvas: ImageDraw.ImageDraw, points: list[Point], width: float, *, rou
             _disc(canvas, point, width / 2)
 
 
-# Pillow's shapes include the samples on their right and lower edges, so both functions use one less there.
+# Pillow's shapes include the samples on their right and lower edges: `_area` and `_disc` leave them out.
 
 
 def _area(canvas: ImageDraw.ImageDraw, points: list[Point], fill: int = 255) -> None:
@@ -144,9 +144,9 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One line or area, with points in units of the drawing. `stroke` is its width, 0 = filled.
+    """A line or an area, with points in units of the drawing.
 
-    `color`: `#rrggbb`, or CURRENT for the state's color.
+    `stroke`: the line's width, 0 for an area. `color`: `#rrggbb`, or CURRENT for the color of the state.
     """
 
     points: tuple[Point, ...]
@@ -155,12 +155,12 @@ class Shape:
     closed: bool = False
     round_caps: bool = False
     radius: float = 0.0  # > 0: a circle around the single point
-    hole: bool = False  # removes what lies below it in the same color
+    hole: bool = False  # removes the earlier shapes of the same color below it
 
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A square picture of `size` by `size` units. Later shapes lie above earlier ones."""
+    """A square picture of `size` by `size` units. Later shapes cover earlier ones."""
 
     size: float
     shapes: tuple[Shape, ...]
@@ -293,7 +293,7 @@ def _snapped(shape: Shape, factor: float) -> Shape:
 
 
 def _ends(shape: Shape, axis: int) -> set[float]:
-    """Return the coordinates of flat line ends on this axis: the line's end must lie on a pixel, not its middle."""
+    """Return the coordinates of flat ends of a line on this axis: there, the end must be on a pixel."""
     if shape.closed or shape.round_caps:
         return set()
     ends = ((shape.points[0], shape.points[1]), (shape.points[-1], shape.points[-2]))
@@ -316,36 +316,19 @@ def _to_grid(value: float, width: int) -> float:
 
 def write_icon_files(folder: Path) -> list[Path]:
     """Write all files below `folder` and return their paths. Raises OSError."""
-    folder.mkdir(parents=True, exist_ok=True)
-    return [_ico(folder), _icns(folder), *_hicolor(folder / "hicolor")]
-
-
-def _ico(folder: Path) -> Path:
-    path = folder / f"{NAME}.ico"
-    pictures = [app_icon(size) for size in WINDOWS]
-    pictures[-1].save(path, sizes=[(size, size) for size in WINDOWS], append_images=pictures[:-1])
-    return path
-
-
-def _icns(folder: Path) -> Path:
-    path = folder / f"{NAME}.icns"
-    pictures = [app_icon(size) for size in APPLE]
-    pictures[-1].save(path, append_images=pictures[:-1])
-    return path
-
-
-def _hicolor(theme: Path) -> list[Path]:
+    theme = folder / "hicolor"
     scalable = theme / "scalable" / "apps" / f"{NAME}.svg"
-    scalable.parent.mkdir(parents=True, exist_ok=True)
+    pictures = {theme / f"{size}x{size}" / "apps" / f"{NAME}.png": app_icon(size) for size in HICOLOR}
+    for path in (scalable, *pictures):
+        path.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(ASSETS / f"{APP}.svg", scalable)
-    return [scalable, *(_png(theme, size) for size in HICOLOR)]
-
-
-def _png(theme: Path, size: int) -> Path:
-    path = theme / f"{size}x{size}" / "apps" / f"{NAME}.png"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    app_icon(size).save(path, optimize=True)
-    return path
+    for path, drawn in pictures.items():
+        drawn.save(path, optimize=True)
+    together = {folder / f"{NAME}.ico": WINDOWS, folder / f"{NAME}.icns": APPLE}
+    for path, sizes in together.items():
+        *smaller, largest = (app_icon(size) for size in sizes)
+        largest.save(path, sizes=[(size, size) for size in sizes], append_images=smaller)
+    return [*together, scalable, *pictures]
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Virtual environments: the app's own, with the app installed, and bare ones.
+"""Virtual environments: .venv, with the app installed, and bare ones.
 
-AI tools run the program in .venv. So a new environment is made beside it and replaces it once it is complete.
+AI tools run the program in .venv. Therefore a new environment is made beside it and replaces it once it is complete.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from devtools.places import PYPROJECT, REQUIREMENTS, ROOT, TEST_REQUIREMENTS, VENV, script
-from devtools.steps import StepFailed, fingerprint, installing, is_stamped, run, say, stamping
+from devtools.steps import StepFailed, fingerprint, installing, is_stamped, once, run, say, stamping
 
 PIP_INSTALL = ("-m", "pip", "install", "--quiet", "--progress-bar=off", "--no-input")
 
@@ -83,7 +83,7 @@ def _swap(new: Path, old: Path) -> None:
 
 
 def _rename_inside(venv: Path, made_as: Path) -> None:
-    """Make the scripts name the folder where they are now. Windows programs keep the old name: they are run with -m."""
+    """Replace the old folder in scripts by the present one. Windows programs keep it, since they are run with -m."""
     for path in script(venv, "python").parent.iterdir():
         if path.is_file() and not path.is_symlink() and b"\0" not in (text := path.read_bytes()):
             path.write_bytes(text.replace(str(made_as).encode(), str(venv).encode()))
@@ -96,21 +96,19 @@ def _count(requirements: Path) -> int:
 
 def ensure_test_requirements() -> None:
     """Add to .venv what the tests and checks need. Call ensure_app first."""
-    wanted = fingerprint(_app_fingerprint(), TEST_REQUIREMENTS)
-    if is_stamped(VENV, "test", wanted):
-        return
-    with installing(VENV):
-        if is_stamped(VENV, "test", wanted):
-            return
-        say("installing the test requirements into .venv")
-        with stamping(VENV, "test", wanted):
-            install_locked(VENV, TEST_REQUIREMENTS)
+    value = fingerprint(_app_fingerprint(), TEST_REQUIREMENTS)
+    once(VENV, "test", value, lambda: install_locked(VENV, TEST_REQUIREMENTS))
 
 
 def make_venv(folder: Path) -> None:
-    """Replace `folder` with a new, empty virtual environment. Raises StepFailed with the remedy."""
+    """Replace `folder` with a new, empty virtual environment. Raises StepFailed."""
     if not can_make_venv():
-        raise StepFailed("this Python cannot create virtual environments (ensurepip is missing)", venv_remedy())
+        version = f"{sys.version_info.major}.{sys.version_info.minor}"
+        raise StepFailed(
+            "this Python cannot create virtual environments (ensurepip is missing)",
+            f"On Debian and Ubuntu: sudo apt-get install python{version}-venv (or python3-venv). "
+            "Elsewhere: a Python with ensurepip, for example from python.org or Homebrew.",
+        )
     run([sys.executable, "-m", "venv", "--clear", "--prompt", ".venv", folder])
 
 
@@ -124,21 +122,12 @@ def install_locked(venv: Path, requirements: Path) -> None:
 
 
 def can_make_venv() -> bool:
-    """Return False without ensurepip: Debian's python3 lacks it until python3-venv is installed."""
+    """Return True if this Python has ensurepip: Debian's python3 lacks it until python3-venv is installed."""
     return all(importlib.util.find_spec(name) for name in ("venv", "ensurepip"))
 
 
-def venv_remedy() -> str:
-    """Return how to get ensurepip."""
-    version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    return (
-        f"On Debian and Ubuntu: sudo apt-get install python{version}-venv (or python3-venv). "
-        "Elsewhere: a Python with ensurepip, for example from python.org or Homebrew."
-    )
-
-
 def interpreter_mark() -> str:
-    """Return what identifies this interpreter for an environment made with it."""
+    """Return a text that differs for each interpreter: an environment works only with the one that made it."""
     return f"{sys.version} {sys.platform} {sys.base_prefix}"
 
 

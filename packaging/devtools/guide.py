@@ -1,11 +1,7 @@
-"""The guide's generated pages: the verbs and the table of AI tools.
-
-Run by the Python of .venv: `packaging/dev.py guide`.
-"""
+"""Write the guide's generated pages, the verbs and the table of AI tools: `packaging/dev.py guide`, in .venv."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
@@ -24,7 +20,7 @@ SYSTEMS = {"linux": "Linux", "darwin": "macOS", "win32": "Windows"}
 
 
 def path_of(client: Client, platform: str) -> str:
-    """Return the usual path of a tool's file in readable form; on Windows the last template is the usual one."""
+    """Return the usual path of a tool's file, in readable form."""
     templates = [template for template in client.templates(platform) if template.split("}")[0] + "}" in TOKENS]
     usual = templates[-1] if client.name == "claude-desktop" else templates[0]
     for token, word in TOKENS.items():
@@ -33,7 +29,7 @@ def path_of(client: Client, platform: str) -> str:
 
 
 def paths_of(client: Client) -> str:
-    """Return the paths on all systems, with systems that share a path together."""
+    """Return the paths on all systems. Systems with the same path share a line."""
     by_path: dict[str, list[str]] = {}
     for platform, system in SYSTEMS.items():
         by_path.setdefault(path_of(client, platform), []).append(system)
@@ -68,7 +64,7 @@ def verbs_page() -> str:
     for title, verbs in VERB_GROUPS.items():
         rows = [f"| `{name}` | {entry.summary.rstrip('.')} |" for name, entry in verbs.items()]
         found += ["", f"| {title.lower()} | what it does |", "|---|---|", *rows]
-    found += ["", "```", _plain(EPILOG), "```"]
+    found += ["", "```", EPILOG.replace("\b\n", "").strip(), "```"]
     for name in VERBS:
         verb = program.get_command(context, name) if isinstance(program, click.Group) else None
         assert verb is not None
@@ -77,29 +73,13 @@ def verbs_page() -> str:
     return "\n".join(found) + "\n"
 
 
-def _plain(epilog: str) -> str:
-    return epilog.replace("\b\n", "").strip()
-
-
-def with_clients(page: str) -> str:
-    """Return the page of AI tools with the current table."""
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{client_rows()}\n{END}{after}"
-
-
 def pages() -> dict[str, str]:
     """Return the generated pages by file name."""
-    clients = (GUIDE / "ai-tools.md").read_text(encoding="utf-8")
-    return {"verbs.md": verbs_page(), "ai-tools.md": with_clients(clients)}
-
-
-def main() -> int:
-    """Write the pages."""
-    for name, text in pages().items():
-        (GUIDE / name).write_text(text, encoding="utf-8")
-    return 0
+    before, _, rest = (GUIDE / "ai-tools.md").read_text(encoding="utf-8").partition(BEGIN)
+    after = rest.partition(END)[2]
+    return {"verbs.md": verbs_page(), "ai-tools.md": f"{before}{BEGIN}\n{client_rows()}\n{END}{after}"}
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    for name, text in pages().items():
+        (GUIDE / name).write_text(text, encoding="utf-8")

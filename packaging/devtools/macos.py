@@ -61,8 +61,9 @@ def build_image(work: Path, version: str, out: Path) -> Path:
 
 
 def steps(app: Path, image: Path, environ: Mapping[str, str]) -> list[list[str]]:
-    """Return the commands that make the app's image. Raises StepFailed without an identity, unless MULTI_MCP_UNSIGNED
-    is set.
+    """Return the commands that make the app's image.
+
+    Raises StepFailed if there is no identity and MULTI_MCP_UNSIGNED is not set.
     """
     folder = app.parent / "image"
     laid = [
@@ -96,9 +97,7 @@ def steps(app: Path, image: Path, environ: Mapping[str, str]) -> list[list[str]]
 
 
 def _notarized(submitted: Path, stapled: Path, profile: str) -> list[list[str]]:
-    """Return the commands that notarize one file and staple the ticket. Both the app and its image get a ticket: the
-    first start may be offline.
-    """
+    """Return the commands that notarize a file and staple a ticket to it: the first start may be offline."""
     return [
         ["xcrun", "notarytool", "submit", str(submitted), "--keychain-profile", profile, "--wait"],
         ["xcrun", "stapler", "staple", str(stapled)],

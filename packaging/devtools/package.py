@@ -1,5 +1,6 @@
-"""Build all packages of the current system from the packaged programs, with wheel, source archive, SBOM and checksums;
-or build them twice and compare. Also the packaged program that tests run, rebuilt when its sources change.
+"""Build all packages of the current system from the packaged programs, with wheel, source archive, SBOM and checksums.
+
+Also build the packaged program that tests run, again whenever its sources change.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 from devtools import deb, macos, windows
 from devtools.bundle import NAME, build_bundle, build_environment
 from devtools.places import CACHE, PACKAGING, PYPROJECT, REQUIREMENTS, ROOT
-from devtools.steps import StepFailed, fingerprint, in_ci, installing, is_stamped, run, say, stamping
+from devtools.steps import StepFailed, fingerprint, is_stamped, once, optional, run, say
 
 VERSION = re.compile(r'^__version__ = "([^"]+)"$', re.MULTILINE)
 CHECKSUMS = "SHA256SUMS"
@@ -27,9 +28,7 @@ OF_PACKAGE = ("packaging/linux/*", "packaging/*.spec", "packaging/requirements*.
 
 
 def build_packages(python: Path, work: Path, out: Path) -> list[Path]:
-    """Build everything for this system into `out`, including wheel, SBOM and checksums. Return the files. Raises
-    StepFailed.
-    """
+    """Build everything for this system into `out`. Return the files. Raises StepFailed."""
     bundle = build_bundle(python, work)
     deb.write_texts(python, work)
     made = [*build_installers(bundle, work, out), *build_source(python, work, version(), out)]
@@ -46,7 +45,7 @@ def build_installers(bundle: Path, work: Path, out: Path) -> list[Path]:
 
 
 def build_source(python: Path, work: Path, version: str, out: Path) -> list[Path]:
-    """Write wheel, source archive and SBOM into `out`, checked with PyPI's rules. Raises StepFailed."""
+    """Write wheel, source archive and SBOM into `out`, and check them by PyPI's rules. Raises StepFailed."""
     environment = build_environment(work)
     folder = work / "source"
     shutil.rmtree(folder, ignore_errors=True)
@@ -68,7 +67,7 @@ def write_checksums(made: list[Path], out: Path) -> Path:
 
 
 def build_twice(python: Path, work: Path, out: Path) -> list[Path]:
-    """Call `build_packages`, and build once more in another folder. Raises StepFailed if the two builds differ."""
+    """Build the packages, and once more in another folder. Raises StepFailed if the two builds differ."""
     made = build_packages(python, work, out)
     other = work.with_name(f"{work.name}-again")
     again = build_packages(python, other, other / "packages")
@@ -82,7 +81,7 @@ def build_twice(python: Path, work: Path, out: Path) -> list[Path]:
 
 
 def manifest(folder: Path) -> dict[str, str]:
-    """Map each file below the folder to its mode and content hash, or to the target of a link."""
+    """Return each file below the folder, with its mode and the hash of its content, or with the target of a link."""
     found: dict[str, str] = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
@@ -100,7 +99,7 @@ def differences(one: Path, other: Path) -> list[str]:
 
 
 def listed(names: list[str]) -> str:
-    """Return the first names as a readable list."""
+    """Return the first names, and how many more there are."""
     return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
 
 
@@ -120,31 +119,24 @@ def state() -> str:
 
 
 def is_current() -> bool:
-    """Return True if the packaged program was built from these sources."""
+    """Return True if the packaged program was built from the present sources."""
     return is_stamped(PACKAGED, "packaged", state())
 
 
 def ensure_packaged(python: Path) -> None:
-    """Build the program unless it is current. If that fails, CI fails; elsewhere its tests skip."""
-    if sys.platform != "linux" or is_current():
-        return
-    try:
-        with installing(PACKAGED):
-            wanted = state()
-            if is_stamped(PACKAGED, "packaged", wanted):
-                return
-            PACKAGED.mkdir(parents=True, exist_ok=True)
-            with stamping(PACKAGED, "packaged", wanted):
-                work = PACKAGED / "work"
-                bundle = build_bundle(python, work)
-                deb.write_texts(python, work)
-                for old in PACKAGED.glob("*.deb"):
-                    old.unlink()
-                deb.build_deb(bundle, work, version(), PACKAGED)
-    except StepFailed as failure:
-        if in_ci():
-            raise
-        say(f"cannot build the packaged program, so its tests skip: {failure}. {failure.hint}".rstrip())
+    """Build the packaged program unless it is current. If that fails, CI fails; elsewhere its tests skip."""
+
+    def build() -> None:
+        work = PACKAGED / "work"
+        bundle = build_bundle(python, work)
+        deb.write_texts(python, work)
+        for old in PACKAGED.glob("*.deb"):
+            old.unlink()
+        deb.build_deb(bundle, work, version(), PACKAGED)
+
+    if sys.platform == "linux":
+        with optional("build the packaged program"):
+            once(PACKAGED, "packaged", state(), build)
 
 
 if __name__ == "__main__":

@@ -12,13 +12,6 @@ REQUIREMENTS = PACKAGING / "requirements.txt"
 TEST_REQUIREMENTS = PACKAGING / "requirements-test.txt"
 SERVER_REQUIREMENTS = PACKAGING / "requirements-servers.txt"
 OLD_SERVER_REQUIREMENTS = PACKAGING / "requirements-servers-sdk1.txt"
-NPM_MANIFEST = PACKAGING / "test-servers" / "package.json"
-NPM_LOCK = PACKAGING / "test-servers" / "package-lock.json"
-CLIENTS_MANIFEST = PACKAGING / "test-clients" / "package.json"
-CLIENTS_LOCK = PACKAGING / "test-clients" / "package-lock.json"
-SUITE_MANIFEST = PACKAGING / "test-conformance" / "package.json"
-SUITE_LOCK = PACKAGING / "test-conformance" / "package-lock.json"
-
 VENV = ROOT / ".venv"
 DIST = ROOT / "dist"
 CACHE = ROOT / ".cache"
@@ -27,7 +20,12 @@ NPM_CLIENTS = CACHE / "npm-clients"
 NPM_SUITE = CACHE / "npm-conformance"
 PYPI_SERVERS = CACHE / "pypi-servers"
 OLD_PYPI_SERVERS = CACHE / "pypi-servers-sdk1"  # servers that need version 1 of the Python SDK
-UV_VENV = CACHE / "uv"
+# where npm installs -> the folder with the package.json and the package-lock.json
+NPM_SOURCES = {
+    NPM_SERVERS: PACKAGING / "test-servers",
+    NPM_CLIENTS: PACKAGING / "test-clients",
+    NPM_SUITE: PACKAGING / "test-conformance",
+}
 
 
 def script(venv: Path, name: str) -> Path:

@@ -1,4 +1,4 @@
-"""The parts of every installation step: say, run, stamp, lock."""
+"""The parts of installation steps: print progress, run commands, and do each step only once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import hashlib
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from devtools.places import CACHE
@@ -18,7 +18,7 @@ FOREIGN_VARIABLES = ("PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PI
 
 
 class StepFailed(Exception):
-    """A step failed. `hint` says what the developer can do about it."""
+    """A step failed. `hint`: what the developer can do about it."""
 
     def __init__(self, what: str, hint: str = "") -> None:
         super().__init__(what)
@@ -26,13 +26,24 @@ class StepFailed(Exception):
 
 
 def in_ci() -> bool:
-    """Return True on CI, where a missing tool is a failure and not a reason to skip."""
+    """Return True on CI."""
     return os.environ.get("CI", "").lower() in ("1", "true")
+
+
+@contextlib.contextmanager
+def optional(what: str) -> Iterator[None]:
+    """Report a failed step and continue: the tests that need it skip. On CI, let it fail."""
+    try:
+        yield
+    except StepFailed as failure:
+        if in_ci():
+            raise
+        say(f"cannot {what}, so the tests that need it skip: {failure}. {failure.hint}".rstrip())
 
 
 def say(text: str) -> None:
     """Print a line of progress on stderr: stdout belongs to the started program."""
-    print(f"dev: {text}\n", end="", file=sys.stderr, flush=True)  # one write: several threads say something
+    print(f"dev: {text}\n", end="", file=sys.stderr, flush=True)  # one write, since several threads print
 
 
 def run(argv: Sequence[str | Path], *, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> None:
@@ -74,13 +85,25 @@ def is_stamped(folder: Path, name: str, value: str) -> bool:
 
 @contextlib.contextmanager
 def stamping(folder: Path, name: str, value: str) -> Iterator[None]:
-    """Remove the stamp, do the work, write the stamp: an interrupted step leaves no stamp."""
+    """Remove the stamp, let the block do the work, then write the stamp. An interrupted step leaves no stamp."""
     stamp = folder / f"{name}.{STAMP_NAME}"
     stamp.unlink(missing_ok=True)
     yield
     draft = stamp.with_suffix(".draft")
     draft.write_text(value, encoding="utf-8")
     draft.replace(stamp)
+
+
+def once(folder: Path, name: str, value: str, work: Callable[[], None]) -> None:
+    """Do the work that completes the step `name` in that folder, unless this or another process already did."""
+    if is_stamped(folder, name, value):
+        return
+    with installing(folder):
+        if is_stamped(folder, name, value):
+            return
+        say(f"{name}: installing into {folder.name}")
+        with stamping(folder, name, value):
+            work()
 
 
 @contextlib.contextmanager

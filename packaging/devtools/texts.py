@@ -1,7 +1,4 @@
-"""The man page, shell completions and third-party licenses of a package, each generated from its source.
-
-Run inside .venv: `texts.py FOLDER`.
-"""
+"""Write the man page, the shell completions and the third-party licenses of a package: `texts.py FOLDER`, in .venv."""
 
 from __future__ import annotations
 
@@ -20,26 +17,19 @@ from trayapp import __version__
 from trayapp.cli.app import program
 from trayapp.cli.verbs import PROGRAM, VERBS
 
-SHELLS = ("bash", "zsh", "fish")
 LICENSE_FILES = re.compile(r"(?i)(licen[cs]e|copying|notice|authors)[^/]*$")
-LICENSE_KEYS = ("License-Expression", "License")
-VARIABLE = "_MULTI_MCP_COMPLETE"
 
 
 def write_texts(folder: Path) -> None:
     """Write multi-mcp.1, completion.SHELL and third-party.txt into the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{PROGRAM}.1").write_text(man_page(), encoding="utf-8")
-    for shell in SHELLS:
-        (folder / f"completion.{shell}").write_text(completion(shell), encoding="utf-8")
+    for shell in ("bash", "zsh", "fish"):
+        kind = get_completion_class(shell)
+        assert kind is not None
+        script = kind(program, {}, PROGRAM, "_MULTI_MCP_COMPLETE").source()  # runs the program at each Tab
+        (folder / f"completion.{shell}").write_text(script, encoding="utf-8")
     (folder / "third-party.txt").write_text(third_party(), encoding="utf-8")
-
-
-def completion(shell: str) -> str:
-    """Return the completion script of a shell. It asks the program at each Tab."""
-    kind = get_completion_class(shell)
-    assert kind is not None
-    return kind(program, {}, PROGRAM, VARIABLE).source()
 
 
 def man_page() -> str:
@@ -88,31 +78,22 @@ def quoted(text: str) -> str:
 
 def third_party() -> str:
     """Return name, version and license texts of Python and of every library that the program needs."""
-    parts = [f"Python {sys.version.split()[0]}\n\n{python_license()}"]
-    for name in sorted(needed(own_requirements())):
+    place = Path(os.__file__).parent / "LICENSE.txt"
+    python = place.read_text("utf-8").strip() if place.exists() else "PSF-2.0: https://docs.python.org/3/license.html"
+    parts = [f"Python {sys.version.split()[0]}\n\n{python}"]
+    project = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
+    for name in sorted(needed(project["project"]["dependencies"])):
         distribution = importlib.metadata.distribution(name)
         files = [path for path in distribution.files or [] if LICENSE_FILES.search(str(path))]
         texts = [Path(str(path.locate())).read_text("utf-8", "replace").strip() for path in sorted(files)]
-        told = next((distribution.metadata[key] for key in LICENSE_KEYS if key in distribution.metadata), "")
+        keys = [key for key in ("License-Expression", "License") if key in distribution.metadata]
+        told = distribution.metadata[keys[0]] if keys else ""
         parts.append(f"{name} {distribution.version}\n\n" + "\n\n".join(texts or [told or "See its own site."]))
     return ("\n\n" + "=" * 78 + "\n\n").join(parts) + "\n"
 
 
-def python_license() -> str:
-    """Return the license of the packaged interpreter."""
-    place = Path(os.__file__).parent / "LICENSE.txt"
-    return place.read_text("utf-8").strip() if place.exists() else "PSF-2.0: https://docs.python.org/3/license.html"
-
-
-def own_requirements() -> list[str]:
-    """Return the dependencies in pyproject.toml."""
-    text = (Path(__file__).resolve().parents[2] / "pyproject.toml").read_text(encoding="utf-8")
-    found: list[str] = tomllib.loads(text)["project"]["dependencies"]
-    return found
-
-
 def needed(requirements: list[str]) -> set[str]:
-    """Return the canonical names of the installed distributions that the requirements need, transitively."""
+    """Return the names of the installed distributions that the requirements need, directly or not."""
     from packaging.requirements import Requirement
     from packaging.utils import canonicalize_name
 
@@ -129,7 +110,7 @@ def needed(requirements: list[str]) -> set[str]:
 
 
 def is_installed(name: str) -> bool:
-    """Return True if a distribution is installed: its marker may exclude it here."""
+    """Return True if a distribution is installed. One that its marker excludes on this system is not."""
     try:
         importlib.metadata.distribution(name)
     except importlib.metadata.PackageNotFoundError:

@@ -1,5 +1,5 @@
-"""The Windows installer, made by Inno Setup from packaging/windows/multi-mcp.iss, and the version resource of the
-programs, which Explorer shows.
+"""The Windows installer, which Inno Setup makes from packaging/windows/multi-mcp.iss, and the version resource of the
+programs.
 """
 
 from __future__ import annotations
@@ -26,15 +26,16 @@ TITLES = {
 
 
 def build_installer(bundle: Path, version: str, out: Path) -> Path:
-    """Write multi-mcp-VERSION-setup.exe into `out`. Raises StepFailed, also if it would be unsigned by mistake."""
+    """Write multi-mcp-VERSION-setup.exe into `out`. Raises StepFailed."""
     out.mkdir(parents=True, exist_ok=True)
     run([compiler(), *options(bundle, version, out, dict(os.environ)), SCRIPT])
     return out / f"{NAME}-{version}-setup.exe"
 
 
 def options(bundle: Path, version: str, out: Path, environ: dict[str, str]) -> list[str]:
-    """Return the options of Inno Setup's compiler. Raises StepFailed without a signing command, unless
-    MULTI_MCP_UNSIGNED is set.
+    """Return the options of Inno Setup's compiler.
+
+    Raises StepFailed if there is no signing command and MULTI_MCP_UNSIGNED is not set.
     """
     told = [f"/DVersion={version}", f"/DBundle={bundle}", f"/DOut={out}"]
     sign = environ.get(SIGN, "")
@@ -50,8 +51,7 @@ def options(bundle: Path, version: str, out: Path, environ: dict[str, str]) -> l
 
 def compiler() -> str:
     """Return the path of ISCC. Raises StepFailed."""
-    found = shutil.which("iscc")
-    if found:
+    if found := shutil.which("iscc"):
         return found
     for place in USUAL_PLACES:
         path = Path(os.environ.get(place, "")) / "Inno Setup 6" / "ISCC.exe"
@@ -62,8 +62,7 @@ def compiler() -> str:
 
 def numbers(version: str) -> tuple[int, int, int, int]:
     """Return `0.1.0` as four numbers. A part that is not a number counts as 0."""
-    parts = [int(part) if part.isdecimal() else 0 for part in version.split(".")[:4]]
-    first, second, third, fourth = [*parts, 0, 0, 0, 0][:4]
+    first, second, third, fourth, *_ = [int(part) if part.isdecimal() else 0 for part in version.split(".")] + [0] * 4
     return first, second, third, fourth
 
 
@@ -82,7 +81,7 @@ def strings(name: str, version: str) -> dict[str, str]:
 
 
 def version_info(name: str, version: str) -> Any:
-    """Return PyInstaller's object for the resource. It can be imported on Windows only."""
+    """Return PyInstaller's object for the resource. Its class can be imported on Windows only."""
     from PyInstaller.utils.win32 import versioninfo as v
 
     words = [v.StringStruct(key, value) for key, value in strings(name, version).items()]
