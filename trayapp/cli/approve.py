@@ -18,7 +18,7 @@ import click
 
 from trayapp.cli.edit import own_config, own_store, own_trust, tell_gateway
 from trayapp.cli.options import ask, verb
-from trayapp.cli.output import Table, is_terminal, print_json, print_table, require_person, say
+from trayapp.cli.output import Table, is_terminal, print_json, print_result, print_table, require_person, say
 from trayapp.cli.shown_server import (
     environment_lines,
     gets,
@@ -99,13 +99,11 @@ def _keep(server: str, tool: str, as_json: bool) -> int:
     rows = ask(APPROVALS, {"server": server, "tool": tool})["rows"]
     tools = [{member: row[member] for member in ("server", "tool", "hash")} for row in rows]
     done = ask(APPROVE, {"tools": tools, "keep": True})
-    if as_json:
-        print_json({"kept": done["approved"], "missed": done["missed"], "problems": done.get("problems", [])})
-    else:
-        say(*(f"Kept the old definition: {one_line(server)}/{one_line(tool)}" for _ in done["approved"]))
-        say(*(f"{one_line(server)}/{one_line(tool)} has no old definition" for _ in done["missed"]))
-        say(*map(one_line, done.get("problems", [])))
-    return 1 if done["missed"] or done.get("problems") else 0
+    kept, missed, problems = done["approved"], done["missed"], done.get("problems", [])
+    lines = [f"Kept the old definition: {server}/{tool}" for _ in kept]
+    lines += [*(f"{server}/{tool} has no old definition" for _ in missed), *problems]
+    print_result(as_json, {"kept": kept, "missed": missed, "problems": problems}, *map(one_line, lines))
+    return 1 if missed or problems else 0
 
 
 def _unapproved_commands(server: str) -> dict[str, list[str]]:
@@ -241,10 +239,8 @@ def trust_verb(folder: Path, yes: bool, revoke: bool, as_json: bool) -> int:
         revoked = [str(path) for path in store.paths() if path.parent == place and store.revoke(path)]
         if revoked:
             tell_gateway()
-        if as_json:
-            print_json({"revoked": revoked})
-        else:
-            say(*(f"No longer trusted: {one_line(path)}" for path in revoked) if revoked else ("Nothing to revoke",))
+        lines = [f"No longer trusted: {one_line(path)}" for path in revoked] or ["Nothing to revoke"]
+        print_result(as_json, {"revoked": revoked}, *lines)
         return 0
     path = project_file_in(place)
     file = read_project(path) if path else None

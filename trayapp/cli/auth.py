@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from trayapp.cli.options import as_error, ask, verb
-from trayapp.cli.output import Table, is_terminal, note, print_json, print_table, say, waiting
+from trayapp.cli.output import Table, is_terminal, note, print_json, print_result, print_table, say, waiting
 from trayapp.cli.status import signed_in_words
 from trayapp.model.errors import ExitCode
 from trayapp.model.text import one_line
@@ -38,10 +38,8 @@ def auth_verb(server: str | None, logout: bool, paste: bool, no_browser: bool, a
     if logout:
         with waiting(f"Signing out of {server}", quiet=as_json):
             signed_out = bool(ask(LOGOUT, {"server": server}, timeout=START_S)["signed_out"])
-        if as_json:
-            print_json({"server": server, "signed_out": signed_out})
-        else:
-            say(f"Signed out of {one_line(server)}" if signed_out else f"You were not signed in to {one_line(server)}")
+        words = "Signed out of" if signed_out else "You were not signed in to"
+        print_result(as_json, {"server": server, "signed_out": signed_out}, f"{words} {one_line(server)}")
         return ExitCode.OK
     with waiting(f"Finding the sign-in service of {server}", quiet=as_json):
         begun = ask(LOGIN, {"server": server}, timeout=START_S)

@@ -25,6 +25,7 @@ from trayapp.cli.output import (
     json_text,
     note,
     print_json,
+    print_result,
     require_person,
     say,
     say_hints,
@@ -368,10 +369,8 @@ def deny_verb(what: str, as_json: bool) -> None:
     server, slash, tool = what.partition("/")
     if slash:
         ask(DENY, {"server": server, "tool": tool})
-        if as_json:
-            print_json({"server": server, "tool": tool, "always": False})
-        else:
-            say(one_line(f"No longer always allowed: {what}"))
+        revoked = {"server": server, "tool": tool, "always": False}
+        print_result(as_json, revoked, one_line(f"No longer always allowed: {what}"))
         return
     row = ask(DENY, {"id": what, "by": BY})["ask"]
     _show_answer(row, "Denied", "Declined", as_json)
@@ -379,10 +378,8 @@ def deny_verb(what: str, as_json: bool) -> None:
 
 def _show_answer(row: Row, call: str, question: str, as_json: bool) -> None:
     """Print the outcome. `call`, `question`: what happened to a call or a server's question."""
-    if as_json:
-        print_json(row)
-    else:
-        say(one_line(f"{call}: {called_tool(row)}" if row["kind"] == "call" else f"{question}: {row['server']}"))
+    line = f"{call}: {called_tool(row)}" if row["kind"] == "call" else f"{question}: {row['server']}"
+    print_result(as_json, row, one_line(line))
 
 
 def _ask_lines(rows: list[Row]) -> Iterator[str]:

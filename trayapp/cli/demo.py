@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import psutil
 
 from trayapp.cli.options import verb
-from trayapp.cli.output import print_json, say
+from trayapp.cli.output import print_result, say
 from trayapp.config.paths import CONFIG_NAME, HOME_VARIABLE
 from trayapp.config.store import sample_text
 from trayapp.model.errors import MultiMcpError, NoGatewayError
@@ -49,10 +49,7 @@ def demo_verb(as_json: bool) -> None:
     report = DemoReport(as_json)
     with temporary_home() as home:
         Demo(Path(home), report).run()
-    if as_json:
-        print_json({"ok": True, "steps": report.steps})
-    else:
-        say("", "Everything worked, and nothing is left behind.")
+    print_result(as_json, {"ok": True, "steps": report.steps}, "", "Everything worked, and nothing is left behind.")
 
 
 def temporary_home() -> TemporaryDirectory[str]:

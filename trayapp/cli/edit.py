@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 import click
 
 from trayapp.cli.options import ask, verb
-from trayapp.cli.output import is_terminal, note, print_json, say
+from trayapp.cli.output import is_terminal, note, print_result, say
 from trayapp.config import edits
 from trayapp.config.layers.overlay import lay_over
 from trayapp.config.layers.project import TRUST_NAME, TrustStore
@@ -139,12 +139,11 @@ def switch(target: str, enabled: bool, as_json: bool) -> None:
     store.edit(change)
     if changed:
         tell_gateway()
-    if as_json:
-        print_json({"enabled": enabled, "changed": changed})
-    else:
-        word = "Enabled" if enabled else "Disabled"
-        say(*(f"{word} {name}" for name in changed) if changed else ("Nothing to change",))
-        note(*left_out(server, glob) if enabled and glob and not changed else ())
+    word = "Enabled" if enabled else "Disabled"
+    lines = [f"{word} {name}" for name in changed] or ["Nothing to change"]
+    print_result(as_json, {"enabled": enabled, "changed": changed}, *lines)
+    if enabled and glob and not (changed or as_json):
+        note(*left_out(server, glob))
 
 
 def left_out(server: str, glob: str) -> list[str]:

@@ -11,7 +11,7 @@ import click
 
 from trayapp.cli.logs import pause
 from trayapp.cli.options import ask, gateway, verb
-from trayapp.cli.output import Table, byte_size, note, print_json, print_table, say
+from trayapp.cli.output import Table, byte_size, note, print_json, print_result, print_table, say
 from trayapp.model.errors import UsageError
 from trayapp.model.text import clean, count, one_line, shortened
 from trayapp.wire.control import HISTORY, HISTORY_CLEAR, HISTORY_SHOW
@@ -92,10 +92,7 @@ def history_verb(
 def clear(as_json: bool) -> None:
     """Delete the whole history."""
     number = ask(HISTORY_CLEAR, timeout=TIMEOUT_S)["cleared"]
-    if as_json:
-        print_json({"cleared": number})
-    else:
-        say(f"Deleted the history of {count(number, 'call')}")
+    print_result(as_json, {"cleared": number}, f"Deleted the history of {count(number, 'call')}")
 
 
 def show(number: int, as_json: bool) -> None:
@@ -159,10 +156,7 @@ def _follow(rows: list[Row], asked: dict[str, Any], as_json: bool) -> None:
         since: dict[str, Any] = {} if rows else {"since_s": 1.0}
         while True:
             for row in rows:
-                if as_json:
-                    print_json(row, compact=True)
-                else:
-                    say("  ".join(cell for cell in _cells(row) if cell))
+                print_result(as_json, row, "  ".join(cell for cell in _cells(row) if cell), compact=True)
             pause()
             rows = client.call(HISTORY, {**asked, "after": last, **(since if not last else {})})["rows"][::-1]
             last = rows[-1]["id"] if rows else last

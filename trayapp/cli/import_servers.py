@@ -22,9 +22,11 @@ from trayapp.cli.options import FLOW, quoted_folder, verb
 from trayapp.cli.output import (
     Table,
     agreed,
+    as_typed,
     is_terminal,
     note,
     print_json,
+    print_result,
     print_table,
     require_answers,
     say,
@@ -107,10 +109,8 @@ def import_verb(
     """
     if no_offer:
         decline_offer(own_context())
-        if as_json:
-            print_json({"offers": False})
-        else:
-            say_hints("Not offered again. To import servers at any time: multi-mcp import")
+        line = as_typed("Not offered again. To import servers at any time: multi-mcp import")
+        print_result(as_json, {"offers": False}, line)
         return 0
     if undo:
         return undo_imports(dry_run, as_json)
@@ -488,11 +488,9 @@ def undo_imports(dry_run: bool, as_json: bool) -> int:
     taken, moves = imported_servers(context), recorded_moves(context)
     if dry_run:
         files, names = [str(move.file) for move in moves], [each.name for each in taken]
-        if as_json:
-            print_json({"restored": files, "removed": names})
-        else:
-            say(*(f"{one_line(file)} would get its servers back" for file in files))
-            say(f"Would be removed here: {one_line(', '.join(names))}" if names else "Nothing to remove here")
+        lines = [f"{one_line(file)} would get its servers back" for file in files]
+        lines.append(f"Would be removed here: {one_line(', '.join(names))}" if names else "Nothing to remove here")
+        print_result(as_json, {"restored": files, "removed": names}, *lines)
         return ExitCode.OK
     done = put_back(context)
     failed = [each for each in done if each.why_not]

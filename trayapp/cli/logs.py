@@ -15,7 +15,7 @@ import click
 
 from trayapp.cli.edit import no_such_server, own_store, written_servers
 from trayapp.cli.options import ask, verb
-from trayapp.cli.output import await_input, note, print_json, say
+from trayapp.cli.output import await_input, note, print_result
 from trayapp.config.paths import find_paths
 from trayapp.config.read.parse import parse
 from trayapp.model.errors import NoGatewayError
@@ -44,10 +44,8 @@ def logs_verb(server: str | None, follow: bool, count: int, as_json: bool) -> No
     log = LogFile(log_path(server))
 
     def show(lines: list[str]) -> None:
-        if as_json:
-            print_json({"server": server, "file": str(log.path), "lines": lines}, compact=follow)
-        else:
-            say(*lines)
+        document = {"server": server, "file": str(log.path), "lines": lines}
+        print_result(as_json, document, *lines, compact=follow)
 
     lines = log.last(count)
     if not follow:

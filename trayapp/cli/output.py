@@ -69,6 +69,14 @@ def print_json(value: Any, *, compact: bool = False) -> None:
     say(json_text(value, indent=None if compact else 2))
 
 
+def print_result(as_json: bool, document: Any, *lines: str, compact: bool = False) -> None:
+    """Print the document with --json, or else the lines. `compact`: as in `print_json`."""
+    if as_json:
+        print_json(document, compact=compact)
+    else:
+        say(*lines)
+
+
 def print_table(table: Table) -> None:
     """Print a table on stdout. On a terminal it has colors and fits the width."""
     if is_terminal(sys.stdout):

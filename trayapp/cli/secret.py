@@ -15,7 +15,7 @@ import click
 
 from trayapp.cli.edit import own_config, own_store, tell_gateway
 from trayapp.cli.options import examples, verb
-from trayapp.cli.output import agreed, is_terminal, note, print_json, say
+from trayapp.cli.output import agreed, is_terminal, note, print_result
 from trayapp.clients.secrets import Secret
 from trayapp.config import edits
 from trayapp.config.paths import PASSPHRASE
@@ -49,10 +49,8 @@ def set_verb(name: str, value: tuple[str, ...], as_json: bool) -> None:
         if not secret:
             raise UsageError("No value came on stdin", f"For example: printf %s VALUE | multi-mcp secret set {name}")
     kept = store_secret(name, secret)
-    if as_json:
-        print_json({"name": name, "kept": kept})
-    else:
-        say(f"{'Kept' if kept else 'In memory'}: ${{keyring:{one_line(name)}}}")
+    line = f"{'Kept' if kept else 'In memory'}: ${{keyring:{one_line(name)}}}"
+    print_result(as_json, {"name": name, "kept": kept}, line)
     if not kept:
         note("No keyring stores the secret: it is lost when the gateway ends.")
         note("See: multi-mcp doctor")
@@ -62,10 +60,7 @@ def set_verb(name: str, value: tuple[str, ...], as_json: bool) -> None:
 def list_verb(as_json: bool) -> None:
     """List the names, never the values."""
     names = secret_names()
-    if as_json:
-        print_json(names)
-    else:
-        say(*(one_line(name) for name in names) if names else ("No secrets",))
+    print_result(as_json, names, *(one_line(name) for name in names) if names else ("No secrets",))
 
 
 @verb("delete", "multi-mcp secret delete github", group=secret_verb)
@@ -75,10 +70,7 @@ def delete_verb(name: str, as_json: bool) -> None:
     deleted = delete_secret(name)
     if not deleted:
         raise MultiMcpError(f"No secret is named {name}", "See: multi-mcp secret list")
-    if as_json:
-        print_json({"name": name, "deleted": True})
-    else:
-        say(f"Deleted {one_line(name)}")
+    print_result(as_json, {"name": name, "deleted": True}, f"Deleted {one_line(name)}")
 
 
 def may_keep(names: Sequence[str], hide: bool | None, asks: bool) -> bool:

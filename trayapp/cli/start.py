@@ -12,7 +12,7 @@ import runpy
 import click
 
 from trayapp.cli.options import ask, say_next_step, start_gateway, verb
-from trayapp.cli.output import note, print_json, say, waiting
+from trayapp.cli.output import note, print_result, waiting
 from trayapp.cli.run_gateway import run_start
 from trayapp.model.errors import AlreadyRunningError, MultiMcpError, NoGatewayError
 from trayapp.service.command_line import kill_command
@@ -81,10 +81,7 @@ def stop_verb(as_json: bool) -> None:
     """
     with waiting("Stopping", quiet=as_json):
         pid = stop()
-    if as_json:
-        print_json({"stopped": pid})
-    else:
-        say(f"Stopped the gateway (process {pid})")
+    print_result(as_json, {"stopped": pid}, f"Stopped the gateway (process {pid})")
 
 
 def stop() -> int:

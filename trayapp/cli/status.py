@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trayapp.cli.options import ask, gateway, import_hint, verb
-from trayapp.cli.output import Table, as_typed, await_input, is_terminal, note, print_json, say
+from trayapp.cli.output import Table, as_typed, await_input, is_terminal, note, print_json, print_result, say
 from trayapp.model.errors import NoGatewayError, UsageError
 from trayapp.model.status import is_ready
 from trayapp.model.text import ago, count, one_line, without_code
@@ -53,10 +53,7 @@ def status_verb(watch: bool, tokens: bool, as_json: bool) -> None:
         if watch:
             raise UsageError("--tokens and --watch cannot be combined", "Pass only one of them")
         found = ask(COSTS)
-        if as_json:
-            print_json(found)
-        else:
-            say(*cost_lines(found))
+        print_result(as_json, found, *cost_lines(found))
         return
     if not watch:
         with gateway() as client:

@@ -18,7 +18,7 @@ from trayapp.cli.options import (
     project_option,
     verb,
 )
-from trayapp.cli.output import Table, note, print_json, print_table, say, say_hints
+from trayapp.cli.output import Table, note, print_json, print_result, print_table, say, say_hints
 from trayapp.model.errors import UsageError
 from trayapp.model.text import clean, first_line, one_line
 from trayapp.wire.control import DESCRIBE, INDEX, LIST, SEARCH
@@ -172,9 +172,6 @@ def index_verb(project: Path | None, as_json: bool) -> None:
     """Print an index of all tools in Markdown."""
     lacking = list[str]()
     text = ask(INDEX, of_project(project), DISCOVERY_TIMEOUT_S, lacking.append)["text"]
-    if as_json:
-        print_json({"markdown": text})
-    else:
-        say(clean(text).rstrip("\n"))
+    print_result(as_json, {"markdown": text}, clean(text).rstrip("\n"))
     if not as_json:
         note(*lacking)

@@ -16,7 +16,7 @@ import click
 
 from trayapp.cli import status as view
 from trayapp.cli.options import gateway, next_step, verb
-from trayapp.cli.output import is_terminal, note, print_json, say, say_hints
+from trayapp.cli.output import as_typed, is_terminal, note, print_result, say
 from trayapp.cli.run_gateway import run_here
 from trayapp.model.errors import NoGatewayError
 from trayapp.service.autostart import find_autostart
@@ -47,12 +47,10 @@ def quit_verb(as_json: bool) -> int:
     from trayapp.tray.start import quit_tray
 
     process = quit_tray(os.environ)
-    if as_json:
-        print_json({"quit": process})
-    elif process is None:
-        say_hints("The tray app is not running. To stop the gateway: multi-mcp stop")
-    else:
-        say(f"The tray app is quitting (process {process})" if process else "The tray app is quitting")
+    line = f"The tray app is quitting (process {process})" if process else "The tray app is quitting"
+    if process is None:
+        line = as_typed("The tray app is not running. To stop the gateway: multi-mcp stop")
+    print_result(as_json, {"quit": process}, line)
     return 0
 
 
@@ -66,11 +64,9 @@ def autostart_verb(what: str, as_json: bool) -> None:
     switch = find_autostart(os.environ, tray_command())
     if what != "status":
         switch.turn(what == "on")
-    is_on = switch.entry.is_on()
-    if as_json:
-        print_json({"autostart": is_on, "entry": switch.entry.where})
-    else:
-        say(f"The tray {'starts' if is_on else 'does not start'} at login", *([switch.entry.where] if is_on else []))
+    is_on, where = switch.entry.is_on(), switch.entry.where
+    lines = ["The tray starts at login", where] if is_on else ["The tray does not start at login"]
+    print_result(as_json, {"autostart": is_on, "entry": where}, *lines)
 
 
 def run_app(autostart: bool) -> int:
