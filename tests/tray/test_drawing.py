@@ -141,15 +141,15 @@ def a_view(**more: Any) -> TrayView:
 
 def test_only_what_differs_is_touched() -> None:
     drawn = Drawn()
-    assert drawn.painter.render(a_view())
+    drawn.painter.render(a_view())
     assert drawn.icon.take().keys() == {"attention", "icon", "title", "menu"}
-    assert not drawn.painter.render(a_view())
+    drawn.painter.render(a_view())
     assert drawn.icon.take() == {}
-    assert drawn.painter.render(a_view(tooltip="other"))
+    drawn.painter.render(a_view(tooltip="other"))
     assert drawn.icon.take() == {"title": "other"}
-    assert drawn.painter.render(a_view(tooltip="other", icon=IconKind.DOWN))
+    drawn.painter.render(a_view(tooltip="other", icon=IconKind.DOWN))
     assert drawn.icon.take() == {"icon": "picture of down", "attention": True}
-    assert drawn.painter.render(a_view(tooltip="other", icon=IconKind.DOWN, menu=()))
+    drawn.painter.render(a_view(tooltip="other", icon=IconKind.DOWN, menu=()))
     assert drawn.icon.take().keys() == {"menu"}
 
 

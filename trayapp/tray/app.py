@@ -33,8 +33,6 @@ RENEWS = "SIGUSR1"  # sent by an installer that replaced the program (packaging/
 ENDS = ("SIGTERM", "SIGINT", "SIGHUP")  # SIGHUP: the terminal was closed
 LOOK_AGAIN_S = 2.0  # panels report one opening of the menu more than once; reading again starts up to three processes
 ENDED_BY = "quit"  # the request of `multi-mcp quit`
-ENDS_NOW = "The tray is ending"
-UPDATED = "The program was updated. The new version takes over"
 QUIT_S = 30.0  # the gateway's own shutdown takes at most half of this
 
 
@@ -65,7 +63,7 @@ Offer = Callable[[], tuple[Offered, ...] | None]  # None: unknown, because readi
 
 
 class StateSources:
-    """The sources of the TrayState, and what each one last returned.
+    """The tray's state, and its sources.
 
     - `clients`: finds the AI tools. It may block.
     - `offer`: finds servers in the AI tools' files that multi-mcp lacks. It may block.
@@ -82,26 +80,20 @@ class StateSources:
         *,
         offer_told: bool,
     ) -> None:
-        self._autostart = autostart
-        self._look = clients
+        self._autostart, self._find_clients, self._find_doubled = autostart, clients, doubled
+        self._find_offered: Offer | None = offer
         self._lock = threading.Lock()
-        self._seen = SupervisorView(ChildState.STARTING)
-        self._clients: tuple[ClientState, ...] | None = None
-        self._look_for_offer, self._offer_told = offer, offer_told
-        self._offered: tuple[Offered, ...] | None = None
-        self._look_for_doubled = doubled
-        self._doubled: tuple[Offered, ...] = ()
-        self._is_on = self._start_at_login()
-        self._read: tuple[SupervisorView, TrayState] | None = None
+        is_on = self._start_at_login()
+        self._state = TrayState(ChildState.STARTING, clients=None, autostart=is_on, offer_told=offer_told)
 
     def look_around(self) -> None:
         """Read again what no snapshot shows: the AI tools' files, and the entry for start at login."""
-        self._is_on = self._start_at_login()
-        clients = self._look()
-        offered = () if self._offered == () else self._look_for_offer()  # an offer that was empty once stays empty
-        doubled = self._look_for_doubled() if any(client.connected for client in clients) else ()
-        with self._lock:
-            self._clients, self._offered, self._doubled = clients, offered, doubled or ()
+        is_on, clients, find_offered = self._start_at_login(), self._find_clients(), self._find_offered
+        offered = find_offered() if find_offered is not None else ()
+        if offered == ():
+            self._find_offered = None  # an offer that was empty once stays empty
+        doubled = self._find_doubled() if any(client.connected for client in clients) else ()
+        self._change(autostart=is_on, clients=clients, offered=offered or (), doubled=doubled or ())
 
     def _start_at_login(self) -> bool | None:
         try:
@@ -112,35 +104,28 @@ class StateSources:
 
     def see(self, seen: SupervisorView) -> bool:
         """Store the supervisor's view. Return True if the state of the gateway's process changed."""
+        now = state_of(seen)
+        before = self._change(child=now.child, snapshot=now.snapshot, error=now.error, hangs=now.hangs)
+        return (before.child, before.hangs) != (now.child, now.hangs)
+
+    def _change(self, **changes: Any) -> TrayState:
+        """Change fields of the state. Return the state before."""
         with self._lock:
-            before, self._seen = self._seen, seen
-        return (before.state, before.hangs) != (seen.state, seen.hangs)
+            before, self._state = self._state, replace(self._state, **changes)
+        return before
 
     def state(self) -> TrayState:
         """Return the whole state as it is now."""
-        with self._lock:
-            if self._read is None or self._read[0] is not self._seen:
-                self._read = self._seen, state_of(self._seen)
-            return replace(
-                self._read[1],
-                clients=self._clients,
-                autostart=self._is_on,
-                offered=self._offered or (),
-                offer_told=self._offer_told,
-                doubled=self._doubled,
-            )
+        return self._state
 
 
 def state_of(seen: SupervisorView) -> TrayState:
     """Convert the supervisor's view to a TrayState. If the snapshot cannot be read, the reason is the state's error."""
     state = TrayState(child=seen.state, error=seen.error, hangs=seen.hangs)
-    if seen.snapshot is None:
-        return state
     try:
-        snapshot = Snapshot.from_json(seen.snapshot)
+        return replace(state, snapshot=Snapshot.from_json(seen.snapshot) if seen.snapshot is not None else None)
     except MultiMcpError as error:
         return replace(state, error=error.title)
-    return replace(state, snapshot=snapshot)
 
 
 class App:
@@ -183,8 +168,6 @@ class App:
         """Set the parts that need this app to exist first."""
         self._actions = actions
         self._supervisor = supervisor
-
-    # -- the life of the app -------------------------------------------------------------------------------------
 
     def run(self) -> None:
         """Run the tray until Quit, a signal, or the end of the desktop session. Call this on the main thread."""
@@ -243,8 +226,6 @@ class App:
             self._supervisor.command(CommandKind.QUIT, QUIT_S)
             self._supervisor.join(QUIT_S)
 
-    # -- what comes in -------------------------------------------------------------------------------------------
-
     def saw(self, seen: SupervisorView) -> None:
         """Store the supervisor's view, and redraw. Restart the gateway if an update replaced its program.
 
@@ -296,8 +277,6 @@ class App:
 
         threading.Thread(target=do, name=f"click {action.verb}", daemon=True).start()
 
-    # -- what goes out -------------------------------------------------------------------------------------------
-
     def shown(self) -> TrayView:
         """Return the view that the tray shows now."""
         return view(self._sources.state())
@@ -335,10 +314,10 @@ class App:
         """
         if request == ENDED_BY:
             self.quit_soon()
-            return ENDS_NOW
+            return "The tray is ending"
         if self._replacement.replaced_this_process():
             self._renew()
-            return UPDATED
+            return "The program was updated. The new version takes over"
         self.click(Action(Verb.SHOW_STATE))
         return self.shown().summary
 

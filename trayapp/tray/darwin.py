@@ -9,15 +9,14 @@ import io
 import signal
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from trayapp.service.command_line import own_command
 
-ACCESSORY = (
-    1  # NSApplicationActivationPolicyAccessory: no Dock icon, no menu bar of its own (LSUIElement does the same)
-)
+ACCESSORY = 1  # NSApplicationActivationPolicyAccessory: no Dock icon and no menu bar (LSUIElement does the same)
 # Apple events (AE.framework, AEDataModel.h): four letters each
 GET_URL = int.from_bytes(b"GURL", "big")
 CORE = int.from_bytes(b"aevt", "big")
@@ -27,10 +26,7 @@ FILE_URL = int.from_bytes(b"furl", "big")
 MENUS_KEPT = 8  # an open menu may be an old one, whose entries must still find their callbacks
 MARSHALLED = ("_show", "_hide", "_update_icon", "_update_title", "_update_menu", "_stop")
 
-CallAfter = Callable[..., None]
-Signals = Callable[[int, Callable[..., None]], object]
 Opened = Callable[[str], object]  # gets a link or the path of a file
-ImageOf = Callable[[bytes, tuple[float, float]], Any]  # from a PNG and its size in points to an AppKit image
 
 
 class Callbacks:
@@ -39,14 +35,12 @@ class Callbacks:
     def __init__(self) -> None:
         self._by_tag: dict[int, Any] = {}
         self._next = 0
-        self._menus: list[int] = []
+        self._menus: deque[int] = deque(maxlen=MENUS_KEPT)  # the first tag of each
 
     def begin(self) -> None:
         """Start a new menu, and forget callbacks that only menus older than the last MENUS_KEPT use."""
         self._menus.append(self._next)
-        if len(self._menus) > MENUS_KEPT:
-            first_kept = self._menus.pop(0) and self._menus[0]
-            self._by_tag = {tag: callback for tag, callback in self._by_tag.items() if tag >= first_kept}
+        self._by_tag = {tag: callback for tag, callback in self._by_tag.items() if tag >= self._menus[0]}
 
     def append(self, callback: Any) -> None:
         """Store the callback of the item with the tag `len(self)`."""
@@ -108,14 +102,16 @@ def _hear_opened(opened: Opened) -> object:
 
 def mended(
     base: Any,
-    call_after: CallAfter,
-    catch: Signals,
-    image_of: ImageOf = _native_image,
+    call_after: Callable[..., None],
+    catch: Callable[[int, Callable[..., None]], object],
+    image_of: Callable[[bytes, tuple[float, float]], Any] = _native_image,
     hear_opened: Callable[[Opened], object] = _hear_opened,
 ) -> type[Any]:
     """Return pystray's class with its faults on macOS fixed.
 
-    `call_after` runs a function on the main thread; `catch` handles a signal there. Tests replace the other functions.
+    - `call_after` runs a function on the main thread.
+    - `catch` handles a signal there.
+    - `image_of` makes an AppKit image from a PNG and its size in points.
     """
 
     class DarwinIcon(base):  # type: ignore[misc]  # pystray has no types

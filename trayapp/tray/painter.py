@@ -10,7 +10,6 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from trayapp.tray.state.tray_state import Action, IconKind, Item, Separator, TrayView
@@ -37,7 +36,6 @@ MenuItem: Any = pystray.MenuItem
 
 PAUSE_S = 0.25  # at most 4 redraws a second: more would not be noticed
 Click = Callable[[Action], None]
-Draw = Callable[[], float | None]
 WANTS_EYES = frozenset({IconKind.ATTENTION, IconKind.DOWN})  # panels that hide inactive icons are asked to show these
 
 
@@ -67,13 +65,11 @@ class Painter:
         self._picture = picture
         self._click = click
         self._label = label
-        self.shown: TrayView | None = None
+        self._shown: TrayView | None = None
 
-    def render(self, view: TrayView) -> bool:
-        """Show a view. Return True if anything changed."""
-        before, self.shown = self.shown, view
-        if before == view:
-            return False
+    def render(self, view: TrayView) -> None:
+        """Show a view."""
+        before, self._shown = self._shown, view
         if before is None or before.icon is not view.icon:
             self._icon.attention = view.icon in WANTS_EYES  # pystray's own icons store it as a plain attribute
             self._icon.icon = self._picture(view.icon)
@@ -81,9 +77,11 @@ class Painter:
             self._icon.title = view.tooltip
         if before is None or (before.menu, before.click) != (view.menu, view.click):
             # pystray carries out the default entry, even an invisible one, when the icon itself is clicked.
-            itself = MenuItem("", partial(_clicked, self._click, view.click), default=True, visible=False)
+            itself = MenuItem("", self._clicked(view.click), default=True, visible=False)
             self._icon.menu = Menu(itself, *map(self._entry, view.menu))
-        return True
+
+    def _clicked(self, action: Action) -> Callable[..., None]:
+        return lambda *_: self._click(action)
 
     def _entry(self, entry: Item | Separator) -> Any:
         if isinstance(entry, Separator):
@@ -92,13 +90,9 @@ class Painter:
         if entry.children:
             action = Menu(*map(self._entry, entry.children))
         elif entry.action is not None:
-            action = partial(_clicked, self._click, entry.action)
+            action = self._clicked(entry.action)
         checked = None if entry.checked is None else lambda *_: entry.checked
         return KeyedItem(entry.key, self._label(entry.text), action, checked=checked, enabled=entry.enabled)
-
-
-def _clicked(click: Click, action: Action, *_: object) -> None:
-    click(action)
 
 
 class Redraws:
@@ -110,7 +104,7 @@ class Redraws:
     that many seconds; tests pass another.
     """
 
-    def __init__(self, draw: Draw, sleep: Callable[[float], object] | None = None) -> None:
+    def __init__(self, draw: Callable[[], float | None], sleep: Callable[[float], object] | None = None) -> None:
         self._draw = draw
         self._ended = threading.Event()
         self._sleep = sleep or self._ended.wait

@@ -42,13 +42,9 @@ from trayapp.wire.rundir import run_dir
 log = logging.getLogger(__name__)
 
 NAME = "multi-mcp"
-NO_HOST_TOLD = "no-host-told"  # a file in the cache folder
-OFFER_TOLD = "offer-told"  # also in the cache folder
-UPDATE_TOLD = "update-told"  # also in the cache folder; it holds the version
 UPDATE_S = 40.0  # limit on the check for a new version, enough for a slow network
 FIRST_CHECK_S = 60.0  # wait until a login no longer keeps the machine busy
 CHECK_EVERY_S = 24 * 3600.0
-SHOW = "show"  # the request of a second start
 CLIENTS_S = 20.0  # limit on reading the AI tools' files, some twenty small ones
 OPENS_S = 2.0  # an opener that finds no program fails within this time
 RETINA_PX = 44  # twice the height of an icon in the menu bar
@@ -70,7 +66,7 @@ def run_tray(environ: Mapping[str, str], *, autostart: bool, say: Say) -> int:
     holder = single.take()
     if holder is not None:
         if not autostart:
-            say(second_words(holder, single.send(SHOW)))
+            say(second_words(holder, single.send("show")))
         return 0
     try:
         is_replaced = _be_the_tray(dict(environ), run, single, autostart, say)
@@ -114,7 +110,7 @@ def _be_the_tray(environ: dict[str, str], run: str, single: SingleTray, autostar
     start_logging(paths.log_dir, name=TRAY_LOG)
     log.info("Starting tray %s (process %d)", version_text(), os.getpid())
     switch = find_autostart(environ, tray_command())
-    told = paths.cache_dir / NO_HOST_TOLD
+    told = paths.cache_dir / "no-host-told"
     app = build(environ, run, paths, switch, SystemPlatform(say, told if autostart else None))
     try:
         single.serve(app.second_start)
@@ -141,7 +137,7 @@ def _be_the_tray(environ: dict[str, str], run: str, single: SingleTray, autostar
 
 def build(environ: dict[str, str], run: str, paths: Paths, switch: Autostart, face: SystemPlatform) -> App:
     """Build and connect all parts of one tray."""
-    told = paths.cache_dir / OFFER_TOLD
+    told = paths.cache_dir / "offer-told"
     face.offer_told = told
     sources = StateSources(
         switch,
@@ -200,7 +196,7 @@ def report_updates(environ: Mapping[str, str], paths: Paths, show: Callable[[Not
     """
     time.sleep(FIRST_CHECK_S)
     while True:
-        report_update(lambda: run_verb(["update-check"], environ, UPDATE_S), show, paths.cache_dir / UPDATE_TOLD)
+        report_update(lambda: run_verb(["update-check"], environ, UPDATE_S), show, paths.cache_dir / "update-told")
         time.sleep(CHECK_EVERY_S)
 
 
