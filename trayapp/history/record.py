@@ -62,21 +62,24 @@ class RowMaker:
     def row(self, call: EndedCall, caller: Caller, time: float, kind: str) -> Row:
         """Return the row of a call, without secrets. `time`: Unix seconds at its end. `kind`: the tool's class."""
         params = call.params if isinstance(call.params, Mapping) else {}
-        given: Any
+        given: Any = {name: value for name, value in params.items() if name != "_meta"}
         if call.method in ("tools/call", "prompts/get"):
             given = params.get("arguments") or {}
-        else:
-            given = {name: value for name, value in params.items() if name != "_meta"}
+        tool = f"{call.method} {params.get('name') or params.get('uri') or ''}".strip()
         if call.method == "tools/call":
             tool = str(params.get("name", ""))
-        else:
-            tool = f"{call.method} {params.get('name') or params.get('uri') or ''}".strip()
         arguments = _json(given)
         answer = _parsed(call.answer)
         result, error = _result_text(answer, call.answer)
         outcome = call.outcome or _outcome(answer, call.answer)
         said = call.error or error or (_first_words(answer) if outcome == "error" else "")
         received = call.size or len(result)
+
+        def safe_result() -> str:
+            if answer is None:  # a large result that was cut cannot be parsed, so its escapes are undone directly
+                return _unescaped(result)
+            return _safe(answer.get("error", answer.get("result")), result)
+
         return Row(
             time,
             self._name(caller.client),
@@ -93,13 +96,7 @@ class RowMaker:
             call.allowed,
             one_line(redacted(said[: ERROR_MOST * 2]))[:ERROR_MOST] if said else "",
             self._keep(arguments, lambda: _safe(given, arguments)),
-            self._keep(
-                result,
-                # A large result that was cut cannot be parsed, so its escapes are undone directly.
-                lambda: (
-                    _unescaped(result) if answer is None else _safe(answer.get("error", answer.get("result")), result)
-                ),
-            ),
+            self._keep(result, safe_result),
         )
 
     def _keep(self, text: str, safe: Callable[[], str]) -> str:
@@ -107,22 +104,18 @@ class RowMaker:
 
         `safe`: returns the text in a form in which no escape hides a secret from redaction.
         """
-        if not self._with_texts:
-            return ""
-        kept = self._kept.get(text)
-        if kept is None:
-            kept = self._kept[text] = _cut(safe())
-        return kept
+        if self._with_texts and text not in self._kept:
+            self._kept[text] = _cut(safe())
+        return self._kept.get(text, "")
 
     def _tokens(self, tool: tuple[str, str], result: str, size: int) -> int:
         """Estimate a result's tokens, extrapolated from the tool's first result in this batch. `size`: in bytes."""
-        density = self._density.get(tool)
-        if density is None:
+        if tool not in self._density:
             if not result:
                 return 0
             sample = result[:SAMPLE]
-            density = self._density[tool] = tokens(sample) / len(sample)
-        return round(density * size)
+            self._density[tool] = tokens(sample) / len(sample)
+        return round(self._density[tool] * size)
 
 
 def _name(text: str) -> str:
@@ -183,8 +176,7 @@ def _first_words(answer: dict[str, Any] | None) -> str:
     content = (answer or {}).get("result", {}).get("content")
     for item in content if isinstance(content, list) else ():
         if isinstance(item, dict) and isinstance(item.get("text"), str):
-            text: str = item["text"]
-            return text
+            return str(item["text"])
     return ""
 
 

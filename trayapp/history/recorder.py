@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
@@ -166,18 +166,15 @@ class Recorder:
             self._pool.shutdown(wait=False)
             self._pool = None
 
-    # -- event loop ----------------------------------------------------------------------------------------------
-
     def _flush(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         calls, self._pending = self._pending, []
         if calls:
-            loop = asyncio.get_running_loop()
-            work = partial(self._write, calls, time.time() - time.perf_counter(), loop)
             self._waiting += 1
-            self._executor.submit(work)
+            epoch = time.time() - time.perf_counter()
+            self._executor.submit(self._write, calls, epoch, asyncio.get_running_loop())
 
     @property
     def _executor(self) -> ThreadPoolExecutor:

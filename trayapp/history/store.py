@@ -32,20 +32,22 @@ LIST_MOST = 500
 _UNUSABLE = ("malformed", "not a database", "corrupt", "locked", "has no column", "no such table")
 FEW = 1000  # most calls to look up by id in the word index; for more, the index is read until a page is full
 
-_COLUMNS = (
-    *("time", "client", "session", "project", "server", "tool", "kind", "outcome", "ms", "sent", "received"),
-    *("tokens", "allowed", "error"),
-)
-_SCHEMA = f"""
+_COLUMNS = Row._fields[:-2]  # all but `arguments` and `result`, which are in a table of their own
+_SETUP = f"""
+PRAGMA auto_vacuum = INCREMENTAL;
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = NORMAL;
+PRAGMA journal_size_limit = {WAL_BYTES};
+PRAGMA wal_autocheckpoint = {WAL_BYTES >> 12};
+PRAGMA cache_size = -{CACHE_KIB};
 CREATE TABLE IF NOT EXISTS calls (id INTEGER PRIMARY KEY, {", ".join(_COLUMNS)});
 CREATE INDEX IF NOT EXISTS calls_by_time ON calls (time);
 CREATE TABLE IF NOT EXISTS texts (id INTEGER PRIMARY KEY, arguments TEXT, result TEXT);
 CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(text, content='', detail=none, columnsize=0);
 """
 _ADD = f"INSERT INTO calls (id, {', '.join(_COLUMNS)})"
-_WORDS = " || ' ' || ".join(
-    ("client", "project", "server", "tool", "error", "coalesce(arguments, '')", "coalesce(result, '')")
-)
+_SEARCHED = ("client", "project", "server", "tool", "error", "arguments", "result")
+_WORDS = " || ' ' || ".join(f"coalesce({name}, '')" for name in _SEARCHED)
 _UNLEARN = f"""INSERT INTO words (words, rowid, text)
 SELECT 'delete', id, {_WORDS} FROM calls LEFT JOIN texts USING (id) WHERE """
 _FAILED = ", ".join(f"'{one}'" for one in FAILURES)
@@ -99,41 +101,34 @@ class HistoryFile:
             _insert(file, _ADD, [(number, *row[: len(_COLUMNS)]) for number, row in numbered])
             texts = [(number, row.arguments, row.result) for number, row in numbered if row.arguments or row.result]
             _insert(file, "INSERT INTO texts", texts)
-            words = [
-                (
-                    number,
-                    " ".join((row.client, row.project, row.server, row.tool, row.error, row.arguments, row.result)),
-                )
-                for number, row in numbered
-            ]
+            words = [(number, " ".join(getattr(row, name) for name in _SEARCHED)) for number, row in numbered]
             _insert(file, "INSERT INTO words (rowid, text)", words)
 
     def find(self, wanted: Filter) -> list[dict[str, Any]]:
         """Return the calls that match, newest first, without their texts."""
-        match = _match(wanted.words)
+        match, (parts, values) = _match(wanted.words), _conditions(wanted)
         with self._read() as file:
             if file is None:
                 return []
-            others, values = _conditions(wanted)
-            if match and others:
-                return self._find_both(file, wanted, match, (others, values))
-            return _rows(file, wanted, match, others, values)
-
-    def _find_both(
-        self, file: sqlite3.Connection, wanted: Filter, match: str, others: tuple[list[str], list[Any]]
-    ) -> list[dict[str, Any]]:
-        """Return the calls that have the words and meet the other conditions.
-
-        A word may be in every call. So, if few calls meet the other conditions, only those calls are looked up in the
-        word index.
-        """
-        parts, values = others
-        sql = f"SELECT id FROM calls WHERE {' AND '.join(parts)} ORDER BY id DESC LIMIT {FEW + 1}"
-        few = [row[0] for row in file.execute(sql, values)]
-        if not few or len(few) > FEW:
-            return _rows(file, wanted, match, parts, values) if few else []
-        part = f"words.rowid BETWEEN {few[-1]} AND {few[0]} AND +words.rowid IN ({', '.join(map(str, few))})"
-        return _rows(file, wanted, match, [part], [])
+            if match and parts:
+                # A word may be in every call. So, if few calls meet the other conditions, look up only these calls in
+                # the word index.
+                sql = f"SELECT id FROM calls WHERE {' AND '.join(parts)} ORDER BY id DESC LIMIT {FEW + 1}"
+                few = [row[0] for row in file.execute(sql, values)]
+                if not few:
+                    return []
+                if len(few) <= FEW:
+                    ids = ", ".join(map(str, few))
+                    parts, values = [f"words.rowid BETWEEN {few[-1]} AND {few[0]} AND +words.rowid IN ({ids})"], []
+            table, number = "calls", "id"
+            if match:  # the word index is in the order of the calls, so it is read only until the limit is reached
+                table, number = "words CROSS JOIN calls ON id = words.rowid", "words.rowid"
+                parts, values = [*parts, "words MATCH ?"], [*values, match]
+            where = f"WHERE {' AND '.join(parts)}" if parts else ""
+            order, most = "ASC" if wanted.after else "DESC", max(1, min(wanted.limit, LIST_MOST))
+            sql = f"SELECT id, {', '.join(_COLUMNS)} FROM {table} {where} ORDER BY {number} {order} LIMIT {most}"
+            rows = [dict(row) for row in file.execute(sql, values)]
+        return rows[::-1] if wanted.after else rows
 
     def get(self, number: int) -> dict[str, Any] | None:
         """Return one call with its texts, or None if there is none with that id."""
@@ -181,12 +176,9 @@ class HistoryFile:
             try:
                 part.unlink(missing_ok=True)
             except OSError as error:
-                raise StorageError(
-                    f"Cannot delete {part}: {error.strerror}", "Check its owner and permissions"
-                ) from None
+                hint = "Check its owner and permissions"
+                raise StorageError(f"Cannot delete {part}: {error.strerror}", hint) from None
         return count
-
-    # -- the file ------------------------------------------------------------------------------------------------
 
     @contextmanager
     def _written(self) -> Iterator[sqlite3.Connection]:
@@ -223,9 +215,8 @@ class HistoryFile:
             raise StorageError(f"Cannot use {self.path}: {words}", hint) from None
         except OSError as error:
             self.close()
-            raise StorageError(
-                f"Cannot use {self.path}: {error.strerror}", "Check the folder's owner and permissions"
-            ) from None
+            hint = "Check the folder's owner and permissions"
+            raise StorageError(f"Cannot use {self.path}: {error.strerror}", hint) from None
 
     def _opened(self) -> sqlite3.Connection:
         """Return the open file; open or create it first if necessary.
@@ -244,13 +235,7 @@ class HistoryFile:
             file = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=LOCKED_S)
             self._open = file
             file.row_factory = sqlite3.Row
-            file.execute("PRAGMA auto_vacuum = INCREMENTAL")
-            file.execute("PRAGMA journal_mode = WAL")
-            file.execute("PRAGMA synchronous = NORMAL")
-            file.execute(f"PRAGMA journal_size_limit = {WAL_BYTES}")
-            file.execute(f"PRAGMA wal_autocheckpoint = {WAL_BYTES >> 12}")
-            file.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
-            file.executescript(_SCHEMA)
+            file.executescript(_SETUP)
         return self._open
 
     def _set_aside(self) -> None:
@@ -260,8 +245,6 @@ class HistoryFile:
             with suppress(OSError):
                 part.replace(aside.with_name(part.name.replace(self.path.name, aside.name)))
         self.set_aside = aside
-
-    # -- bounds --------------------------------------------------------------------------------------------------
 
     def _make_room(self, file: sqlite3.Connection) -> None:
         """Delete the oldest rows if the file is full and, at most once an hour, rows that are too old.
@@ -308,58 +291,30 @@ def _parts(path: Path) -> list[Path]:
 
 
 def _inode(path: Path) -> int:
-    """Return the inode of a file, 0 if there is none."""
     try:
         return path.stat().st_ino
     except OSError:
         return 0
 
 
-def _rows(
-    file: sqlite3.Connection, wanted: Filter, match: str, parts: list[str], values: list[Any]
-) -> list[dict[str, Any]]:
-    """Return the rows that meet all conditions, newest first and up to the limit.
-
-    `match`: an FTS5 query, "" for none. `parts`: SQL conditions with `values`. The word index is in the order of
-    the calls, so it is read only until the limit is reached.
-    """
-    table, number = ("words CROSS JOIN calls ON id = words.rowid", "words.rowid") if match else ("calls", "id")
-    if match:
-        parts, values = [*parts, "words MATCH ?"], [*values, match]
-    where = f"WHERE {' AND '.join(parts)}" if parts else ""
-    order, most = "ASC" if wanted.after else "DESC", max(1, min(wanted.limit, LIST_MOST))
-    sql = f"SELECT id, {', '.join(_COLUMNS)} FROM {table} {where} ORDER BY {number} {order} LIMIT {most}"
-    rows = [dict(row) for row in file.execute(sql, values)]
-    return rows[::-1] if wanted.after else rows
-
-
 def _conditions(wanted: Filter) -> tuple[list[str], list[Any]]:
     """Return the SQL conditions of a filter, apart from its words, and their values."""
-    parts: list[str] = []
-    values: list[Any] = []
-    if wanted.server:
-        parts.append("server = ?")
-        values.append(wanted.server)
     likes, like = ("LIKE ? ESCAPE '\\'", _like) if wanted.typed else ("= ?", str)
-    if wanted.tool:
-        server, slash, tool = wanted.tool.partition("/")
-        parts.append(f"(tool {likes} OR server = ? AND tool {likes})" if slash else f"tool {likes}")
-        values += [like(wanted.tool), server, like(tool)] if slash else [like(wanted.tool)]
-    if wanted.client:
-        parts.append(f"client {likes}")
-        values.append(like(wanted.client))
-    if wanted.failed:
-        parts.append(f"outcome IN ({_FAILED})")
-    if wanted.since:
-        parts.append("time >= ?")
-        values.append(wanted.since)
-    if wanted.after:
-        parts.append("id > ?")
-        values.append(wanted.after)
-    if wanted.before:
-        parts.append("id < ?")
-        values.append(wanted.before)
-    return parts, values
+    server, slash, tool = wanted.tool.partition("/")
+    named, names = f"tool {likes}", [like(wanted.tool)]
+    if slash:
+        named, names = f"({named} OR server = ? AND tool {likes})", [*names, server, like(tool)]
+    table: list[tuple[object, str, list[Any]]] = [
+        (wanted.server, "server = ?", [wanted.server]),
+        (wanted.tool, named, names),
+        (wanted.client, f"client {likes}", [like(wanted.client)]),
+        (wanted.failed, f"outcome IN ({_FAILED})", []),
+        (wanted.since, "time >= ?", [wanted.since]),
+        (wanted.after, "id > ?", [wanted.after]),
+        (wanted.before, "id < ?", [wanted.before]),
+    ]
+    chosen = [(part, values) for given, part, values in table if given]
+    return [part for part, _ in chosen], [value for _, values in chosen for value in values]
 
 
 def _like(part: str) -> str:

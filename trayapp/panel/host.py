@@ -22,8 +22,6 @@ CODE_S = 60.0
 CODES_MOST = 20
 COOKIES_MOST = 50
 BYTES = 32
-FILE_NAME = "panel-cookies"
-
 
 Listen = Callable[[Callable[[], None]], Callable[[], None]]
 

@@ -90,13 +90,10 @@ Pixmap = tuple[int, int, bytes]
 
 def argb32(picture: Image.Image) -> bytes:
     """Convert RGBA pixels to ARGB32 in network byte order, for IconPixmap (StatusNotifierItem specification)."""
-    rgba = picture.tobytes()
-    turned = bytearray(len(rgba))
-    turned[0::4] = rgba[3::4]
-    turned[1::4] = rgba[0::4]
-    turned[2::4] = rgba[1::4]
-    turned[3::4] = rgba[2::4]
-    return bytes(turned)
+    from PIL import Image
+
+    red, green, blue, alpha = picture.split()
+    return Image.merge("RGBA", (alpha, red, green, blue)).tobytes()
 
 
 def pixmaps(artwork: Artwork) -> list[Pixmap]:

@@ -9,7 +9,7 @@ import itertools
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from trayapp.tray.linux.bus import Answer, Method, SessionBus
@@ -66,7 +66,7 @@ class MenuService:
         self._lock = threading.Lock()
         self._tickets, self._shown_ticket = itertools.count(1), 0
         self._numbers, self._revision = EntryNumbers(), 1
-        self._root, self._shown = numbered((), self._numbers)
+        self._root = numbered((), self._numbers)
         self._unread: set[int] = set()  # parents whose children changed since a panel last read them
         self._repeat: threading.Timer | None = None
 
@@ -79,8 +79,7 @@ class MenuService:
             if ticket < self._shown_ticket:
                 return
             self._shown_ticket = ticket
-            before = self._root
-            self._root, self._shown = numbered(read, self._numbers)
+            before, self._root = self._root, numbered(read, self._numbers)
             told = difference(before, self._root)
             self._revision += bool(told.parents)
             self._unread |= set(told.parents)
@@ -184,9 +183,9 @@ class MenuService:
         return {node.number: node for node in walk(self._root)}
 
     def _clicked(self, number: int, kind: str) -> None:
-        entry = self._shown.get(number)
-        if kind == "clicked" and entry is not None and entry.clickable:
-            self._on_click(entry.item)
+        node = self._known().get(number)
+        if kind == "clicked" and node is not None and node.clickable:
+            self._on_click(node.item)
 
 
 def _layout(node: MenuNode, depth: int, names: list[str]) -> tuple[int, Properties, list[tuple[str, Any]]]:
@@ -220,7 +219,7 @@ Key = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class MenuEntry:
-    """The content of a menu item, read once. `item`: the pystray item that a click calls."""
+    """The content of a pystray menu item, read once."""
 
     key: str
     properties: Properties
@@ -232,19 +231,20 @@ class MenuEntry:
         """Return the part that panels build only once: a submenu, a check mark, a separator, or a plain entry."""
         return "/".join(str(self.properties[name][1]) for name in KIND if name in self.properties)
 
-    @property
-    def clickable(self) -> bool:
-        """True if a click does something: not for separators, disabled entries, and submenus."""
-        return self.properties.get("enabled") == ("b", True) and "children-display" not in self.properties
-
 
 @dataclass(frozen=True, slots=True)
 class MenuNode:
-    """A menu entry with its number."""
+    """A menu entry with its number. `item`: the pystray item that a click calls."""
 
     number: int
     properties: Properties
     children: tuple[MenuNode, ...] = ()
+    item: Any = field(default=None, compare=False)
+
+    @property
+    def clickable(self) -> bool:
+        """True if a click does something: not for separators, disabled entries, and submenus."""
+        return self.properties.get("enabled") == ("b", True) and "children-display" not in self.properties
 
 
 class EntryNumbers:
@@ -285,25 +285,20 @@ def entries(menu: Iterable[Any], separator: Any) -> tuple[MenuEntry, ...]:
     return tuple(read)
 
 
-def numbered(menu: tuple[MenuEntry, ...], numbers: EntryNumbers) -> tuple[MenuNode, dict[int, MenuEntry]]:
-    """Return the root of the numbered tree, whose own number is ROOT, and the entries by number."""
-    shown: dict[int, MenuEntry] = {}
-    root = MenuNode(ROOT, {"children-display": ("s", "submenu")}, _nodes(menu, (), numbers, shown))
-    numbers.forget(len(shown))
-    return root, shown
+def numbered(menu: tuple[MenuEntry, ...], numbers: EntryNumbers) -> MenuNode:
+    """Return the root of the numbered tree, whose own number is ROOT."""
+    root = MenuNode(ROOT, {"children-display": ("s", "submenu")}, _nodes(menu, (), numbers))
+    numbers.forget(sum(1 for _ in walk(root)) - 1)
+    return root
 
 
-def _nodes(
-    menu: tuple[MenuEntry, ...], parent: Key, numbers: EntryNumbers, shown: dict[int, MenuEntry]
-) -> tuple[MenuNode, ...]:
+def _nodes(menu: tuple[MenuEntry, ...], parent: Key, numbers: EntryNumbers) -> tuple[MenuNode, ...]:
     seen: dict[str, int] = {}
     nodes = []
     for entry in menu:
         seen[entry.key] = seen.get(entry.key, 0) + 1  # distinguishes separators, and siblings without a key
         key = (*parent, entry.key, seen[entry.key], entry.kind)
-        number = numbers[key]
-        shown[number] = entry
-        nodes.append(MenuNode(number, entry.properties, _nodes(entry.children, key, numbers, shown)))
+        nodes.append(MenuNode(numbers[key], entry.properties, _nodes(entry.children, key, numbers), entry.item))
     return tuple(nodes)
 
 
