@@ -6,7 +6,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -16,7 +16,7 @@ if sys.platform != "linux":
 from jeepney import message_bus
 
 from tests.tray.bus import WAIT_S, CallFailedError, Item, Watcher, session_bus, until
-from trayapp.tray.linux.bus import Answer, Method, NoBusError, SessionBus, connect, method_call, session_address
+from trayapp.tray.linux.bus import Body, Method, NoBusError, SessionBus, connect, method_call, session_address
 
 INTERFACE = "org.example.Thing"
 ERROR = "org.freedesktop.DBus.Error"
@@ -26,15 +26,15 @@ class Thing:
     """Something to ask."""
 
     interface = INTERFACE
-    description = f'<interface name="{INTERFACE}"/>'
+    signals: ClassVar[Mapping[str, str]] = {"Painted": "sai"}
 
     def properties(self) -> Mapping[str, tuple[str, Any]]:
         return {"Color": ("s", "green")}
 
     def methods(self) -> Mapping[str, Method]:
-        return {"Double": ("i", lambda number: ("i", (2 * number,))), "Break": ("", self._break)}
+        return {"Double": ("i", "i", lambda number: (2 * number,)), "Break": ("", "", self._break)}
 
-    def _break(self) -> Answer:
+    def _break(self) -> Body:
         raise ZeroDivisionError
 
 
@@ -113,7 +113,13 @@ def test_calls_are_answered_and_wrong_ones_refused(
 def test_a_thing_tells_what_it_is(thing: Item) -> None:
     (told,) = thing.call("/a/thing", INTROSPECTABLE, "Introspect")
     assert all(f'<interface name="{name}">' in told for name in (PROPERTIES, PEER, INTROSPECTABLE))
-    assert INTERFACE in told
+    assert told.endswith(
+        f'<interface name="{INTERFACE}">'
+        '<method name="Double"><arg type="i" direction="in"/><arg type="i" direction="out"/></method>'
+        '<method name="Break"></method><property name="Color" type="s" access="read"/>'
+        '<signal name="Painted"><arg type="s" direction="out"/><arg type="ai" direction="out"/></signal>'
+        "</interface></node>"
+    )
 
 
 def test_a_name_is_followed_from_its_present_owner_through_every_change(bus: SessionBus, address: str) -> None:

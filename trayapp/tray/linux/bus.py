@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Mapping
 from html import escape
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from jeepney import (
     DBusAddress,
@@ -29,6 +29,7 @@ from jeepney import (
 )
 from jeepney.io.common import RouterClosed
 from jeepney.io.threading import DBusConnection, ReceiveStopped, open_dbus_connection
+from jeepney.low_level import parse_signature
 from jeepney.wrappers import DBusErrorResponse
 
 log = logging.getLogger(__name__)
@@ -38,8 +39,7 @@ WELCOME_S = 5.0  # until the bus accepts the connection, at a login that keeps t
 JOIN_S = 2.0  # until the reading thread ends; it never waits for anything but the bus
 
 Body = tuple[Any, ...]
-Answer = tuple[str, Body]  # D-Bus signature and values
-Method = tuple[str, Callable[..., Answer]]  # the signature that a call must have, and the function that answers it
+Method = tuple[str, str, Callable[..., Body]]  # the signatures of call and answer, and the function that answers
 
 
 class NoBusError(Exception):
@@ -54,7 +54,7 @@ class BusObject(Protocol):
     """One of our objects on the bus: one interface with read-only properties."""
 
     interface: str
-    description: str  # introspection XML of the interface
+    signals: ClassVar[Mapping[str, str]]  # name -> signature
 
     def properties(self) -> Mapping[str, tuple[str, Any]]:
         """Return the D-Bus signature and the value of each property, by name."""
@@ -258,35 +258,67 @@ class SessionBus:
         fields = message.header.fields
         path, member = fields[HeaderFields.path], fields[HeaderFields.member]
         signature = fields.get(HeaderFields.signature) or ""
-        thing, interface = self._objects.get(path), fields.get(HeaderFields.interface)
-        if thing is None and not any(known.startswith(path.rstrip("/") + "/") for known in self._objects):
+        interface = fields.get(HeaderFields.interface)
+        if path not in self._objects and not self._below(path):
             return new_error(message, f"{ERROR}.UnknownObject")
-        own: Mapping[str, Mapping[str, Method]] = {
-            f"{BUS}.Peer": {"Ping": ("", lambda: ("", ()))},
-            f"{BUS}.Introspectable": {"Introspect": ("", lambda: ("s", (self._introspect(path),)))},
-        }
-        if thing is not None:
-            own = {**own, f"{BUS}.Properties": _property_methods(thing), thing.interface: thing.methods()}
         # A call may omit the interface (D-Bus specification).
-        found = [methods[member] for name, methods in own.items() if interface in (name, None) and member in methods]
+        interfaces = self._interfaces(path).items()
+        found = [methods[member] for name, methods in interfaces if interface in (name, None) and member in methods]
         if not found:
             return new_error(message, f"{ERROR}.UnknownMethod")
-        wanted, function = found[0]
+        wanted, answers, function = found[0]
         if signature != wanted:
             return new_error(message, f"{ERROR}.InvalidArgs", "s", (f"{member} takes ({wanted})",))
         try:
-            return new_method_return(message, *function(*message.body))
+            return new_method_return(message, answers, function(*message.body))
         except _UnknownPropertyError as error:
             return new_error(message, f"{ERROR}.UnknownProperty", "s", (str(error),))
         except LookupError as error:
             return new_error(message, f"{ERROR}.InvalidArgs", "s", (f"unknown: {error}",))
 
-    def _introspect(self, path: str) -> str:
-        thing = self._objects.get(path)
+    def _interfaces(self, path: str) -> dict[str, Mapping[str, Method]]:
+        """Return the methods at an object path, by interface."""
+        known: dict[str, Mapping[str, Method]] = {
+            f"{BUS}.Peer": {"Ping": ("", "", lambda: ())},
+            f"{BUS}.Introspectable": {"Introspect": ("", "s", lambda: (self._introspect(path),))},
+        }
+        if (thing := self._objects.get(path)) is not None:
+            known |= {f"{BUS}.Properties": _property_methods(thing), thing.interface: thing.methods()}
+        return known
+
+    def _below(self, path: str) -> list[str]:
+        """Return the names of the nodes right below an object path."""
         below = path.rstrip("/") + "/"
-        children = sorted({known[len(below) :].split("/")[0] for known in self._objects if known.startswith(below)})
-        nodes = "".join(f'<node name="{escape(child)}"/>' for child in children)
-        return f"<node>{thing.description if thing else ''}{STANDARD if thing else ''}{nodes}</node>"
+        return sorted({known[len(below) :].split("/")[0] for known in self._objects if known.startswith(below)})
+
+    def _introspect(self, path: str) -> str:
+        """Return the XML that describes an object path, for panels that read it before they call."""
+        nodes = "".join(f'<node name="{escape(child)}"/>' for child in self._below(path))
+        thing = self._objects.get(path)
+        if thing is None:
+            return f"<node>{nodes}</node>"
+        described = ""
+        for interface, methods in self._interfaces(path).items():
+            described += f'<interface name="{interface}">'
+            for name, (wanted, answers, _) in methods.items():
+                described += f'<method name="{name}">{_arguments(wanted, "in")}{_arguments(answers, "out")}</method>'
+            if interface == thing.interface:
+                for name, (signature, _) in thing.properties().items():
+                    described += f'<property name="{name}" type="{signature}" access="read"/>'
+                for name, signature in thing.signals.items():
+                    described += f'<signal name="{name}">{_arguments(signature, "out")}</signal>'
+            described += "</interface>"
+        return f"<node>{described}{nodes}</node>"
+
+
+def _arguments(signature: str, direction: str) -> str:
+    """Return the XML of a signature's arguments. Their names are optional."""
+    left, types = list(signature), []
+    while left:
+        at = len(signature) - len(left)
+        parse_signature(left)  # takes one complete type from the list
+        types.append(signature[at : len(signature) - len(left)])
+    return "".join(f'<arg type="{one}" direction="{direction}"/>' for one in types)
 
 
 def connect(quietly: bool = False) -> SessionBus | None:
@@ -298,32 +330,19 @@ def connect(quietly: bool = False) -> SessionBus | None:
         return None
 
 
-STANDARD = (
-    f'<interface name="{BUS}.Properties">'
-    '<method name="Get"><arg type="s" direction="in"/><arg type="s" direction="in"/>'
-    '<arg type="v" direction="out"/></method>'
-    '<method name="GetAll"><arg type="s" direction="in"/><arg type="a{sv}" direction="out"/></method>'
-    '<method name="Set"><arg type="s" direction="in"/><arg type="s" direction="in"/><arg type="v" direction="in"/>'
-    "</method></interface>"
-    f'<interface name="{BUS}.Introspectable"><method name="Introspect"><arg type="s" direction="out"/></method>'
-    "</interface>"
-    f'<interface name="{BUS}.Peer"><method name="Ping"/></interface>'
-)
-
-
 def _property_methods(thing: BusObject) -> dict[str, Method]:
-    def get_all(interface: str) -> Answer:
-        return "a{sv}", (dict(thing.properties()) if interface in (thing.interface, "") else {},)
+    def get_all(interface: str) -> Body:
+        return (dict(thing.properties()) if interface in (thing.interface, "") else {},)
 
-    def get(interface: str, name: str) -> Answer:
+    def get(interface: str, name: str) -> Body:
         if interface not in (thing.interface, ""):
             raise LookupError(interface)
         known = thing.properties()
         if name not in known:
             raise _UnknownPropertyError(name)
-        return "v", (known[name],)
+        return (known[name],)
 
-    return {"Get": ("ss", get), "GetAll": ("s", get_all)}
+    return {"Get": ("ss", "v", get), "GetAll": ("s", "a{sv}", get_all)}
 
 
 def values(reply: Message | None) -> Body | None:

@@ -10,38 +10,13 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
-from trayapp.tray.linux.bus import Answer, Method, SessionBus
+from trayapp.tray.linux.bus import Body, Method, SessionBus
 
 MENU = "com.canonical.dbusmenu"
 VERSION = 3  # version of the protocol, as in libdbusmenu
 REPEAT_S = 1.0  # after the last change; a panel has read the layout by then
-
-# Introspection, for panels that read it before they call
-MENU_XML = """<interface name="com.canonical.dbusmenu">
-<property name="Version" type="u" access="read"/><property name="TextDirection" type="s" access="read"/>
-<property name="Status" type="s" access="read"/><property name="IconThemePath" type="as" access="read"/>
-<method name="GetLayout"><arg name="parentId" type="i" direction="in"/>
-<arg name="recursionDepth" type="i" direction="in"/><arg name="propertyNames" type="as" direction="in"/>
-<arg name="revision" type="u" direction="out"/><arg name="layout" type="(ia{sv}av)" direction="out"/></method>
-<method name="GetGroupProperties"><arg name="ids" type="ai" direction="in"/>
-<arg name="propertyNames" type="as" direction="in"/><arg name="properties" type="a(ia{sv})" direction="out"/></method>
-<method name="GetProperty"><arg name="id" type="i" direction="in"/><arg name="name" type="s" direction="in"/>
-<arg name="value" type="v" direction="out"/></method>
-<method name="Event"><arg name="id" type="i" direction="in"/><arg name="eventId" type="s" direction="in"/>
-<arg name="data" type="v" direction="in"/><arg name="timestamp" type="u" direction="in"/></method>
-<method name="EventGroup"><arg name="events" type="a(isvu)" direction="in"/>
-<arg name="idErrors" type="ai" direction="out"/></method>
-<method name="AboutToShow"><arg name="id" type="i" direction="in"/>
-<arg name="needUpdate" type="b" direction="out"/></method>
-<method name="AboutToShowGroup"><arg name="ids" type="ai" direction="in"/>
-<arg name="updatesNeeded" type="ai" direction="out"/><arg name="idErrors" type="ai" direction="out"/></method>
-<signal name="ItemsPropertiesUpdated"><arg name="updatedProps" type="a(ia{sv})"/>
-<arg name="removedProps" type="a(ias)"/></signal>
-<signal name="LayoutUpdated"><arg name="revision" type="u"/><arg name="parent" type="i"/></signal>
-<signal name="ItemActivationRequested"><arg name="id" type="i"/><arg name="timestamp" type="u"/></signal>
-</interface>"""
 
 
 class MenuService:
@@ -51,7 +26,7 @@ class MenuService:
     """
 
     interface = MENU
-    description = MENU_XML
+    signals: ClassVar[Mapping[str, str]] = {"ItemsPropertiesUpdated": "a(ia{sv})a(ias)", "LayoutUpdated": "ui"}
 
     def __init__(
         self,
@@ -127,53 +102,51 @@ class MenuService:
 
     def methods(self) -> Mapping[str, Method]:
         return {
-            "GetLayout": ("iias", self._get_layout),
-            "GetGroupProperties": ("aias", self._get_group_properties),
-            "GetProperty": ("is", lambda number, name: ("v", (self._known()[number].properties[name],))),
-            "Event": ("isvu", self._event),
-            "EventGroup": ("a(isvu)", self._event_group),
-            "AboutToShow": ("i", self._about_to_show),
-            "AboutToShowGroup": ("ai", self._about_to_show_group),
+            "GetLayout": ("iias", "u(ia{sv}av)", self._get_layout),
+            "GetGroupProperties": ("aias", "a(ia{sv})", self._get_group_properties),
+            "GetProperty": ("is", "v", lambda number, name: (self._known()[number].properties[name],)),
+            "Event": ("isvu", "", self._event),
+            "EventGroup": ("a(isvu)", "ai", self._event_group),
+            "AboutToShow": ("i", "b", self._about_to_show),
+            "AboutToShowGroup": ("ai", "aiai", self._about_to_show_group),
         }
 
-    def _get_layout(self, parent: int, depth: int, names: list[str]) -> Answer:
+    def _get_layout(self, parent: int, depth: int, names: list[str]) -> Body:
         with self._lock:
             revision, node = self._revision, self._known()[parent]
             self._unread -= {read.number for read in walk(node, depth)}
-        return "u(ia{sv}av)", (revision, _layout(node, depth, names))
+        return revision, _layout(node, depth, names)
 
-    def _get_group_properties(self, numbers: list[int], names: list[str]) -> Answer:
+    def _get_group_properties(self, numbers: list[int], names: list[str]) -> Body:
         known = self._known()
         asked = [known[number] for number in numbers or known if number in known]
-        return "a(ia{sv})", ([(node.number, _only(node.properties, names)) for node in asked],)
+        return ([(node.number, _only(node.properties, names)) for node in asked],)
 
-    def _event(self, number: int, kind: str, data: object, timestamp: int) -> Answer:
+    def _event(self, number: int, kind: str, data: object, timestamp: int) -> Body:
         # A missing item is not the panel's error: it showed an older menu, and has already been told about the change.
         self._clicked(number, kind)
-        return "", ()
+        return ()
 
-    def _event_group(self, events: list[tuple[int, str, object, int]]) -> Answer:
+    def _event_group(self, events: list[tuple[int, str, object, int]]) -> Body:
         known = self._known()
         for number, kind, _, _ in events:
             self._clicked(number, kind)
         unknown = [number for number, *_ in events if number not in known]
         if events and len(unknown) == len(events):
             raise LookupError("all of the items")  # as dbus-menu.xml requires
-        return "ai", (unknown,)
+        return (unknown,)
 
-    def _about_to_show(self, number: int) -> Answer:
+    def _about_to_show(self, number: int) -> Body:
         if number not in self._known():
             raise LookupError(number)
         self._opens([number])
-        return "b", (number in self._unread,)
+        return (number in self._unread,)
 
-    def _about_to_show_group(self, numbers: list[int]) -> Answer:
+    def _about_to_show_group(self, numbers: list[int]) -> Body:
         known = self._known()
         self._opens(numbers)
-        return "aiai", (
-            [number for number in numbers if number in self._unread],
-            [number for number in numbers if number not in known],
-        )
+        unread = [number for number in numbers if number in self._unread]
+        return unread, [number for number in numbers if number not in known]
 
     def _opens(self, numbers: list[int]) -> None:
         if ROOT in numbers:

@@ -10,12 +10,12 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from jeepney import Message
 
 from trayapp.tray.icons import Artwork, Pixmap, pixmaps
-from trayapp.tray.linux.bus import Answer, Method, SessionBus, method_call, values
+from trayapp.tray.linux.bus import Body, Method, SessionBus, method_call, values
 from trayapp.tray.linux.dbusmenu import MenuService
 
 log = logging.getLogger(__name__)
@@ -28,31 +28,6 @@ ITEM = "org.kde.StatusNotifierItem"
 # "&amp;" literally in a text without tags, and joins the lines of a text that seems to have one. Text without any of
 # these characters looks right everywhere.
 PLAIN = str.maketrans({"&": "+", "<": "‹", ">": "›"})
-
-
-# Introspection, for panels that read it before they call
-ITEM_XML = """<interface name="org.kde.StatusNotifierItem">
-<property name="Category" type="s" access="read"/><property name="Id" type="s" access="read"/>
-<property name="Title" type="s" access="read"/><property name="Status" type="s" access="read"/>
-<property name="WindowId" type="i" access="read"/><property name="IconThemePath" type="s" access="read"/>
-<property name="IconName" type="s" access="read"/><property name="IconPixmap" type="a(iiay)" access="read"/>
-<property name="OverlayIconName" type="s" access="read"/>
-<property name="OverlayIconPixmap" type="a(iiay)" access="read"/>
-<property name="AttentionIconName" type="s" access="read"/>
-<property name="AttentionIconPixmap" type="a(iiay)" access="read"/>
-<property name="AttentionMovieName" type="s" access="read"/>
-<property name="IconAccessibleDesc" type="s" access="read"/>
-<property name="AttentionAccessibleDesc" type="s" access="read"/>
-<property name="ToolTip" type="(sa(iiay)ss)" access="read"/><property name="ItemIsMenu" type="b" access="read"/>
-<property name="Menu" type="o" access="read"/>
-<method name="Activate"><arg name="x" type="i" direction="in"/><arg name="y" type="i" direction="in"/></method>
-<method name="SecondaryActivate"><arg name="x" type="i" direction="in"/><arg name="y" type="i" direction="in"/></method>
-<method name="ContextMenu"><arg name="x" type="i" direction="in"/><arg name="y" type="i" direction="in"/></method>
-<method name="Scroll"><arg name="delta" type="i" direction="in"/><arg name="orientation" type="s" direction="in"/>
-</method>
-<method name="ProvideXdgActivationToken"><arg name="token" type="s" direction="in"/></method>
-<signal name="NewIcon"/><signal name="NewAttentionIcon"/><signal name="NewTitle"/><signal name="NewToolTip"/>
-<signal name="NewStatus"><arg name="status" type="s"/></signal></interface>"""
 
 
 class StatusNotifierIcon:
@@ -155,7 +130,13 @@ class ItemService:
     """
 
     interface = ITEM
-    description = ITEM_XML
+    signals: ClassVar[Mapping[str, str]] = {
+        "NewIcon": "",
+        "NewAttentionIcon": "",
+        "NewTitle": "",
+        "NewToolTip": "",
+        "NewStatus": "s",
+    }
 
     def __init__(self, bus: SessionBus, path: str, menu_path: str, name: str, on_activate: Callable[[], None]) -> None:
         self._bus, self._path, self._menu_path, self._name = bus, path, menu_path, name
@@ -204,17 +185,17 @@ class ItemService:
 
     def methods(self) -> Mapping[str, Method]:
         return {
-            "Activate": ("ii", self._activate),
-            "SecondaryActivate": ("ii", self._activate),
-            "ContextMenu": ("ii", _nothing),  # the panel shows our menu itself
-            "Scroll": ("is", _nothing),
-            "ProvideXdgActivationToken": ("s", _nothing),
+            "Activate": ("ii", "", self._activate),
+            "SecondaryActivate": ("ii", "", self._activate),
+            "ContextMenu": ("ii", "", _nothing),  # the panel shows our menu itself
+            "Scroll": ("is", "", _nothing),
+            "ProvideXdgActivationToken": ("s", "", _nothing),
         }
 
-    def _activate(self, x: int, y: int) -> Answer:
+    def _activate(self, x: int, y: int) -> Body:
         self._on_activate()
-        return "", ()
+        return ()
 
 
-def _nothing(*arguments: object) -> Answer:
-    return "", ()
+def _nothing(*arguments: object) -> Body:
+    return ()
