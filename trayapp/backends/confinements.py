@@ -6,7 +6,6 @@ Confining itself is in the package `confinement`, which is not imported until a 
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from trayapp.confinement.record import Refusal, RefusalRecord
     from trayapp.model.status import ConfinementStatus
 
-_LAST_LOADED = "trayapp.confinement.start"  # imported when the first server is confined
 log = logging.getLogger(__name__)
 
 
@@ -53,8 +51,8 @@ class Confinements:
         if confine is None:
             self._records.pop(server.name, None)
             return None
-        if _LAST_LOADED not in sys.modules:
-            await anyio.to_thread.run_sync(import_module, _LAST_LOADED)  # in a thread: other servers' calls continue
+        # In a thread, so that other servers' calls continue
+        await anyio.to_thread.run_sync(import_module, "trayapp.confinement.start")
         from trayapp.confinement.record import RefusalRecord
 
         home = str(Path(environ.get("HOME") or Path.home()).resolve())

@@ -27,8 +27,6 @@ from trayapp.model.errors import ConnectFailedError, ServerError
 from trayapp.wire.messages import CONNECTION_CLOSED, RpcError
 from trayapp.wire.revisions import HANDSHAKE_VERSIONS
 
-_HTTP = "trayapp.backends.http.streamable"  # imported when the first server over HTTP is connected
-
 
 @asynccontextmanager
 async def open_transport(
@@ -43,7 +41,8 @@ async def open_transport(
     if isinstance(launch, StdioLaunch):
         opened: AbstractAsyncContextManager[Transport] = open_stdio(launch, inbound, stderr, tracker)
     else:
-        await anyio.to_thread.run_sync(import_module, _HTTP)  # in a thread: other servers' calls continue
+        # In a thread, so that other servers' calls continue
+        await anyio.to_thread.run_sync(import_module, "trayapp.backends.http.streamable")
         from trayapp.backends.http.streamable import open_http
 
         opened = open_http(launch, inbound, accounts)

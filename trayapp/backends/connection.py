@@ -68,7 +68,7 @@ class _Attempt:
     __slots__ = ("background", "done", "ended", "error", "scope")
 
     def __init__(self, background: bool) -> None:
-        self.background = background
+        self.background = background  # no call waits for it
         self.done = anyio.Event()  # set once connected, or failed with `error`
         self.error: ServerError | None = None
         self.scope = anyio.CancelScope()  # of the task that connects and serves; cancelled to close
@@ -207,24 +207,22 @@ class Connection:
     async def request(self, method: str, params: Params) -> dict[str, Any]:
         """Connect if needed, send the request and return its result. Raises ServerError or RpcError.
 
-        A request that the server did not execute (NOT_EXECUTED) is sent once more.
+        A request that the server did not execute (NOT_EXECUTED) is sent once more, on a new session.
         """
-        try:
-            return await self._request(method, params)
-        except RpcError as error:
-            if error.data != NOT_EXECUTED:
-                raise
-        return await self._request(method, params)  # once more, on a new session; a second failure is final
-
-    async def _request(self, method: str, params: Params) -> dict[str, Any]:
-        live = await self.ensure()
-        self.begin()
-        self.own_requests += 1
-        try:
-            return await live.channel.send_raw_request(method, live.peer.stamped(params, {}))
-        finally:
-            self.own_requests -= 1
-            self.end()
+        is_first = True
+        while True:
+            live = await self.ensure()
+            self.begin()
+            self.own_requests += 1
+            try:
+                return await live.channel.send_raw_request(method, live.peer.stamped(params, {}))
+            except RpcError as error:
+                if error.data != NOT_EXECUTED or not is_first:
+                    raise
+                is_first = False
+            finally:
+                self.own_requests -= 1
+                self.end()
 
     async def ensure(self, *, explicit: bool = False, background: bool = False) -> Live:
         """Connect if needed, in one attempt shared by all who wait, and return the live connection.
@@ -356,6 +354,9 @@ class Connection:
     def adjust(self, server: ServerConfig) -> None:
         """Apply new settings to the same process. `follow_switch` carries out a switch to or from disabled."""
         self.server = server
+        self._note_adjusted()
+
+    def _note_adjusted(self) -> None:
         self.adjusted.set()
         self.adjusted = anyio.Event()
 
@@ -372,8 +373,7 @@ class Connection:
         """Update the subscription: a session subscribed to or unsubscribed from a resource."""
         if self._maintenance is not None and self.live is not None:
             self._maintenance.subscription.changed()
-        self.adjusted.set()  # a subscription prevents idle closing
-        self.adjusted = anyio.Event()
+        self._note_adjusted()  # a subscription prevents idle closing
 
     async def follows(self, uri: str) -> None:
         """Wait for a connected 2026-07-28 server to confirm the subscription to `uri`, for a limited time.

@@ -142,8 +142,7 @@ async def _discover(channel: Channel, capabilities: Mapping[str, Any]) -> Peer |
         if not common:
             return None
         meta = result.get("_meta")
-        info = meta.get(SERVER_INFO) if isinstance(meta, dict) else None
-        return Peer(common[-1], _object(result.get("capabilities")), info, _text(result.get("instructions")))
+        return _peer(common[-1], result, meta.get(SERVER_INFO) if isinstance(meta, dict) else None)
     return None
 
 
@@ -160,12 +159,16 @@ async def _initialize(channel: Channel, capabilities: Mapping[str, Any]) -> Peer
         )
     channel.adopt(protocol)
     channel.send_notification("notifications/initialized", None)
-    info = result.get("serverInfo")
+    return _peer(protocol, result, result.get("serverInfo"))
+
+
+def _peer(protocol: str, result: dict[str, Any], info: Any) -> Peer:
+    capabilities, instructions = result.get("capabilities"), result.get("instructions")
     return Peer(
         protocol,
-        _object(result.get("capabilities")),
+        capabilities if isinstance(capabilities, dict) else {},
         info if isinstance(info, dict) else None,
-        _text(result.get("instructions")),
+        instructions if isinstance(instructions, str) else None,
     )
 
 
@@ -180,11 +183,3 @@ def _offered_modern(error: RpcError) -> str | None:
     supported = error.data.get("supported") if isinstance(error.data, dict) else None
     common = [v for v in MODERN_VERSIONS if isinstance(supported, list) and v in supported]
     return common[-1] if common else None
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None

@@ -46,15 +46,11 @@ _WINDOWS_DEFAULTS = (
 )  # fmt: skip
 DEFAULT_VARIABLES = _WINDOWS_DEFAULTS if sys.platform == "win32" else _POSIX_DEFAULTS
 
-NPX_LIMIT_S = 2.0  # for reading npm's cache, usually 2 ms; if a home folder on a dead network hangs, npm decides
-
-NPX = ("npx", "npm")  # programs that npm's cache may replace; a path to one of them runs as written
-
 OURS = (HOME_VARIABLE, PASSPHRASE)  # variables that servers must not get
-
-Keyring = Callable[[Sequence[str]], Awaitable[Secrets]]  # names of secrets -> their values in the vault
-
+NPX = ("npx", "npm")  # programs that npm's cache may replace; a path to one of them runs as written
+NPX_LIMIT_S = 2.0  # for reading npm's cache, usually 2 ms; if a home folder on a dead network hangs, npm decides
 NO_SECRETS = Secrets()
+Keyring = Callable[[Sequence[str]], Awaitable[Secrets]]  # names of secrets -> their values in the vault
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +252,8 @@ def secrets_in(server: ServerConfig, headers: Mapping[str, str]) -> Iterator[str
         if _is_secret(f"{name}: ", value):
             yield from _header_secrets(value)
     yield from _argument_secrets((server.command or "", *server.args))
-    yield from filter(None, (server.client_secret,))
+    if server.client_secret:
+        yield server.client_secret
     for text in (server.url or "", *server.args, *server.env.values()):
         yield from _url_secrets(text)
 

@@ -109,7 +109,7 @@ class Maintenance:
 
     @asynccontextmanager
     async def duties(self) -> AsyncIterator[None]:
-        """Run all maintenance tasks until the context ends."""
+        """Run all maintenance tasks until the context ends, and a reading in progress for up to LAST_LISTS_S more."""
         try:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
@@ -209,8 +209,8 @@ class Maintenance:
             params = self._live.peer.stamped(None, {})
             await self._live.channel.send_raw_request(method, params, timeout_s=HEALTH_TIMEOUT_S)
         except RpcError as error:
-            answered = error.code == METHOD_NOT_FOUND or self._live.transport.refusal.asks_to_wait
-            return None if answered else error.message  # such an answer shows that it lives
+            if error.code != METHOD_NOT_FOUND and not self._live.transport.refusal.asks_to_wait:
+                return error.message
         return None
 
     # -- lists ---------------------------------------------------------------------------------------------------
@@ -249,17 +249,16 @@ class Maintenance:
         for that one. Begin another only without `soon` and if no list failed: a list that hangs takes a minute each
         time. Raises RpcError if the connection ended before the tools were read.
         """
-        others = self._round
-        if others is not None:
+        if (others := self._round) is not None:
             await (others.usable if soon else others.ended).wait()
             if soon or others.offer is None or others.offer.failed:
                 return others.outcome()
-        current = self._round
-        if current is None:
+        if self._round is None:
             if self._tasks is None:
                 raise RpcError(CONNECTION_CLOSED, "The connection was closed")
-            self._round = current = _Round()
-            self._tasks.start_soon(self._read, current)
+            self._round = _Round()
+            self._tasks.start_soon(self._read, self._round)
+        current = self._round
         await (current.usable if soon else current.ended).wait()
         return current.outcome()
 
@@ -324,12 +323,12 @@ class Maintenance:
                 self._reading = None
 
     async def _fetch_quietly(self, *, soon: bool = False) -> Offer | None:
-        name = self._connection.name
+        offer = None
         try:
             offer = await self.fetch(soon=soon)
+            failure = offer.failure
         except RpcError as error:
-            log.warning("%s did not list its tools, prompts or resources: %s", name, error.message)
-            return None
-        if offer.failure:
-            log.warning("%s %s", name, offer.failure)
+            failure = f"did not list its tools, prompts or resources: {error.message}"
+        if failure:
+            log.warning("%s %s", self._connection.name, failure)
         return offer

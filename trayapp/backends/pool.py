@@ -9,6 +9,7 @@ import logging
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import anyio
@@ -29,14 +30,10 @@ AT_ONCE = 10  # servers that start or are discovered at the same time
 
 
 class Pool:
-    """The connections of one configuration. They run in `tasks`, whose cancellation ends every server.
-
-    The class is broad because plans, calls and reports all find connections here.
-    """
+    """The connections of one configuration. They run in `tasks`, whose cancellation ends every server."""
 
     def __init__(self, context: BackendContext, observer: Observer, tasks: anyio.abc.TaskGroup) -> None:
         self._context = context
-        self._updates: PackageUpdates | None = None
         self._observer = observer
         self._tasks = tasks
         self._connections: dict[str, Connection] = {}
@@ -57,26 +54,22 @@ class Pool:
 
     def find(self, name: str) -> Connection:
         """Return the server's connection. Raises ServerNotFoundError."""
-        connection = self._connections.get(name)
-        if connection is None:
-            raise ServerNotFoundError(name, sorted({connection.name for connection in self}))
+        if (connection := self.get(name)) is None:
+            raise ServerNotFoundError(name, sorted({each.name for each in self}))
         return connection
 
     def apply(self, plan: Plan, config: Config) -> None:
         """Change the servers to those of `config`. Unchanged servers keep their process and their calls."""
         leaving = [self._connections[name] for name in (*plan.removed, *plan.relaunched) if name in self._connections]
-        for name in plan.removed:
-            self._connections.pop(name, None)
         for name in (*plan.added, *plan.relaunched):
             self._connections[name] = Connection(config.servers[name], self._context, self._observer, self._tasks, name)
         self._connections = {name: self._connections[name] for name in config.servers if name in self._connections}
         names = {server.name for server in config.servers.values()}
         for connection in leaving:
             self.ended_calls[connection.name] += connection.calls
-        self.ended_calls = Counter({name: calls for name, calls in self.ended_calls.items() if name in names})
-        for connection in leaving:
             self._stop_keeping(connection.key)
             connection.retire()
+        self.ended_calls = Counter({name: calls for name, calls in self.ended_calls.items() if name in names})
         for name in self._connections if plan.settings_changed else plan.adjusted:
             connection, server = self._connections[name], config.servers[name]
             before = connection.server
@@ -148,8 +141,7 @@ class Pool:
         return connection.silent or self._context.clock.now() - since >= RECONNECT_FIRST_S
 
     def _stop_keeping(self, name: str) -> None:
-        scope = self._keepers.pop(name, None)
-        if scope is not None:
+        if (scope := self._keepers.pop(name, None)) is not None:
             scope.cancel()
 
     # -- discovery, refresh, reconnect ---------------------------------------------------------------------------
@@ -201,10 +193,10 @@ class Pool:
         finally:
             if opened:
                 self._opened.remove(connection)
-            used = connection.calls != calls or connection.in_flight or connection in self._opened
-            stays = not opened or used or connection.server.lifecycle in STARTS_AT_ONCE
-            if not stays and connection.live is not None:
-                await connection.close()
+                used = connection.calls != calls or connection.in_flight or connection in self._opened
+                stays = used or connection.server.lifecycle in STARTS_AT_ONCE
+                if not stays and connection.live is not None:
+                    await connection.close()
 
     async def reconnect(self, connection: Connection) -> None:
         """Close a connection and open a new one, ignoring the backoff. Raises ServerError."""
@@ -213,19 +205,17 @@ class Pool:
         await connection.ensure(explicit=True)
 
     async def try_confined(self, connection: Connection, confine: Confine) -> ConfineTrial:
-        """Run the server confined, in processes separate from its connection. Return what it needed."""
+        """Run the server confined, in processes separate from its connection, and return the result."""
         from trayapp.backends.trial import try_confined  # only one command needs it
 
         return await try_confined(connection.server, self._context, confine)
 
-    @property
+    @cached_property
     def updates(self) -> PackageUpdates:
-        """Return the pool's only PackageUpdates, made at the first use."""
-        if self._updates is None:
-            from trayapp.backends.trial import PackageUpdates  # only two verbs need it
+        """Return the pool's only PackageUpdates."""
+        from trayapp.backends.trial import PackageUpdates  # only two verbs need it
 
-            self._updates = PackageUpdates(self._context)
-        return self._updates
+        return PackageUpdates(self._context)
 
     def probe(self) -> None:
         """Probe every live connection and let keepers retry at once. Call this after a sleep or a network change."""
@@ -237,10 +227,9 @@ class Pool:
 
     async def stop(self) -> None:
         """Close every server, all at the same time."""
-        for name in list(self._keepers):
-            self._stop_keeping(name)
         async with anyio.create_task_group() as tasks:
-            for connection in self._connections.values():
+            for connection in self:
+                self._stop_keeping(connection.key)
                 connection.retire(GATEWAY_STOPPED)
                 tasks.start_soon(connection.close)
 

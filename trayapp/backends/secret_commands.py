@@ -25,7 +25,7 @@ from trayapp.model.redact import redacted
 from trayapp.model.text import one_line
 
 LIMIT_S = 60.0  # a password manager may ask the user for a fingerprint
-OUTPUT_LARGEST = 64 * 1024  # bytes, the same limit as for a secret in the keyring
+OUTPUT_LARGEST = 64 * 1024  # bytes; this much or more is refused
 REASON_LARGEST = 300  # characters of the command's error output
 
 
@@ -89,7 +89,9 @@ async def _run(argv: Sequence[str], env: Mapping[str, str], command: str) -> str
         raise ConfigError(f"{shown(command)} failed{why}", "Run it in a terminal to see why")
     text = output.decode("utf-8", "replace").removesuffix("\n").removesuffix("\r")
     if not text or "\0" in text or len(output) >= OUTPUT_LARGEST:
-        raise ConfigError(f"{shown(command)} printed no usable secret", "It must print only the secret, at most 64 KiB")
+        raise ConfigError(
+            f"{shown(command)} printed no usable secret", "It must print only the secret, less than 64 KiB"
+        )
     return text
 
 

@@ -137,16 +137,18 @@ def login_shell(environ: Mapping[str, str]) -> str:
 async def ask_shell(shell: str, environ: Mapping[str, str]) -> dict[str, str] | None:
     """Run the shell as a login shell, with its rc files, and return its environment, or None if it prints none."""
     mark = f"multi-mcp-{secrets.token_hex(8)}"
-    async with _started(shell_command(shell, mark), {**environ, RESOLVING: "1"}) as process:
-        if process is None or process.stdout is None:
-            return None
-        said = bytearray()
-        async for data in process.stdout:
-            said += data
-            if f"{mark}{_END}".encode() in said or len(said) > OUTPUT_LARGEST:
-                break  # do not wait for the end: a background process of an rc file may keep the pipe open
-        with anyio.move_on_after(EXIT_GRACE_S):
-            await process.wait()
+    said = bytearray()
+    try:
+        async with _started(shell_command(shell, mark), {**environ, RESOLVING: "1"}) as process:
+            assert process.stdout is not None
+            async for data in process.stdout:
+                said += data
+                if f"{mark}{_END}".encode() in said or len(said) > OUTPUT_LARGEST:
+                    break  # do not wait for the end: a background process of an rc file may keep the pipe open
+            with anyio.move_on_after(EXIT_GRACE_S):
+                await process.wait()
+    except (OSError, ValueError):  # there is no such shell
+        return None
     return read_output(bytes(said), mark)
 
 
@@ -175,23 +177,17 @@ def read_output(said: bytes, mark: str) -> dict[str, str] | None:
 
 
 @asynccontextmanager
-async def _started(argv: list[str], env: Mapping[str, str]) -> AsyncIterator[anyio.abc.Process | None]:
-    """Start and yield the process, or yield None if it cannot be started. At the end its whole group is killed.
+async def _started(argv: list[str], env: Mapping[str, str]) -> AsyncIterator[anyio.abc.Process]:
+    """Start and yield the process. At the end its whole group is killed. Raises OSError, ValueError.
 
     It runs in its own session, so it can neither read from a terminal nor change one.
     """
-    null = subprocess.DEVNULL
+    null, pipe = subprocess.DEVNULL, subprocess.PIPE
     # Shielded: a cancellation between fork and `try` would leave a shell that nobody stops.
     with anyio.CancelScope(shield=True):
-        try:
-            process = await anyio.open_process(
-                argv, stdin=null, stdout=subprocess.PIPE, stderr=null, env=dict(env), start_new_session=True
-            )
-        except (OSError, ValueError):
-            process = None
-    if process is None:
-        yield None
-        return
+        process = await anyio.open_process(
+            argv, stdin=null, stdout=pipe, stderr=null, env=dict(env), start_new_session=True
+        )
     try:
         yield process
     finally:

@@ -52,8 +52,8 @@ class NetworkFact(NamedTuple):
 def read_facts(datagram: bytes) -> Iterator[NetworkFact]:
     """Yield the addresses of more than link scope and the default routes in an rtnetlink datagram.
 
-    Other routes come and go with containers and neighbors. Lifetimes and flags are left out, so that a router's regular
-    announcements of known facts are not news.
+    Leave out other routes, which come and go with containers and neighbors. Leave out lifetimes and flags, too:
+    otherwise a router's regular announcements would be news.
     """
     while len(datagram) >= HEADER.size:
         length, kind, *_ = HEADER.unpack_from(datagram)
