@@ -13,7 +13,7 @@ import yaml
 from tests import servers
 from tests.cli.persons import Person
 from tests.confinement.test_hostile import needs
-from tests.e2e.confined_servers import BROWSERS, SERVERS
+from tests.e2e.confined_servers import SERVERS
 from trayapp.confinement import landlock
 from trayapp.model.config import Confine
 from trayapp.samples import server as sample
@@ -24,13 +24,11 @@ pytestmark = [
     pytest.mark.timeout(120),
 ]
 ENTITY = 'entities=[{"name": "a", "entityType": "t", "observations": []}]'
-# A server, a call of it with words of the answer, and what its entry then lacks: the data of three lie elsewhere.
-# Of the two that start a browser one (tests/e2e/test_confined_browsers uses both, with this line).
+# A server, a call of it with words of the answer, and what its entry then lacks: the data of two lie elsewhere.
+# Browsers need the same line as git-mcp-server (tests/e2e/test_confined_browsers).
 NEEDY = [
-    ("chrome-devtools", "list_pages", [], "about:blank", "confine: {sockets: true}"),
     ("git-mcp-server", "git_init", ["path=made"], '"success": true', "confine: {sockets: true}"),
     ("memory", "create_entities", [ENTITY], '"entityType": "t"', "confine: {write: [~/data]}"),
-    ("taskmanager", "request_planning", ["originalRequest=r", "tasks=[]"], "req-1", "confine: {write: [~/Documents]}"),
     ("sqlite", "list_tables", [], "[]", "confine: {write: [~/data]}"),
 ]
 
@@ -113,14 +111,12 @@ def test_a_real_server_is_proposed_exactly_the_line_that_it_needs(
 ) -> None:
     needs(Confine(sockets=True))
     person.env["MULTI_MCP_UNATTENDED"] = "1"
-    for folder in ("data", "Documents"):
-        (person.mine / folder).mkdir()
-    place, server = str(person.mine), (SERVERS | BROWSERS)[name]
+    (person.mine / "data").mkdir()
+    place, server = str(person.mine), SERVERS[name]
     argv = [*servers.pypi_sdk1("mcp-server-sqlite"), "--db-path", f"{place}/data/x.db"]
     entry = {
         "command": argv if name == "sqlite" else server.argv(person.folder), "cwd": str(person.folder),
-        "env": {"MEMORY_FILE_PATH": f"{place}/data/memory.json", "GIT_SIGN_COMMITS": "false",
-                "CHROME_DEVTOOLS_MCP_NO_UPDATE_CHECKS": "1"},
+        "env": {"MEMORY_FILE_PATH": f"{place}/data/memory.json", "GIT_SIGN_COMMITS": "false"},
         "confine": True, "connect_timeout": 60,
     }  # fmt: skip
     person.servers.write_text(json.dumps({"servers": {name: entry}}))

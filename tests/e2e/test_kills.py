@@ -19,7 +19,7 @@ from tests.e2e.cell import MODERN
 from tests.e2e.client import RawClient
 from tests.e2e.gateway import END_S, Gateway
 from tests.e2e.test_one_name import noted
-from tests.e2e.test_questions import FIXTURES, OLDER, QUESTIONS, Person, people, served
+from tests.e2e.test_questions import FIXTURES, OLDER, Person, people, served
 from tests.faults import world
 from tests.fixtures.odd import until
 from tests.patience import stretched
@@ -29,6 +29,7 @@ from trayapp.wire.control import STOP
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("bridge-who"), pytest.mark.timeout(300)]
 
 WAYS = [("shim", OLDER), ("shim", MODERN), ("http", MODERN), ("http", OLDER), ("sse", OLDER)]
+QUESTIONS = 10  # of each session, at once
 VICTIMS_REPLIES = 3  # of a client that is killed: its next question is open then
 BEGUN = 60  # calls that have their answer when somebody dies
 # Of each way and each of two servers, so 26 a way; every other time the gateway dies, else the server.
