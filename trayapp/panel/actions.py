@@ -143,12 +143,9 @@ def _servers_result(
     failed = {name: row["error"] for name, row in done["servers"].items() if row.get("error")}
     if failed:
         name, error = next(iter(failed.items()))
+        title = error["title"] if name in error["title"] else f"{name}: {error['title']}"
         more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
-        return ActionResult(
-            f"{error['title']}{more}" if name in error["title"] else f"{name}: {error['title']}{more}",
-            error["hint"],
-            wrong=True,
-        )
+        return ActionResult(title + more, error["hint"], wrong=True)
     names = list(done["servers"])
     if not names:
         return ActionResult(none, hint)
@@ -160,11 +157,8 @@ async def switch(host: PanelHost, form: Form) -> ActionResult:
     server, tool, on = form.text("server"), form.get("tool"), form.text("on") == "yes"
     target = f"{server}/{exact_pattern(tool)}" if tool else server
     done = await verb(host, "enable" if on else "disable", as_argument(target))
-    word = "Enabled" if on else "Disabled"
-    names = ", ".join(done["changed"])
-    return ActionResult(
-        f"{word}: {names}" if names else f"{tool or server} was already {'enabled' if on else 'disabled'}"
-    )
+    names, word = ", ".join(done["changed"]), "enabled" if on else "disabled"
+    return ActionResult(f"{word.capitalize()}: {names}" if names else f"{tool or server} was already {word}")
 
 
 async def sign_in(host: PanelHost, form: Form) -> ActionResult:
@@ -187,12 +181,9 @@ async def approve(host: PanelHost, form: Form) -> ActionResult:
     done = await host.ask(control.APPROVE, {"tools": [tool], "keep": keep})
     if done["missed"]:
         return ActionResult(f"{tool['tool']} changed again in the meantime", "Review the new difference", wrong=True)
-    problems = done.get("problems") or []
-    return ActionResult(
-        f"{'Kept the old definition of' if keep else 'Approved'} {tool['server']}/{tool['tool']}",
-        redacted(str(problems[0])) if problems else "",
-        wrong=bool(problems),
-    )
+    title = f"{'Kept the old definition of' if keep else 'Approved'} {tool['server']}/{tool['tool']}"
+    problem = redacted(str(problems[0])) if (problems := done.get("problems")) else ""
+    return ActionResult(title, problem, wrong=bool(problem))
 
 
 async def approve_commands(host: PanelHost, form: Form) -> ActionResult:
@@ -256,9 +247,8 @@ async def call(host: PanelHost, form: Form) -> ActionResult:
         return ActionResult(title, changed=False, ask=row, again=again)
     result = done["result"]
     failed = isinstance(result, dict) and result.get("isError") is True
-    return ActionResult(
-        "The tool answered with an error" if failed else "The call succeeded", wrong=failed, text=result_text(result)
-    )
+    title = "The tool answered with an error" if failed else "The call succeeded"
+    return ActionResult(title, wrong=failed, text=result_text(result))
 
 
 def result_text(result: Any) -> str:
@@ -278,9 +268,8 @@ async def connect(host: PanelHost, form: Form) -> ActionResult:
     (row,) = (await verb(host, *argv))["clients"]
     diff = "\n".join(row["diff"])
     if dry:
-        return ActionResult(
-            f"This would change in {row['file']}" if diff else "Nothing would change", text=diff, changed=False
-        )
+        title = f"This would change in {row['file']}" if diff else "Nothing would change"
+        return ActionResult(title, text=diff, changed=False)
     word = "Connected" if on else "Disconnected"
     return ActionResult(f"{word} {row['title']}", row["needs"], text=diff)
 
@@ -290,9 +279,8 @@ async def find_servers(host: PanelHost, what: str) -> ActionResult:
     done = await verb(host, "add", "--form", "--dry-run", form={"what": what}, timeout_s=ADD_S)
     known = await _server_names(host)
     has_secrets = any(each["secret"] for one in done["servers"] for each in one["wants"])
-    keyring = (
-        (await host.ask(control.KEYRING, {}))["error"] if has_secrets else None
-    )  # shown before the user types a secret
+    # A missing keyring is reported before the user types a secret.
+    keyring = (await host.ask(control.KEYRING, {}))["error"] if has_secrets else None
     found = tuple(
         {**one, "taken": one["name"] in known, "is_way": done["ways"], "keyring": keyring} for one in done["servers"]
     )
@@ -322,10 +310,9 @@ async def add(host: PanelHost, form: Form) -> ActionResult:
         them = "its command" if len(waiting[0]["commands"]) == 1 else "its commands"
         title = f"Added {name}; it starts once you approve {them}"
         return ActionResult(title, instead=instead, commands=waiting[0])
-    if done.get("error"):
-        return ActionResult(
-            f"Added {name}; it does not work yet", str(done["error"]), wrong=True, server=name, instead=instead
-        )
+    if error := done.get("error"):
+        title = f"Added {name}; it does not work yet"
+        return ActionResult(title, str(error), wrong=True, server=name, instead=instead)
     tools = await tools_of(host, name)
     number = f": {count(done['tools'], 'tool')}" if done.get("tools") is not None else ""
     clients = (await verb(host, "connect"))["clients"]
@@ -336,7 +323,6 @@ async def add(host: PanelHost, form: Form) -> ActionResult:
 
 
 async def _server_names(host: PanelHost) -> set[str]:
-    """Ask for the names of the existing servers. A new server needs another name."""
     return {one["name"] for one in (await host.ask(control.SNAPSHOT, {}))["servers"]}
 
 
@@ -344,14 +330,10 @@ async def take(host: PanelHost, form: Form) -> ActionResult:
     """Import the chosen servers, and remove them from the AI tools' files. With `keep`, secrets go to the keyring."""
     chosen = form.all("server")
     done = await verb(host, "import", "--form", form={"servers": chosen, "keep": form.get("keep") == "yes"})
-    moved = [f"Removed from {file}" for file in done["moved"]]
+    moved = "\n".join(f"Removed from {file}" for file in done["moved"])
     left = len(chosen) - len(done["servers"])
-    return ActionResult(
-        f"Imported {count(len(done['servers']), 'server')}",
-        f"{count(left, 'server')} could not be imported" if left else "",
-        wrong=left > 0,
-        text="\n".join(moved),
-    )
+    hint = f"{count(left, 'server')} could not be imported" if left else ""
+    return ActionResult(f"Imported {count(len(done['servers']), 'server')}", hint, wrong=left > 0, text=moved)
 
 
 async def connect_chosen(host: PanelHost, form: Form) -> ActionResult:
@@ -369,9 +351,8 @@ async def undo_setup(host: PanelHost, form: Form) -> ActionResult:
         lines = [f"{name} is disconnected" for name in await _connected(host)]
         lines += [f"The servers go back into {file}" for file in back["restored"]]
         lines += [f"{name} is removed from multi-mcp" for name in back["removed"]]
-        return ActionResult(
-            "This would be undone" if lines else "There is nothing to undo", text="\n".join(lines), changed=False
-        )
+        title = "This would be undone" if lines else "There is nothing to undo"
+        return ActionResult(title, text="\n".join(lines), changed=False)
     said = await _run_for_clients(host, "disconnect", await _connected(host), "Disconnected")
     if said.wrong:
         return said
@@ -387,8 +368,7 @@ async def _connected(host: PanelHost) -> list[str]:
 
 async def _run_for_clients(host: PanelHost, name: str, clients: Sequence[str], word: str) -> ActionResult:
     """Run a verb for each AI tool. A failure does not stop the others."""
-    done: list[str] = []
-    failed: list[str] = []
+    done, failed = list[str](), list[str]()
     for client in clients:
         try:
             row = (await verb(host, name, as_argument(client)))["clients"][0]

@@ -19,20 +19,9 @@ import anyio.to_thread
 
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.redact import redacted
+from trayapp.panel import pages
 from trayapp.panel.actions import ACTIONS, ActionResult, Form
 from trayapp.panel.host import PanelHost
-from trayapp.panel.pages import (
-    FILES,
-    NAV,
-    PAGES,
-    SCRIPT,
-    STYLE,
-    Page,
-    PageNotFoundError,
-    compile_templates,
-    render,
-    source_of,
-)
 from trayapp.wire.control import ASKS
 from trayapp.wire.messages import RpcError
 
@@ -48,8 +37,8 @@ KEEP_ALIVE_S = 20.0
 # it makes a browser discard the process that it started for the page, which costs 80 ms. Another origin that opens
 # the panel cannot read it anyway.
 POLICY = "; ".join(
-    ("default-src 'none'", f"script-src 'self' {source_of(SCRIPT)}", f"style-src {source_of(STYLE)}",
-     "img-src 'self'", "connect-src 'self'",
+    ("default-src 'none'", f"script-src 'self' {pages.source_of(pages.SCRIPT)}",
+     f"style-src {pages.source_of(pages.STYLE)}", "img-src 'self'", "connect-src 'self'",
      "form-action 'self'", "base-uri 'none'", "frame-ancestors 'none'")
 )  # fmt: skip
 HEADERS = (
@@ -64,9 +53,10 @@ FRESH = (b"cache-control", b"no-cache")
 IMMUTABLE = (b"cache-control", b"max-age=31536000, immutable")  # for a file whose address changes with its content
 # Pages that always exist. Their head is sent before the rest is built: a browser needs 15 ms to leave the previous
 # page.
-ALWAYS_THERE = {name for name, _ in NAV}
+ALWAYS_THERE = {name for name, _ in pages.NAV}
 NEWS = ("change", "calls", "logs")  # names of the numbers that `PanelHost.seen` returns
 HTML = "text/html; charset=utf-8"
+SEE_LOG = "See the gateway's log: multi-mcp logs"
 
 Line = tuple[bytes, bytes]
 
@@ -86,23 +76,21 @@ class Panel:
         try:
             await self._route(scope, receive, reply)
         except (MultiMcpError, RpcError) as error:
-            status = 404 if isinstance(error, PageNotFoundError) else 400
-            await reply.html(render("error.html", said=error_result(error)), status)
+            status = 404 if isinstance(error, pages.PageNotFoundError) else 400
+            await reply.show(error_result(error), "error.html", status)
         except OSError as error:
             log.warning("Cannot answer a request of the panel: %s", error)
             what = f"Cannot use {error.filename}" if error.filename else "Cannot build the page"
-            said = ActionResult(f"{what}: {error.strerror}", "See the gateway's log: multi-mcp logs", wrong=True)
-            await reply.html(render("error.html", said=said), 500)
+            await reply.show(ActionResult(f"{what}: {error.strerror}", SEE_LOG, wrong=True), "error.html", 500)
         except Exception:
             log.exception("Unexpected error in the panel")
             if not reply.ended:
-                said = ActionResult("Cannot build the page", "See the gateway's log: multi-mcp logs", wrong=True)
-                await reply.html(render("error.html", said=said), 500)
+                await reply.show(ActionResult("Cannot build the page", SEE_LOG, wrong=True), "error.html", 500)
 
     async def _route(self, scope: Any, receive: Any, reply: PanelResponse) -> None:
         path, method = scope["path"].removeprefix(ROOT).strip("/"), scope["method"]
         if path.startswith("static/") and method in ("GET", "HEAD"):
-            if (file := FILES.get(path.removeprefix("static/"))) is None:
+            if (file := pages.FILES.get(path.removeprefix("static/"))) is None:
                 await reply.send(b"Not Found", 404, "text/plain")
             else:
                 is_newest = file.address.endswith(f"?{scope['query_string'].decode('latin-1')}")
@@ -114,13 +102,11 @@ class Panel:
             return
         cookie = cookie_of(scope)
         if cookie is None or not self._host.access.knows(cookie):
-            await reply.html(render("signin.html", ended=cookie is not None), 401)
+            await reply.html(pages.render("signin.html", ended=cookie is not None), 401)
         elif method == "POST":
             await self._change(path, cookie, scope, receive, reply)
         elif method not in ("GET", "HEAD"):
-            await reply.html(
-                render("error.html", said=ActionResult("This page accepts only GET and POST", wrong=True)), 405
-            )
+            await reply.show(ActionResult("This page accepts only GET and POST", wrong=True), "error.html", 405)
         elif path == "events":
             await self._send_events(query, receive, reply)
         else:
@@ -131,7 +117,7 @@ class Panel:
         code, what = query.get("code", ""), query.get("what", "")
         cookie = self._host.access.redeem(code) if method == "GET" else None
         if cookie is None:
-            await reply.html(render("signin.html", used=bool(code)), 401)
+            await reply.html(pages.render("signin.html", used=bool(code)), 401)
             return
         value = f"{name_of(scope)}={cookie}; Path={ROOT}; HttpOnly; SameSite=Strict"
         reply.more = [(b"set-cookie", value.encode())]
@@ -145,18 +131,18 @@ class Panel:
         self, path: str, query: dict[str, str], cookie: str, is_news: bool, reply: PanelResponse
     ) -> None:
         name, _, rest = path.partition("/")
-        page = PAGES.get(name)
+        page = pages.PAGES.get(name)
         if page is None:
-            raise PageNotFoundError("This page does not exist")
+            raise pages.PageNotFoundError("This page does not exist")
         began, seen = time.perf_counter(), "-".join(map(str, self._host.seen()))
-        head = "" if is_news else render("head.html", token=self._host.access.token(cookie))
+        head = "" if is_news else pages.render("head.html", token=self._host.access.token(cookie))
         if head and not rest and name in ALWAYS_THERE:
             await reply.begin(head)
             head = ""
-        context = await page(Page(self._host, unquote(rest), query, is_news))
+        context = await page(pages.Page(self._host, unquote(rest), query, is_news))
         waiting = 0 if is_news else await self._waiting()  # an open page requests only its content
         text = await anyio.to_thread.run_sync(
-            lambda: render(waiting=waiting, is_news=is_news, page=name, seen=seen, **context)
+            lambda: pages.render(waiting=waiting, is_news=is_news, page=name, seen=seen, **context)
         )
         self._page_s = time.perf_counter() - began
         await reply.html(head + text)
@@ -170,15 +156,13 @@ class Panel:
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         own = f"http://{headers.get(b'host', '')}"
         if headers.get(b"origin") != own or not self._host.access.is_token(cookie, headers.get(b"x-panel-token", "")):
-            await reply.html(
-                render("said.html", said=ActionResult("This request did not come from the panel", wrong=True)), 403
-            )
+            await reply.show(ActionResult("This request did not come from the panel", wrong=True), status=403)
             return
-        action = ACTIONS.get(path)
-        body = await body_of(receive)
-        if action is None or body is None:
-            said = ActionResult("This action does not exist" if action is None else "The form is too large", wrong=True)
-            await reply.html(render("said.html", said=said), 404 if action is None else 413)
+        if (action := ACTIONS.get(path)) is None:
+            await reply.show(ActionResult("This action does not exist", wrong=True), status=404)
+            return
+        if (body := await body_of(receive)) is None:
+            await reply.show(ActionResult("The form is too large", wrong=True), status=413)
             return
         values = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=500)
         try:
@@ -188,7 +172,7 @@ class Panel:
         more = [(b"hx-trigger", b"panel-changed")] if said.changed else []
         if said.instead:
             more += [(b"hx-retarget", f"#{said.instead}".encode()), (b"hx-reswap", b"outerHTML")]
-        await reply.html(render("said.html", said=said), more=more)
+        await reply.show(said, more=more)
 
     async def _send_events(self, query: dict[str, str], receive: Any, reply: PanelResponse) -> None:
         """Send an event for each change that an open page should load, until the browser disconnects.
@@ -217,7 +201,7 @@ class Panel:
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(watch, tasks)
                     # The page is shown. Compile the templates of the others now, while nobody waits for them.
-                    tasks.start_soon(anyio.to_thread.run_sync, compile_templates)
+                    tasks.start_soon(anyio.to_thread.run_sync, pages.compile_templates)
                     while True:
                         with anyio.move_on_after(0 if names else KEEP_ALIVE_S):
                             await news.wait()
@@ -225,7 +209,7 @@ class Panel:
                         told, names = names, set()
                         news_of = dict.fromkeys(sorted(told), ".")
                         if "change" in told:
-                            news_of["waiting"] = render("waiting.html", waiting=await self._waiting())
+                            news_of["waiting"] = pages.render("waiting.html", waiting=await self._waiting())
                         await reply.tell(news_of)
                         await anyio.sleep(max(THROTTLE_S, self._page_s * REST))
         finally:
@@ -253,6 +237,12 @@ class PanelResponse:
             await self._send_body(body, more=False)
         else:
             await self.send(body, status, HTML, [NO_STORE, *more])
+
+    async def show(
+        self, said: ActionResult, template: str = "said.html", status: int = 200, more: Sequence[Line] = ()
+    ) -> None:
+        """Send the result of an action, or an error."""
+        await self.html(pages.render(template, said=said), status, more)
 
     async def send(self, body: bytes, status: int, kind: str, more: Sequence[Line] = ()) -> None:
         headers = [*more, (b"content-length", str(len(body)).encode())]

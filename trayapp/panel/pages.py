@@ -9,13 +9,12 @@ import time
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from textwrap import dedent
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 import anyio
@@ -68,8 +67,7 @@ FIRST_TEMPLATES = ("head.html", "base.html", "overview.html", "parts.html", "wai
 Context = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(NamedTuple):
     """A request for a page. `rest`: the path after the page's name. `is_news`: an open page requests an update."""
 
     host: PanelHost
@@ -126,11 +124,9 @@ def time_of_day(seconds: float) -> str:
 
 
 TYPES = {".js": "text/javascript", ".svg": "image/svg+xml", ".png": "image/png"}
-DIGEST = 16  # hexadecimal digits of a content's hash
 
 
-@dataclass(frozen=True, slots=True)
-class StaticFile:
+class StaticFile(NamedTuple):
     """One static file. `address`: its path below the panel's, which contains a hash of the content."""
 
     content: bytes
@@ -138,14 +134,10 @@ class StaticFile:
     address: str
 
 
-def read_files(folder: Path) -> dict[str, StaticFile]:
-    """Return the files of a folder that have a known type (TYPES), by name. Blocks."""
-    found = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in TYPES}
-    digests = {name: hashlib.sha256(content).hexdigest()[:DIGEST] for name, content in found.items()}
-    return {
-        name: StaticFile(content, TYPES[Path(name).suffix], f"static/{name}?v={digests[name]}")
-        for name, content in found.items()
-    }
+def _static_file(path: Path) -> StaticFile:
+    content = path.read_bytes()
+    digest = hashlib.sha256(content).hexdigest()[:16]
+    return StaticFile(content, TYPES[path.suffix], f"static/{path.name}?v={digest}")
 
 
 def source_of(text: str) -> str:
@@ -154,7 +146,7 @@ def source_of(text: str) -> str:
 
 
 FOLDER = Path(__file__).with_name("static")
-FILES = read_files(FOLDER)
+FILES = {path.name: _static_file(path) for path in FOLDER.iterdir() if path.suffix in TYPES}
 # Inlined in each page: a browser paints nothing before it has the style sheet, and requesting it takes 10 to 20 ms.
 STYLE = (FOLDER / "panel.css").read_text("utf-8")
 # Inlined as well: a click as soon as the page is visible must not get lost.
@@ -199,9 +191,9 @@ def compile_templates() -> None:
 TEMPLATES = environment()
 
 
-def render(template: str = "", **context: Any) -> str:
+def render(template: str, **context: Any) -> str:
     """Render a template: a page, or a part of a page."""
-    return TEMPLATES.get_template(template or context.pop("template")).render(**context)
+    return TEMPLATES.get_template(template).render(**context)
 
 
 async def overview(page: Page) -> Context:
