@@ -13,10 +13,9 @@ from trayapp.wire.revisions import HANDSHAKE_VERSIONS, MODERN_VERSIONS
 
 
 class Purpose(NamedTuple):
-    """The purpose of a connection. `server`: the key of its server.
+    """The purpose of a connection. `server`: the key of its server. `newer`: its era, None if the era does not matter.
 
-    `newer`: the era that the connection is for, None if the era does not matter. Unless `alone` or `requests` is set,
-    all sessions of that era may share the connection.
+    Unless `alone` or `requests` is set, all sessions of that era may share the connection.
     """
 
     server: str
@@ -58,8 +57,7 @@ class ClientCapabilities:
         """Return the client capabilities to announce on a new connection.
 
         - A connection that no session needs, as when a server's lists are first read, announces everything.
-        - A connection for one session or one kind of client announces its capabilities, or everything once it has
-          ended.
+        - A connection for one session or one kind of client announces its capabilities; everything if it has ended.
         - A connection for single requests announces those of the client whose request needs it now.
         - A shared connection announces those of all its clients, and of the user while the user can be asked. It leaves
           out those that the server is known to use: sessions that have them get their own connections.
@@ -83,8 +81,8 @@ class ClientCapabilities:
     def revision_to_try(self, key: str) -> str:
         """Return the protocol revision to try first on a new connection, "" for no preference.
 
-        Its era is that of the connection's purpose, or else of the session that needs the connection, or else the newer
-        one. If the server is known not to speak that era, it is the other one.
+        Its era is that of the connection's purpose or of the session that needs it, or else the newer one. If the
+        server is known not to speak that era, it is the other one.
         """
         purpose = self._purpose(key)
         traits = self._listings.traits(purpose.server)

@@ -6,7 +6,7 @@ from typing import Any
 
 from trayapp.backends.connection import Connection
 from trayapp.backends.context import Live
-from trayapp.gateway.calls.routed_call import IgnoredCall, RoutedCall
+from trayapp.gateway.calls.routed_call import IgnoredCall, RoutedCall, routed_calls
 from trayapp.gateway.client import ClientSession
 from trayapp.gateway.services import Services
 from trayapp.wire.messages import CANCELLED, PROGRESS, Call, Params
@@ -28,10 +28,8 @@ class Notifications:
         self._asked: dict[str, tuple[Live, int]] = {}  # server -> connection whose level was set, index of the level
 
     def pass_on(self, connection: Connection, method: str, params: Params, about: Call | None = None) -> None:
-        """Pass a notification to the session of the call `about`, if the transport names the call.
-
-        Otherwise pass the notification to the sessions with calls in progress on the connection. Without such calls,
-        pass it to the sessions that have called the server. It is dropped:
+        """Pass a notification to the session of the call `about`, if the transport names the call, or else to the
+        sessions with calls in progress on the connection, or else to those that have called the server. It is dropped:
 
         - if its method is in OF_ONE_REQUEST, or if it is about a call that is over or parked
         - for a session that may no longer use the server, or the tool of its call
@@ -66,10 +64,8 @@ class Notifications:
     # -- lists that a server says have changed -------------------------------------------------------------------
 
     def lists_read(self, connection: Connection) -> None:
-        """Pass on a server's notice that a list has changed, even if it is the same when it is read again.
-
-        It goes to sessions of newer clients, which subscribe to it, and to those with a call in progress when it came.
-        Other sessions are notified only of lists that differ.
+        """Pass on a server's notice that a list has changed, even if it is the same when it is read again, to sessions
+        of newer clients, which subscribe to it, and to those with a call in progress when it came.
         """
         announced, connection.announced = connection.announced, {}
         for method, calls in announced.items():
@@ -109,8 +105,7 @@ class Notifications:
 
 def _busy(connection: Connection) -> dict[ClientSession, RoutedCall]:
     """Return the sessions with calls in progress on a connection, each with its newest call. Ignore parked calls."""
-    calls = (call for call in connection.open_calls if isinstance(call, RoutedCall) and not call.parked)
-    return {call.session: call for call in calls}
+    return {call.session: call for call in routed_calls(connection) if not call.parked}
 
 
 def _wants(session: ClientSession, call: RoutedCall, level: Any) -> bool:

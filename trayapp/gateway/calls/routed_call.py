@@ -1,7 +1,6 @@
 """Route one request of a client to a backend, and its answer back with the client's request id.
 
-If the connection is lost, a call that the server never took is sent again. Any other call is answered with an error
-that names the server.
+If the connection is lost, a call that the server never took is sent again. Any other call is answered with an error.
 """
 
 from __future__ import annotations
@@ -375,6 +374,11 @@ class RoutedCall:
         if transport is not None and transport.kind != "stdio" and not transport.gone.is_set():
             return reply  # the backend's own answer: it is still running, and over HTTP answers can come without frames
         return Reply.of_error(to_client(lost_during_call(self.connection, error.get("message", ""))))
+
+
+def routed_calls(connection: Connection) -> list[RoutedCall]:
+    """Return the clients' calls in progress on a connection."""
+    return [call for call in connection.open_calls if isinstance(call, RoutedCall)]
 
 
 class IgnoredCall:

@@ -11,6 +11,7 @@ import logging
 import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary, ref
@@ -23,7 +24,7 @@ from trayapp.backends.context import Live
 from trayapp.gateway.asks import Asker, Asks
 from trayapp.gateway.calls.client_capabilities import Purpose
 from trayapp.gateway.calls.consent import AskingSession
-from trayapp.gateway.calls.routed_call import IgnoredCall, RoutedCall
+from trayapp.gateway.calls.routed_call import IgnoredCall, RoutedCall, routed_calls
 from trayapp.gateway.client import ClientSession
 from trayapp.gateway.exposure.list_results import is_one_tool
 from trayapp.gateway.services import Services
@@ -85,14 +86,12 @@ class ServerRequests:
     async def asked(
         self, connection: Connection, method: str, params: Params, about: Call | None = None
     ) -> dict[str, Any]:
-        """Pass an older server's request on to its client, or to the user if that client cannot answer. Raises
-        RpcError.
+        """Pass an older server's request on to its client, or to the user instead. Raises RpcError.
 
         `about`: the call that the request belongs to, if the transport names it. Otherwise all calls in progress on the
         connection must belong to one session. The gateway never guesses the client: the wrong user could answer.
         """
-        purpose = self._purpose(connection.key)
-        owner = purpose.session
+        owner = self._purpose(connection.key).session
         among = await self._held(connection, method) if about is None and owner is None else None
         calls, session = self._find_session(connection, method, about, owner, among)
         if calls and all(call.session.is_switched_off(connection.key, call.request) for call in calls):
@@ -145,10 +144,9 @@ class ServerRequests:
     ) -> tuple[list[RoutedCall], ClientSession]:
         """Return the calls that a question may belong to, the best candidate first, and their session. Raises RpcError.
 
-        `owner`: the session that the connection serves alone. `among`: the sessions that the question may belong to,
-        None if any. While the server starts, there may be no calls.
+        `owner`: the session that the connection serves alone. `among`: the sessions to choose from, None for any.
         """
-        calls = [call for call in connection.open_calls if isinstance(call, RoutedCall)]
+        calls = routed_calls(connection)
         if about is not None:
             calls = [call for call in calls if call is about]
             if not calls:
@@ -175,13 +173,13 @@ class ServerRequests:
 
     async def _held(self, connection: Connection, method: str) -> set[ClientSession] | None:
         """Hold a question while calls of several sessions are in progress. Return the sessions that it may belong to,
-        or None if it need not be held, the time limit is reached, or the connection was lost.
+        None if any.
 
         A call does not end while it waits for an answer, so a question belongs to the last session that is left. If all
         calls may be executed twice, the question is refused (RpcError), and the calls are sent again, each on its
         session's own connection.
         """
-        asked: set[ClientSession] = {call.session for call in connection.open_calls if isinstance(call, RoutedCall)}
+        asked: set[ClientSession] = {call.session for call in routed_calls(connection)}
         if len(asked) + bool(connection.own_requests) < 2:
             return None
         held = self._held_questions.setdefault(connection, _HeldQuestions())
@@ -189,7 +187,7 @@ class ServerRequests:
         since = now()
         async with held.turn(since):
             while connection.live is live:
-                calls = [call for call in connection.open_calls if isinstance(call, RoutedCall)]
+                calls = routed_calls(connection)
                 still = asked.intersection(call.session for call in calls)
                 if len(still) + bool(connection.own_requests) < 2:
                     return still
@@ -206,10 +204,10 @@ class ServerRequests:
         return None
 
     def give_up(self, connection: Connection, live: Live, session: ClientSession) -> None:
-        """Note that a session gave up a call before the server answered it.
+        """Note that a session gave up a call, for which an older server may still ask questions.
 
-        An older server may still ask questions for that call. A connection that serves one request at a time is closed:
-        a server that ignored the cancel would ask the client of the next request.
+        A connection that serves one request at a time is closed: a server that ignored the cancel would ask the client
+        of the next request.
         """
         if live.peer.modern:
             return
@@ -265,9 +263,8 @@ class ServerRequests:
         self, session: ClientSession, about: RequestId, question: dict[str, Any], key: str
     ) -> dict[str, Any]:
         """Ask the client, or the user, the questions of an `input_required` result (`question`). Return the params to
-        add when the client's request is sent again (MCP 2026-07-28, multi round-trip requests). Raises RpcError.
-
-        Pause briefly if there are no questions. `about`: the id of the client's request. `key`: the key of the server.
+        add when the client's request (`about`) is sent again (MCP 2026-07-28, multi round-trip requests). Raises
+        RpcError.
         """
         asked, state = question.get("inputRequests"), question.get("requestState")
         again: dict[str, Any] = {} if state is None else {"requestState": state}
@@ -319,8 +316,8 @@ class ServerRequests:
     def resume(self, session: AskingSession, request: Request) -> bool:
         """Continue the parked call that a request resumes. Return False if it resumes none.
 
-        Raises RpcError if that call has ended, belongs to another client or had other arguments, or if its server is
-        gone.
+        Raises RpcError if that call or its server is gone, or if the call belongs to another client or had other
+        arguments.
         """
         params = request.params
         state = params.get("requestState") if isinstance(params, dict) else None
@@ -441,8 +438,9 @@ class Questions:
 
 
 class _HeldQuestions:
-    """The questions on one connection that wait until it is certain to which session they belong. They are decided one
-    at a time: a refusal may end a call, and that may settle the next question.
+    """The questions on one connection of which it is uncertain to which session they belong.
+
+    They are decided one at a time: a refusal may end a call, and that may settle the next question.
     """
 
     def __init__(self) -> None:
@@ -478,22 +476,22 @@ class _HeldQuestions:
         self._next_at, self._calls = now + UNSTUCK_S, calls
 
 
+@dataclass(eq=False, slots=True)
 class _CancelPing(IgnoredCall):
     """A ping after calls on one connection were cancelled. Its answer proves that the server has read the cancels."""
 
-    def __init__(self, live: Live, note_answer: Callable[[_CancelPing], None]) -> None:
-        self.live = live
-        self.sessions: list[ref[ClientSession]] = []
-        self.until = 0.0  # by the gateway's clock; after that the server is not expected to ask for these calls
-        self.asked = False
-        self._note_answer = note_answer
+    live: Live
+    note_answer: Callable[[_CancelPing], None]
+    sessions: list[ref[ClientSession]] = field(default_factory=list)
+    until: float = 0.0  # by the gateway's clock; after that the server is not expected to ask for these calls
+    asked: bool = False
 
     def ask(self) -> None:
         self.asked = True
         self.live.channel.relay("ping", None, self)
 
     def answered(self, reply: Reply) -> None:
-        self._note_answer(self)
+        self.note_answer(self)
 
 
 def _eligibility(call: RoutedCall) -> tuple[bool, int]:

@@ -66,8 +66,7 @@ class ConnectionKeys:
     ) -> str | None:
         """Reserve a connection for that single request alone, and return its key; None while none is free.
 
-        `remote`: the server is at an address. `state`: key -> "free", "parked" (all its calls wait for clients), or
-        "busy".
+        `remote`: the server is at an address. `state`: key -> "free", "parked" (its calls wait for clients), or "busy".
         """
         states = self._states_of_calls(server, state)
         for key in states:

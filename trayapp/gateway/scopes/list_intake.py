@@ -56,10 +56,10 @@ class ListIntake:
                 await anyio.to_thread.run_sync(rest, abandon_on_cancel=True)
 
     def take(self, connection: Connection, offer: Offer) -> None:
-        """Store new lists from a server in the catalog, and judge them, unless the server was removed or started again.
+        """Store new lists from a server in the catalog, and judge them.
 
-        Ignore lists that were read for the other era from a server that speaks one era only: its first connection has
-        read them.
+        Ignore lists that its first connection has read, too: those of the other era from a server that speaks one era
+        only.
         """
         services = self._services
         server = self._servers.shared.servers.get(services.shared_key(connection.key))

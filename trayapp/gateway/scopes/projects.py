@@ -1,7 +1,6 @@
 """Find the project of each session, and check its file when the session begins and regularly after that.
 
-A project's servers come only from an Overlay, and an Overlay only from a TrustedFile: an untrusted file yields a
-problem.
+A project's servers come only from an Overlay, and an Overlay only from a TrustedFile.
 """
 
 from __future__ import annotations

@@ -112,9 +112,8 @@ class Servers:
     def connection_for(
         self, session: ConnectedSession, first: Connection, topic: Topic | None = None, *, alone: bool = False
     ) -> Connection | None:
-        """Choose the connection for a session's requests, connected or not; None while none is free.
-
-        `topic`: what a single request is about. `alone`: choose only a connection that no other session uses.
+        """Choose the connection for a session's requests, connected or not; None while none is free (see
+        Sharing.key_for).
         """
         key = self.sharing.key_for(session, first, topic, alone=alone)
         if key is None:

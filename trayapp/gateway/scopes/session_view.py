@@ -54,10 +54,9 @@ class SessionView:
         self.read_at = -1  # the view's revision when the servers' lists for this kind were last all read
         self._exposure: Exposure | None = None
         self._lists: ListResults | None = None
+        self._revision = -1  # the revision of the view that the routes and subjects belong to
         self._routes: dict[str | Key, Route] = {}
-        self._routes_of = -1  # the revision of the view that the routes belong to
         self._subjects: dict[tuple[str, str, str, bool], Subject | None] = {}
-        self._subjects_of = -1  # the revision of the view that the subjects belong to
 
     # -- exposure ------------------------------------------------------------------------------------------------
 
@@ -96,9 +95,8 @@ class SessionView:
     # -- servers -------------------------------------------------------------------------------------------------
 
     def named(self, asked: str) -> str:
-        """Return the name of the server that `asked` means: letter case does not matter, nor does "-" instead of "_".
-
-        Raises ServerNotFoundError if there is none, or more than one.
+        """Return the name of the server that `asked` means, in any letter case, and with "-" for "_". Raises
+        ServerNotFoundError if there is none, or more than one.
         """
         servers = self.exposure.servers
         if asked in servers:
@@ -138,12 +136,12 @@ class SessionView:
         return server, {**params, member: own}
 
     def route(self, called: str | Key) -> Route | None:
-        """Return the route of an earlier call; None if there is none, or if its connection was replaced, ended or not
+        """Return the route of an earlier call; None if there is none, or its connection was replaced, ended or not
         used.
 
         `called`: the name that was called, or the tool of a call through the one tool.
         """
-        route = self._routes.get(called) if self._routes_of == self.view.revision else None
+        route = self._routes.get(called) if self._revision == self.view.revision else None
         if route is None or route.connection.live is not route.live or route.live.transport.gone.is_set():
             return None
         return route if route.connection.used_since_connected else None
@@ -152,24 +150,25 @@ class SessionView:
         self, called: str | Key, connection: Connection, tool: str, finish: Finishing | None, quiet: QuietTopic
     ) -> None:
         """Keep the route of a call, for later calls under the same name from all sessions of this view."""
-        if self._routes_of != self.view.revision or len(self._routes) >= ROUTES_MOST:
-            self._routes_of, self._routes = self.view.revision, {}
+        self._drop_outdated()
         if connection.live is not None:
             gated = self.subject(connection.key, "tools/call", tool, listed=isinstance(called, str)) is not None
             timeout_s = self.timeout_s(connection)
             server = self.view.shared_key(connection.key)
             self._routes[called] = Route(server, connection, connection.live, tool, timeout_s, finish, gated, quiet)
 
+    def _drop_outdated(self) -> None:
+        if self._revision != self.view.revision or max(len(self._routes), len(self._subjects)) >= ROUTES_MOST:
+            self._revision, self._routes, self._subjects = self.view.revision, {}, {}
+
     # -- the user's consent --------------------------------------------------------------------------------------
 
     def subject(self, key: str, method: str, name: str, *, listed: bool) -> Subject | None:
         """Return the subject of the user's consent to a call or a read, None if it needs none.
 
-        `key`: the key of the connection. `name`: the server's own name for the tool, or the URI. `listed`: see
-        asks_first.
+        `key`: of the connection. `name`: the server's own name for the tool, or the URI. `listed`: as for asks_first.
         """
-        if self._subjects_of != self.view.revision or len(self._subjects) >= ROUTES_MOST:
-            self._subjects_of, self._subjects = self.view.revision, {}
+        self._drop_outdated()
         asked = (key, method, name, listed)
         if asked not in self._subjects:
             self._subjects[asked] = self._find_subject(*asked)
@@ -233,8 +232,7 @@ class SessionView:
     async def find_tool(
         self, asked: str, server: str | None = None, starts: Callable[[str], None] = lambda name: None
     ) -> Key:
-        """Find a tool as Exposure.find does, or else ask the `missing` servers, the likeliest first. Raises
-        MultiMcpError.
+        """Find a tool as Exposure.find does, or else ask the `missing` servers. Raises MultiMcpError.
 
         `starts` gets each server that is about to be asked. A server that was asked stays connected for the call.
         """

@@ -47,7 +47,7 @@ import anyio
 
 from trayapp.backends.connection import Connection
 from trayapp.gateway.calls.client_capabilities import ClientCapabilities
-from trayapp.gateway.calls.routed_call import RoutedCall
+from trayapp.gateway.calls.routed_call import RoutedCall, routed_calls
 from trayapp.gateway.client import ClientSession
 from trayapp.gateway.scopes.connection_keys import ConnectionKeys, era_key
 from trayapp.gateway.services import Services
@@ -131,13 +131,13 @@ class Sharing:
             or self._needs_own(session, connection.live, name, topic)
             or self._lists_too_little(session, connection)
         ):
-            return self._alone(session, name)
+            return self._alone(session, first)
         if not _lacks(connection, session) or not (connection.in_flight or connection.used_since_connected):
             return key
         if session.lasting:
-            return self._alone(session, name)
+            return self._alone(session, first)
         key = self._keys.of_requests(name)
-        return self._alone(session, name) if _lacks(self._services.pool.get(key), session) else key
+        return self._alone(session, first) if _lacks(self._services.pool.get(key), session) else key
 
     def _lists_too_little(self, session: ClientSession, connection: Connection) -> bool:
         """Return True if that connection lacks items that the server lists to clients of the session's kind."""
@@ -186,20 +186,18 @@ class Sharing:
         is_sse = first.server.type == "sse" or first.key in self._sse
         return is_sse and session.lasting and bool(questions_of(session.capabilities))
 
-    def _alone(self, session: ClientSession, name: str) -> str | None:
+    def _alone(self, session: ClientSession, first: Connection) -> str | None:
         if session.lasting:
-            session.apart.add(name)
-            return self._keys.own(session, name)
-        first = self._services.pool.get(name)
-        remote = first is not None and first.server.url is not None
-        return self._keys.of_call(session, name, self._state_of, remote=remote)
+            session.apart.add(first.key)
+            return self._keys.own(session, first.key)
+        return self._keys.of_call(session, first.key, self._state_of, remote=first.server.url is not None)
 
     def make_room(self, first: Connection) -> None:
         """Abandon the call that has waited longest for its client, PARKED_S or more, if that frees a connection."""
         pool, remote = self._services.pool, first.server.url is not None
         keys = self._keys.parked(first.key, self._state_of, remote=remote)
         connections = [connection for key in keys if (connection := pool.get(key)) is not None]
-        calls = [call for one in connections for call in one.open_calls if isinstance(call, RoutedCall) and call.parked]
+        calls = [call for one in connections for call in routed_calls(one) if call.parked]
         oldest = min(calls, key=lambda call: call.parked_at, default=None)
         if oldest is not None and self._services.clock.now() - oldest.parked_at >= PARKED_S:
             oldest.session.questioner.abandon(oldest)
@@ -228,9 +226,7 @@ class Sharing:
         others: set[ClientSession] = set()  # the sessions to which a question may belong
         left_s = most_s = 0.0
         proven = True  # the tools of all their calls have answered without a question
-        for call in connection.open_calls:
-            if not isinstance(call, RoutedCall):
-                continue
+        for call in routed_calls(connection):
             if call.session is session:
                 if own is not None:
                     return None
@@ -276,8 +272,7 @@ class Sharing:
     def note_question(self, connection: Connection, method: str) -> bool:
         """Record that a server asks questions with that method. Return True if it has not done so before."""
         name = self._keys.shared_key(connection.key)
-        calls = [call for call in connection.open_calls if isinstance(call, RoutedCall)]
-        topics = {topic_of(call.request) for call in calls}
+        topics = {topic_of(call.request) for call in routed_calls(connection)}
         self._asking.setdefault(name, set()).update(topics - self._quiet.get(name, {}).keys() or topics)
         traits = self._services.listings.traits(name)
         asked = QUESTIONS.get(method, method)
