@@ -1,9 +1,8 @@
 """Ask the user outside the AI tool: for consent to a call, or to answer a server's question (PRODUCT 16).
 
-An ask is open until it is answered, withdrawn with its call, or timed out. Only the first answer counts. An ask ends
-with the gateway: a later gateway refuses an answer to it. A server's question becomes an ask if the client of its call
-cannot answer it (MCP elicitation, form and URL). No question is answered automatically: without an answer the server
-gets an error.
+An ask is open until it is answered, withdrawn with its call, or timed out. Only the first answer counts. A gateway
+refuses answers to an earlier gateway's asks. A server's question becomes an ask if the client of its call cannot answer
+it (MCP elicitation, form and URL). Without an answer the server gets an error.
 
 Never here: the routing of calls, connections, how an ask is drawn (tray, command line, panel).
 """
@@ -14,7 +13,6 @@ import asyncio
 import json
 import logging
 import secrets
-import unicodedata
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -43,10 +41,10 @@ READS = ToolClassification("read", "name")  # the class of a call that reads a r
 
 
 class Subject(NamedTuple):
-    """The tool or resource of a call that needs the user's consent.
+    """The tool or resource of a call that needs the user's consent. `key`: of the shared server.
 
-    `key`: the key of the shared server. `hash`: the hash of the definition that the answer is for. `mode`: the setting
-    that requires the ask. `callable`: False if the session may no longer call the tool.
+    `hash`: of the definition that the answer is for. `mode`: the setting that requires the ask. `callable`: False if
+    the session may no longer call the tool.
     """
 
     key: str
@@ -106,7 +104,6 @@ _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufffc") | f
     for first, last in ((0x180B, 0x180F), (0xFE00, 0xFE0F), (0xE0100, 0xE01EF))
     for code in range(first, last + 1)
 )
-_UNDRAWN = frozenset(("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"))  # Unicode categories of invisible characters
 
 
 class Shown(NamedTuple):
@@ -141,8 +138,7 @@ def marked(text: str) -> str:
     """Return the text with `<U+...>` for each character that draws nothing or changes the writing direction."""
     if text.isascii() and text.isprintable():
         return text
-    hidden = {letter for letter in set(text) - {" "} if letter in _BLANK or unicodedata.category(letter) in _UNDRAWN}
-    return "".join(f"<U+{ord(letter):04X}>" if letter in hidden else letter for letter in text)
+    return "".join(c if c.isprintable() and c not in _BLANK else f"<U+{ord(c):04X}>" for c in text)
 
 
 def _cut(text: str, longest: int, length: int) -> str:
@@ -335,8 +331,8 @@ class Asks:
     ) -> dict[str, Any]:
         """Ask the user a server's question, and return the result of the elicitation. Call `can_answer` first.
 
-        `is_wanted`: returns False once the question's call has ended. Raises RpcError if the params are not valid, the
-        call ends, or the user does not answer in time.
+        Raises RpcError if the params are not valid, the user does not answer in time, or `is_wanted` returns False: the
+        call ended.
         """
         ended: asyncio.Future[tuple[Ending, dict[str, Any] | None]] = asyncio.get_running_loop().create_future()
         question = read_question(params)
@@ -367,10 +363,10 @@ class Asks:
         return ask
 
     def answer(self, ask_id: str, answer: Answer, by: str, content: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Take the user's answer, and return the row of the ask. `by`: the program or person that answers.
+        """Take the user's answer, and return the row of the ask. Raises AskOverError, UnfitAnswerError.
 
-        The answers `session` and `always` also allow the other open calls that they cover. Raises AskOverError,
-        UnfitAnswerError.
+        `by`: the program or person that answers. `session` and `always` also allow the other open calls that they
+        cover.
         """
         ask = self._open.get(ask_id)
         if ask is None:

@@ -293,10 +293,8 @@ class Gateway:
         self.servers.view.first_list_delay.begin()
         self.servers.ask_unknown()
         self._spawn(self.once_calm, services.history.look)
-        for clearing in (
-            partial(self.session_dependencies.tool.result_files.clear, own=False),
-            services.listings.sweep,
-        ):
+        clear_results = partial(self.session_dependencies.tool.result_files.clear, own=False)
+        for clearing in (clear_results, services.listings.sweep):
             self._spawn(self.once_calm, partial(anyio.to_thread.run_sync, clearing))
         services.changes.changed()
 

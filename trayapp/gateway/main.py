@@ -73,8 +73,7 @@ def run_gateway(
     on_ready: Callable[[], None] | None = None,
     is_followed: Callable[[], bool] = bool,
 ) -> int:
-    """Run the gateway until it is told to stop, then release `lock`, which the caller has acquired. Return the exit
-    code, or MAKES_ROOM.
+    """Run the gateway until it is told to stop, then release `lock`. Return the exit code, or MAKES_ROOM.
 
     - `linger`: end some minutes after the last session
     - `sample`: the command of the bundled sample server
@@ -94,22 +93,14 @@ def run_gateway(
         # of Python 3.11: 100 B 88/94, 50 KB 254/300, 100 KB 253/301, 1 MB 995/1,026, with 64 in flight 20.4/20.6. With
         # uvloop, each start takes 3.5 ms and 2 MiB more, and one test of tests/backends never ends.
         asyncio.run(process.main(linger, on_ready or (lambda: None)))
-    except BaseExceptionGroup as group:
-        cause = first_cause(group)
-        _log_end(cause)
+    except (BaseExceptionGroup, MultiMcpError, OSError) as error:
+        cause = first_cause(error) if isinstance(error, BaseExceptionGroup) else error
+        mistake = None if isinstance(cause, MultiMcpError | OSError) else cause
+        log.critical("The gateway ends: %s", cause, exc_info=mistake)  # nobody may read our stderr
         raise cause from None
-    except (MultiMcpError, OSError) as error:
-        _log_end(error)
-        raise
     finally:
         lock.release()
     return MAKES_ROOM if process.makes_room else 0
-
-
-def _log_end(cause: BaseException) -> None:
-    """Log why the gateway ends: the stderr of a gateway started by a tray or a shim is not read."""
-    mistake = None if isinstance(cause, MultiMcpError | OSError) else cause
-    log.critical("The gateway ends: %s", cause, exc_info=mistake)
 
 
 class NoLink:
@@ -120,10 +111,7 @@ class NoLink:
 
 
 class GatewayHost:
-    """The process around the gateway: listener, connections, signals, shutdown. All its parts meet here.
-
-    `open`: opens transports to servers; tests pass their own.
-    """
+    """The process around the gateway: listener, connections, signals, shutdown. Tests pass their own `open`."""
 
     def __init__(
         self,
@@ -158,8 +146,7 @@ class GatewayHost:
         """Start the gateway, serve until a stop is wanted, and shut down. Raises StorageError, in a group."""
         async with anyio.create_task_group() as tasks:
             self._accounts = accounts = self._make_accounts(tasks)
-            dependencies = self._dependencies()
-            gateway = self._gateway = Gateway(dependencies, tasks)
+            gateway = self._gateway = Gateway(self._dependencies(), tasks)
             self._tasks = tasks
             tasks.start_soon(fenced, gateway.once_calm, self._environ.complete)
             # Two files are left as they are: servers.yaml may be linked or shared, and a trusted.json that others could
@@ -167,10 +154,8 @@ class GatewayHost:
             paths = self._paths
             files = [paths.config_file.with_name(name) for name in (APPROVED, SEALED_NAME)]
             await anyio.to_thread.run_sync(close_to_others, [paths.cache_dir, paths.log_dir, *files])
-            tokens = ClientTokens(self._paths.config_file.parent)
-            self._http_port = HttpPort(
-                gateway, self._file, tokens, lambda: self._listener.endpoint.token, self._http_changed, self._panel_host
-            )
+            tokens, owner_token = ClientTokens(paths.config_file.parent), lambda: self._listener.endpoint.token
+            self._http_port = HttpPort(gateway, self._file, tokens, owner_token, self._http_changed, self._panel_host)
             await anyio.to_thread.run_sync(self._file.create)
             await anyio.to_thread.run_sync(gateway.services.given_names.load)
             await self._file.reload()
@@ -330,9 +315,7 @@ class GatewayHost:
             self._listener.publish(url)
 
     async def _keep_run_dir(self) -> None:
-        """Restore the runtime folder if a log-out or a cleaner of temporary files removed it. If another gateway has
-        started there meanwhile, end once no call is in progress.
-        """
+        """Restore the runtime folder if it was removed. If another gateway has started there, end when idle."""
         while True:
             await next_beat(CHECK_S)
             if self._gateway.state == "stopping":
@@ -431,8 +414,7 @@ UPGRADE_QUIET_S = 600.0  # without a call: idle servers are closed by then, and 
 async def await_turn(services: Services, is_followed: Callable[[], bool], is_asked: Callable[[], bool]) -> None:
     """Wait until the program has been replaced, the gateway is quiet, and no tray or command is connected.
 
-    `is_followed`: returns True once the program was replaced. `is_asked`: returns True while a tray or a command is
-    connected; a tray hands over to the new program itself.
+    A tray hands over to the new program itself.
     """
     began = services.clock.now()
     while not is_followed() or is_asked() or not is_quiet(services, began):

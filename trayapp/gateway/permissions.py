@@ -15,10 +15,10 @@ OTHERS = 0o077
 
 
 def close_to_others(places: Iterable[Path]) -> list[Path]:
-    """Remove other users' permissions from existing files and folders. Return the paths that cannot be made private.
+    """Remove other users' permissions from existing files and folders. Return the paths that cannot be made private,
+    with symbolic links and other users' files among them. Blocks.
 
-    Symbolic links are not followed. Like other users' files, they count as not private. Blocks. On Windows, do nothing
-    and return []: the permissions of the user's folder apply.
+    On Windows, do nothing and return []: the permissions of the user's folder apply.
     """
     if sys.platform == "win32":
         return []

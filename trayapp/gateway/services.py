@@ -70,10 +70,9 @@ class ChangeFeed:
 
 
 class Services(NamedTuple):
-    """Services of one gateway. `state`, `settings`: return the gateway's current state and the user's settings.
+    """Services of one gateway. `sessions`: the current ones, in the order in which they began.
 
-    `sessions`: the current sessions, in the order in which they began. `shared_key`: returns the server's key for the
-    key of a further connection, and any other key unchanged.
+    `shared_key`: returns the server's key for the key of a further connection, and any other key unchanged.
     """
 
     clock: Clock

@@ -249,14 +249,12 @@ class Exchange:
         self._whole = False
 
     async def receive(self) -> Any:
-        """Receive an event. Keep the body of a small request, and the beginning of a larger one."""
         came = await self._receive()
         if came["type"] == "http.request" and len(self._body) <= SMALL_FRAME_BYTES:
             self._body += came.get("body", b"")
         return came
 
     async def send(self, said: Any) -> None:
-        """Send, and note the progress of the response."""
         if said["type"] == "http.response.start":
             self._begun = said
         else:

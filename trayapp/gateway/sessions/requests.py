@@ -252,9 +252,7 @@ class ClientRequests:
         session.start(request.id, partial(self._route_later, request))
 
     def _route_unknown(self, request: Request) -> None:
-        """Pass a request of an extension, known or not, on to its server. Raises RpcError if its method is of the other
-        era or resembles a gated method, or if its params are invalid.
-        """
+        """Pass a request of an extension, known or not, on to its server. Raises RpcError if it is not valid."""
         session, params = self.session, request.params
         settled = request.method in OLDER or request.method in MODERN  # the other era's method: no server gets it
         misspelled = _letters(request.method) in _GATED  # a lenient server would execute it, without the user's consent
@@ -263,10 +261,7 @@ class ClientRequests:
         session.start(request.id, partial(self._extensions.answer, request.with_params(params or {})))
 
     def send_to(self, server: str, request: Request, connection: Connection, fit: Finishing | None = None) -> None:
-        """Send a request to a connected server of the session. `fit`: adapts the answer of a call through the one tool.
-
-        Tasks and URIs in the answer are renamed for the client.
-        """
+        """Send a request to a connected server. `fit`: adapts the answer of a call through the one tool."""
         seen = self.session.seen.exposure
         finish, eyes = finish_of(seen, server), None
         if request.method == "tools/call" and finish is not None and finish.tasks:

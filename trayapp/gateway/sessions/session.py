@@ -86,6 +86,7 @@ class Session:
         lasting: bool = True,
     ) -> None:
         self._dependencies = dependencies
+        self._keys = dependencies.servers.own
         self.peer = peer
         self.client = ClientInfo()
         self.kind = NO_KIND
@@ -160,30 +161,26 @@ class Session:
     # -- servers -------------------------------------------------------------------------------------------------
 
     def has_server(self, key: str) -> bool:
-        """Return True if the session may use the connection with that key: its view and filters allow the server, and
-        the connection is not for other sessions.
-        """
-        own = self._dependencies.servers.own
-        name = self.view.name_of(own.shared_key(key))
-        return name is not None and self.seen.has(name) and own.serves(key, self)
+        """Return True if the view and filters allow the server, and the connection may serve this session."""
+        name = self._name_of(key)
+        return name is not None and self.seen.has(name) and self._keys.serves(key, self)
+
+    def _name_of(self, key: str) -> str | None:
+        return self.view.name_of(self._keys.shared_key(key))
 
     def uses_another(self, connection: Connection) -> bool:
-        own = self._dependencies.servers.own
-        now = self._dependencies.services.pool.get(own.key(self, own.shared_key(connection.key)))
+        key = self._keys.key(self, self._keys.shared_key(connection.key))
+        now = self._dependencies.services.pool.get(key)
         return now is not None and now is not connection and now.is_up
 
     def is_switched_off(self, key: str, request: Request) -> bool:
-        name = self.view.name_of(self._dependencies.servers.own.shared_key(key))
-        return (
-            name is not None
-            and request.method == "tools/call"
-            and self.seen.exposure.is_off(name, request.params["name"])
-        )
+        name = self._name_of(key) if request.method == "tools/call" else None
+        return name is not None and self.seen.exposure.is_off(name, request.params["name"])
 
     def may_repeat(self, key: str, request: Request) -> bool:
         if request.method != "tools/call":
             return request.method in ROUTED
-        name = self.view.name_of(self._dependencies.servers.own.shared_key(key))
+        name = self._name_of(key)
         tools = self.view.definitions(name, request.params["name"]) if name is not None else []
         hints = [tool.get("annotations") for tool in tools]
         return bool(hints) and all(
@@ -192,11 +189,11 @@ class Session:
         )
 
     async def connected_again(self, request_id: RequestId, request: Request, connection: Connection) -> Connection:
-        server = self.view.name_of(self._dependencies.servers.own.shared_key(connection.key))
-        return await self.connected(request_id, server or connection.name, topic_of(request))
+        server = self._name_of(connection.key) or connection.name
+        return await self.connected(request_id, server, topic_of(request))
 
     def server_key(self, name: str) -> str:
-        return self._dependencies.servers.own.key(self, self.view.key(name))
+        return self._keys.key(self, self.view.key(name))
 
     def connection(self, server: str) -> Connection:
         """Choose the connection for requests to a server, connected or not. Raises ServerNotFoundError."""
@@ -215,7 +212,7 @@ class Session:
     def present(self, server: str) -> Connection:
         """Return the connection that a call would use, without starting one. Raises ServerNotFoundError."""
         shared = self.seen.connection(server)
-        return self._dependencies.services.pool.get(self._dependencies.servers.own.key(self, shared.key)) or shared
+        return self._dependencies.services.pool.get(self._keys.key(self, shared.key)) or shared
 
     async def connected(self, request_id: RequestId, server: str, topic: Topic | None = None) -> Connection:
         """Connect the server of a request on that topic, and return the connection. Raises ServerError.
@@ -271,9 +268,7 @@ class Session:
         return [one for one in behind if self.has_server(one.key)]
 
     async def catch_up(self) -> None:
-        """Wait until the changed lists of `behind` have been read, or have taken too long: a client that requests a
-        list right after a call sees what the call changed.
-        """
+        """Wait until the changed lists of `behind` have been read: a client may request a list right after a call."""
         async with anyio.create_task_group() as tasks:
             for connection in self.behind():
                 tasks.start_soon(connection.catch_up)
@@ -296,10 +291,7 @@ class Session:
         self._is_read = self._is_read or not self.unread()
 
     def tell_lists(self) -> None:
-        """Send list_changed for each list that has changed, once the client is ready.
-
-        A client that has never requested a list is not notified when that list first becomes known.
-        """
+        """Send list_changed for each changed list, once the client is ready, except when a list first becomes known."""
         if not self.client.ready:
             return
         listings = self.listings()
@@ -381,10 +373,7 @@ class ClientLists:
 
 
 class PendingRequests:
-    """Requests of one session that have to wait, often for a server's start, each as a task that can be cancelled.
-
-    They run in `tasks`; `refuse` answers a request with an error.
-    """
+    """Requests of one session that have to wait, often for a server's start, each as a task that can be cancelled."""
 
     def __init__(self, refuse: Callable[[RequestId, MultiMcpError | RpcError], None]) -> None:
         self.tasks: anyio.abc.TaskGroup | None = None

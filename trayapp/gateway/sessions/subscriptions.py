@@ -179,10 +179,7 @@ class Subscriptions:
                 listener.send(f"notifications/{kind}/list_changed", {})
 
     def updated(self, connection: Connection, params: Params) -> None:
-        """Pass a server's report that a resource was updated on to listeners whose sessions may use the server.
-
-        The resource may be a sub-resource of the one that a listener follows (MCP, resources/updated).
-        """
+        """Pass a server's report that a resource, or a sub-resource of it, was updated on to listeners."""
         known = dict(params or {})
         changed, meta = known.get("uri"), known.get("_meta")
         if not isinstance(changed, str):
