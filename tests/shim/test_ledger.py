@@ -16,7 +16,6 @@ from trayapp.shim.ledger import (
     REFUSED,
     Ledger,
     answer_id,
-    dumped,
     lines_of,
     messages_of,
     quick_id,
@@ -58,11 +57,11 @@ def open_ids(ledger: Ledger) -> list[Any]:
 
 
 def call(request_id: Any, method: str = "tools/call", **params: Any) -> bytes:
-    return dumped({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}) + b"\n"
+    return dumps({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}) + b"\n"
 
 
 def answer(request_id: Any) -> bytes:
-    return dumped({"jsonrpc": "2.0", "id": request_id, "result": {}}) + b"\n"
+    return dumps({"jsonrpc": "2.0", "id": request_id, "result": {}}) + b"\n"
 
 
 def errors(data: bytes) -> list[tuple[Any, int, str]]:
@@ -117,7 +116,7 @@ def test_the_beginning_of_an_answer_closes_its_call_unless_it_may_be_one_of_our_
 def test_the_quick_look_says_what_the_parser_says_or_nothing(request: tuple[Any, bytes], junk: bytes) -> None:
     line = request[1]
     quick = quick_id(line, b'"method":"tools/call"', b'{"method":"tools/call"')
-    assert quick in (None, dumped(json.loads(line)["id"]))
+    assert quick in (None, dumps(json.loads(line)["id"]))
     quick_id(junk, b'"method":"tools/call"', b'{"method":"tools/call"')
     quick_id(line[: len(junk)] + junk, b'"method":"tools/call"', b'{"method":"tools/call"')
 
@@ -186,7 +185,7 @@ def test_a_cancelled_call_is_not_open(request_id: Any) -> None:
     ledger = Ledger()
     ledger.record_client_lines(call(1000) + call(request_id))
     cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": request_id}}
-    ledger.record_client_lines(dumped(cancel) + b"\n")
+    ledger.record_client_lines(dumps(cancel) + b"\n")
     assert open_ids(ledger) == [n for n in [1000] if n != request_id]
 
 
@@ -272,8 +271,8 @@ def test_level_and_subscriptions_are_replayed_as_they_stand_under_ids_of_our_own
     told = b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n'
     answers = [answer(m["id"]) for m in replayed]
     assert ledger.drop_own_answers(told + ANSWERED + answers[1]) == told
-    assert ledger.own_ids == {dumped(replayed[0]["id"])}
-    refused = dumped({"jsonrpc": "2.0", "id": replayed[0]["id"], "error": {"code": 1, "message": "no"}}) + b"\n"
+    assert ledger.own_ids == {dumps(replayed[0]["id"])}
+    refused = dumps({"jsonrpc": "2.0", "id": replayed[0]["id"], "error": {"code": 1, "message": "no"}}) + b"\n"
     assert ledger.drop_own_answers(refused + answer(9)) == answer(9)
     assert ledger.drop_own_answers(ANSWERED) == ANSWERED  # only once
 
@@ -284,7 +283,7 @@ def test_an_open_subscription_of_a_newer_client_is_no_error_but_sent_again_and_i
     listens = [call(n, "subscriptions/listen", notifications={"toolsListChanged": True}) for n in (1, "2", 3, 4)]
     ledger.record_client_lines(b"".join(listens) + call(5))
     cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 3}}
-    ledger.record_client_lines(dumped(cancel) + b"\n")
+    ledger.record_client_lines(dumps(cancel) + b"\n")
     ledger.record_gateway_lines(answer(4))
     for failed in ([(5, LOST, GATEWAY_LOST)], []):
         assert errors(ledger.fail_open_calls()) == failed
@@ -343,7 +342,7 @@ def test_no_junk_breaks_the_ledger(junk: bytes) -> None:
 
 def test_while_multi_mcp_is_paused_the_error_says_so() -> None:
     ledger = Ledger()
-    ledger.is_paused = True
+    ledger.note_failed_start(is_paused=True)
     assert errors(ledger.refuse_requests(b'{"id":1,"method":"tools/call"}\n')) == [(1, LOST, PAUSED)]
-    ledger.is_paused = False
+    ledger.note_failed_start(is_paused=False)
     assert errors(ledger.refuse_requests(b'{"id":1,"method":"tools/call"}\n')) == [(1, LOST, REFUSED)]

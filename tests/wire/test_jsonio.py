@@ -174,10 +174,10 @@ def test_whatever_depth_can_be_read_can_be_written(depth: int, innermost: str) -
 @pytest.mark.parametrize("innermost", ["18446744073709551616", '"\\ud800"', '"\\ud800",2.5,true,null,{}'])
 def test_deep_and_odd_at_once_is_written_too(innermost: str) -> None:
     value: Any = json.loads(f"[{innermost}]")
-    for turn in range(5_000):
+    for turn in range(1_000):
         value = [value] if turn % 2 else {"a\ud800": value, "b": 1, "c": (1, 2)}
     text = dumps(value)
-    assert text.count(b"[") == 2_500 + 1 + 2_500  # our lists, the innermost, the tuples
+    assert text.count(b"[") == 500 + 1 + 500  # our lists, the innermost, the tuples
     assert text.replace(b" ", b"") == text
     assert innermost.replace(" ", "").encode() in text
 

@@ -70,8 +70,6 @@ async def shake_hands(
     if hint in HANDSHAKE_VERSIONS:
         try:
             return await _initialize(channel, capabilities)
-        except _NewerEraError:
-            pass
         except RpcError as error:
             if error.code not in (UNSUPPORTED_PROTOCOL_VERSION, METHOD_NOT_FOUND, HEADER_MISMATCH):
                 raise
@@ -94,13 +92,12 @@ async def _negotiate(channel: Channel, capabilities: Mapping[str, Any], patience
         try:
             return await older
         except RpcError as error:
-            if _offered_modern(error) is None and not isinstance(error, _NewerEraError):
+            if _offered_modern(error) is None:
                 raise
             found = await probe if probe not in done else await _discover(channel, capabilities)
             if found is None:
-                raise RpcError(
-                    INTERNAL_ERROR, "The server offers no protocol revision that multi-mcp supports"
-                ) from None
+                why = "The server offers no protocol revision that multi-mcp supports"
+                raise RpcError(INTERNAL_ERROR, why) from None
             return found
     finally:
         for task in (probe, older):
@@ -151,12 +148,12 @@ async def _initialize(channel: Channel, capabilities: Mapping[str, Any]) -> Peer
     channel.adopt("")
     result = await channel.send_raw_request("initialize", params, cancel_on_abandon=False)
     protocol = result.get("protocolVersion")
-    if protocol in MODERN_VERSIONS:
-        raise _NewerEraError(UNSUPPORTED_PROTOCOL_VERSION, f"The server answered initialize with {protocol}")
+    if protocol in MODERN_VERSIONS:  # it has no initialize: use server/discover instead
+        why = f"The server answered initialize with {protocol}"
+        raise RpcError(UNSUPPORTED_PROTOCOL_VERSION, why, {"supported": [protocol]})
     if protocol not in HANDSHAKE_VERSIONS:
-        raise RpcError(
-            INTERNAL_ERROR, f"The server speaks protocol revision {protocol!r}, which multi-mcp does not support"[:200]
-        )
+        why = f"The server uses protocol revision {protocol!r}, which multi-mcp does not support"
+        raise RpcError(INTERNAL_ERROR, why[:200])
     channel.adopt(protocol)
     channel.send_notification("notifications/initialized", None)
     return _peer(protocol, result, result.get("serverInfo"))
@@ -170,10 +167,6 @@ def _peer(protocol: str, result: dict[str, Any], info: Any) -> Peer:
         info if isinstance(info, dict) else None,
         instructions if isinstance(instructions, str) else None,
     )
-
-
-class _NewerEraError(RpcError):
-    """The server answered initialize with a revision that has no initialize. Use server/discover instead."""
 
 
 def _offered_modern(error: RpcError) -> str | None:

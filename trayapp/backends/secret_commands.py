@@ -6,19 +6,18 @@ to the server and never into a log. It is read again at each start of the server
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 
 import anyio
 import anyio.to_thread
-from anyio.abc import ByteReceiveStream, Process
+from anyio.abc import ByteReceiveStream
 
 from trayapp.auth.vault import Secrets
 from trayapp.backends.launch import NO_SECRETS, OURS, Keyring, find_program
+from trayapp.backends.stdio.guardian import signal_group
 from trayapp.config.read.command import split_command
 from trayapp.model.errors import COMMAND, CommandNotApprovedError, ConfigError
 from trayapp.model.redact import redacted
@@ -78,7 +77,8 @@ async def _run(argv: Sequence[str], env: Mapping[str, str], command: str) -> str
                 tasks.start_soon(_read, process.stderr, errors)
             await process.wait()
         finally:
-            _end(process)
+            if process.returncode is None:
+                signal_group(process.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
             with anyio.CancelScope(shield=True):
                 await process.aclose()
     if limit.cancelled_caught:
@@ -99,17 +99,6 @@ async def _read(stream: ByteReceiveStream | None, into: bytearray) -> None:
     assert stream is not None
     async for data in stream:
         into += data[: OUTPUT_LARGEST - len(into)]
-
-
-def _end(process: Process) -> None:
-    """Kill a command that still runs; on POSIX, its whole process group."""
-    if process.returncode is not None:
-        return
-    with suppress(OSError):
-        if sys.platform == "win32":
-            process.kill()
-        else:
-            os.killpg(process.pid, signal.SIGKILL)
 
 
 def shown(command: str) -> str:

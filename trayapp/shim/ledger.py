@@ -36,7 +36,7 @@ def loads(data: bytes) -> Any:
 
 
 def dumps(value: Any) -> bytes:
-    """Return compact JSON in UTF-8."""
+    """Return compact JSON in UTF-8, as the gateway writes it."""
     return "".join(_chunks(value, 0)).encode("utf-8", "surrogatepass")
 
 
@@ -79,8 +79,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self.open: dict[bytes, bytes | None] = {}  # open request -> its line if it is a subscription (MCP 2026-07-28)
-        self.is_paused = False  # the last start failed because the user paused multi-mcp
-        self.is_unresponsive = False  # the gateway was reached but did not answer
+        self.refusal = REFUSED  # why no gateway could be reached the last time, and what to do
         self.own_ids: set[bytes] = set()  # ids of replayed requests and the ping; their answers are not for the client
         self._initialize: tuple[bytes, bytes] | None = None  # id, line
         self._initialized: bytes | None = None
@@ -100,7 +99,7 @@ class Ledger:
         method, params = message["method"], message.get("params")
         params = params if isinstance(params, dict) else {}
         if is_id(message.get("id")):
-            id_json = dumped(message["id"])
+            id_json = dumps(message["id"])
             self.open[id_json] = line if method == "subscriptions/listen" else None
             if method == "initialize":
                 self._initialize = (id_json, line)
@@ -111,7 +110,7 @@ class Ledger:
         elif method == "notifications/initialized":
             self._initialized = line
         elif method == "notifications/cancelled":
-            self.open.pop(dumped(params.get("requestId")), None)
+            self.open.pop(dumps(params.get("requestId")), None)
 
     def record_gateway_lines(self, lines: bytes) -> None:
         """Record whole lines that went to the client: their answers close requests."""
@@ -156,7 +155,7 @@ class Ledger:
 
     def fail_unanswered_calls(self) -> bytes:
         """Fail the open calls as `fail_open_calls` does, with the reason that the connected gateway does not answer."""
-        self.is_unresponsive = True
+        self.refusal = UNRESPONSIVE
         return self.fail_open_calls(f"{UNRESPONSIVE}. {NOT_REPEATED}")
 
     def fail_open_calls(self, why: str = GATEWAY_LOST) -> bytes:
@@ -180,8 +179,8 @@ class Ledger:
                 lines.append(self._initialized)
             for number, request in enumerate(self._state.values()):
                 message = {**parsed(request), "id": f"multi-mcp-replay-{number}"}
-                self.own_ids.add(dumped(message["id"]))
-                lines.append(dumped(message) + b"\n")
+                self.own_ids.add(dumps(message["id"]))
+                lines.append(dumps(message) + b"\n")
         return b"".join((*lines, *filter(None, self.open.values())))
 
     def fail_initialize(self) -> bytes:
@@ -192,10 +191,8 @@ class Ledger:
         del self.open[id_json]
         return error_line(id_json, self.refusal)
 
-    @property
-    def refusal(self) -> str:
-        """Return why no gateway could be reached the last time, and what to do."""
-        return PAUSED if self.is_paused else UNRESPONSIVE if self.is_unresponsive else REFUSED
+    def note_failed_start(self, is_paused: bool) -> None:
+        self.refusal = PAUSED if is_paused else REFUSED
 
     def has_request(self, lines: bytes) -> bool:
         """Return True if `lines` contain a request: a gateway is started only for a request."""
@@ -210,7 +207,7 @@ class Ledger:
         for line in lines_of(lines):
             for message, alone in messages_of(line):
                 if is_id(message.get("id")):
-                    errors.append(error_line(dumped(message["id"]), self.refusal))
+                    errors.append(error_line(dumps(message["id"]), self.refusal))
                 else:
                     self._client_message(message, alone)
         return b"".join(errors)
@@ -227,7 +224,7 @@ def messages_of(line: bytes) -> list[tuple[dict[str, Any], bytes]]:
     """Return the requests and notifications in a line or batch (MCP 2025-03-26), each with its own line."""
     value = parsed(line)
     if isinstance(value, list):
-        return [(part, dumped(part) + b"\n") for part in value if is_message(part)]
+        return [(part, dumps(part) + b"\n") for part in value if is_message(part)]
     return [(value, line)] if is_message(value) else []
 
 
@@ -277,13 +274,13 @@ def answer_id(line: bytes) -> bytes | None:
             return line[place[0] : place[1]]
     message = parsed(line)
     if isinstance(message, dict) and "id" in message and "method" not in message:
-        return dumped(message["id"])
+        return dumps(message["id"])
     return None
 
 
 def error_line(id_json: bytes, text: str) -> bytes:
     """Return an error answer, newline included."""
-    error = dumped({"code": LOST, "message": text, "data": {"code": "gateway_lost"}})
+    error = dumps({"code": LOST, "message": text, "data": {"code": "gateway_lost"}})
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}\n' % (id_json, error)
 
 
@@ -293,8 +290,3 @@ def parsed(line: bytes) -> Any:
         return loads(line)
     except (ValueError, RecursionError):
         return None
-
-
-def dumped(value: Any) -> bytes:
-    """Return compact JSON, as the gateway writes ids."""
-    return dumps(value)

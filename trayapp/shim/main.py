@@ -12,20 +12,19 @@ OPTIONS = ("--expose", "--servers", "--profile")
 
 def main(argv: list[str]) -> int:
     """Relay until the client ends, and return the exit code. `argv` does not include the verb."""
-    options: dict[str, str] | None = {}
-    if argv:
-        options = parse(argv)
-        if options is None:
-            say(USAGE)
+    options = parse(argv)
     if options is None:
+        say(USAGE)
         return 2
     if sys.platform == "win32":
         from trayapp.shim.windows import ThreadedShim
 
-        return run(ThreadedShim(options, run_dir(os.environ)))
+        run(ThreadedShim(options, run_dir(os.environ)))
+        return 0
     if sys.platform == "linux":
-        options["pipes"] = "1"  # asks the gateway for two pipes, which cost less than its socket
-    return run(Shim(greeting(options), run_dir(os.environ)))
+        options["pipes"] = "1"  # requests two pipes from the gateway, which cost less than its socket
+    run(Shim(greeting(options), run_dir(os.environ)))
+    return 0
 
 
 def parse(argv: list[str]) -> dict[str, str] | None:

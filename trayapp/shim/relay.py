@@ -35,15 +35,14 @@ PASSED_BYTES = 64  # room for the file descriptors of two pipes beside a message
 LOOK_MS = 1000  # how often to check for a gateway that was stopped on purpose, while the client sends no requests
 
 
-def run(shim: "Shim") -> int:
-    """Run one session from start to end and return the exit code. Without a gateway, each request gets an error."""
+def run(shim: "Shim") -> None:
+    """Run one session from start to end. Without a gateway, each request gets an error."""
     try:
         if not shim.open_gateway():
             say(f"multi-mcp: {shim.why_not()}")
         shim.relay()
     except (KeyboardInterrupt, BrokenPipeError):
-        return 0  # the client is gone
-    return 0
+        pass  # the client is gone
 
 
 def say(words: str) -> None:
@@ -122,8 +121,7 @@ class Shim:
         if outcome in (CONNECTED, FOUND_ANOTHER):
             return True if outcome == CONNECTED else None
         self._start_again_at = time.monotonic() + START_AGAIN_S
-        ledger = self._load_ledger()
-        ledger.is_paused, ledger.is_unresponsive = outcome == PAUSED, False
+        self._load_ledger().note_failed_start(is_paused=outcome == PAUSED)
         return False
 
     def why_not(self) -> str:
@@ -171,11 +169,11 @@ class Shim:
                 self._drop()
 
     def _patience_ms(self) -> "int | None":
-        if self._gateway < 0:
-            return LOOK_MS
-        if self._early:
+        if self._gateway >= 0 and self._early:
             return QUIET_MS
-        return LOOK_MS if self._asked_at else GIVE_BACK_MS if self._swollen else None
+        if self._gateway < 0 or self._asked_at:
+            return LOOK_MS
+        return GIVE_BACK_MS if self._swollen else None
 
     def _client_sent(self, data: bytes) -> None:
         lines = whole_lines(self._from_client, data)
@@ -233,9 +231,8 @@ class Shim:
         """
         parts = [*self._from_gateway, data]
         size = sum(map(len, parts))
-        if self._ledger is None or data.find(b"\n") != len(data) - 1 or size < UNJOINED_FROM:
-            return False
-        if not self._ledger.begins_answer(parts[0]):
+        is_one = data.find(b"\n") == len(data) - 1 and size >= UNJOINED_FROM
+        if not is_one or self._ledger is None or not self._ledger.begins_answer(parts[0]):
             return False
         for part in parts:
             write_all(1, part)
@@ -310,7 +307,8 @@ class Shim:
             say(f"multi-mcp: {ledger.refusal}")
 
     def _new_connection(self) -> None:
-        self._stopped, self._heard, self._pinged, self._asked_at = False, False, False, 0.0
+        self._stopped = self._heard = self._pinged = False
+        self._asked_at = 0.0
 
     def _drop(self) -> None:
         self._hang_up()
@@ -323,9 +321,7 @@ class Shim:
                 found = self._connect()
             else:
                 found = (not self._stopped and self._connect_within(AWAIT_OTHERS_S)) or self.open_gateway()
-            if not found:
-                return
-            if self._replayed():
+            if not found or self._replayed():
                 return
             self._drop()  # a gateway that is ending still accepts connections: find the next one
 

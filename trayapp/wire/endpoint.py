@@ -48,9 +48,8 @@ def write_endpoint(run: str, endpoint: Endpoint) -> None:
     except OSError as error:
         with suppress(OSError):
             fresh.unlink()
-        raise StorageError(
-            f"Cannot write {path}: {error.strerror}", "Free some space, or check the folder's permissions"
-        ) from None
+        hint = "Free some space, or check the folder's permissions"
+        raise StorageError(f"Cannot write {path}: {error.strerror}", hint) from None
 
 
 Accept = Callable[[Hello, "Link"], FrameDispatcher]
@@ -74,7 +73,6 @@ class Link(asyncio.Protocol):
         self._head = b""
         self.room = asyncio.Event()  # cleared while the reader is behind: optional messages should wait for it
         self.room.set()
-        self._has_room = True  # the same, faster to read
         self.lost = asyncio.Event()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -112,11 +110,9 @@ class Link(asyncio.Protocol):
             self._dispatcher.feed(rest)
 
     def pause_writing(self) -> None:
-        self._has_room = False
         self.room.clear()
 
     def resume_writing(self) -> None:
-        self._has_room = True
         self.room.set()
 
     def _pass_pipes(self) -> None:
@@ -158,7 +154,7 @@ class Link(asyncio.Protocol):
                 # that descriptor.
                 asyncio.get_running_loop().remove_writer(self._descriptor)
             return
-        if not self._has_room and transport.get_write_buffer_size() > WRITE_LIMIT:
+        if not self.room.is_set() and transport.get_write_buffer_size() > WRITE_LIMIT:
             log.warning("Closed a connection that does not read its answers")
             transport.abort()
 
@@ -228,9 +224,9 @@ class Listener:
 
     def is_found(self) -> bool:
         """Return True if clients can still find this gateway: its endpoint file and socket exist and are its own."""
-        published = read_endpoint(self.run)
-        is_published = published is not None and (published.pid, published.port) == (os.getpid(), self.endpoint.port)
-        return is_published and (not self.endpoint.socket or _place_of(self.endpoint.socket) == self.place)
+        published, own = read_endpoint(self.run), self.endpoint
+        is_published = published is not None and (published.pid, published.port) == (os.getpid(), own.port)
+        return is_published and (not own.socket or _place_of(own.socket) == self.place)
 
     def publish(self, http_url: str | None) -> None:
         """Write the URL for HTTP clients into the endpoint file. A failure, such as a full disk, is only logged."""
@@ -248,7 +244,7 @@ class Listener:
         published, path = read_endpoint(self.run), self.endpoint.socket
         is_ours = bool(path) and _place_of(path) == self.place
         self.server.close()
-        if published is None or published.pid == os.getpid():  # unless a newer gateway has written it
+        if published is None or published.pid == os.getpid():
             with suppress(OSError):
                 endpoint_file(self.run).unlink()
         if is_ours:
@@ -279,13 +275,11 @@ async def listen(run: str, accept: Accept, version: str, token: str = "", tcp: b
         server = await create(lambda: Link(accept, token if tcp else "", pending), sock=sock, backlog=pending.burst)
     except OSError as error:
         sock.close()
-        raise StorageError(
-            f"Cannot listen on {path or '127.0.0.1'}: {error.strerror}", "Check the folder's permissions"
-        ) from None
+        where = path or "127.0.0.1"
+        raise StorageError(f"Cannot listen on {where}: {error.strerror}", "Check the folder's permissions") from None
     sock.listen(BACKLOG)  # asyncio set it to `backlog`, the number accepted in one turn
     port = sock.getsockname()[1] if tcp else 0
-    endpoint = Endpoint(os.getpid(), version, path, port, token, time.time())
-    listener = Listener(run, endpoint, server)
+    listener = Listener(run, Endpoint(os.getpid(), version, path, port, token, time.time()), server)
     try:
         write_endpoint(run, listener.endpoint)
     except StorageError:

@@ -45,7 +45,6 @@ from trayapp.wire.messages import (
     Request,
     RequestId,
     RpcError,
-    UnreadReply,
     is_answer,
     is_request_id,
     mended,
@@ -56,7 +55,6 @@ from trayapp.wire.messages import (
 log = logging.getLogger(__name__)
 
 INTERNAL = RpcError(INTERNAL_ERROR, "Internal error of the gateway; see its log")
-
 
 OnRequest = Callable[[str, Params], Awaitable[dict[str, Any]]]
 OnNotification = Callable[[str, Params], object]
@@ -202,8 +200,7 @@ class FrameDispatcher:
         if self._closed is not None:
             return
         self._closed = why or RpcError(CONNECTION_CLOSED, "Connection closed")
-        pending = list(self._pending)
-        for number in pending:
+        for number in list(self._pending):
             self.answer(number, Reply.of_error(self._closed))
         self._ended.set()
 
@@ -303,8 +300,7 @@ class FrameDispatcher:
         if id_json is not None and not begins_answer(head) and b'"method"' in head[:TAIL_BYTES]:
             self.respond_frame(Reply.of_error(RpcError(code, f"The request {why}")).with_id(id_json))
         elif number in self._pending:
-            error = RpcError(INTERNAL_ERROR, f"{self._answer_words} {why}")
-            reply = UnreadReply(b"", message={"jsonrpc": "2.0", "id": None, "error": error.body()})
+            reply = Reply.of_error(RpcError(INTERNAL_ERROR, f"{self._answer_words} {why}"))
             reply.unread = head  # part of it may be usable
             self.answer(number, reply)
         else:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from typing import Any
 
 import orjson
@@ -30,7 +31,7 @@ class JsonError(ValueError):
 
 def loads(data: bytes | bytearray | memoryview) -> Any:
     """Return the value of a JSON text in UTF-8. Raises JsonError."""
-    raw = bytes(data) if not isinstance(data, bytes) else data
+    raw = bytes(data)  # costs nothing if it already is `bytes`
     if raw[::9].translate(_DIGITS).find(b"dd") < 0 or not all(
         digits in raw[::step].translate(_DIGITS) for step, digits in _SAMPLES
     ):
@@ -76,48 +77,18 @@ def _deeper_than(value: Any, limit: int) -> bool:
 def dumps(value: Any) -> bytes:
     """Return compact JSON in UTF-8, keys in their order. Raises TypeError for what JSON cannot hold.
 
-    Floats must be finite: orjson silently writes others as null.
+    Floats must be finite: orjson silently writes others as null. The nesting must not exceed MAX_DEPTH by much.
     """
     try:
         return orjson.dumps(value)
     except TypeError:  # a large integer, a lone surrogate, or more than orjson's 254 levels
-        try:
-            return _json(value).encode()
-        except RecursionError:
-            return _deep_json(value).encode()
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"))
-
-
-class _WrittenJson(str):
-    """Text that is already JSON."""
-
-
-def _deep_json(value: Any) -> str:
-    """Return JSON without recursion. The depth that `_json` can reach depends on the caller's stack."""
-    parts: list[str] = []
-    todo = [value]  # a stack: the next piece comes last
-    while todo:
-        piece = todo.pop()
-        if isinstance(piece, _WrittenJson):
-            parts.append(piece)
-            continue
-        inner: list[Any] = []  # its own JSON text and the values inside it, in order
-        if isinstance(piece, dict):
-            ends = "{}"
-            inner += [part for name, item in piece.items() for part in (_WrittenJson(f",{_json(name)}:"), item)]
-        elif isinstance(piece, list | tuple):
-            ends = "[]"
-            inner += [part for item in piece for part in (_WrittenJson(","), item)]
-        else:
-            parts.append(_json(piece))
-            continue
-        if inner:
-            inner[0] = _WrittenJson(inner[0][1:])
-        todo += reversed([_WrittenJson(ends[0]), *inner, _WrittenJson(ends[1])])
-    return "".join(parts)
+        pass
+    limit = sys.getrecursionlimit()
+    try:  # json.dumps recurses for each level, so the depth that it reaches depends on the caller's stack
+        sys.setrecursionlimit(limit + 2 * MAX_DEPTH)
+        return json.dumps(value, separators=(",", ":")).encode()
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 # --- repair of answers that some parsers reject

@@ -47,9 +47,12 @@ def facts_of(here: Address, there: Address) -> SocketFacts | None:
     try:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, SOCK_DIAG) as netlink:
             netlink.send(question(here, there))
-            return answer_in(netlink.recv(4096))
+            answer = netlink.recv(4096)
     except OSError:  # a confined process, or a kernel without sock_diag
         return None
+    if len(answer) < FACTS_AT + FACTS.size or HEADER.unpack_from(answer)[1] != BY_FAMILY:
+        return None  # an error: there is no such socket
+    return SocketFacts(*FACTS.unpack_from(answer, FACTS_AT)[3:])
 
 
 def question(here: Address, there: Address) -> bytes:
@@ -61,14 +64,6 @@ def question(here: Address, there: Address) -> bytes:
         + struct.pack("=III", 0, NO_COOKIE, NO_COOKIE)
     )
     return HEADER.pack(HEADER.size + len(body), BY_FAMILY, REQUEST, 1, 0) + body
-
-
-def answer_in(message: bytes) -> SocketFacts | None:
-    """Read the kernel's answer. Return None for an error: there is no such socket."""
-    if len(message) < FACTS_AT + FACTS.size or HEADER.unpack_from(message)[1] != BY_FAMILY:
-        return None
-    _, _, _, uid, inode = FACTS.unpack_from(message, FACTS_AT)
-    return SocketFacts(uid, inode)
 
 
 def port_holder(port: int) -> int | None:

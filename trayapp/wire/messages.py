@@ -35,7 +35,7 @@ class Request(NamedTuple):
     params: Any
 
     def with_params(self, params: Any) -> Request:
-        return Request(self.id, self.method, params)
+        return self._replace(params=params)
 
 
 def is_request_id(value: Any) -> TypeGuard[RequestId]:
@@ -74,13 +74,10 @@ class RpcError(Exception):
     def received(cls, error: Any) -> RpcError:
         """Return the error for the `error` member of an answer, even if malformed."""
         if not isinstance(error, dict):
-            return cls(
-                INTERNAL_ERROR,
-                f"The server sent an error that is not an object: {dumps(error)[:150].decode(errors='replace')}",
-            )
+            shown = dumps(error)[:150].decode(errors="replace")
+            return cls(INTERNAL_ERROR, f"The server sent an error that is not an object: {shown}")
         code = error.get("code")
-        if not isinstance(code, int):
-            code = INTERNAL_ERROR
+        code = code if isinstance(code, int) else INTERNAL_ERROR
         return cls(code, str(error.get("message", "")), error.get("data"), error)
 
     def body(self) -> dict[str, Any]:
@@ -96,14 +93,16 @@ class Reply:
     """One answer: the frame as received, the parsed message, or both.
 
     `frame[start:end]` is the id's JSON text. If the position is unknown (`end == 0`), `message` is sent instead.
+    `unread` is the frame of an answer that could not be read, if this is the error that replaces it.
     """
 
-    __slots__ = ("_message", "end", "frame", "start")
+    __slots__ = ("_message", "end", "frame", "start", "unread")
 
     def __init__(self, frame: bytes, start: int = 0, end: int = 0, message: dict[str, Any] | None = None) -> None:
         self.frame = frame
         self.start = start
         self.end = end
+        self.unread = b""
         self._message = message
 
     @classmethod
@@ -140,10 +139,7 @@ class Reply:
 
     def with_id(self, id_json: bytes) -> bytes:
         """Return the whole frame, newline included, with another id."""
-        if not self.end:
-            return dumps({**self.message, "id": loads(id_json)}) + b"\n"
-        frame = self.frame
-        return b"".join((frame[: self.start], id_json, frame[self.end :], b"\n"))
+        return b"".join(self.pieces(id_json))
 
     @property
     def message(self) -> dict[str, Any]:
@@ -157,30 +153,17 @@ class Reply:
         try:
             message = self.message
         except JsonError:
-            unread = RpcError(INTERNAL_ERROR, "The server's answer is not valid JSON")
-            unread.unread = self.frame
-            raise unread from None
+            error = RpcError(INTERNAL_ERROR, "The server's answer is not valid JSON")
+            error.unread = self.frame
+            raise error from None
         if "error" in message:
-            raise RpcError.received(message["error"])
+            error = RpcError.received(message["error"])
+            error.unread = self.unread
+            raise error
         result = message.get("result")
         if not isinstance(result, dict):
             raise RpcError(INTERNAL_ERROR, "The server's answer has no result object")
         return result
-
-
-class UnreadReply(Reply):
-    """An error that replaces an answer that could not be read. `unread` is the frame of that answer."""
-
-    __slots__ = ("unread",)
-    unread: bytes
-
-    def result(self) -> dict[str, Any]:
-        """Raise the error, with the unreadable answer's frame in `unread`."""
-        try:
-            return super().result()
-        except RpcError as error:
-            error.unread = self.unread
-            raise
 
 
 class _OwnReply(Reply):
@@ -190,7 +173,7 @@ class _OwnReply(Reply):
 
     def __init__(self, result: bytes) -> None:
         self._result = result
-        self._message = None
+        self._message, self.unread = None, b""
         self.start, self.end = len(_HEAD), len(_HEAD) + 1
 
     @property
@@ -203,9 +186,6 @@ class _OwnReply(Reply):
 
     def pieces(self, id_json: bytes) -> tuple[bytes | memoryview, ...]:
         return _HEAD, id_json, b',"result":', self._result, b"}\n"
-
-    def with_id(self, id_json: bytes) -> bytes:
-        return b"".join(self.pieces(id_json))
 
 
 def is_answer(message: dict[str, Any]) -> bool:

@@ -109,6 +109,18 @@ def send(identities: list[Identity], number: int) -> None:
                 continue  # gone, or not ours
 
 
+def signal_group(leader: int, number: int) -> bool:
+    """Signal a process's group (Windows: the process). Return False if that is not possible. Signal 0 only checks."""
+    try:
+        if sys.platform == "win32":
+            os.kill(leader, number)
+        else:
+            os.killpg(leader, number)
+    except OSError:
+        return False  # gone, or not ours
+    return True
+
+
 def reap(registry: str) -> None:
     """End all processes that a gateway left behind, and remove its registry. Takes up to 6 s.
 

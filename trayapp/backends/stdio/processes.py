@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import os
 import signal
 import subprocess
 import sys
 import types
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator
-from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -22,6 +21,7 @@ import anyio.to_thread
 
 from trayapp.backends.context import Inbound, Transport
 from trayapp.backends.launch import StdioLaunch
+from trayapp.backends.stdio.guardian import signal_group
 from trayapp.backends.stdio.orphans import ProcessTracker
 from trayapp.model.errors import ConnectFailedError
 from trayapp.model.redact import redacted
@@ -38,7 +38,6 @@ EXIT_CODE_WAIT_S = 0.3  # stdout closes a moment before the exit code is known
 TAIL_LINES = 64  # more than a private key has: redaction recognizes the key only with its first line
 TAIL_LINE_CHARS = 400
 TAIL_LINE_KEPT = 10 * TAIL_LINE_CHARS  # more than is shown: a secret that is cut in two would not be recognized
-_WINDOWS = sys.platform == "win32"
 
 
 class StderrTail:
@@ -140,19 +139,11 @@ class ServerProcess(asyncio.SubprocessProtocol):
         if self._stdin is not None:
             self._stdin.close()
         if not await self._exits_within(STOP_GRACE_S):
-            self._signal_group(signal.SIGTERM)
+            signal_group(self.pid, signal.SIGTERM)
             await self._exits_within(STOP_GRACE_S)
-        self._signal_group(getattr(signal, "SIGKILL", signal.SIGTERM))  # also ends what a wrapper left behind
+        signal_group(self.pid, getattr(signal, "SIGKILL", signal.SIGTERM))  # also ends what a wrapper left behind
         await self._exits_within(STOP_GRACE_S)
         self._transport.close()
-
-    def _signal_group(self, number: int) -> None:
-        """Send a signal to the process's group (Windows: to the process). Do nothing if it is gone."""
-        with suppress(ProcessLookupError, PermissionError):
-            if _WINDOWS:
-                os.kill(self.pid, number)
-            else:
-                os.killpg(self.pid, number)
 
     async def _exits_within(self, seconds: float) -> bool:
         with anyio.move_on_after(seconds):
@@ -212,9 +203,8 @@ def _begin_inside(context: AbstractContextManager[None], work: Coroutine[Any, An
 
 async def _spawn(launch: StdioLaunch, process: ServerProcess, env: dict[str, str], start: ConfinedStart | None) -> None:
     options: dict[str, Any] = {"start_new_session": True}
-    if _WINDOWS:
-        no_window = 0x08000000  # CREATE_NO_WINDOW; with CREATE_NEW_PROCESS_GROUP for CTRL_BREAK
-        options = {"creationflags": no_window | 0x00000200}
+    if sys.platform == "win32":
+        options = {"creationflags": 0x08000000 | 0x00000200}  # CREATE_NO_WINDOW | CREATE_NEW_PROCESS_GROUP
     pipe = subprocess.PIPE
     try:
         if start is not None:
@@ -227,11 +217,8 @@ async def _spawn(launch: StdioLaunch, process: ServerProcess, env: dict[str, str
         reason = str(error)
         if isinstance(error, OSError) and error.errno is not None:
             reason = f"{error.strerror} ({errno.errorcode.get(error.errno, error.errno)})"
-        raise ConnectFailedError(
-            launch.server,
-            f"Cannot start {launch.server}: {launch.argv[0]}: {reason}",
-            "Check its command in servers.yaml",
-        ) from None
+        title = f"Cannot start {launch.server}: {launch.argv[0]}: {reason}"
+        raise ConnectFailedError(launch.server, title, "Check its command in servers.yaml") from None
 
 
 @asynccontextmanager

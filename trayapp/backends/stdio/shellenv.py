@@ -29,6 +29,7 @@ from pathlib import Path
 import anyio
 import anyio.abc
 
+from trayapp.backends.stdio.guardian import signal_group
 from trayapp.model.late import late
 
 log = logging.getLogger(__name__)
@@ -194,7 +195,7 @@ async def _started(argv: list[str], env: Mapping[str, str]) -> AsyncIterator[any
         with anyio.CancelScope(shield=True):
             if process.returncode is None:
                 await _hang_up(process)
-            _signal(process, signal.SIGKILL)
+            signal_group(process.pid, signal.SIGKILL)
             await process.wait()
             await process.aclose()
 
@@ -204,17 +205,8 @@ async def _hang_up(process: anyio.abc.Process) -> None:
 
     For example, a killed pyenv leaves a lock, and each of the user's later shells then waits a minute for it.
     """
-    _signal(process, signal.SIGHUP)
+    signal_group(process.pid, signal.SIGHUP)
     with anyio.move_on_after(HANG_UP_S):
         await process.wait()
-        while _signal(process, 0):  # noqa: ASYNC110  # the shell ends first; nothing reports an empty group
+        while signal_group(process.pid, 0):  # noqa: ASYNC110  # the shell ends first; nothing reports an empty group
             await anyio.sleep(GROUP_CHECK_S)
-
-
-def _signal(process: anyio.abc.Process, number: int) -> bool:
-    """Send a signal to the process's group. Return True if the group exists. Signal 0 only checks."""
-    try:
-        os.killpg(process.pid, number)
-    except (ProcessLookupError, PermissionError):
-        return False
-    return True
