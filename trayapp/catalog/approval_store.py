@@ -143,7 +143,11 @@ def load(folder: Path, server: str) -> ServerPins:
     """Read the pins of a server. An unusable file is renamed and reported in `lost`. Blocks."""
     path = folder / file_name(server)
     try:
-        tools, allowed = _tools_and_allowed(read_own(path, VERSION, server))
+        raw = {"allowed": {}, **read_own(path, VERSION, server)}
+        if not all(isinstance(raw.get(name), dict) for name in ("tools", "allowed")):
+            raise ValueError("tools or allowed is not an object")
+        tools = {name: _pin(value) for name, value in raw["tools"].items()}
+        allowed = {tool: str(digest) for tool, digest in raw["allowed"].items()}
         return ServerPins(server, tools, known=True, allowed=allowed)
     except FileNotFoundError:
         return ServerPins(server)
@@ -167,19 +171,6 @@ def _as_json(pin: Pin) -> dict[str, Any]:
     written = {"hash": pin.hash, "definition": pin.text, "approved": pin.approved, "findings": findings}
     rare = {name: getattr(pin, name) for name in ("unread", "declined", "seen")}
     return written | {name: value for name, value in rare.items() if value != Pin._field_defaults[name]}
-
-
-def _tools_and_allowed(raw: dict[str, Any]) -> tuple[dict[str, Pin], dict[str, str]]:
-    """Return the pins and, for each tool that is always allowed, the hash of its definition.
-
-    Raises ValueError for anything that `save` did not write.
-    """
-    tools, allowed = raw.get("tools"), raw.get("allowed", {})
-    if not isinstance(tools, dict):
-        raise ValueError("tools is not an object")
-    if not isinstance(allowed, dict) or not all(isinstance(digest, str) for digest in allowed.values()):
-        raise ValueError("allowed has the wrong type")
-    return {name: _pin(value) for name, value in tools.items()}, allowed
 
 
 _KINDS = {"hash": str, "definition": str, "approved": bool, "findings": list, "declined": str}  # of a pin's members

@@ -15,6 +15,7 @@ import orjson
 from trayapp.catalog.approval_store import PINNED, PINNED_SET
 from trayapp.catalog.schema.mending import TYPES
 from trayapp.inspection.hidden import folded, is_mostly_ascii
+from trayapp.model.json_schema import properties_of
 from trayapp.model.offer import Item
 from trayapp.model.text import clean, count
 
@@ -123,7 +124,7 @@ def _kinds(schema: dict[str, Any]) -> Set[str]:
 
 
 def _members_fit(old: dict[str, Any], new: dict[str, Any], depth: int) -> bool:
-    before, after = _object(old.get("properties")), _object(new.get("properties"))
+    before, after = properties_of(old), properties_of(new)
     if not set(_list(new.get("required"))) <= set(_list(old.get("required"))):
         return False
     if _open(old) is not False and _open(new) is False:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
-from trayapp.model.json_schema import referenced
+from trayapp.model.json_schema import properties_of, referenced
 
 COMPACT_PARAMETERS = 12  # on one line; required ones come first, and the number of omitted ones is given
 COMPACT_ENUM = 8  # values of one parameter on one line
@@ -39,25 +39,17 @@ def describe(tool: Mapping[str, Any], exposed_name: str, server: str) -> str:
     head = f"{exposed_name} ({other}server {server})"
     description = tool.get("description")
     told = [text.strip() for text in (title, description) if isinstance(text, str) and text.strip()]
-    marks = [f"Hints: {', '.join(_hints(tool))}"] if _hints(tool) else []
+    annotations = tool.get("annotations")
+    known = {"readOnlyHint": "read-only", "destructiveHint": "destructive", "idempotentHint": "idempotent"}
+    hints = [word for key, word in known.items() if isinstance(annotations, Mapping) and annotations.get(key) is True]
+    marks = [f"Hints: {', '.join(hints)}"] if hints else []
     return "\n".join([head, *told, *marks, "", "Parameters:", parameters(tool.get("inputSchema"))])
 
 
 def parameters(schema: Any) -> str:
     """Return the parameters of an input schema, one per line, indented by nesting, or `(no parameters)`."""
-    lines: list[str] = []
-    for line in _Scope(schema).lines(schema):
-        if len(lines) >= LINES_MOST:
-            lines.append("...")
-            break
-        lines.append(line)
-    return "\n".join(lines)
-
-
-def _hints(tool: Mapping[str, Any]) -> list[str]:
-    annotations = tool.get("annotations")
-    known = {"readOnlyHint": "read-only", "destructiveHint": "destructive", "idempotentHint": "idempotent"}
-    return [word for key, word in known.items() if isinstance(annotations, Mapping) and annotations.get(key) is True]
+    lines = list(islice(_Scope(schema).lines(schema), LINES_MOST + 1))
+    return "\n".join([*lines[:LINES_MOST], "..."] if len(lines) > LINES_MOST else lines)
 
 
 class _Scope:
@@ -86,19 +78,18 @@ class _Scope:
             yield "(no schema)"
             return
         schema = self.opened(schema)
-        properties = schema.get("properties")
         inner = chain(self._properties(schema, 0), self._choices(schema, 0))
         first = next(inner, None)
         if first is not None:
             yield from chain([first], inner)
-        elif isinstance(properties, Mapping) or schema.get("additionalProperties") is False:
+        elif isinstance(schema.get("properties"), Mapping) or schema.get("additionalProperties") is False:
             yield "(no parameters)"
         else:
             yield f"({_kind(schema, 'complex schema')})"
 
     def _properties(self, schema: Mapping[str, Any], depth: int) -> Iterator[str]:
-        properties, required = schema.get("properties"), _required(schema)
-        for name, inner in properties.items() if isinstance(properties, Mapping) else ():
+        required = _required(schema)
+        for name, inner in properties_of(schema).items():
             yield from self._parameter(str(name), inner, depth, name in required)
 
     def _parameter(self, name: str, schema: Any, depth: int, required: bool = False) -> Iterator[str]:
@@ -107,8 +98,7 @@ class _Scope:
         schema = self.opened(schema)
         kind = _kind(schema, "")
         head = f"{INDENT * depth}{name} ({kind})" if kind else f"{INDENT * depth}{name}"
-        parts = [head, "*required*" if required else "", _told(schema)]
-        yield " ".join(part for part in (*parts, *_limits(schema)) if part)
+        yield _line(head, schema, "*required*" if required else "")
         if depth < DEPTH_MOST:
             yield from self._inside(schema, depth + 1)
 
@@ -128,8 +118,7 @@ class _Scope:
                 continue
             yield f"{INDENT * depth}{key}:"
             for choice in map(self.opened, choices):
-                head = f"{INDENT * (depth + 1)}- {_kind(choice, 'any')}"
-                yield " ".join(part for part in (head, _told(choice), *_limits(choice)) if part)
+                yield _line(f"{INDENT * (depth + 1)}- {_kind(choice, 'any')}", choice)
                 if depth + 1 < DEPTH_MOST:
                     yield from self._inside(choice, depth + 2)
 
@@ -160,13 +149,12 @@ def _is_nullable(schema: Mapping[str, Any]) -> bool:
     return len(plain) == 2 and {"type": "null"} in plain
 
 
-def _told(schema: Mapping[str, Any]) -> str:
+def _line(head: str, schema: Mapping[str, Any], mark: str = "") -> str:
+    """Return the line of a parameter or of an alternative: `head`, `mark`, its description and its limits."""
     description = schema.get("description")
-    return f"- {' '.join(description.split())}" if isinstance(description, str) and description.strip() else ""
-
-
-def _limits(schema: Mapping[str, Any]) -> Iterator[str]:
-    return (f"[{key}: {_value(schema[key])}]" for key in _LIMITS if key in schema)
+    told = f"- {' '.join(description.split())}" if isinstance(description, str) and description.strip() else ""
+    limits = (f"[{key}: {_value(schema[key])}]" for key in _LIMITS if key in schema)
+    return " ".join(filter(None, (head, mark, told, *limits)))
 
 
 def _value(value: Any) -> str:

@@ -6,6 +6,7 @@ They are in a file beside the approvals, since they have to outlive the cache.
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ class GivenNames:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE_NAME
-        self._by_mode: dict[str, Names] = {}
+        self._by_mode: defaultdict[str, Names] = defaultdict(dict)
         self._views: dict[tuple[str, frozenset[tuple[str, str]]], SeenNames] = {}
         self._dirty = False
 
@@ -43,10 +44,10 @@ class GivenNames:
             raw: Any = loads(read_file(self._path))
             if raw["version"] != VERSION:
                 raise ValueError(f"version {raw['version']}")
-            self._by_mode = {
-                str(mode): {str(name): [(str(one), str(tool)) for one, tool in keys] for name, keys in names.items()}
-                for mode, names in raw["names"].items()
-            }
+            for mode, names in raw["names"].items():
+                self._by_mode[str(mode)] = {
+                    str(name): [(str(one), str(tool)) for one, tool in keys] for name, keys in names.items()
+                }
         except FileNotFoundError:
             pass
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -56,10 +57,9 @@ class GivenNames:
         """Return the names given in a prefix mode. `plain`: server key -> name, for the servers of a view."""
         view = mode, frozenset(plain.items())
         if view not in self._views:
-            names = self._names(mode)
             found = {
                 name: key
-                for name, keys in names.items()
+                for name, keys in self._by_mode[mode].items()
                 if (key := next(((plain[server], tool) for server, tool in keys if server in plain), None)) is not None
             }
             self._views[view] = SeenNames(found) if found else NONE_GIVEN
@@ -67,7 +67,7 @@ class GivenNames:
 
     def note(self, exposed: Exposed, held: Set[Key], plain: Mapping[str, str]) -> bool:
         """Record the names that clients see now, except those of `held` tools. Return True if any is new."""
-        names, given = self._names(exposed.mode), self.of(exposed.mode, plain).names
+        names, given = self._by_mode[exposed.mode], self.of(exposed.mode, plain).names
         keys = {name: key for key, name in plain.items()}
         new = {name: key for name, key in exposed.by_name.items() if key not in held and given.get(name) != key}
         for name, (server, tool) in new.items():
@@ -92,6 +92,3 @@ class GivenNames:
         except StorageError:
             self._dirty = True
             raise
-
-    def _names(self, mode: PrefixMode) -> Names:
-        return self._by_mode.setdefault(mode, {})

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any, Literal, NamedTuple
 
-from trayapp.model.json_schema import choices
+from trayapp.model.json_schema import choices, properties_of
 
 ToolClass = Literal["read", "write", "destructive"]
 Basis = Literal["annotations", "name"]
@@ -109,9 +109,8 @@ def _class_of_annotations(annotations: Any) -> ToolClass | None:
 
 def _can_choose_to_destroy(schema: Any) -> bool:
     """Return True if a parameter chooses the tool's action and one of the choices destroys (`action: delete`)."""
-    properties = schema.get("properties") if isinstance(schema, dict) else None
-    chosen = properties.items() if isinstance(properties, dict) else ()
-    actions = [value for name, given in chosen if name.lower() in _ACTIONS for value, _ in choices(given)]
+    given = properties_of(schema).items()
+    actions = [value for name, inner in given if name.lower() in _ACTIONS for value, _ in choices(inner)]
     return any(isinstance(action, str) and class_of_name(action) == "destructive" for action in actions)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 from trayapp.model.offer import Item, Offer
@@ -44,10 +43,7 @@ class Variant(NamedTuple):
 
 def names_of(offer: Offer) -> Names:
     """Return the names of all items, by list."""
-    return {
-        kind: frozenset(name for item in getattr(offer, kind) if isinstance(name := item.get(member), str))
-        for kind, member in ITEM_KEYS.items()
-    }
+    return {kind: frozenset(_by_name(getattr(offer, kind), member)) for kind, member in ITEM_KEYS.items()}
 
 
 def with_variant(
@@ -202,9 +198,8 @@ def with_known(known: Offer, found: Offer) -> Offer:
     kept = dict[str, Any]()
     for name in found.failed:
         member, items = ITEM_KEYS[name], getattr(found, name)
-        seen = {key for item in items if isinstance(key := item.get(member), str)}
-        others = ((item.get(member), item) for item in getattr(known, name))
-        kept[name] = (*items, *(item for key, item in others if isinstance(key, str) and key not in seen))
+        seen, before = _by_name(items, member), _by_name(getattr(known, name), member)
+        kept[name] = (*items, *(item for key, item in before.items() if key not in seen))
     return replace(found, **kept) if kept else found
 
 
@@ -222,11 +217,8 @@ def in_known_order(known: Offer, found: Offer) -> Offer:
 
 
 def _ordered(known: tuple[Item, ...], found: tuple[Item, ...], member: str) -> tuple[Item, ...]:
-    """Return `found` in the known order; `found` itself if nothing has to move, or if the items are not the same."""
-    places = {name: place for place, item in enumerate(known) if isinstance(name := item.get(member), str)}
-    names = [name for item in found if isinstance(name := item.get(member), str)]
-    if len(names) != len(found) or len(places) != len(known) or sorted(places) != sorted(names):
+    """Return `found` in the known order, or `found` itself if the items are not the same."""
+    before, now = _by_name(known, member), _by_name(found, member)
+    if len(now) != len(found) or len(before) != len(known) or now.keys() != before.keys():
         return found
-    wanted = [places[name] for name in names]
-    pairs = sorted(zip(wanted, found, strict=True), key=itemgetter(0))
-    return found if wanted == sorted(wanted) else tuple(item for _, item in pairs)
+    return tuple(now[name] for name in before)

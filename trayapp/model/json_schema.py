@@ -1,4 +1,4 @@
-"""Queries on a JSON schema: the values it allows, and the target of a local reference."""
+"""Queries on a JSON schema: the values it allows, its members, and the target of a local reference."""
 
 from __future__ import annotations
 
@@ -25,6 +25,12 @@ def choices(schema: Any, levels: int = DEEPEST) -> list[tuple[Any, str]]:
         return [(schema["const"], str(schema.get("title", schema["const"])))]
     forms = [form for key in ("oneOf", "anyOf") if isinstance(some := schema.get(key), list) for form in some]
     return [one for form in forms for one in choices(form, levels - 1)]
+
+
+def properties_of(schema: Any) -> Mapping[str, Any]:
+    """Return the schemas of an object's members by name, or {} if the schema lists none."""
+    found = schema.get("properties") if isinstance(schema, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
 
 
 def referenced(root: Any, reference: str) -> Any:

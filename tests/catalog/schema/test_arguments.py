@@ -82,6 +82,10 @@ def test_what_is_no_object_is_refused(args: Any) -> None:
 WRONG: list[tuple[str, Any, dict[str, Any], list[str]]] = [
     ("args-10", {"a": math.nan}, {}, ["a: nan is not a number that JSON can hold"]),
     ("deep", {"a": [{"b": math.inf}]}, {}, ["a[0].b: inf is not a number that JSON can hold"]),
+    (
+        "infinite", {"n": math.inf}, schema_of(n={"type": "integer"}),
+        ["n: inf is not a number that JSON can hold", "n: must be an integer, not Infinity"],
+    ),
     ("missing", {}, {"required": ["q", "r"]}, ["q: is missing", "r: is missing"]),
     ("type", {"n": "5"}, schema_of(n={"type": "integer"}), ['n: must be an integer, not "5"']),
     ("types", {"n": []}, schema_of(n={"type": ["integer", "null"]}), ["n: must be an integer or null, not []"]),

@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain, islice
+from operator import ge, gt, le, lt
 from typing import Any
 
+from trayapp.catalog.schema.mending import TYPES, is_number, is_whole
 from trayapp.catalog.suggest import nearest
 from trayapp.model.errors import MultiMcpError
-from trayapp.model.json_schema import referenced
+from trayapp.model.json_schema import properties_of, referenced
 
 PROBLEMS_MOST = 20  # sentences in one message
 STEPS_MOST = 50_000  # steps of one check: about 50 ms
@@ -26,9 +28,7 @@ DEPTH_MOST = 60  # levels; deeper arguments, and references in a circle, are lef
 SHOWN = 60  # characters of a wrong value in a message
 ENUM_SHOWN = 12  # values of an enum in a message
 
-_TYPES: dict[str, type | tuple[type, ...]] = {
-    "string": str, "boolean": bool, "object": dict, "array": list, "null": type(None)
-}  # fmt: skip
+_TYPES = {"string": str, "boolean": bool, "object": dict, "array": list, "null": type(None)}
 _ARTICLES = {"integer": "an integer", "object": "an object", "array": "an array", "null": "null"}
 
 
@@ -53,7 +53,7 @@ def read_arguments(args: Any, schema: Any) -> dict[str, Any]:
             raise InvalidArgumentsError(f"args is not JSON: {error}", "Pass an object or its JSON text") from None
     if not isinstance(args, dict):
         raise InvalidArgumentsError(f"args must be an object, not {_shown(args)}", "Pass the parameters by name")
-    return {name: _unpacked(value, _property(schema, name), schema) for name, value in args.items()}
+    return {name: _unpacked(value, properties_of(schema).get(name), schema) for name, value in args.items()}
 
 
 def as_typed(args: Mapping[str, Any], typed: Mapping[str, str], schema: Any) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def as_typed(args: Mapping[str, Any], typed: Mapping[str, str], schema: Any) -> 
     """
 
     def fits(value: Any, name: str) -> bool:
-        return not _Check(schema).all_wrong(value, _property(schema, name))
+        return not _Check(schema).all_wrong(value, properties_of(schema).get(name))
 
     wanted = {name for name, text in typed.items() if not fits(args.get(name), name) and fits(text, name)}
     return {name: typed[name] if name in wanted else value for name, value in args.items()}
@@ -74,11 +74,6 @@ def problems(args: Mapping[str, Any], schema: Any) -> list[str]:
     """Return the problems of `args`: at most PROBLEMS_MOST sentences, each naming its parameter."""
     found = chain(_not_finite(args, ""), _Check(schema).all_wrong(args, schema))
     return list(dict.fromkeys(islice(found, PROBLEMS_MOST)))
-
-
-def _property(schema: Any, name: str) -> Any:
-    properties = schema.get("properties") if isinstance(schema, Mapping) else None
-    return properties.get(name) if isinstance(properties, Mapping) else None
 
 
 def _unpacked(value: Any, schema: Any, root: Any) -> Any:
@@ -154,9 +149,7 @@ class _Check:
         yield from self._wrong_combination(value, schema, where, depth)
 
     def _wrong_object(self, value: Mapping[str, Any], schema: Any, where: str, depth: int) -> Iterator[str]:
-        known = schema.get("properties")
-        known = known if isinstance(known, Mapping) else {}
-        required = schema.get("required")
+        known, required = properties_of(schema), schema.get("required")
         for name in required if isinstance(required, list) else ():
             if isinstance(name, str) and name not in value:
                 yield f"{_path(where, name)}: is missing"
@@ -168,13 +161,12 @@ class _Check:
                 if extra is not False:
                     yield from self.wrong(inner, extra, _path(where, name), depth + 1)
                     continue
-                near = nearest(name, [str(one) for one in schema.get("properties") or ()], limit=1)
+                near = nearest(name, map(str, known), limit=1)
                 meant = f"; did you mean {near[0]}?" if near else ""
                 yield f"{_path(where, name)}: unknown parameter{meant}"
 
     def _wrong_array(self, value: list[Any], schema: Any, where: str, depth: int) -> Iterator[str]:
-        items = schema.get("items")
-        first = schema.get("prefixItems")
+        items, first = schema.get("items"), schema.get("prefixItems")
         tuples = first if isinstance(first, list) else items if isinstance(items, list) else []
         for place, inner in enumerate(value):
             fitting = tuples[place] if place < len(tuples) else items if not isinstance(items, list) else None
@@ -208,20 +200,15 @@ class _Check:
 def _wrong_type(value: Any, kind: Any) -> str:
     """Return the wanted type in words; "" if `value` has it, or if the schema's `type` is unknown."""
     kinds = kind if isinstance(kind, list) else [kind]
-    if not kinds or any(
-        not isinstance(one, str) or (one not in _TYPES and one not in ("number", "integer")) for one in kinds
-    ):
-        return ""
-    if any(_is_a(value, one) for one in kinds):
+    if not all(isinstance(one, str) and one in TYPES for one in kinds) or any(_is_a(value, one) for one in kinds):
         return ""
     return " or ".join(_ARTICLES.get(one, f"a {one}") for one in kinds)
 
 
 def _is_a(value: Any, kind: str) -> bool:
     if kind in ("number", "integer"):
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        return number and (kind == "number" or value == math.floor(value))
-    return isinstance(value, _TYPES[kind]) and (kind != "object" or isinstance(value, Mapping))
+        return is_number(value) and (kind == "number" or is_whole(value))
+    return isinstance(value, _TYPES[kind])
 
 
 def _wrong_value(value: Any, schema: Mapping[str, Any], where: str) -> Iterator[str]:
@@ -231,35 +218,25 @@ def _wrong_value(value: Any, schema: Mapping[str, Any], where: str) -> Iterator[
         yield f"{where or 'args'}: must be one of {listed}, not {_shown(value)}"
     if "const" in schema and not _same(value, schema["const"]):
         yield f"{where or 'args'}: must be {_json(schema['const'])}, not {_shown(value)}"
-    for key, what, measured in _measures(value):
+    for key, is_beyond, wording, measured in _limits(value):
         limit = schema.get(key)
-        if not isinstance(limit, int | float) or isinstance(limit, bool):
-            continue
-        wrong = measured < limit if key.startswith("min") else measured > limit
-        wrong = wrong or (key.startswith("exclusive") and measured == limit)
-        if key == "exclusiveMinimum":
-            wrong = measured <= limit
-        if wrong:
-            yield f"{where or 'args'}: {what.format(limit=limit)}, not {measured}"
+        if is_number(limit) and is_beyond(measured, limit):
+            yield f"{where or 'args'}: {wording.format(limit)}, not {measured}"
 
 
-def _measures(value: Any) -> list[tuple[str, str, float]]:
-    """Return (keyword, wording, number to compare) for each keyword that limits a value of this type."""
-    if isinstance(value, bool):
-        return []
-    if isinstance(value, int | float):
-        return [
-            ("minimum", "must be at least {limit}", value),
-            ("maximum", "must be at most {limit}", value),
-            ("exclusiveMinimum", "must be more than {limit}", value),
-            ("exclusiveMaximum", "must be less than {limit}", value),
-        ]
-    kinds = {str: ("Length", "characters"), list: ("Items", "items"), dict: ("Properties", "parameters")}
-    for kind, (suffix, what) in kinds.items():
-        if isinstance(value, kind):
-            least, most = f"must have at least {{limit}} {what}", f"must have at most {{limit}} {what}"
-            return [(f"min{suffix}", least, len(value)), (f"max{suffix}", most, len(value))]
-    return []
+_SIZES = {str: ("Length", "characters"), list: ("Items", "items"), dict: ("Properties", "parameters")}
+
+
+def _limits(value: Any) -> Iterator[tuple[str, Callable[[Any, Any], bool], str, float]]:
+    """Yield (keyword, comparison that fails, wording, number to compare) for each limit on a value of this type."""
+    if is_number(value):
+        yield "minimum", lt, "must be at least {}", value
+        yield "maximum", gt, "must be at most {}", value
+        yield "exclusiveMinimum", le, "must be more than {}", value
+        yield "exclusiveMaximum", ge, "must be less than {}", value
+    elif (size := _SIZES.get(type(value))) is not None:
+        yield f"min{size[0]}", lt, f"must have at least {{}} {size[1]}", len(value)
+        yield f"max{size[0]}", gt, f"must have at most {{}} {size[1]}", len(value)
 
 
 def _same(left: Any, right: Any) -> bool:

@@ -181,6 +181,11 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def is_whole(number: float) -> bool:
+    """Return True for a number without a fraction. False for infinity and NaN."""
+    return number % 1 == 0
+
+
 def is_text(value: Any) -> bool:
     """Return True for a JSON string."""
     return isinstance(value, str)
@@ -212,7 +217,7 @@ _VALID: dict[str, Callable[[Any], bool]] = {
         _SCHEMA_LISTS, lambda value: isinstance(value, list) and bool(value) and all(map(_is_schema, value))
     ),
     **dict.fromkeys(_SCHEMA_MAPS, lambda value: isinstance(value, dict)),
-    **dict.fromkeys(_COUNTS, lambda value: is_number(value) and value >= 0 and value == int(value)),
+    **dict.fromkeys(_COUNTS, lambda value: is_number(value) and value >= 0 and is_whole(value)),
     **dict.fromkeys(_TEXTS, is_text),
     **dict.fromkeys(("minimum", "maximum"), is_number),
     **dict.fromkeys(
@@ -223,10 +228,7 @@ _VALID: dict[str, Callable[[Any], bool]] = {
     "required": _is_names,
     "enum": lambda value: isinstance(value, list) and bool(value),
     "examples": lambda value: isinstance(value, list),
-    "uniqueItems": lambda value: isinstance(value, bool),
-    "readOnly": lambda value: isinstance(value, bool),
-    "writeOnly": lambda value: isinstance(value, bool),
-    "deprecated": lambda value: isinstance(value, bool),
+    **dict.fromkeys(("uniqueItems", "readOnly", "writeOnly", "deprecated"), lambda value: isinstance(value, bool)),
     "$schema": lambda value: isinstance(value, str) and value.startswith(_KNOWN_DIALECTS),
     "dependentRequired": lambda value: isinstance(value, dict) and all(map(_is_names, value.values())),
     "dependencies": lambda value: (

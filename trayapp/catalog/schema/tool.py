@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from trayapp.catalog.schema.mending import Mender, Schema, is_number, is_text
+from trayapp.catalog.schema.mending import Mender, Schema, is_number, is_text, is_whole
 from trayapp.model.offer import Item
 from trayapp.wire.jsonio import well_formed
 from trayapp.wire.mirror_headers import why_no_headers
@@ -42,7 +42,7 @@ def served_tool(item: Item, exposed_name: str, schema: Schema | None = None) -> 
     output schema that allows values other than objects is left out: no revision before 2026-07-28 has such results
     (SEP-2106).
     """
-    served = {key: value for key, value in item.items() if _fits(key, value)}
+    served = _valid(item, _TOOL_CHECKS)
     if given := served.get("annotations"):
         wrong = [key for key in _HINTS if key in given and not isinstance(given[key], bool)]
         wrong += ["title"] if "title" in given and not isinstance(given["title"], str) else []
@@ -135,11 +135,11 @@ def _at_top(schema: Schema, mender: Mender) -> Schema | None:
         return schema
     mender.notes["alternatives at the top were merged"] = None
     kept = {key: value for key, value in schema.items() if key not in (*_FORBIDDEN, "$ref")}
-    parts = [target for key in ("$ref",) if (target := _target(schema, mender)) is not None and key in schema]
-    if "$ref" in schema and not parts:
+    target = _target(schema, mender)
+    if "$ref" in schema and target is None:
         return None
-    parts += [part for part in schema.get("allOf", ()) if isinstance(part, dict)]
-    parts = [_opened(part, mender) for part in parts]
+    every = [target, *schema.get("allOf", ())]
+    parts = [_opened(part, mender) for part in every if isinstance(part, dict)]
     if any(_only(part.get("type")) for part in parts):
         return None
     merged = _all_of([kept, *parts])
@@ -210,23 +210,12 @@ def _merged(parts: list[Schema], how: str, required: list[str]) -> Schema:
     return found | ({"required": list(dict.fromkeys(required))} if required else {})
 
 
-def _fits(key: str, value: Any) -> bool:
-    """Return True if a field of a tool has the type that MCP gives it (schema, Tool); unknown fields always pass."""
-    if key in ("title", "description"):
-        return isinstance(value, str)
-    if key in ("annotations", "_meta"):
-        return isinstance(value, Mapping)
-    if key == "execution":
-        return isinstance(value, Mapping) and value.get("taskSupport", "optional") in _TASKS
-    return are_icons(value) if key == "icons" else value is not None or key != "outputSchema"
-
-
 _ROLES = frozenset({"user", "assistant"})
 
 
 def served_entry(item: Item) -> Item:
     """Return `item` without the members whose values MCP does not allow; unknown members are kept."""
-    served = {key: value for key, value in item.items() if (check := _CHECKS.get(key)) is None or check(value)}
+    served = _valid(item, _ENTRY_CHECKS)
     if "arguments" in served:
         named = (one for one in served["arguments"] if isinstance(one, Mapping) and is_text(one.get("name")))
         served["arguments"] = [_argument(one) for one in named]
@@ -273,10 +262,26 @@ def _is_noted(key: str, value: Any) -> bool:
     return key != "lastModified" or is_text(value)
 
 
-_CHECKS: dict[str, Callable[[Any], bool]] = {
-    **dict.fromkeys(("name", "title", "description", "mimeType"), is_text),
+_Checks = Mapping[str, Callable[[Any], bool]]
+
+# Members with the types that MCP gives them; any other member is kept.
+_COMMON_CHECKS: _Checks = {
+    **dict.fromkeys(("title", "description"), is_text),
     **dict.fromkeys(("_meta", "annotations"), lambda value: isinstance(value, Mapping)),
-    "arguments": lambda value: isinstance(value, list),
-    "size": lambda value: is_number(value) and value == int(value),
     "icons": are_icons,
 }
+_TOOL_CHECKS: _Checks = {
+    **_COMMON_CHECKS,
+    "execution": lambda value: isinstance(value, Mapping) and value.get("taskSupport", "optional") in _TASKS,
+    "outputSchema": lambda value: value is not None,
+}
+_ENTRY_CHECKS: _Checks = {
+    **_COMMON_CHECKS,
+    **dict.fromkeys(("name", "mimeType"), is_text),
+    "arguments": lambda value: isinstance(value, list),
+    "size": lambda value: is_number(value) and is_whole(value),
+}
+
+
+def _valid(item: Item, checks: _Checks) -> Item:
+    return {key: value for key, value in item.items() if (check := checks.get(key)) is None or check(value)}

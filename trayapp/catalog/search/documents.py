@@ -9,6 +9,7 @@ from itertools import islice, pairwise
 from typing import Any
 
 from trayapp.catalog.search.words import STOP_WORDS, joined, split, stem
+from trayapp.model.json_schema import properties_of
 
 FIELDS = ("name", "compound", "title", "server", "head", "body", "params", "keywords")
 
@@ -89,8 +90,7 @@ def _parameters(schema: Any, depth: int = 0) -> Iterator[str]:
     """Yield the names, titles, descriptions and enum values of all parameters, nested ones included."""
     if not isinstance(schema, Mapping) or depth > DEPTH_MOST:
         return
-    properties = schema.get("properties")
-    for name, inner in properties.items() if isinstance(properties, Mapping) else ():
+    for name, inner in properties_of(schema).items():
         yield str(name)
         if isinstance(inner, Mapping):
             yield from (text(inner, "title"), text(inner, "description")[:PARAM_CHARS])

@@ -243,7 +243,7 @@ def _bare(piece: str) -> str:
 WORDS = Path(__file__).with_name("synonyms.txt")
 VERBS = "[verbs]"  # the section of groups that apply to a word used as a verb
 
-Groups = dict[str, tuple[str, ...]]  # stem -> the stems that may stand for it
+Groups = dict[str, dict[str, None]]  # stem -> the stems that may stand for it
 
 
 def synonyms(word: str, *, is_verb: bool) -> tuple[str, ...]:
@@ -252,17 +252,14 @@ def synonyms(word: str, *, is_verb: bool) -> tuple[str, ...]:
     A word that is never a noun always counts as a verb.
     """
     verbs, others = _groups()
-    named = others.get(word)
-    if named is None or not is_verb:
-        return verbs.get(word, ()) if named is None else named
-    return tuple(dict.fromkeys((*verbs.get(word, ()), *named)))
+    as_verb = verbs.get(word, {}) if is_verb or word not in others else {}
+    return tuple(as_verb | others.get(word, {}))
 
 
 @lru_cache(maxsize=1)
 def _groups() -> tuple[Groups, Groups]:
     """Return the groups of verbs and of other words. Raises OSError if the file is missing."""
-    verbs: dict[str, dict[str, None]] = {}
-    others: dict[str, dict[str, None]] = {}
+    verbs, others = Groups(), Groups()
     section = others
     for line in WORDS.read_text(encoding="utf-8").splitlines():
         if line.startswith("["):
@@ -271,7 +268,7 @@ def _groups() -> tuple[Groups, Groups]:
             group = [stem(word) for word in line.split()]
             for word in group:
                 section.setdefault(word, {}).update(dict.fromkeys(other for other in group if other != word))
-    return tuple({word: tuple(found) for word, found in one.items()} for one in (verbs, others))  # type: ignore[return-value]
+    return verbs, others
 
 
 def action_of_query(clauses: Iterable[Sequence[str]], verbs: Collection[str]) -> str:
