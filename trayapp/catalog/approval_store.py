@@ -44,21 +44,18 @@ _DEEPEST = 16  # levels of a member beside PINNED; deeper values are compared as
 
 
 class Pin(NamedTuple):
-    """The definition of one tool as approved or, with `approved` false, as held back for `findings`. A tool that was
-    approved at its first listing despite `findings` is served, and reported until the user has approved it.
+    """The definition of one tool as approved or, with `approved` false, as held back for `findings`.
 
-    `text`: its definition as JSON, parsed only when the server sends a different one. `unread`: not yet inspected for
-    instructions to models. `seen`: False if inspection was switched off when it was pinned. `declined`: hash of a later
-    definition that the user declined.
+    A tool approved at its first listing despite `findings` is served, and reported until the user has approved it.
     """
 
     hash: str
-    text: str
+    text: str  # the definition as JSON, parsed only when the server sends a different one
     approved: bool = True
     findings: tuple[Finding, ...] = ()
-    unread: bool = False
-    declined: str = ""
-    seen: bool = True
+    unread: bool = False  # not yet searched for orders to models
+    declined: str = ""  # hash of a later definition that the user declined
+    seen: bool = True  # False if inspection was switched off when it was pinned
 
     @property
     def definition(self) -> Item:
@@ -72,17 +69,14 @@ class Pin(NamedTuple):
 
 @dataclass(slots=True)
 class ServerPins:
-    """All pins of a server by tool name. `known`: the server was seen before. `listed`: the tools it lists now.
-    `dirty`: not on disk yet. `lost`: why the previous file could not be read. `allowed`: the calls that the user always
-    allows.
-    """
+    """All pins of a server by tool name, and the calls that the user always allows."""
 
     server: str
     tools: dict[str, Pin] = field(default_factory=dict)
-    known: bool = False
-    listed: frozenset[str] = frozenset()
-    dirty: bool = False
-    lost: StorageError | None = None
+    known: bool = False  # the server was seen before
+    listed: frozenset[str] = frozenset()  # the tools that it lists now
+    dirty: bool = False  # not on disk yet
+    lost: StorageError | None = None  # why the previous file could not be read
     allowed: dict[str, str] = field(default_factory=dict)  # by tool: hash of the definition that is always allowed
 
     def pin(self, name: str, pin: Pin) -> None:

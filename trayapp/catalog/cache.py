@@ -24,7 +24,7 @@ from trayapp.model.offer import LISTS, NO_TRAITS, Offer, ServerTraits
 from trayapp.wire.jsonio import dumps, loads
 
 VERSION = 1  # of the file format; files of another version are not read
-SOUND_RULES = f"{__version__}/{RULES}"  # the rules by which tools were found sound; results of other rules are ignored
+SOUND_RULES = f"{__version__}/{RULES}"  # the rules by which tools were found sound; other results are ignored
 FILE_LARGEST = 64 << 20  # bytes: nothing that a server sent in one frame is larger
 KEPT_S = 30 * 86_400.0  # for the file of a server that is not configured: it may come back or belong to a project
 LEFT_S = 86_400.0  # after which a temporary file of an interrupted write is deleted
@@ -38,17 +38,13 @@ log = logging.getLogger(__name__)
 
 
 class CacheEntry(NamedTuple):
-    """One server's offer, the launch hash for which it is valid, and when it was fetched (Unix seconds).
-
-    `sound`: positions of the tools that clients get unchanged, so that the next start need not check them again. None
-    if they were not checked by the current rules.
-    """
+    """One server's offer, the launch hash for which it is valid, and when it was fetched (Unix seconds)."""
 
     server: str
     hash: str
     saved_at: float
     offer: Offer
-    sound: frozenset[int] | None = None
+    sound: frozenset[int] | None = None  # positions of the tools that clients get unchanged; None: not checked
     traits: ServerTraits = NO_TRAITS
     variants: tuple[Variant, ...] = ()
 
@@ -88,10 +84,7 @@ def save(folder: Path, entry: CacheEntry) -> None:
 
 
 def sweep(folder: Path, servers: Iterable[str], now: float) -> None:
-    """Delete files older than KEPT_S that belong to none of `servers`, and leftovers of interrupted writes.
-
-    `now` is in Unix seconds. Files that cannot be deleted stay.
-    """
+    """Delete files older than KEPT_S of other servers, and leftovers of interrupted writes. `now`: Unix seconds."""
     kept = {file_name(server) for server in servers}
     with suppress(OSError):
         for path in list(folder.iterdir()):
@@ -106,12 +99,8 @@ def sweep(folder: Path, servers: Iterable[str], now: float) -> None:
 
 
 def read_file(path: Path) -> bytes:
-    """Read the content of one of our own files.
-
-    Raises OSError, or ValueError if it is not a regular file or has more than FILE_LARGEST bytes.
-
-    Reading by descriptor takes a quarter of the time that Path takes, and start-up reads two files per server.
-    """
+    """Read one of our own files. Raises OSError, or ValueError if it is not a file or larger than FILE_LARGEST."""
+    # This takes a quarter of the time that Path takes, and start-up reads two files per server
     descriptor = os.open(path, _READING)
     try:
         status = os.fstat(descriptor)
@@ -136,10 +125,7 @@ def read_own(path: Path, version: int, server: str) -> dict[str, Any]:
 
 
 def write_own(path: Path, content: Any, what: str) -> None:
-    """Atomically replace the file with `content` as JSON, or leave it unchanged. `what` names the content in the error.
-
-    Raises StorageError.
-    """
+    """Replace the file atomically with `content` as JSON, or raise a StorageError that names `what`."""
     try:
         data = dumps(content)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -59,10 +59,7 @@ class _Scope:
         self._root = root
 
     def opened(self, schema: Any) -> Mapping[str, Any]:
-        """Return `schema` merged with the target of its `$ref`; members beside the reference take precedence.
-
-        Return {} if `schema` is not an object.
-        """
+        """Return `schema` merged into the target of its `$ref`, or {} if it is not an object."""
         for _ in range(DEPTH_MOST):
             reference = schema.get("$ref") if isinstance(schema, Mapping) else None
             if not isinstance(reference, str):

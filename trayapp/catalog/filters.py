@@ -76,11 +76,7 @@ def merge_tools(
 
 
 def differing(switches: Mapping[str, ToolSwitch], server: ServerConfig) -> dict[str, ToolSwitch]:
-    """Return the switches to write under `write_tools: switched`.
-
-    These are the switches already in the file, and those that differ from the default: a tool that the file does not
-    name is on, unless `new_tools` is disabled.
-    """
+    """Return the switches to write under `write_tools: switched`: those in the file, and those unlike the default."""
     absent = server.new_tools == "enabled"
     listed = server.tools or {}
     return {name: switch for name, switch in switches.items() if name in listed or switch.enabled != absent}

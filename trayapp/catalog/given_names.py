@@ -36,10 +36,7 @@ class GivenNames:
         self._dirty = False
 
     def load(self) -> None:
-        """Read the stored names. Call this before any other method. Blocks.
-
-        A file that cannot be used counts as empty: names are then assigned again.
-        """
+        """Read the stored names, once, before any other method. Names in an unusable file are lost. Blocks."""
         try:
             raw: Any = loads(read_file(self._path))
             if raw["version"] != VERSION:

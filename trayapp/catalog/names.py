@@ -48,14 +48,12 @@ NONE_GIVEN = SeenNames()
 
 @dataclass(frozen=True, slots=True)
 class Exposed:
-    """The names of one catalog's tools, in both directions. `shared` holds the names that several tools wanted and none
-    got, each with these tools in order.
-    """
+    """The names of one catalog's tools, in both directions."""
 
     mode: PrefixMode
     by_name: dict[str, Key] = field(default_factory=dict)
     by_key: dict[Key, str] = field(default_factory=dict)
-    shared: dict[str, tuple[Key, ...]] = field(default_factory=dict)
+    shared: dict[str, tuple[Key, ...]] = field(default_factory=dict)  # wanted by these tools, and given to none
     clashes: tuple[NameClash, ...] = ()
 
 
@@ -182,10 +180,7 @@ def _holder(
 
 
 class Spellings:
-    """Spellings of tools by rule: which tools a name means, with or without a server prefix.
-
-    `starts` returns the prefixes of a server.
-    """
+    """The tools that a name means by rule, with or without a prefix of their server (`starts` returns these)."""
 
     def __init__(self, keys: Iterable[Key], starts: Callable[[str], Iterable[str]]) -> None:
         self._tools: dict[str, list[Key]] = {}

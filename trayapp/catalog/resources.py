@@ -254,10 +254,7 @@ def split_prefixed(text: str) -> tuple[str, str] | None:
 
 
 def match_template(uri: str, templates: Iterable[str]) -> list[str]:
-    """Return the templates that match `uri`: of several, those with the most literal characters.
-
-    Return [] if none matches or `uri` is too long.
-    """
+    """Return the templates that match `uri`, unless it is too long: those with the most literal characters."""
     if len(uri) > URI_LONGEST:
         return []
     fitting = {

@@ -15,19 +15,14 @@ CLEANED_MOST = 8 * EVIDENCE_LONGEST  # characters of evidence before cleaning: m
 
 
 class Finding(NamedTuple):
-    """A finding in a definition.
+    """A finding in a definition."""
 
-    `code` is stable. `where` is the place in the definition. `evidence` is the server's sentence or text, cleaned,
-    shortened and on one line; `marked` is the part of `evidence` that a rule matched, or empty. `reason` is a sentence
-    for a person.
-    """
-
-    code: str
+    code: str  # stable
     severity: Severity
-    where: str
-    evidence: str
-    reason: str = ""
-    marked: str = ""
+    where: str  # place in the definition
+    evidence: str  # the server's sentence or text, cleaned, shortened and on one line
+    reason: str = ""  # a sentence for a person
+    marked: str = ""  # the part of `evidence` that a rule matched, or empty
 
 
 def finding(code: str, severity: Severity, where: str, reason: str, evidence: str = "", marked: str = "") -> Finding:

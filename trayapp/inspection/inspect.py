@@ -1,8 +1,7 @@
 """Inspection of the definitions and other texts of a server, for hidden content and for orders to a model.
 
-The search for hidden content runs before a tool is served. The search for orders takes longer and may run later.
-
-The same text always gives the same findings.
+The search for hidden content runs before a tool is served. The search for orders takes longer and may run later. The
+same text always gives the same findings.
 """
 
 from __future__ import annotations

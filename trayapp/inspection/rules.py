@@ -101,18 +101,14 @@ _ADDRESS = r"(?:https?://|\b(?:s3|s?ftp)://|\w@[\w-]+\.\w)"
 
 @dataclass(frozen=True)
 class Rule:
-    """One kind of order.
+    """One kind of order. Every sentence with a match contains a hint, and one of `beside` if there are any."""
 
-    `code` is stable. `reason` completes the sentence "It ...". `hints` are lower-case parts of sentences: every
-    sentence with a match holds a hint, and one of `beside` if there are any. `patterns` are alternatives.
-    """
-
-    code: str
-    reason: str
+    code: str  # stable
+    reason: str  # completes the sentence "It ..."
     source: str
-    hints: tuple[str, ...]
+    hints: tuple[str, ...]  # parts of sentences, in lower case
     beside: tuple[str, ...]
-    patterns: tuple[str, ...]
+    patterns: tuple[str, ...]  # alternatives
 
     @functools.cached_property
     def pattern(self) -> re.Pattern[str]:

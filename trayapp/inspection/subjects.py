@@ -60,10 +60,7 @@ def subjects_of(offer: Offer) -> dict[str, Item]:
 
 
 def tools_of(offer: Offer) -> dict[str, Item]:
-    """Return the tools by name. Of several tools with the same name, the first counts.
-
-    Tools with names that are reserved for other subjects are left out.
-    """
+    """Return the tools by name: the first of each name, and none with a name that is reserved for other subjects."""
     tools: dict[str, Item] = {}
     for item in offer.tools:
         if isinstance(name := item.get("name"), str) and is_tool(name):
@@ -87,10 +84,7 @@ def skills_of(offer: Offer) -> dict[str, Item]:
 
 
 def apart_of(offer: Offer) -> dict[str, Item]:
-    """Return the subjects other than tools and skills by name, each in the form of a tool's definition.
-
-    These are the instructions and the items of all lists in KINDS.
-    """
+    """Return the instructions and the items of all lists in KINDS by name, each in the form of a tool's definition."""
     found = dict[str, Item]()
     for kind in KINDS:
         for item in getattr(offer, kind):

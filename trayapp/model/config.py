@@ -181,10 +181,7 @@ class ServerConfig:
 
 
 def auth_of(server: ServerConfig) -> Auth:
-    """Return how to authenticate to an HTTP server.
-
-    This is its `auth` if set; otherwise bearer if the entry has a token or an Authorization header, or else oauth.
-    """
+    """Return a server's `auth`. By default it is bearer with a token or an Authorization header, or else oauth."""
     if server.auth is not None:
         return server.auth
     named = server.bearer_token_env is not None or any(name.lower() == "authorization" for name in server.headers)
@@ -220,31 +217,25 @@ def _checksum(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """A read-only layer below servers.yaml: one client's servers by name, converted to our keys.
-
-    `files` and `lines`: where each entry is defined. `problems`: errors in the client's files.
-    """
+    """A read-only layer below servers.yaml: one client's servers by name, converted to our keys."""
 
     client: str
     entries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    files: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)  # where each entry is defined
     lines: Mapping[str, int] = field(default_factory=dict)
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[Problem, ...] = ()  # errors in the client's files
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """One whole configuration, as parsed. `servers` keeps the file's order.
-
-    `imported`: the layers below, in the order listed. `foreign`: server that only those layers define -> its file.
-    """
+    """One whole configuration, as parsed."""
 
     settings: Settings = Settings()
-    servers: dict[str, ServerConfig] = field(default_factory=dict)
+    servers: dict[str, ServerConfig] = field(default_factory=dict)  # in the file's order
     problems: tuple[Problem, ...] = ()
     text: str = field(default="", repr=False, compare=False)  # as written, to be merged below a project's file
-    imported: tuple[Imported, ...] = field(default=(), repr=False, compare=False)
-    foreign: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    imported: tuple[Imported, ...] = field(default=(), repr=False, compare=False)  # the layers below, in their order
+    foreign: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)  # only in layers: name -> file
 
 
 class Plan(NamedTuple):

@@ -1,8 +1,6 @@
 """The base of all errors that a person may see (what happened, what to do, the exit code), and the common ones.
 
-A problem in a user's file is not raised but kept as a value (`Problem`), which is shown until it is solved.
-
-gateway/calls/errors turns these into JSON-RPC errors.
+gateway/calls/errors turns these into JSON-RPC errors. A `Problem` is not raised, but shown until it is solved.
 """
 
 from __future__ import annotations

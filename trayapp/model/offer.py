@@ -67,22 +67,16 @@ class Offer:
         for name, why in self.failed.items():
             if why != UNREAD:
                 alike.setdefault(why, []).append(LISTS.get(name, name))
-        listed = {
-            why: " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-            for why, names in alike.items()
-        }
+        listed = {why: " and ".join(filter(None, (", ".join(names[:-1]), names[-1]))) for why, names in alike.items()}
         return "; ".join(f"did not list its {names}: {why}" for why, names in listed.items())
 
 
 class ServerTraits(NamedTuple):
-    """Traits of one version of a server. For each era: True if the server speaks it, None if never tried.
-
-    `asks`: what it has asked of clients: `sampling`, `elicitation`, `roots`, or the name of another method.
-    """
+    """Traits of one version of a server. For each era: True if the server speaks it, None if never tried."""
 
     older: bool | None = None
     newer: bool | None = None
-    asks: frozenset[str] = frozenset()
+    asks: frozenset[str] = frozenset()  # of clients: `sampling`, `elicitation`, `roots`, or another method's name
 
     def speaks(self, *, newer: bool) -> bool | None:
         """Return True if the server is known to speak that era, False if known not to, None if unknown."""

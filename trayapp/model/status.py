@@ -63,10 +63,7 @@ class ConfinementStatus:
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """One server at the time of the snapshot, a field for each fact.
-
-    Times are seconds before the snapshot; None = never.
-    """
+    """One server at the time of the snapshot. Times are seconds before the snapshot; None = never."""
 
     name: str
     state: State

@@ -124,10 +124,7 @@ class _Check:
             return []
 
     def wrong(self, value: Any, schema: Any, where: str, depth: int) -> Iterator[str]:
-        """Yield what is wrong with `value`. `where`: its place in the arguments, "" for all of them.
-
-        Raises _TooLongError.
-        """
+        """Yield what is wrong with `value` at `where` in the arguments ("" for all of them). Raises _TooLongError."""
         self._steps -= 1
         if self._steps < 0 or depth > DEPTH_MOST:
             raise _TooLongError
@@ -185,10 +182,7 @@ class _Check:
                 yield from self._wrong_choice(value, choices, where, depth)
 
     def _wrong_choice(self, value: Any, choices: list[Any], where: str, depth: int) -> Iterator[str]:
-        """Yield the problems of the closest alternative; nothing if one fits.
-
-        The server decides whether more than one of a `oneOf` fits.
-        """
+        """Yield the problems of the closest alternative; nothing if one or more fit, also those of a `oneOf`."""
         each = [list(self.wrong(value, choice, where, depth + 1)) for choice in choices]
         if all(each):
             kinds = [choice.get("type") for choice in choices if isinstance(choice, Mapping)]
@@ -224,7 +218,11 @@ def _wrong_value(value: Any, schema: Mapping[str, Any], where: str) -> Iterator[
             yield f"{where or 'args'}: {wording.format(limit)}, not {measured}"
 
 
-_SIZES = {str: ("Length", "characters"), list: ("Items", "items"), dict: ("Properties", "parameters")}
+_SIZES: dict[type, tuple[str, str]] = {
+    str: ("Length", "characters"),
+    list: ("Items", "items"),
+    dict: ("Properties", "parameters"),
+}
 
 
 def _limits(value: Any) -> Iterator[tuple[str, Callable[[Any, Any], bool], str, float]]:

@@ -184,10 +184,7 @@ def _all_of(parts: list[Schema]) -> Schema:
 
 
 def _any_of(parts: list[Schema]) -> Schema:
-    """Return one schema that allows what any of `parts` allows, and maybe more.
-
-    A parameter is required if all parts require it.
-    """
+    """Return one schema that allows what any of `parts` allows, or more, and requires what all of them require."""
     common = [name for name in parts[0].get("required", ()) if all(name in p.get("required", ()) for p in parts)]
     return _merged(parts, "anyOf", common)
 
@@ -225,10 +222,7 @@ def served_entry(item: Item) -> Item:
 
 
 def served_resource(item: Item) -> Item:
-    """Return a resource or template with only valid members and well-formed texts.
-
-    If it has no name, its URI or URI template becomes the name.
-    """
+    """Return a resource or template with valid members and well-formed texts, named by its URI if it has no name."""
     served: Item = well_formed(served_entry(item))
     if "name" not in served:
         served = {**served, "name": well_formed(str(item.get("uri", item.get("uriTemplate"))))}

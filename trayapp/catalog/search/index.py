@@ -57,17 +57,14 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A tool that was found. `score` is larger for better hits; `missed` are the words of the query that it lacks.
-
-    `also`: the keys of the same tool on other servers, best first.
-    """
+    """A tool that was found."""
 
     server: str
     name: str
-    score: float
+    score: float  # larger for better hits
     exposed_name: str = ""
-    missed: tuple[str, ...] = ()
-    also: tuple[Key, ...] = ()
+    missed: tuple[str, ...] = ()  # words of the query that it lacks
+    also: tuple[Key, ...] = ()  # the same tool on other servers, best first
 
     @property
     def key(self) -> Key:

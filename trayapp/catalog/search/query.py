@@ -55,18 +55,14 @@ _QUESTIONS = frozenset(
 
 @dataclass(slots=True)
 class Term:
-    """One word of a query. `stems`: stem that may stand for the word -> its worth (0 to 1). `own`: the stems without
-    those of general synonyms, that is, the word's own, the user's synonyms, and guesses for a misspelled word.
-
-    `gains`: stem -> what a document with it gains. `rarity`: what a document without any of the stems loses.
-    """
+    """One word of a query."""
 
     word: str
-    stems: dict[str, float]
-    own: frozenset[str]
+    stems: dict[str, float]  # stem that may stand for the word -> its worth (0 to 1)
+    own: frozenset[str]  # the word's own stem, the user's synonyms, guesses for a misspelled word; no general synonyms
     extra: bool = False  # two words joined into one, or the kind of a literal: a match counts, a miss does not
-    gains: dict[str, float] = field(default_factory=dict)
-    rarity: float = 0.0
+    gains: dict[str, float] = field(default_factory=dict)  # stem -> what a document with it gains
+    rarity: float = 0.0  # what a document without any of the stems loses
 
     def weigh(self, vocabulary: Vocabulary) -> None:
         """Fill in `gains` and `rarity`. A synonym that is rarer than the word itself must not count for more."""
@@ -78,22 +74,16 @@ class Term:
 
 @dataclass(slots=True)
 class Query:
-    """A query: its weighted terms, the pairs of adjacent stems, and the requested action ("" if unclear).
-
-    `sites`: the stems of sites in its URLs, which are not searched for but may name a server. `servers`: stem of a
-    server's name -> how clearly it names that server (0 to 1). The other fields are computed once for all documents.
-    `gains`: stem -> (index of the term, gain) for each term. `worths`: stem -> its best worth for a term. `rarity`: the
-    summed rarity of the terms, except `extra` ones.
-    """
+    """A query. The last three fields are computed once for all documents."""
 
     terms: list[Term]
-    pairs: set[tuple[str, str]]
-    action: str
-    sites: Sequence[str] = ()
-    servers: Mapping[str, float] = field(default_factory=dict)
-    gains: dict[str, list[tuple[int, float]]] = field(init=False, default_factory=dict)
-    worths: dict[str, float] = field(init=False, default_factory=dict)
-    rarity: float = field(init=False, default=0.0)
+    pairs: set[tuple[str, str]]  # adjacent stems
+    action: str  # "" if unclear
+    sites: Sequence[str] = ()  # stems of sites in its URLs, which are not searched for but may name a server
+    servers: Mapping[str, float] = field(default_factory=dict)  # stem -> how clearly it names a server (0 to 1)
+    gains: dict[str, list[tuple[int, float]]] = field(init=False, default_factory=dict)  # stem -> (index of term, gain)
+    worths: dict[str, float] = field(init=False, default_factory=dict)  # stem -> its best worth for a term
+    rarity: float = field(init=False, default=0.0)  # of all terms, except `extra` ones
 
     def __post_init__(self) -> None:
         for place, term in enumerate(self.terms):

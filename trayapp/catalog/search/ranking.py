@@ -38,16 +38,12 @@ ACTION_MET = 0.3  # raises the score by 30 % if query and tool have the same act
 
 @dataclass(slots=True)
 class DocumentView:
-    """A document as ranking needs it.
+    """A document as ranking needs it."""
 
-    It has each stem's weight over all fields, the stems of its name and of its server's name, its adjacent stems, and
-    the tool's action.
-    """
-
-    weights: dict[str, float]
-    name: frozenset[str]
-    server: frozenset[str]
-    pairs: frozenset[tuple[str, str]]
+    weights: dict[str, float]  # stem -> its weight over all fields
+    name: frozenset[str]  # stems
+    server: frozenset[str]  # stems
+    pairs: frozenset[tuple[str, str]]  # adjacent stems
     action: str
 
 

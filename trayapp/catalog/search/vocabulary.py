@@ -20,10 +20,7 @@ HALF_SHORTEST = 3  # characters of each part of a compound
 
 
 def rarity(count: int, among: int) -> float:
-    """Return how informative a word is if `count` of `among` documents have it.
-
-    This is BM25's inverse document frequency, never below 0 as in Lucene.
-    """
+    """Return BM25's inverse document frequency of a word in `count` of `among` documents, never below 0."""
     return math.log(1 + (among - count + 0.5) / (count + 0.5))
 
 
