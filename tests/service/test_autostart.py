@@ -24,8 +24,6 @@ from trayapp.service.autostart import (
     StartCommand,
     XdgEntry,
     find_autostart,
-    split_command,
-    windows_command,
 )
 from trayapp.service.command_line import tray_command
 
@@ -280,7 +278,9 @@ def test_a_registry_that_refuses_is_said_so() -> None:
 
 @pytest.mark.parametrize("words", [("C:\\x.exe",), ("C:\\a b\\x.exe", "tray"), ("x", "a b", "c")])
 def test_a_run_command_is_read_back(words: tuple[str, ...]) -> None:
-    assert split_command(windows_command(StartCommand(words))) == list(words)
+    key = RunKey(FakeRegistry())
+    key.write(StartCommand(words))
+    assert key.written() == StartCommand(words)
 
 
 # -- what is started -----------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -260,16 +261,22 @@ class RunKey:
         return isinstance(command, str) and bool(command) and not off
 
     def written(self) -> StartCommand | None:
+        from trayapp.config.read.command import split_command  # only on Windows
+
         command = self._get(RUN)
-        return StartCommand(tuple(split_command(command))) if isinstance(command, str) and command else None
+        with suppress(ValueError):  # an unclosed quote
+            words = split_command(command if isinstance(command, str) else "", exists=lambda path: False, windows=True)
+            return StartCommand(tuple(words)) if words else None
+        return None
 
     def write(self, start: StartCommand) -> None:
         """Write the entry (AutostartEntry). Also raises MultiMcpError if `start` has a home."""
         if start.home:
             title = f"Start at login is not possible while {HOME} is set"
             raise MultiMcpError(title, "Unset it: the Run key cannot hold variables")
+        command = f'"{start.argv[0]}" {subprocess.list2cmdline(start.argv[1:])}'.strip()  # for CommandLineToArgvW
         try:
-            self._registry.set(RUN, APP, windows_command(start))
+            self._registry.set(RUN, APP, command)
             self._registry.delete(APPROVED, APP)  # Task Manager then shows the entry as enabled
         except OSError as error:
             raise self._error("write", error) from None
@@ -289,25 +296,6 @@ class RunKey:
 
     def _error(self, action: str, error: OSError) -> StorageError:
         return StorageError(f"Cannot {action} {self.where}: {error.strerror}", "Check the permissions of the key")
-
-
-def windows_command(start: StartCommand) -> str:
-    """Return the command line for the Run key, quoted for CommandLineToArgvW. The program is always in quotes."""
-    return " ".join([f'"{start.argv[0]}"', subprocess.list2cmdline(start.argv[1:])]).strip()
-
-
-def split_command(command: str) -> list[str]:
-    """Split a command line written by `windows_command` into program and arguments. Only quotes are interpreted."""
-    words, quoted, word, begun = list[str](), False, "", False
-    for letter in command:
-        if letter == '"':
-            quoted, begun = not quoted, True
-        elif letter == " " and not quoted:
-            words += [word] if begun else []
-            word, begun = "", False
-        else:
-            word, begun = word + letter, True
-    return [*words, word] if begun else words
 
 
 if sys.platform == "win32":

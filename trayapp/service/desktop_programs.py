@@ -36,34 +36,14 @@ def open_file(path: Path, environ: Mapping[str, str], patience_s: float = 0.0) -
     `patience_s`: how long to wait for the opener to fail. An opener that still runs then has found a program. With 0,
     the error suggests setting EDITOR, which suits a terminal.
     """
-    try:
-        if sys.platform == "win32":
-            os.startfile(path)
-        else:
-            process = _start([*_opener(environ), str(path)], environ)
-            if patience_s and _fails(process, patience_s):
-                raise FileNotFoundError(path)
-    except OSError:
+    if not _open(str(path), ["open", "-t"], environ, patience_s):
         hint = "Install xdg-utils, or open it yourself" if patience_s else "Set EDITOR, or open it yourself"
-        raise MultiMcpError(f"No program was found that opens {path}", hint) from None
+        raise MultiMcpError(f"No program was found that opens {path}", hint)
 
 
 def open_url(url: str, environ: Mapping[str, str], patience_s: float = 0.0) -> bool:
-    """Open a web address in the user's browser, without waiting for it. Return False if that is not possible.
-
-    `patience_s`: as in open_file.
-    """
-    if not url.startswith(("http://", "https://")):
-        return False
-    try:
-        if sys.platform == "win32":
-            os.startfile(url)
-        else:
-            process = _start([*(["open"] if sys.platform == "darwin" else _opener(environ)), url], environ)
-            return not (patience_s and _fails(process, patience_s))
-    except OSError:
-        return False
-    return True
+    """Open a web address in the browser, as `open_file` opens a file. Return False if that is not possible."""
+    return url.startswith(("http://", "https://")) and _open(url, ["open"], environ, patience_s)
 
 
 def copy(text: str, environ: Mapping[str, str]) -> bool:
@@ -87,9 +67,22 @@ def encoded(text: str, platform: str) -> bytes:
     return f"\ufeff{text}".encode("utf-16-le") if platform == "win32" else text.encode()
 
 
-def _opener(environ: Mapping[str, str]) -> list[str]:
-    if sys.platform == "darwin":
-        return ["open", "-t"]
+def _open(target: str, on_macos: list[str], environ: Mapping[str, str], patience_s: float) -> bool:
+    """Open a file or an address with the program of the system or the desktop. Return False if that is not possible."""
+    try:
+        if sys.platform == "win32":
+            os.startfile(target)
+            return True
+        opener = on_macos if sys.platform == "darwin" else _xdg_open(environ)
+        process = _start([*opener, target], environ)
+        return not patience_s or process.wait(patience_s) == 0
+    except subprocess.TimeoutExpired:
+        return True
+    except OSError:
+        return False
+
+
+def _xdg_open(environ: Mapping[str, str]) -> list[str]:
     has_display = environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY")
     found = shutil.which("xdg-open", path=environ.get("PATH"))
     if not (has_display and found):
@@ -104,10 +97,3 @@ def _start(argv: list[str], environ: Mapping[str, str]) -> subprocess.Popen[byte
     )
     threading.Thread(target=process.wait, name="opener", daemon=True).start()  # otherwise it would remain a zombie
     return process
-
-
-def _fails(process: subprocess.Popen[bytes], patience_s: float) -> bool:
-    try:
-        return process.wait(patience_s) != 0
-    except subprocess.TimeoutExpired:
-        return False
