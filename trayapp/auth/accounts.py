@@ -114,10 +114,7 @@ class Account:
         return self._header()
 
     async def authorization_after(self, refused: str | None, asked: str, *, whole_origin: bool = False) -> str | None:
-        """Return the Authorization value to try after a server answered 401 to `refused`, or None if there is no other.
-
-        The token is renewed if needed. Raises SignInError.
-        """
+        """Return the Authorization value to try after a 401 to `refused`, renewed if needed. Raises SignInError."""
         if refused is None or not covers(self.url, asked, whole_origin=whole_origin):
             return None
         grant = await self.grant()

@@ -120,10 +120,7 @@ class Callback:
         self._expected = expected
 
     async def answer(self) -> AuthorizationResponse:
-        """Wait for the answer to this sign-in.
-
-        Raises SignInError if the answer is an error, has no code, or comes from another issuer.
-        """
+        """Wait for the answer. Raises SignInError if it is an error, has no code, or comes from another issuer."""
         await self._come.wait()
         assert self._answer is not None
         if isinstance(self._answer, SignInError):

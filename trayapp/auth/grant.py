@@ -137,10 +137,7 @@ def from_text(text: str | None, url: str) -> Grant | None:
 
 
 def lifetime(value: Any) -> float | None:
-    """Return an `expires_in` in seconds, also from a numeric string.
-
-    Return None for an invalid or negative time, or one of over ten years: the token is then used until it is refused.
-    """
+    """Return an `expires_in` in seconds, also from a text. Return None if it is invalid, negative or over ten years."""
     if isinstance(value, str) and len(value) <= 30:
         with suppress(ValueError):
             value = float(value)

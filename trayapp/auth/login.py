@@ -338,11 +338,6 @@ class _Provider(OAuthClientProvider):
         return AuthorizationCodeResult(code=answer.code, state=answer.state, iss=answer.iss)
 
 
-async def _sent(client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response:
-    """Send a request and read the response, within limits. Raises HTTPError, SignInError."""
-    return await bounded(await client.send(request, stream=True))
-
-
 async def _challenged(
     client: httpx2.AsyncClient, target: Target, before: Grant | None, wanted: str | None
 ) -> tuple[httpx2.Request, httpx2.Response]:
@@ -389,9 +384,9 @@ def _trusted() -> ssl.SSLContext:
     return httpx2.create_ssl_context()
 
 
-async def bounded(response: httpx2.Response) -> httpx2.Response:
-    """Read a streamed response whole. Raises HTTPError, or SignInError beyond ANSWER_MOST decoded bytes."""
-    body, request = bytearray(), response.request
+async def _sent(client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response:
+    """Send a request and read the response. Raises HTTPError, or SignInError beyond ANSWER_MOST decoded bytes."""
+    response, body = await client.send(request, stream=True), bytearray()
     try:
         async for part in response.aiter_bytes():
             body += part

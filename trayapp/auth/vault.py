@@ -284,10 +284,7 @@ class _Worker:
         self._stuck: Future[object] | None = None  # a call that exceeded its deadline
 
     async def run(self, job: Callable[[], Value], deadline_s: float) -> Value:
-        """Run `job` in the thread, and return its result or raise its exception.
-
-        Raises KeyringUnavailableError after `deadline_s`, or while an earlier job hangs.
-        """
+        """Run `job` in the thread. Raises KeyringUnavailableError after `deadline_s`, or while an earlier job hangs."""
         if self._stuck is not None and not self._stuck.done():
             raise _no_answer()
         if self._thread is None:

@@ -202,10 +202,7 @@ def is_open_for_writing(path: Path) -> bool:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and its missing parents with FOLDER_MODE. `Path.mkdir` gives its mode to the last one only.
-
-    Raises OSError.
-    """
+    """Make a folder and its missing parents, each with FOLDER_MODE, unlike `Path.mkdir`. Raises OSError."""
     for place in () if folder.is_dir() else (*reversed(folder.parents), folder):
         place.mkdir(mode=FOLDER_MODE, exist_ok=True)
 
@@ -318,10 +315,7 @@ def _opened(target: Path) -> Iterator[_HeldFile | None]:
 
 
 def _replace(old: _HeldFile, fresh: Path, target: Path, still_right: Callable[[], None]) -> None:
-    """Put `fresh` in the place of `old`.
-
-    Raises FileChangedError if a program saves the file at this moment. That program's file is then in place.
-    """
+    """Put `fresh` in the place of `old`. Raises FileChangedError, and keeps their file, if a program saves it now."""
     ours = signature(fresh)
     old.wait_for_writer()
     still_right()

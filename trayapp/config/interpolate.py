@@ -160,10 +160,7 @@ def secret_commands(server: ServerConfig) -> tuple[str, ...]:
 
 
 def variable_names(server: ServerConfig) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the environment variables and the secrets that the entry refers to, once each, in order.
-
-    A secret that a command prints is named `cmd:COMMAND`.
-    """
+    """Return the environment variables and the secrets (`cmd:COMMAND` for a command) that the entry refers to."""
     variables: dict[str, None] = {}
     secrets: dict[str, None] = {}
 

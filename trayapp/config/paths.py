@@ -1,7 +1,4 @@
-"""Locations of the configuration, the caches, the state and the logs (PRODUCT 3).
-
-wire/rundir has the run folder.
-"""
+"""Locations of the configuration, the caches, the state and the logs (PRODUCT 3). wire/rundir has the run folder."""
 
 from __future__ import annotations
 

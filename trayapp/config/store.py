@@ -1,7 +1,4 @@
-"""The servers.yaml file: its initial text, and reading and editing it without losing what anyone wrote.
-
-The module `edits` changes the text.
-"""
+"""The servers.yaml file: its initial text, and reading and editing it without losing what anyone wrote."""
 
 from __future__ import annotations
 
@@ -28,10 +25,7 @@ class ConfigStore:
         self._first_text = first_text
 
     def read(self) -> str | None:
-        """Return the file's text with its byte order mark, or None if there is no file.
-
-        Raises StorageError, UnparsableError (too large, not UTF-8).
-        """
+        """Return the file's text with its byte order mark, or None. Raises StorageError, UnparsableError."""
         data = read_bytes(self.path, MAX_BYTES)
         return None if data is None else decode(data, self.path.name)
 
@@ -196,10 +190,7 @@ def sample_text() -> str:
 
 
 def with_sample(config: Config, command: Sequence[str]) -> Config:
-    """Return the configuration with the bundled sample server started by `command`, program first.
-
-    Its entry in the file may name a program of an earlier installation: multi-mcp or multi-mcp-shim.
-    """
+    """Return the configuration with the sample server started by `command`, not by an older installation."""
     program, *args = command
     changed = {
         name: replace(server, command=program, args=tuple(args))

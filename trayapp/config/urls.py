@@ -1,7 +1,4 @@
-"""Checks of server addresses (interp-10).
-
-An address may contain a secret, so no message repeats it.
-"""
+"""Checks of server addresses (interp-10). An address may contain a secret, so no message repeats it."""
 
 from __future__ import annotations
 

@@ -57,10 +57,7 @@ def start_detached(environ: Mapping[str, str], *, linger: bool) -> Popen[bytes]:
 
 
 def start_fast(environ: Mapping[str, str]) -> Popen[bytes] | ForkedChild:
-    """Start a gateway that ends by itself some time after its last session, without `subprocess` on POSIX.
-
-    Raises OSError.
-    """
+    """Start a gateway that ends some time after its last session, without `subprocess` on POSIX. Raises OSError."""
     if sys.platform == "win32":
         return start_detached(environ, linger=True)
     return fork_detached(gateway_command(linger=True), gateway_environment(environ))
@@ -132,10 +129,7 @@ def await_gone(pid: int, timeout_s: float = GONE_TIMEOUT_S) -> bool:
 
 
 def gateway_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a gateway that we start.
-
-    A relative MULTI_MCP_HOME becomes absolute, because the gateway has another working folder.
-    """
+    """Return the environment of a gateway: MULTI_MCP_HOME becomes absolute, since its working folder is another."""
     env = dict(environ)
     env.pop("MULTI_MCP_BACKEND", None)  # marks descendants of server processes
     if env.get("MULTI_MCP_HOME"):
@@ -219,10 +213,7 @@ def fork_detached(argv: list[str], env: dict[str, str]) -> ForkedChild:
 
 
 def _become(argv: list[str], env: dict[str, str]) -> NoReturn:
-    """Detach the child from the terminal and execute the program.
-
-    All open descriptors are closed first, because the client may wait for that.
-    """
+    """Detach the child, close its descriptors, because the client may wait for that, and execute the program."""
     try:
         os.setsid()
         os.chdir("/")

@@ -120,10 +120,7 @@ def _parent(pid: int) -> int | None:
 
 
 class AdoptedProcess:
-    """A gateway that a shim or an earlier tray started (supervisor.RunningGateway).
-
-    Only the parent of a process can read the exit code, so for us it is unknown.
-    """
+    """A gateway that a shim or an earlier tray started (RunningGateway). Only its parent could read its exit code."""
 
     def __init__(self, process: psutil.Process) -> None:
         self.pid = process.pid

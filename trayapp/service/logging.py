@@ -77,10 +77,7 @@ class StderrFiles:
             listener()
 
     def sink(self, server: str, *, further: bool = False) -> StderrSink:
-        """Return the sink for the stderr of one process of a server.
-
-        `further`: the process runs beside others of its server, so it gets a sink of its own.
-        """
+        """Return the sink for the stderr of a process. `further`: the process runs beside others of its server."""
         sink = StderrSink(self._files.setdefault(server, RotatedFile(self._folder / log_name(server))), self._wrote)
         if not further:
             sink = self._sinks.setdefault(server, sink)

@@ -21,10 +21,7 @@ RUNTIME_FOLDERS = "/run/user"  # set up by systemd and elogind: one folder per u
 
 
 def find_login_session(environ: MutableMapping[str, str], folders: str = RUNTIME_FOLDERS) -> None:
-    """Set the variables of the runtime folder and the session bus, if each of these exists and belongs to this user.
-
-    A variable that is set, even to "", stays as it is.
-    """
+    """Set the variables of the runtime folder and the session bus, if they are unset and the user owns both."""
     if sys.platform in ("win32", "darwin"):
         return
     folder = environ.get(RUNTIME, os.path.join(folders, str(os.getuid())))

@@ -36,7 +36,6 @@ ENTRY_LARGEST = 100_000  # characters of one entry
 CURSOR_LONGEST = 2000  # characters
 CACHED_MOST = 100  # answers
 _NAME = re.compile(r"[a-zA-Z0-9.-]{1,120}/[a-zA-Z0-9._-]{1,120}")
-_OFFICIAL = "io.modelcontextprotocol.registry/official"
 _ORDER: tuple[Status, ...] = ("active", "deprecated", "deleted")
 
 
@@ -115,10 +114,7 @@ class ServerRegistry:
         return replace(answer, cut=word) if whole else answer
 
     def entry(self, name: str, version: str = "") -> RegistryAnswer:
-        """Request the entry of that name in the given version, by default the latest.
-
-        Raises MultiMcpError if there is none, or if it is not valid.
-        """
+        """Request one version of that entry, "" = the latest. Raises MultiMcpError if it is missing or invalid."""
         path = f"/v0.1/servers/{quote(name, safe='')}/versions/{quote(version or 'latest', safe='')}"
         key = f"{path}?include_deleted=true"
         try:
@@ -142,13 +138,13 @@ class ServerRegistry:
             return _answer(word, kept)
         since = ""  # time of the last change among the kept rows, by the registry's clock
         if kept is not None and self._now() - kept.at < KEPT_S:
-            times = [_official(row).get("updatedAt") for row in kept.rows if isinstance(row, dict)]
+            times = [_official(row).get("updatedAt") for row in kept.rows]
             valid = [time for time in times if isinstance(time, str) and re.fullmatch(r"[0-9T:.Z+-]{10,40}", time)]
             since = max(valid, default="")
         try:
             if kept is not None and since:
                 changed, more = self._pages(f"{key}&{urlencode({'updated_since': since})}", most)
-                rows = list({str(_server(row).get("name")): row for row in [*kept.rows, *changed]}.values())
+                rows = list({str(_inside(row, "server").get("name")): row for row in [*kept.rows, *changed]}.values())
                 cut = kept.cut or more
             else:
                 rows, cut = self._pages(key, most)
@@ -158,10 +154,7 @@ class ServerRegistry:
         return _answer(word, _Kept(self._now(), rows, cut))
 
     def _pages(self, path: str, most: int) -> tuple[list[Any], bool]:
-        """Request at most `most` pages. Return their rows, and True if there are more. A repeated cursor ends the list.
-
-        Raises WebError.
-        """
+        """Request pages, at most `most`. Return their rows, and True if there are more. Raises WebError."""
         rows: list[Any] = []
         seen = {""}
         cursor = ""
@@ -172,8 +165,7 @@ class ServerRegistry:
             if not isinstance(listed, list | None):
                 raise WebError("Its answer is not a list of servers")
             rows += listed or []
-            metadata = page.get("metadata")
-            following = metadata.get("nextCursor") if isinstance(metadata, dict) else None
+            following = _inside(page, "metadata").get("nextCursor")
             if not isinstance(following, str) or following in seen or len(following) > CURSOR_LONGEST:
                 return rows, False
             cursor = following
@@ -244,15 +236,15 @@ def _is_small(row: Any) -> bool:
         return False
 
 
-def _server(row: Any) -> Mapping[str, Any]:
-    server = row.get("server") if isinstance(row, dict) else None
-    return server if isinstance(server, dict) else {}
+def _inside(value: Any, *path: str) -> Mapping[str, Any]:
+    """Return the object at a path in untrusted JSON, or {} if there is none."""
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
 
 
-def _official(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    meta = row.get("_meta")
-    official = meta.get(_OFFICIAL) if isinstance(meta, dict) else None
-    return official if isinstance(official, dict) else {}
+def _official(row: Any) -> Mapping[str, Any]:
+    return _inside(row, "_meta", "io.modelcontextprotocol.registry/official")
 
 
 def _text(value: Any, most: int) -> str:
@@ -262,7 +254,7 @@ def _text(value: Any, most: int) -> str:
 def _entries(rows: list[Any]) -> Iterator[RegistryEntry]:
     """Yield the usable entries among rows: within the size limit, with a name that is valid in the API."""
     for row in rows:
-        server = _server(row)
+        server = _inside(row, "server")
         name = server.get("name")
         if not isinstance(name, str) or not _NAME.fullmatch(name) or not _is_small(row):
             continue

@@ -49,10 +49,7 @@ def can_keep(environ: Mapping[str, str] = os.environ) -> bool:
 
 
 def secret_names(environ: Mapping[str, str] = os.environ) -> list[str]:
-    """Return the names of all secrets, sorted. The user may be asked to unlock the keyring.
-
-    Raises KeyringUnavailableError, ControlError.
-    """
+    """Return all names, sorted. The user may be asked to unlock the keyring. Raises KeyringUnavailableError."""
     try:
         return [str(name) for name in _ask(environ, SECRET_LIST, {})["names"]]
     except NoGatewayError:

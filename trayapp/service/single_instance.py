@@ -46,10 +46,7 @@ class SingleTray:
         return self._lock.take()
 
     def serve(self, answer: Answer) -> None:
-        """Answer requests, in a thread, until `close`. Call this while holding the lock. Raises OSError, StorageError.
-
-        `answer` must not raise.
-        """
+        """Answer requests in a thread until `close`. `answer` must not raise. Raises OSError, StorageError."""
         token = secrets.token_urlsafe(32) if self._tcp else ""
         listener = socket.socket(socket.AF_INET if self._tcp else socket.AF_UNIX)
         if self._tcp:

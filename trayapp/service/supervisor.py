@@ -485,10 +485,7 @@ class Supervisor:
             return self._kill()
 
     def _end_other(self, watch: Stream) -> None:
-        """Ask a gateway that we did not start to end, and wait for the end of its stream. It is never killed.
-
-        Raises MultiMcpError if it hangs or does not end.
-        """
+        """Ask a gateway that is not ours to end, and wait until it has. Raises MultiMcpError if it hangs or goes on."""
         if self._hung:
             raise MultiMcpError(f"{HANGS}, and this app did not start it", self._gateway.kill_hint())
         self._gateway.request_stop()
@@ -501,10 +498,7 @@ class Supervisor:
         raise MultiMcpError("The gateway did not end, and this app did not start it", self._gateway.kill_hint())
 
     def _kill(self) -> int | None:
-        """Kill our gateway. The guardian ends its servers.
-
-        Return the exit code, None if it is unknown, 0 if there is no gateway of ours.
-        """
+        """Kill our gateway. Return its exit code: None if it is unknown, 0 if we have no gateway."""
         process, self._process = self._process, None
         if process is None:
             return 0

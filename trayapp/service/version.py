@@ -61,10 +61,7 @@ def releases_address(package: Path = Path(PACKAGE)) -> str:
 
 
 def newest(address: str) -> Release:
-    """Ask GitHub's REST API for the newest release ("Get the latest release"). Blocks, at most 10 s for each step.
-
-    Raises MultiMcpError.
-    """
+    """Ask GitHub's REST API for the newest release. Blocks, at most 10 s for each step. Raises MultiMcpError."""
     from trayapp.service.web import WebError, read_json  # imports the libraries of HTTP and TLS
 
     try:

@@ -121,15 +121,13 @@ def _with_args_apart(below: dict[str, Pair], above: dict[str, Pair]) -> dict[str
 
 
 def _command_line(pairs: dict[str, Pair]) -> list[Node]:
-    """Return the words of `command`: a list, or a whole command line without separate `args`.
-
-    Return [] if there is neither, or if the line cannot be split.
-    """
+    """Return the words of `command`: a list, or a command line without separate `args`. Return [] if it has neither."""
     by_field = {field_of(name): pair.value for name, pair in pairs.items()}
     command = by_field.get("command")
     if isinstance(command, Sequence):
         return command.items
-    if not isinstance(command, Scalar) or is_null(command) or not is_null(by_field.get("args", _NOTHING)):
+    has_args = "args" in by_field and not is_null(by_field["args"])
+    if not isinstance(command, Scalar) or is_null(command) or has_args:
         return []
     try:
         words = split_command(command.text)
@@ -189,9 +187,6 @@ def _pairs(imported: tuple[Imported, ...]) -> dict[str, Pair]:
 
 def _file_of(name: str, imported: tuple[Imported, ...]) -> str:
     return next((layer.files.get(name, layer.client) for layer in imported if name in layer.entries), "")
-
-
-_NOTHING = Scalar(0, 0, 0, 0, None, 1, "null", "", None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,10 +293,7 @@ def _is_own(user: ServerConfig | None, server: ServerConfig) -> bool:
 
 
 def _at_home(server: ServerConfig, folder: Path) -> ServerConfig:
-    """Return the server with its cwd in the project: the project's folder, or a path relative to that folder.
-
-    A cwd stays if it is absolute, begins with `~` or contains a variable. A server without a command gets none.
-    """
+    """Return the server with its cwd in the project, unless the cwd is absolute, begins with `~` or has a variable."""
     cwd = server.cwd or ""
     if server.command is None or cwd.startswith("~") or has_variable(cwd):
         return server

@@ -169,10 +169,7 @@ def watched_paths(entry: Pair, folder: Path) -> dict[Path, bool]:
 
 
 def read_script(server: str, path: Path, folder: Path, *, run: bool) -> Script | None:
-    """Read the program at a path. Return None if nothing is there, or only data. Blocks.
-
-    `run`: an interpreter runs it, whatever its name.
-    """
+    """Read the program at a path; None if nothing is there, or only data. `run`: an interpreter runs it. Blocks."""
     try:
         facts = path.stat()
         program = run or bool(_CODE.fullmatch(path.name)) or any(path.name in names for names in _MANIFESTS.values())

@@ -1,7 +1,4 @@
-"""One server's entry: nodes in, a ServerConfig out, every invalid key reported with its line.
-
-READERS is the table of its keys.
-"""
+"""One server's entry: nodes in, a ServerConfig out, every invalid key reported with its line."""
 
 from __future__ import annotations
 

@@ -127,10 +127,7 @@ def _size(value: Any, levels: int) -> int:
 
 
 def server_pairs(top: list[Pair], file: str) -> dict[str, Pair]:
-    """Return each server's unread entry by name.
-
-    Raises UnparsableError if `servers` is not a mapping or a name is written twice.
-    """
+    """Return the entries by server. Raises UnparsableError if `servers` is not a mapping or a name is written twice."""
     found: dict[str, Pair] = {}
     for pair in top:
         if not is_servers_key(pair.name) or is_null(pair.value):

@@ -21,10 +21,7 @@ _UNPRINTABLE = late("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\
 
 
 def decode(data: bytes, file: str, most: int = MAX_BYTES) -> str:
-    """Return the text of a file, with its byte order mark.
-
-    Raises UnparsableError if it has over `most` bytes or is not UTF-8.
-    """
+    """Return a file's text with its byte order mark. Raises UnparsableError if it is over `most` bytes or not UTF-8."""
     if len(data) > most:
         raise _too_large(file, most)
     try:

@@ -184,11 +184,7 @@ def pairs(mapping: Mapping) -> list[Pair]:
 
 
 def compose(text: str, file: str, loader: type[Any] = Loader) -> Node | None:
-    """Return the root node of a text, or None if it is empty.
-
-    Raises UnparsableError for a text that is not YAML, is too large or too deep, has an alias without an anchor, or has
-    more than one document.
-    """
+    """Return the root node of a text, or None if it is empty. Raises UnparsableError if it breaks a rule or a limit."""
     check(text, file)
     shift = len(BOM) if text.startswith(BOM) else 0  # libyaml would count the mark as a column of line 1
     events: Any = yaml.parse(text[shift:], Loader=loader)

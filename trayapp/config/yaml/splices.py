@@ -112,10 +112,7 @@ class Layout:
         return node.end
 
     def after(self, node: Node, column: int) -> int:
-        """Return where a line may be added after a value: the end of its last line or of the comments below it.
-
-        Comments count if they are indented deeper than `column`.
-        """
+        """Return where a line may be added after a value: below it and the comments indented deeper than `column`."""
         at = end = self.line_end(self.content_end(node))
         while (start := self.next_line(at)) is not None:
             line = self.line_at(start)

@@ -1,7 +1,4 @@
-"""Checks of the gateway: runtime folder, socket, port, its own report, and leftovers of earlier gateways.
-
-They start and stop nothing.
-"""
+"""Checks of the gateway: runtime folder, socket, port, its own report, leftovers. They start and stop nothing."""
 
 from __future__ import annotations
 

@@ -77,10 +77,7 @@ def space(context: CheckContext) -> list[CheckResult]:
 
 
 def writable(context: CheckContext) -> list[CheckResult]:
-    """Report whether our folders are writable.
-
-    An existing folder is tested with a file. For a missing one, the nearest existing parent's permissions are checked.
-    """
+    """Report whether our folders are writable. For a missing folder, check the permissions of its nearest parent."""
     found = [finding for folder in _folders(context) if (finding := _unwritable(folder)) is not None]
     config = context.paths.config_file
     if not found and config.exists() and not os.access(config, os.W_OK):
@@ -184,10 +181,7 @@ def keyring(context: CheckContext) -> list[CheckResult]:
 
 
 def sealed_file(context: CheckContext) -> list[CheckResult]:
-    """Report the state of the encrypted file for secrets, if it exists.
-
-    Changing `settings.token_store` does not move secrets.
-    """
+    """Report the state of the encrypted file for secrets, which stays when `settings.token_store` changes."""
     path, config = context.paths.config_file.with_name(SEALED_NAME), read_config(context)
     if config is None or not path.exists():
         return []
