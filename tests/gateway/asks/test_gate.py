@@ -55,6 +55,13 @@ async def opened(made: House, count: int = 1) -> list[OpenAsk]:
     return asks
 
 
+async def ask_of(made: House, client: Client, name: str = "a_write_note") -> OpenAsk:
+    """Let the client call a tool with the id 5, and return the ask that this opens."""
+    client.call_only(name, 5)
+    (ask,) = await opened(made)
+    return ask
+
+
 def code_of(answer: Message) -> str:
     """Return the stable code of a refused call."""
     assert answer["result"]["isError"] is True, answer
@@ -183,8 +190,7 @@ async def test_once_is_for_one_call(tmp_path: Path) -> None:
     async with house(tmp_path) as made:
         client = await notes(made)
         with somebody_there(made):
-            client.call_only("a_write_note", 5)
-            (ask,) = await opened(made)
+            ask = await ask_of(made, client)
             assert called(made) == []
             await answered(made, control.ALLOW, id=ask.id)
             assert "isError" not in (await client.answer(5))["result"]
@@ -215,8 +221,7 @@ async def test_always_outlives_the_gateway_and_ends_with_the_definition(tmp_path
     async with house(tmp_path) as made:
         client = await notes(made)
         with somebody_there(made):
-            client.call_only("a_delete_note", 5)
-            (ask,) = await opened(made)
+            ask = await ask_of(made, client, "a_delete_note")
             await answered(made, control.ALLOW, id=ask.id, answer="always")
             await client.answer(5)
         folder = made.folder.with_name(approval_store.FOLDER_NAME)
@@ -242,8 +247,7 @@ async def test_a_denied_call_gets_one_error_and_never_reaches_the_server(tmp_pat
     async with house(tmp_path) as made:
         client = await notes(made)
         with somebody_there(made):
-            client.call_only("a_write_note", 5)
-            (ask,) = await opened(made)
+            ask = await ask_of(made, client)
             await answered(made, control.DENY, id=ask.id)
             answer = await client.answer(5)
         assert code_of(answer) == "ask_denied"
@@ -257,8 +261,7 @@ async def test_a_call_that_nobody_allows_in_time_is_refused(tmp_path: Path) -> N
     async with house(tmp_path) as made:
         client = await notes(made, ask_timeout=0.05)
         with somebody_there(made):
-            client.call_only("a_write_note", 5)
-            (ask,) = await opened(made)
+            ask = await ask_of(made, client)
             assert code_of(await client.answer(5)) == "ask_timed_out"
             late = await made.control().error(control.ALLOW, {"id": ask.id})
             assert late["data"]["code"] == "ask_over"
@@ -273,8 +276,7 @@ async def test_a_call_given_up_while_the_user_is_asked_is_forgotten(tmp_path: Pa
     async with house(tmp_path) as made:
         client = await notes(made)
         with somebody_there(made):
-            client.call_only("a_write_note", 5)
-            (ask,) = await opened(made)
+            ask = await ask_of(made, client)
             if ends == "cancelled":
                 client.tell("notifications/cancelled", {"requestId": 5})
             else:
@@ -303,8 +305,7 @@ async def test_of_two_answers_the_first_counts_and_the_other_is_told(tmp_path: P
     async with house(tmp_path) as made:
         client = await notes(made)
         with somebody_there(made):
-            client.call_only("a_write_note", 5)
-            (ask,) = await opened(made)
+            ask = await ask_of(made, client)
             one, two = made.control(), made.control()
             one.ask_only(1, first, {"id": ask.id, "by": "the tray"})
             two.ask_only(1, second, {"id": ask.id})
@@ -334,8 +335,7 @@ async def test_a_definition_that_changes_while_the_user_thinks_is_asked_about_ag
     async with house(tmp_path) as made:
         client = await notes(made)
         with somebody_there(made):
-            client.call_only("a_write_note", 5)
-            (ask,) = await opened(made)
+            ask = await ask_of(made, client)
             changed = {**tool("write_note"), "description": "Write a note and send it to everybody"}
             made.net["a"].tools = [tool("get_note"), changed]
             await answered(made, control.REFRESH, server="a")
@@ -354,8 +354,7 @@ async def test_what_is_taken_away_while_the_user_thinks_is_not_called(tmp_path: 
     async with house(tmp_path) as made:
         client = await notes(made)
         with somebody_there(made):
-            client.call_only("a_write_note", 5)
-            (ask,) = await opened(made)
+            ask = await ask_of(made, client)
             made.net["b"].tools = made.net["a"].tools
             now = {
                 "switched off": server("a", tools={"write_note": ToolSwitch(enabled=False)}),
@@ -375,8 +374,7 @@ async def test_a_call_that_is_sent_again_is_asked_about_once(tmp_path: Path) -> 
     async with house(tmp_path) as made:
         client = await notes(made)
         with somebody_there(made):
-            client.call_only("a_write_note", 5)
-            (ask,) = await opened(made)
+            ask = await ask_of(made, client)
             before = made.net["a"].opened
             made.net["a"].die()
             await settle()

@@ -70,6 +70,12 @@ async def question(client: Client, method: str) -> dict[str, Any]:
             await settle()
 
 
+def resumed(call: dict[str, Any], asked: dict[str, Any]) -> dict[str, Any]:
+    """Return the params of that call with an answer to its one question."""
+    answers: dict[str, Any] = {key: {"roots": []} for key in asked["inputRequests"]}
+    return enveloped({**call, "inputResponses": answers, "requestState": asked["requestState"]})
+
+
 def said(answer: dict[str, Any]) -> Any:
     """Return what the `ask` tool got as the answer to its question."""
     return json.loads(answer["result"]["content"][0]["text"])
@@ -137,9 +143,8 @@ async def test_a_newer_client_may_carry_on_from_another_session(tmp_path: Path) 
         result = await one.result("tools/call", enveloped(call), 1)
         one.end()
         await settle()
-        key = next(iter(result["inputRequests"]))
-        again = {**call, "inputResponses": {key: {"roots": []}}, "requestState": result["requestState"]}
-        assert said(await two.ask("tools/call", enveloped(again), 1)) == {"roots": []}
+        again = resumed(call, result)
+        assert said(await two.ask("tools/call", again, 1)) == {"roots": []}
 
 
 @pytest.mark.requirement("bridge-older-newer")
@@ -221,9 +226,8 @@ async def test_a_question_that_came_in_with_a_call_that_is_over_is_no_hang_for_i
             connection = made.gateway.services.pool.find("a")
             channel.answer_now(next(iter(channel.open_numbers())), {"content": []})
             await settle()
-            key = next(iter(first["inputRequests"]))
-            again = {"inputResponses": {key: {"roots": []}}, "requestState": first["requestState"]}
-            last = await client.result("tools/call", enveloped({**tool_call("a_ask"), **again}), 2)
+            again = resumed(tool_call("a_ask"), first)
+            last = await client.result("tools/call", again, 2)
         assert last["content"] == []
         assert "has ended" in failures[0].message
         assert connection.in_flight == 0
@@ -243,8 +247,7 @@ async def test_a_request_state_works_once(tmp_path: Path) -> None:
         client = made.client()
         call = tool_call("a_ask", method="roots/list")
         first = await client.result("tools/call", enveloped(call), 1)
-        key = next(iter(first["inputRequests"]))
-        again = enveloped({**call, "requestState": first["requestState"], "inputResponses": {key: {"roots": []}}})
+        again = resumed(call, first)
         assert "result" in await client.ask("tools/call", again, 2)
         assert "error" in await client.ask("tools/call", again, 3)
 
@@ -255,8 +258,7 @@ async def test_a_session_that_cannot_see_the_server_carries_on_no_call_of_it(tmp
         asker, stranger = made.client(), made.client(servers="b")
         call = tool_call("a_ask", method="roots/list")
         first = await asker.result("tools/call", enveloped(call), 1)
-        key = next(iter(first["inputRequests"]))
-        again = enveloped({**call, "requestState": first["requestState"], "inputResponses": {key: {"roots": []}}})
+        again = resumed(call, first)
         assert (await stranger.error("tools/call", again, 2))["code"] == INVALID_PARAMS
         assert "result" in await asker.ask("tools/call", again, 3)
 
@@ -287,9 +289,8 @@ async def test_a_question_goes_on_to_another_call_once_the_client_cancels_the_on
         assert (await client.answer(1))["result"]["resultType"] == "input_required"
         client.tell("notifications/cancelled", {"requestId": 1})
         asked = (await client.answer(2))["result"]
-        key = next(iter(asked["inputRequests"]))
-        again = {**call, "requestState": asked["requestState"], "inputResponses": {key: {"roots": []}}}
-        assert said(await client.ask("tools/call", enveloped(again), 3)) == {"roots": []}
+        again = resumed(call, asked)
+        assert said(await client.ask("tools/call", again, 3)) == {"roots": []}
         await made.net["a"].heard_of("notifications/cancelled")
 
 
@@ -301,8 +302,7 @@ async def test_a_server_that_dies_while_the_client_thinks_is_the_answer_when_it_
         first = await client.result("tools/call", enveloped(call), 1)
         made.net["a"].die()
         await settle()
-        key = next(iter(first["inputRequests"]))
-        again = enveloped({**call, "requestState": first["requestState"], "inputResponses": {key: {"roots": []}}})
+        again = resumed(call, first)
         assert "Lost the connection to a during the call" in (await client.error("tools/call", again, 2))["message"]
 
 
@@ -397,18 +397,6 @@ async def test_a_question_that_the_client_cannot_answer_is_an_error_not_a_hang(t
 # -- who is asked ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("bridge-who")
-async def test_the_client_whose_call_is_under_way_is_asked(tmp_path: Path) -> None:
-    async with house(tmp_path) as made:
-        await made.known(server("a"))
-        idle, busy = await older(made, name="idle"), await older(made, name="busy")
-        busy.ask_only(1, "tools/call", tool_call("a_ask", method="roots/list"))
-        asked = await question(busy, "roots/list")
-        busy.send({"id": asked["id"], "result": {"roots": []}})
-        await busy.answer(1)
-        assert not [m for m in idle.heard if m.get("method") == "roots/list"]
-
-
 async def asks(made: House, method: str = "roots/list") -> Any:
     """Let the server `a` ask without a request of ours. Return the result, or the error that it got."""
     channel = made.net["a"].channel
@@ -442,12 +430,17 @@ async def known_to_hold(made: House) -> None:
     client.end()
 
 
-async def ask_itself(client: Client, number: int = 1) -> None:
-    """Call `a_ask` as that client, which is asked, and check the answer."""
-    client.ask_only(number, "tools/call", tool_call("a_ask", method="roots/list"))
+async def give_roots(client: Client, number: int = 1) -> None:
+    """Answer the question that the client gets, and check that its call gets that answer."""
     asked = await question(client, "roots/list")
     client.send({"id": asked["id"], "result": {"roots": [id(client)]}})
     assert said(await client.answer(number)) == {"roots": [id(client)]}
+
+
+async def ask_itself(client: Client, number: int = 1) -> None:
+    """Call `a_ask` as that client, which is asked, and check the answer."""
+    client.ask_only(number, "tools/call", tool_call("a_ask", method="roots/list"))
+    await give_roots(client, number)
 
 
 @pytest.mark.requirement("bridge-who")
@@ -460,9 +453,7 @@ async def test_a_tool_that_may_ask_runs_for_one_session_and_another_gets_a_proce
         await settle()
         assert made.net["a"].methods().count("tools/call") == 1  # it waits for a moment
         await made.clock.pass_(PROVE_S)
-        asked = await question(two, "roots/list")
-        two.send({"id": asked["id"], "result": {"roots": []}})
-        assert said(await two.answer(1)) == {"roots": []}
+        await give_roots(two)
         assert asked_of(one) == []
         assert made.net["a#1"].opened == 1
 
@@ -498,9 +489,7 @@ async def test_each_session_that_can_answer_has_its_own_stream_of_a_legacy_sse_s
         for client in (one, two):
             client.ask_only(2, "tools/call", tool_call("a_ask", method="roots/list"))
         for client in (one, two):
-            asked = await question(client, "roots/list")
-            client.send({"id": asked["id"], "result": {"roots": [id(client)]}})
-            assert said(await client.answer(2)) == {"roots": [id(client)]}
+            await give_roots(client, 2)
         assert [made.net[key].methods().count("tools/call") for key in ("a", "a#1", "a#2")] == [1, 2, 2]
 
 
@@ -696,9 +685,7 @@ async def test_a_question_that_may_be_of_several_sessions_waits_until_one_is_lef
         await settle()
         assert asked_of(one) == asked_of(two) == []
         await made.net["a"].let_go(f"{id(one)}-1")
-        asked = await question(two, "roots/list")
-        two.send({"id": asked["id"], "result": {"roots": []}})
-        assert said(await two.answer(1)) == {"roots": []}
+        await give_roots(two)
         assert asked_of(one) == []
 
 
@@ -758,9 +745,7 @@ async def test_calls_that_may_be_executed_twice_are_sent_again_where_their_quest
         await settle()
         if any(hint is True for hint in annotations.values()):
             for client in clients:
-                asked = await question(client, "roots/list")
-                client.send({"id": asked["id"], "result": {"roots": [id(client)]}})
-                assert said(await client.answer(2)) == {"roots": [id(client)]}
+                await give_roots(client, 2)
             assert [made.net[key].methods().count("tools/call") for key in ("a#1", "a#2")] == [1, 1]
             assert made.net["a"].methods().count("notifications/cancelled") == 2
             return
@@ -770,9 +755,7 @@ async def test_calls_that_may_be_executed_twice_are_sent_again_where_their_quest
         assert made.net["a"].methods().count("tools/call") == 4
         assert [made.net[key].opened for key in ("a#1", "a#2")] == [0, 0]
         (left,) = [client for client in clients if not client.answers(2)]
-        asked = await question(left, "roots/list")
-        left.send({"id": asked["id"], "result": {"roots": [id(left)]}})
-        assert said(await left.answer(2)) == {"roots": [id(left)]}
+        await give_roots(left, 2)
         (other,) = [client for client in clients if client is not left]
         assert "several sessions" in (await other.answer(2))["error"]["message"]
 
@@ -786,9 +769,7 @@ async def test_where_the_transport_says_whose_question_it_is_that_client_is_aske
         one, two = await older(made, name="one"), await older(made, name="two")
         await holding(made, one)
         two.ask_only(1, "tools/call", tool_call("a_ask", method="roots/list"))
-        asked = await question(two, "roots/list")
-        two.send({"id": asked["id"], "result": {"roots": ["of two"]}})
-        assert said(await two.answer(1)) == {"roots": ["of two"]}
+        await give_roots(two)
         assert asked_of(one) == []
 
 
@@ -831,9 +812,7 @@ async def test_several_calls_of_one_session_are_no_doubt(tmp_path: Path) -> None
         client, other = await older(made), await older(made)
         await holding(made, client)
         client.ask_only(2, "tools/call", tool_call("a_ask", method="roots/list"))
-        asked = await question(client, "roots/list")
-        client.send({"id": asked["id"], "result": {"roots": []}})
-        assert said(await client.answer(2)) == {"roots": []}
+        await give_roots(client, 2)
         assert asked_of(other) == []
 
 
@@ -972,8 +951,7 @@ async def test_a_server_that_ignores_the_cancel_of_a_single_request_does_not_ask
         del of_requests.replies["tools/call"]
         asked = await two.result("tools/call", call, 1)
         assert (of_requests.opened, of_requests.open_now, its_own.gone.is_set()) == (2, 1, True)
-        answers: dict[str, Any] = {key: {"roots": []} for key in asked["inputRequests"]}
-        again = {**call, "inputResponses": answers, "requestState": asked["requestState"]}
+        again = resumed(call, asked)
         assert said(await made.client(lasting=False).ask("tools/call", again, 1)) == {"roots": []}
         gate.set()
 
@@ -1028,8 +1006,7 @@ async def test_clients_that_never_come_back_with_their_answers_keep_no_other_sin
         await made.clock.pass_(2 * PROVE_S)
         assert (await late.answer(1))["result"]["resultType"] == "input_required"
         for place, result in enumerate(gone):
-            answers: dict[str, Any] = {key: {"roots": []} for key in result["inputRequests"]}
-            again = {**call, "inputResponses": answers, "requestState": result["requestState"]}
+            again = resumed(call, result)
             answer = await made.client(lasting=False).ask("tools/call", again, 1)
             assert ("error" in answer) is (place == 0)
 
@@ -1056,9 +1033,8 @@ async def test_while_one_session_is_asked_another_has_a_process_of_its_own(tmp_p
         newer, two = made.client(), await older(made)
         first = await newer.result("tools/call", enveloped(tool_call("a_ask", method="roots/list")), 1)
         await ask_itself(two)
-        key = next(iter(first["inputRequests"]))
-        again = {"inputResponses": {key: {"roots": []}}, "requestState": first["requestState"]}
-        assert said(await newer.ask("tools/call", enveloped({**tool_call("a_ask"), **again}), 2)) == {"roots": []}
+        again = resumed(tool_call("a_ask"), first)
+        assert said(await newer.ask("tools/call", again, 2)) == {"roots": []}
         assert asked_of(two) == []
 
 
@@ -1221,14 +1197,6 @@ async def test_what_the_transport_says_to_be_of_one_call_is_told_to_its_session_
         told = {"level": "error", "data": "x"}
         await clients[0].call("a_notify", 2, method="notifications/message", params=told)
         assert [client.told("notifications/message") for client in clients] == [[told], []]
-
-
-async def test_a_server_whose_clients_cannot_answer_gets_an_error(tmp_path: Path) -> None:
-    async with house(tmp_path) as made:
-        await made.known(server("a"))
-        client = await older(made, {})
-        answer = await client.call("a_ask", method="elicitation/create", params={"message": "?"})
-        assert answer["error"]["code"] == METHOD_NOT_FOUND
 
 
 # -- what servers are told of their clients --------------------------------------------------------------------------
