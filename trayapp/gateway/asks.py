@@ -178,7 +178,7 @@ Answer = Literal["once", "session", "always", "deny"]
 Ending = Literal["allowed", "denied", "expired"]
 Ended = Callable[[Ending, dict[str, Any] | None], None]  # gets how the ask ended, and the answer to a question
 ID_BYTES = 3
-OVER_MOST = 200  # closed asks that are remembered, to tell them from unknown ones
+OVER_MOST = 200  # closed asks that are remembered, to distinguish them from unknown ones
 OPEN_MOST = 100  # open asks: a client that calls in a loop must not flood the user
 ROUND_S = 600.0  # time for the client of an allowed call to return its answers to the server's questions
 MESSAGE_LONGEST = 1_000  # characters of a server's question
@@ -270,7 +270,7 @@ class Asks:
 
     @property
     def someone_is_there(self) -> bool:
-        """Return True if a tray, a panel or a terminal is watching, so that the user can be asked."""
+        """Return True if the user can be asked: a tray, a panel or a terminal is watching."""
         return self._watchers > 0
 
     @contextmanager

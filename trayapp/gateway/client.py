@@ -67,7 +67,7 @@ class ClientInfo:
 
     name: str = "unknown"
     protocol: str = ""
-    modern: bool = False  # speaks 2026-07-28: every request carries an envelope
+    modern: bool = False  # uses 2026-07-28: every request has an envelope
     capabilities: dict[str, Any] = field(default_factory=dict)  # as the client declared them
     log_level: str | None = None
     ready: bool = False  # may get notifications: it is modern, or has sent notifications/initialized

@@ -73,7 +73,7 @@ def run_gateway(
     on_ready: Callable[[], None] | None = None,
     is_followed: Callable[[], bool] = bool,
 ) -> int:
-    """Run the gateway until it is told to stop, then release `lock`. Return the exit code, or MAKES_ROOM.
+    """Run the gateway until a stop is requested, then release `lock`. Return the exit code, or MAKES_ROOM.
 
     - `linger`: end some minutes after the last session
     - `sample`: the command of the bundled sample server
@@ -89,14 +89,14 @@ def run_gateway(
         raise_descriptor_limit()
         _prefer_pidfd()
         process = GatewayHost(dict(environ), paths, run, sample, layers, is_followed=is_followed, lock=lock)
-        # No uvloop, not even as an extra: it saves little. CPU time of the gateway per call in us, uvloop 0.23/asyncio
+        # No uvloop, since it saves little. CPU time of the gateway per call in us, uvloop 0.23/asyncio
         # of Python 3.11: 100 B 88/94, 50 KB 254/300, 100 KB 253/301, 1 MB 995/1,026, with 64 in flight 20.4/20.6. With
         # uvloop, each start takes 3.5 ms and 2 MiB more, and one test of tests/backends never ends.
         asyncio.run(process.main(linger, on_ready or (lambda: None)))
     except (BaseExceptionGroup, MultiMcpError, OSError) as error:
         cause = first_cause(error) if isinstance(error, BaseExceptionGroup) else error
         mistake = None if isinstance(cause, MultiMcpError | OSError) else cause
-        log.critical("The gateway ends: %s", cause, exc_info=mistake)  # nobody may read our stderr
+        log.critical("The gateway ends: %s", cause, exc_info=mistake)  # often nobody reads stderr
         raise cause from None
     finally:
         lock.release()
@@ -159,7 +159,7 @@ class GatewayHost:
             await anyio.to_thread.run_sync(self._file.create)
             await anyio.to_thread.run_sync(gateway.services.given_names.load)
             await self._file.reload()
-            self._stop_on_signals(gateway)  # before `listen`: a client that can connect may also signal at once
+            self._stop_on_signals(gateway)  # before `listen`: a client that can connect may also send a signal
             self._listener = await listen(self._run, self._accept, __version__)
             gateway.start_serving()
             tasks.start_soon(kept_up, self._http_port.serve, anyio.sleep)
@@ -193,7 +193,7 @@ class GatewayHost:
             await anyio.lowlevel.checkpoint()
             from trayapp.panel.host import end_panel
 
-            # last, so that an open page says that the gateway is gone, instead of asking to sign in
+            # last: an open page then reports that the gateway is gone, instead of asking for a sign-in
             await anyio.to_thread.run_sync(end_panel, gateway.panel_access)
             tasks.cancel_scope.cancel()
 

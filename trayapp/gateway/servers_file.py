@@ -92,7 +92,7 @@ class ServersFile:
                 self._take(outcome)
 
     async def follow(self) -> None:
-        """Read the file after each save, as long as the gateway runs."""
+        """Read the file after each save, while the gateway runs."""
         watch = await anyio.to_thread.run_sync(watch_folders_of, self._path)
         try:
             while True:  # check first: the file may have been saved before the watch began

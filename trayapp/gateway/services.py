@@ -57,7 +57,7 @@ class ChangeFeed:
         return lambda: self._listeners.remove(listener)
 
     async def broadcast(self) -> None:
-        """Call the listeners after changes, as long as the gateway runs."""
+        """Call the listeners after changes, while the gateway runs."""
         cost_s = 0.0
         while True:
             await self._news.wait()

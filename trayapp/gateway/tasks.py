@@ -11,7 +11,7 @@ import anyio.abc
 
 log = logging.getLogger(__name__)
 
-AGAIN_AFTER_S = 1.0  # a task that always fails at once must not keep a core busy
+AGAIN_AFTER_S = 1.0  # a task that always fails immediately must not keep a core busy
 
 
 class Spawn(Protocol):

@@ -82,7 +82,7 @@ class ClientCapabilities:
         """Return the protocol revision to try first on a new connection, "" for no preference.
 
         Its era is that of the connection's purpose or of the session that needs it, or else the newer one. If the
-        server is known not to speak that era, it is the other one.
+        server is known not to support that era, it is the other one.
         """
         purpose = self._purpose(key)
         traits = self._listings.traits(purpose.server)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from trayapp.backends.connection import Connection
-from trayapp.gateway.asks import BEAT_S, Asker, Asks, Ending, NotAllowedError, Shown, Subject, refusal, shown_arguments
+from trayapp.gateway.asks import BEAT_S, Asker, Asks, Ending, NotAllowedError, Subject, refusal, shown_arguments
 from trayapp.gateway.client import ClientSession
 from trayapp.wire.messages import Request, RequestId, progress_token
 
@@ -63,7 +63,7 @@ class CallConsent:
         self._answered(refusal(self._ask, self._subject, ending))
 
     def _send_progress(self) -> None:
-        """Send the client progress, now and every BEAT_S: some clients give up a call when they hear nothing."""
+        """Send the client progress, now and every BEAT_S: some clients give up after a silence."""
         self._beats += 1
         message = f"Waiting for the user's approval: {self._subject.server}/{self._subject.tool}"
         params = {"progressToken": self._token, "progress": self._beats * PROGRESS_STEP, "message": message}
@@ -80,7 +80,7 @@ class CommandConsent:
 
     def __init__(self, asks: Asks, request: Request, project: str | None, note: Callable[[str], None]) -> None:
         self._asks = asks
-        self._request = request
+        self._arguments = shown_arguments(call_arguments(request))
         self._project = project
         self._note = note
 
@@ -104,10 +104,6 @@ class CommandConsent:
             "hash": subject.hash,
             "arguments": [one._asdict() for one in self._arguments],
         }
-
-    @property
-    def _arguments(self) -> list[Shown]:
-        return shown_arguments(call_arguments(self._request))
 
     async def wait_for(self, subject: Subject) -> str:
         """Ask, and return the hash of the definition that the user has allowed. Raises NotAllowedError."""

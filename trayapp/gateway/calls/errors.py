@@ -28,10 +28,9 @@ def to_client(error: MultiMcpError) -> RpcError:
 
 def to_rpc(error: MultiMcpError, hint: str) -> RpcError:
     """Return the JSON-RPC error for `error`, with that hint. Its `data` has the stable code."""
-    data = {"code": error.code, "hint": redacted(hint), "exit_code": int(error.exit_code)}
+    data, code = {"code": error.code, "hint": redacted(hint), "exit_code": int(error.exit_code)}, INTERNAL_ERROR
     if isinstance(error, ServerError):
-        data["server"] = error.server
-    code = CONNECTION_CLOSED if isinstance(error, ServerError) else INTERNAL_ERROR
+        data["server"], code = error.server, CONNECTION_CLOSED
     if isinstance(error, ToolNotFoundError | AmbiguousToolError | AmbiguousResourceError):
         code = INVALID_PARAMS  # MCP tools, error handling: unknown tools are protocol errors
     return RpcError(code, redacted(f"{error.title}. {hint}" if hint else error.title), data)

@@ -53,7 +53,9 @@ class Notifications:
                 session.notify(method, params, call.request_id)
         if busy:
             return
-        at_address = connection.server.url is not None  # such a server may send the same on all its connections
+        at_address = (
+            connection.server.url is not None
+        )  # a server at an address may send the same on all its connections
         for session in [s for s in self._services.sessions if key in s.called_servers and s.has_server(key)]:
             if at_address and session.uses_another(connection):
                 continue
@@ -61,7 +63,7 @@ class Notifications:
             if method != LOG or (not session.client.modern and _at_least(level, session.client.log_level)):
                 session.notify(method, params)
 
-    # -- lists that a server says have changed -------------------------------------------------------------------
+    # -- lists that have changed according to a server -----------------------------------------------------------
 
     def lists_read(self, connection: Connection) -> None:
         """Pass on a server's notice that a list has changed, even if it is the same when it is read again, to sessions
@@ -109,7 +111,7 @@ def _busy(connection: Connection) -> dict[ClientSession, RoutedCall]:
 
 
 def _wants(session: ClientSession, call: RoutedCall, level: Any) -> bool:
-    """Return True if a call's client wants a log message of that level: a newer client says so in each request."""
+    """Return True if the client requested messages at that level: a newer one in each request, an older one once."""
     if session.client.modern:
         return call.log_level is not None and _at_least(level, call.log_level)
     return _at_least(level, session.client.log_level)

@@ -45,7 +45,7 @@ from trayapp.wire.revisions import INPUT_REQUIRED
 
 log = logging.getLogger(__name__)
 
-STATE_PREFIX = "multi-mcp:"  # prefix of our own request states, to tell them from a server's
+STATE_PREFIX = "multi-mcp:"  # prefix of our own request states, to distinguish them from a server's
 PATIENCE_S = 600.0  # for a client to return its answers: a person may take a while, and a client may be gone
 STATE_ONLY_PAUSE_S = 0.1  # pause before repeating a call whose server asked for the repetition without a question
 HELD_S = 50.0  # limit for holding a question whose session is uncertain; the SDKs' clients give up a call after 60 s
@@ -163,7 +163,7 @@ class ServerRequests:
             raise self._refusal(connection, method, _SEVERAL)
         session = next(iter(asking), None)
         self._forget_given_up()
-        # Sessions that gave up calls on which the server may still be working. None stands for ended sessions.
+        # Sessions that gave up calls on which the server may still be working. None represents ended sessions.
         given_up = {gave_up() for one in self._given_up if one.live is connection.live for gave_up in one.sessions}
         if session is not None and given_up - {session}:
             raise self._refusal(connection, method, _GIVEN_UP)
@@ -413,7 +413,7 @@ class Questions:
         session.peer.respond(request_id, Reply.of_result(result))
 
     def resume(self, session: AskingSession, request_id: RequestId, responses: Any) -> None:
-        """Take the answers that a client came back with, and ask the unanswered questions again if the call goes on."""
+        """Take the answers that a client came back with. If the call continues, ask the unanswered questions again."""
         given = responses if isinstance(responses, dict) else {}
         for key, answer in given.items():
             if key in self._open and isinstance(answer, dict) and not (future := self._open.pop(key)[2]).done():

@@ -18,7 +18,7 @@ Line = tuple[bytes, bytes]  # a header: its name in lower case, and its value
 
 JSON = "application/json"
 STREAM = "text/event-stream"
-PART_BYTES = 1 << 18  # size of the parts of a large answer: as much as asyncio reads at once
+PART_BYTES = 1 << 18  # size of the parts of a large answer: as much as asyncio reads in one step
 CONNECTION = "multi_mcp.connection"  # key of the HttpConnection (gateway/http/server) in a scope's state
 
 

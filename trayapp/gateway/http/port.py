@@ -53,8 +53,7 @@ class BoundPort(NamedTuple):
 
     @property
     def port(self) -> int:
-        port: int = self.sock.getsockname()[1]
-        return port
+        return int(self.sock.getsockname()[1])
 
     @property
     def exposed(self) -> list[int]:
@@ -113,7 +112,7 @@ class HttpPort:
         return {"url": f"{self._url.removesuffix('/mcp')}/panel/enter?{urlencode(query)}"}
 
     async def serve(self) -> None:
-        """Keep the port in the state that the settings ask for, as long as the gateway runs."""
+        """Keep the port in the state that the settings require, while the gateway runs."""
         while True:
             settings, settled, self._news = self._wanted, self._settled, anyio.Event()
             try:
@@ -124,7 +123,9 @@ class HttpPort:
                         self._tell(None, settled)
                     await self._news.wait()
                     if self._wanted is None or not self._wanted.enabled:
-                        self._tell(None, settled)  # at once: it takes a while until the server has ended its streams
+                        self._tell(
+                            None, settled
+                        )  # immediately: it takes a while until the server has ended its streams
                     tasks.cancel_scope.cancel()
             finally:
                 if not self._news.is_set():  # after an error, or when the gateway ends; not when the port moves

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from trayapp.gateway.servers_file import ServersFile
     from trayapp.panel.host import PanelHost
 
-LINGER_S = 1.0  # after a refusal: closing at once, with bytes unread, would discard the answer
+LINGER_S = 1.0  # after a refusal: closing immediately, with bytes unread, would discard the answer
 HEAD_BYTES = 64 * 1024  # at most this much of an incomplete head is received; `guard` limits complete ones
 LAST_ANSWERS_S = 1.0  # at shutdown, for requests in progress to be answered
 LAST_WORDS_S = 0.2  # after that, for requests that are still open to be refused

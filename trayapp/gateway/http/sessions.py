@@ -44,7 +44,7 @@ class HttpSession:
 
     def __init__(self, store: EventStore) -> None:
         self.id = uuid4().hex
-        self._store = store
+        self.store = store
         self.standing = self.stream(expects=None)  # for messages about no request
         self.peer = HttpPeer(self.standing)
         self.introduction: dict[str, Any] = {}  # the params of its handshake
@@ -55,11 +55,7 @@ class HttpSession:
 
     def stream(self, *, expects: int | None = 1) -> EventStream:
         """Return a new resumable stream to the client."""
-        return EventStream(self._store, self.id, expects=expects)
-
-    def kept(self, stream: int, number: int) -> list[bytes]:
-        """Return the stored events of a stream that follow event `number`. `stream`: its number."""
-        return self._store.after(self.id, stream, number)
+        return EventStream(self.store, self.id, expects=expects)
 
 
 class HttpSessions:
@@ -153,7 +149,7 @@ class HttpSessions:
             self.end(next(iter(self._idle)))
 
     async def end_idle(self) -> None:
-        """End each session once it has been idle for IDLE_S. Runs as long as the port is open."""
+        """End each session once it has been idle for IDLE_S. Runs while the port is open."""
         while True:
             if not self._idle:
                 self._some_idle = anyio.Event()

@@ -191,7 +191,7 @@ class StreamableHttp:
         if (going_on := peer.stream(stream)) is not None:
             session.has_listened = session.has_listened or going_on is session.standing
             await going_on.carry(request, priming(going_on, session, resumed=True), number)
-        elif events := session.kept(stream, number):
+        elif events := session.store.after(session.id, stream, number):
             await request.respond(b"".join(events), kind=STREAM)
         else:
             await request.refuse(400, "No events are stored after this Last-Event-ID")

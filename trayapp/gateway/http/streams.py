@@ -76,7 +76,7 @@ class EventStream:
         self._store, self._owner, self._expects = store, owner, expects
         self.number = store.number() if store is not None else 0
         self.ended = False
-        self._reply: Reply | None = None  # the only answer, as long as it may be sent as JSON
+        self._reply: Reply | None = None  # the only answer, while it may still be sent as JSON
         self._events = expects != 1  # the answer will not be sent as JSON
         self._last = 0  # no event put into `_waiting` so far has a higher number
         self._waiting: list[bytes] = []  # events for the response that carries the stream, or will
@@ -155,8 +155,8 @@ class EventStream:
         return self._reply
 
     def priming(self, *, resumed: bool) -> bytes:
-        """Return the priming event: an id to resume from, and when to reconnect. Its number lies between those of the
-        stream's earlier events, if it was resumed, and those of its later ones.
+        """Return the priming event: an id to resume from, and when to reconnect. Its number is between the numbers of
+        the stream's earlier events, if it was resumed, and of its later ones.
         """
         assert self._store is not None
         number = self._store.number() if resumed else self.number

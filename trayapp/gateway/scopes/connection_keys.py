@@ -161,14 +161,14 @@ def era_key(server: str, *, newer: bool) -> str:
     return f"{server}#{'newer' if newer else 'older'}"
 
 
-def folder_of(server: ServerConfig, said: Any) -> str | None:
-    """Return the working folder of a per-session server: its `cwd`, below `said` if it is relative, or else `said`.
+def folder_of(server: ServerConfig, client_cwd: Any) -> str | None:
+    """Return the working folder of a per-session server: its `cwd`, which may be below its client's, or its client's.
 
-    `said`: the folder in which the session's client runs. A root folder is ignored: the desktop starts programs there.
+    A client's folder is ignored if it is a root folder: the desktop starts programs there.
     """
-    folder = (
-        said if isinstance(said, str) and Path(said).is_absolute() and Path(said) != Path(Path(said).anchor) else None
-    )
-    if server.cwd is None or folder is None or not is_relative(server.cwd):
-        return server.cwd or folder
-    return str(Path(folder, server.cwd))
+    folder = Path(client_cwd if isinstance(client_cwd, str) else "")
+    if not folder.is_absolute() or folder == Path(folder.anchor):
+        return server.cwd
+    if server.cwd is not None and is_relative(server.cwd):
+        return str(folder / server.cwd)
+    return server.cwd or str(client_cwd)

@@ -23,7 +23,7 @@ from trayapp.wire.revisions import MODERN_VERSIONS
 
 # A thread that works beside the event loop holds the interpreter for AT_ONCE_S at a time (sys.setswitchinterval). So
 # shorter work is cheaper on the loop: 500 definitions of 10 servers took 70 ms of CPU time in threads, 20 ms on it.
-AT_ONCE_S = 0.005  # CPU time: on a busy machine, elapsed time says little
+AT_ONCE_S = 0.005  # CPU time: elapsed time means little on a busy machine
 AFTER_LISTS_S = 0.5  # clients request the lists once all are read: the search for orders must not delay the answers
 OURSELVES = "multi-mcp"  # no server's tool may imitate one of the gateway's own
 
@@ -58,7 +58,7 @@ class ListIntake:
     def take(self, connection: Connection, offer: Offer) -> None:
         """Store new lists from a server in the catalog, and judge them.
 
-        Ignore lists that its first connection has read, too: those of the other era from a server that speaks one era
+        Ignore lists that its first connection has read, too: those of the other era from a server that supports one era
         only.
         """
         services = self._services
@@ -73,7 +73,7 @@ class ListIntake:
         listings = services.listings
         other_era = further and purpose.newer not in (None, kind.newer)
         if other_era and listings.kind_at(server.name, kind) in listings.kinds(server.name):
-            return  # the server speaks one era, and its first connection has read the same lists and hears of changes
+            return  # its first connection has read the same lists, and learns of changes
         probed = further and (purpose.newer is not None or listings.lacks_variant(server.name, kind))
         known_to_older = listings.older_names(server.name)
         if listings.take(server, offer, kind, probed=probed):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LOOK_LIMIT_S = 2.0  # a folder that hangs longer is left out
-LOOK_EVERY_S = 10.0  # approvals of projects' files are reported at once; this is for all other changes
+LOOK_EVERY_S = 10.0  # approvals of projects' files are reported immediately; this is for all other changes
 
 
 T = TypeVar("T")
@@ -149,7 +149,7 @@ class Projects:
             self._changed()
 
     async def follow(self) -> None:
-        """Refresh every LOOK_EVERY_S while there are sessions with a folder, as long as the gateway runs."""
+        """Refresh every LOOK_EVERY_S while there are sessions with a folder and the gateway runs."""
         while True:
             if not self._folders:
                 self._some = anyio.Event()

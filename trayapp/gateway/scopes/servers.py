@@ -146,7 +146,7 @@ class Servers:
                     continue
                 began = self._services.clock.now()  # a slow start does not count as waiting for a call
             if connection is not self.connection_for(session, first, topic, alone=alone):
-                continue  # the server speaks the other era, or has asked a question in the meantime
+                continue  # the server uses the other era, or has asked a question in the meantime
             if self._left_s(session, connection, topic, began) > 0:
                 # One request of a topic waits at a time: its call, once sent, holds up the others.
                 async with self._turns.setdefault((connection, topic), asyncio.Lock()):

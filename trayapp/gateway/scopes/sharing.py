@@ -4,7 +4,7 @@ A connection is for a server, an era of the protocol, a set of client capabiliti
 server has one connection for all sessions unless one of these rules splits it:
 
 - Era: the first session takes the server's first connection; a session of the other era gets `NAME#older` or
-  `NAME#newer`. If the server speaks one era only, sessions of the other one are bridged.
+  `NAME#newer`. If the server supports only one era, sessions of the other one are bridged.
 - Questions: in the newer era a question is the answer to its own call. In the older era a question does not name its
   call (over HTTP, its stream sometimes does). So a server that has asked (`traits.asks`, kept in the catalog's cache)
   gets a connection for each session that can answer, `NAME#N`, which announces exactly what its client can do. Sessions
@@ -104,7 +104,7 @@ class Sharing:
         self._quiet: dict[str, dict[Topic, QuietTopic]] = {}  # by server
         self._asking: dict[str, set[Topic]] = {}  # by server: topics whose calls may have asked
         self._failed: set[tuple[str, bool]] = set()  # (server, newer) of bridged eras
-        self._sse: set[str] = set()  # servers that speak legacy SSE
+        self._sse: set[str] = set()  # servers that use legacy SSE
         self.changed = anyio.Event()
 
     # -- which connection ----------------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ class Sharing:
 
     def _key_of_era(self, first: Connection, *, newer: bool) -> str:
         """Return the key of the connection for an era: the server's first, unless it serves the other one and the
-        server may speak both, or a connection for this era is already in use.
+        server may support both, or a connection for this era is already in use.
         """
         name, live = first.key, first.live
         if live is not None and live.peer.modern == newer:
@@ -182,7 +182,7 @@ class Sharing:
         return bool(beyond or asks & able or (live is not None and asks & questions_of(live.sent_capabilities)))
 
     def _has_stream(self, session: ClientSession, first: Connection) -> bool:
-        """Return True if the session gets its own stream: the server speaks legacy SSE, and the client can be asked."""
+        """Return True if the session gets its own stream: the server uses legacy SSE, and the client can be asked."""
         is_sse = first.server.type == "sse" or first.key in self._sse
         return is_sse and session.lasting and bool(questions_of(session.capabilities))
 
@@ -256,7 +256,7 @@ class Sharing:
     # -- what is learned -----------------------------------------------------------------------------------------
 
     def note_connected(self, connection: Connection) -> None:
-        """Record which eras a newly connected server speaks, and whether it speaks legacy SSE."""
+        """Record which eras a newly connected server supports, and whether it uses legacy SSE."""
         live, name = connection.live, self._keys.shared_key(connection.key)
         if live is None:
             return

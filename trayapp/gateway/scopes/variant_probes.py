@@ -1,9 +1,9 @@
 """Read servers' lists again, for kinds of clients that the first reading did not cover.
 
-The first reading uses the newest era that the server speaks, and announces a client that can do everything. Some
+The first reading uses the newest era that the server supports, and announces a client that can do everything. Some
 servers are read again, and the catalog's cache keeps the differences:
 
-- A server that speaks both eras is also read in the older one.
+- A server that supports both eras is also read in the older one.
 - In the older era, a server that asked a question or changed its lists during the first reading is also read for a
   client that can do nothing, and so is every server over HTTP. If the result differs, it is also read for each kind of
   client that connects.
@@ -111,7 +111,7 @@ class VariantProbes:
         connection = self._services.pool.get(name)
         if connection is None:
             return False
-        # A server over HTTP sends nothing while it is read, so only another reading can tell. It costs no process.
+        # A server over HTTP sends nothing while it is read, so only another reading can show that. It costs no process.
         asks = self._services.listings.traits(name).asks
         return bool(asks or connection.changes_at_start or connection.server.url)
 

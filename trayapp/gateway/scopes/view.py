@@ -29,13 +29,13 @@ FIRST_LIST_GRACE_S = 0.5  # with the start and the loading of HTTP, the first li
 # A server in one of these states answers no list request.
 HOPELESS = frozenset({State.FAILED, State.NEEDS_AUTH, State.KEYRING_LOCKED})
 NO_OPTIONS = SessionOptions()
-KEY_HEX = 8  # digits of a digest of the project's folder: tells apart servers of the same name in two projects
+KEY_HEX = 8  # digits of a digest of the project's folder, which distinguishes servers of the same name in two projects
 
 
 class View:
     """The servers under their plain names, as the sessions of a project see them. `folder`: the project's, if any.
 
-    It is broad because it is all that sessions know about servers.
+    It is broad because sessions see servers only through it.
     """
 
     def __init__(self, services: Services, folder: Path | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Handle each request of a client: answer it at once, pass it on to a server, or let a task wait for what it needs.
+"""Handle each request of a client: answer it immediately, pass it on to a server, or let a task wait for what it needs.
 
 Unexpected errors are caught by the client's peer, and those of tasks by PendingRequests.
 """
@@ -94,14 +94,13 @@ class ClientRequests:
     # -- requests ------------------------------------------------------------------------------------------------
 
     def take(self, request: Request) -> None:
-        """Answer a request or pass it on: at once if possible, as with most calls, otherwise in a task."""
+        """Answer a request or pass it on: immediately if possible, as with most calls, otherwise in a task."""
         session, method = self.session, request.method
         try:
             if request.id in session.open_calls or request.id in session.pending.scopes:
                 raise RpcError(INVALID_REQUEST, f"A request with the id {request.id!r} is already in progress")
             params = request.params
-            enveloped = session.client.modern or (params is not None and "_meta" in params and has_envelope(params))
-            if enveloped:
+            if session.client.modern or (params is not None and "_meta" in params and has_envelope(params)):
                 if take_envelope(session.client, method, request.params, lasting=session.lasting):
                     self._dependencies.services.changes.changed()
                 session.recognize()
@@ -169,7 +168,7 @@ class ClientRequests:
     def _list(self, request: Request, kind: str) -> None:
         """Answer a list request for one of LIST_KINDS. Raises RpcError for a cursor: every list is one page.
 
-        A list that holds only the one tool is sent at once. Any other may have to wait: for servers that have never
+        A list that holds only the one tool is sent immediately. Any other may have to wait: for servers that have never
         been read, for the reading for this kind of client, and for changed lists to be read again.
         """
         session, request_id = self.session, request.id
@@ -183,7 +182,7 @@ class ClientRequests:
         self._give_list(request_id, kind)
 
     def _is_settled(self, kind: str) -> bool:
-        """Return True if the list holds only the one tool, whatever servers answer. It is then sent at once: some
+        """Return True if the list holds only the one tool, whatever servers answer. It is then sent immediately: some
         clients do not wait for lists, and send the model's first request without our tools.
         """
         exposure = self.session.seen.exposure

@@ -329,7 +329,7 @@ def tell_lists(sessions: Mapping[Session, None]) -> None:
 
 
 class ClientLists:
-    """The lists that one client knows, as JSON, by kind (LIST_KINDS)."""
+    """The lists that one client has received, as JSON, by kind (LIST_KINDS)."""
 
     def __init__(self) -> None:
         self._had: dict[str, bytes] = {}  # each list as it was when the client last got it, or a notice of its change

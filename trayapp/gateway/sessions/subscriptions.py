@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 LISTENABLE = ("tools", "prompts", "resources")
 
 BELOW = ("/", "?", "#")  # what follows a resource's URI in the URI of a sub-resource
-Place = tuple[str, str]  # the key of a connection, and a resource's URI as its server knows it
+Place = tuple[str, str]  # the key of a connection, and a resource's URI at its server
 Connected = Callable[[str], Awaitable[Connection]]  # server -> the connection that the session uses, connected
 
 
@@ -53,11 +53,11 @@ class _Listener:
     session: Follower
     request_id: RequestId | None = None
     kinds: frozenset[str] = frozenset()
-    resources: dict[Key, str] = field(default_factory=dict)  # server, its URI -> the URI as the client knows it
+    resources: dict[Key, str] = field(default_factory=dict)  # server, URI at the server -> URI that the client uses
     waiting: list[tuple[str, dict[str, Any]]] | None = None  # notifications before the acknowledgment; None after it
 
     def places(self) -> dict[Place, str]:
-        """Return the URIs as the client knows them, by place. Places are on connections that the session uses now."""
+        """Return the URIs that the client uses, by place. Places are on connections that the session uses now."""
         return {(self.session.server_key(server), own): uri for (server, own), uri in self.resources.items()}
 
     def take(self, uri: str) -> list[Place]:
