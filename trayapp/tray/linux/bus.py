@@ -127,8 +127,6 @@ class SessionBus:
                 return
         ending()
 
-    # -- asking ----------------------------------------------------------------------------------------------------
-
     def call(self, message: Message, on_reply: Callable[[Message | None], object] | None = None) -> None:
         """Send a method call. `on_reply` gets the answer or error, on the reading thread; None if the bus is gone.
 
@@ -167,8 +165,6 @@ class SessionBus:
         answered.wait(timeout_s)
         return answer[0] if answer else None
 
-    # -- being asked -----------------------------------------------------------------------------------------------
-
     def serve(self, path: str, thing: BusObject) -> None:
         """Let `thing` answer calls to this object path."""
         self._objects[path] = thing
@@ -176,8 +172,6 @@ class SessionBus:
     def emit(self, path: str, interface: str, member: str, signature: str | None = None, body: Body = ()) -> None:
         """Send a signal of our object; without a bus, do nothing."""
         self._send(new_signal(DBusAddress(path, interface=interface), member, signature, body))
-
-    # -- listening -------------------------------------------------------------------------------------------------
 
     def listen(self, sender: str, interface: str, member: str, heard: Callable[[Message], None]) -> None:
         """Call `heard` for each of these signals, on the reading thread. `heard` must check the sender."""

@@ -90,8 +90,6 @@ class MenuService:
         self._repeat.daemon = True
         self._repeat.start()
 
-    # -- the panels' requests --------------------------------------------------------------------------------------
-
     def properties(self) -> Mapping[str, tuple[str, Any]]:
         return {
             "Version": ("u", VERSION),

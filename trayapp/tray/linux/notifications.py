@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from html import escape
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from jeepney import HeaderFields, Message
 
@@ -38,16 +37,14 @@ BUTTONS_OF_GNOME = 3
 Click = Callable[[Action], object]
 
 
-@dataclass(frozen=True, slots=True)
-class _Server:
+class _Server(NamedTuple):
     """A notification server, and what it can do."""
 
     name: str
     capabilities: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class _ShownNotice:
+class _ShownNotice(NamedTuple):
     """A notification that the server shows, or was just asked to show. `actions`: by the ids that the server gets."""
 
     number: int

@@ -30,84 +30,6 @@ ITEM = "org.kde.StatusNotifierItem"
 PLAIN = str.maketrans({"&": "+", "<": "‹", ">": "›"})
 
 
-class StatusNotifierIcon:
-    """An icon for panels that support StatusNotifierItem. All methods may be called from any thread.
-
-    The callbacks run on the thread that reads the bus:
-
-    - `on_activate`: the icon was clicked.
-    - `on_click`: a menu item was clicked; gets the pystray item.
-    - `on_open`: the menu is about to be shown.
-    - `on_watcher`: gets True if a panel can show the icon, False if not; first called with the current state.
-    """
-
-    def __init__(
-        self,
-        bus: SessionBus,
-        name: str,
-        separator: Any,
-        on_activate: Callable[[], None],
-        on_click: Callable[[Any], None],
-        on_watcher: Callable[[bool], None],
-        on_open: Callable[[], None],
-    ) -> None:
-        self._bus, self._on_watcher = bus, on_watcher
-        self._item = ItemService(bus, ITEM_PATH, MENU_PATH, name, on_activate)
-        self._menu = MenuService(bus, MENU_PATH, on_click, separator, on_open)
-        self._visible, self._watcher = False, ""
-        self._lock = threading.Lock()
-        self._tickets, self._drawn_ticket = itertools.count(1), 0
-        bus.serve(ITEM_PATH, self._item)
-        bus.serve(MENU_PATH, self._menu)
-        bus.follow(WATCHER, self._watcher_is)
-
-    def show(self, visible: bool) -> None:
-        """Show or hide the icon."""
-        self._visible = visible
-        self._item.show(visible=visible)
-        if visible:
-            self._register()
-
-    def picture(self, artwork: Artwork) -> None:
-        """Set the picture. Of two concurrent calls, the later one wins."""
-        ticket = next(self._tickets)
-        drawn = tuple(pixmaps(artwork))
-        with self._lock:
-            if ticket > self._drawn_ticket:
-                self._drawn_ticket = ticket
-                self._item.show(pixmaps=drawn)
-
-    def title(self, text: str) -> None:
-        """Set the tooltip. Its first line is the headline."""
-        self._item.show(title=text)
-
-    def attention(self, wanted: bool) -> None:
-        """Ask panels not to hide the icon among the unimportant ones."""
-        self._item.show(attention=wanted)
-
-    def menu(self, menu: Iterable[Any] | None) -> None:
-        """Show the items of a pystray menu as they are now."""
-        self._menu.show(menu)
-
-    def _watcher_is(self, owner: str) -> None:
-        self._watcher = owner
-        if owner and self._visible:
-            self._register()
-        self._on_watcher(bool(owner))
-
-    def _register(self) -> None:
-        """Register by object path, as libayatana does: GNOME's AppIndicator extension loses those with a bus name."""
-        if not self._watcher:
-            return
-        call = method_call(WATCHER, WATCHER_PATH, WATCHER, "RegisterStatusNotifierItem", "s", (ITEM_PATH,))
-
-        def registered(reply: Message | None) -> None:
-            if reply is not None and values(reply) is None:
-                log.warning("The panel refused the icon: %s", reply.header.fields)
-
-        self._bus.call(call, registered)
-
-
 @dataclass(frozen=True, slots=True)
 class ItemLook:
     """The visible state of the item. `title`: lines, with the headline first."""
@@ -123,10 +45,17 @@ class ItemLook:
         return "Passive" if not self.visible else "NeedsAttention" if self.attention else "Active"
 
 
-class ItemService:
-    """The item on the bus: picture, title, tooltip and status, and clicks on the icon itself.
+class StatusNotifierIcon:
+    """An icon for panels that support StatusNotifierItem. Its methods may be called from any thread.
 
-    `on_activate` is called on the thread that reads the bus.
+    It is the item on the bus: picture, title, tooltip and status, and clicks on the icon itself.
+
+    The callbacks run on the thread that reads the bus:
+
+    - `on_activate`: the icon was clicked.
+    - `on_click`: a menu item was clicked; gets the pystray item.
+    - `on_open`: the menu is about to be shown.
+    - `on_watcher`: gets True if a panel can show the icon, False if not; first called with the current state.
     """
 
     interface = ITEM
@@ -138,14 +67,54 @@ class ItemService:
         "NewStatus": "s",
     }
 
-    def __init__(self, bus: SessionBus, path: str, menu_path: str, name: str, on_activate: Callable[[], None]) -> None:
-        self._bus, self._path, self._menu_path, self._name = bus, path, menu_path, name
-        self._on_activate = on_activate
-        self._look = ItemLook()
-        self._lock = threading.Lock()
+    def __init__(
+        self,
+        bus: SessionBus,
+        name: str,
+        separator: Any,
+        on_activate: Callable[[], None],
+        on_click: Callable[[Any], None],
+        on_watcher: Callable[[bool], None],
+        on_open: Callable[[], None],
+    ) -> None:
+        self._bus, self._name, self._on_activate, self._on_watcher = bus, name, on_activate, on_watcher
+        self._menu = MenuService(bus, MENU_PATH, on_click, separator, on_open)
+        self._look, self._watcher = ItemLook(), ""
+        self._lock = threading.RLock()  # `picture` holds it while it changes the look
+        self._tickets, self._drawn_ticket = itertools.count(1), 0
+        bus.serve(ITEM_PATH, self)
+        bus.serve(MENU_PATH, self._menu)
+        bus.follow(WATCHER, self._watcher_is)
 
-    def show(self, **changes: Any) -> None:
-        """Change fields of the ItemLook, and signal the differences to panels. Call this from any thread."""
+    def show(self, visible: bool) -> None:
+        """Show or hide the icon."""
+        self._change(visible=visible)
+        if visible:
+            self._register()
+
+    def picture(self, artwork: Artwork) -> None:
+        """Set the picture. Of two concurrent calls, the later one wins."""
+        ticket = next(self._tickets)
+        drawn = tuple(pixmaps(artwork))
+        with self._lock:
+            if ticket > self._drawn_ticket:
+                self._drawn_ticket = ticket
+                self._change(pixmaps=drawn)
+
+    def title(self, text: str) -> None:
+        """Set the tooltip. Its first line is the headline."""
+        self._change(title=text)
+
+    def attention(self, wanted: bool) -> None:
+        """Ask panels not to hide the icon among the unimportant ones."""
+        self._change(attention=wanted)
+
+    def menu(self, menu: Iterable[Any] | None) -> None:
+        """Show the items of a pystray menu as they are now."""
+        self._menu.show(menu)
+
+    def _change(self, **changes: Any) -> None:
+        """Change fields of the ItemLook, and signal the differences to panels."""
         with self._lock:
             before, self._look = self._look, replace(self._look, **changes)
             told: list[str] = []
@@ -154,9 +123,27 @@ class ItemService:
             if before.title != self._look.title:
                 told += ["NewTitle", "NewToolTip"]
             for member in told:
-                self._bus.emit(self._path, ITEM, member)
+                self._bus.emit(ITEM_PATH, ITEM, member)
             if before.status != self._look.status:
-                self._bus.emit(self._path, ITEM, "NewStatus", "s", (self._look.status,))
+                self._bus.emit(ITEM_PATH, ITEM, "NewStatus", "s", (self._look.status,))
+
+    def _watcher_is(self, owner: str) -> None:
+        self._watcher = owner
+        if owner and self._look.visible:
+            self._register()
+        self._on_watcher(bool(owner))
+
+    def _register(self) -> None:
+        """Register by object path, as libayatana does: GNOME's AppIndicator extension loses those with a bus name."""
+        if not self._watcher:
+            return
+        call = method_call(WATCHER, WATCHER_PATH, WATCHER, "RegisterStatusNotifierItem", "s", (ITEM_PATH,))
+
+        def registered(reply: Message | None) -> None:
+            if reply is not None and values(reply) is None:
+                log.warning("The panel refused the icon: %s", reply.header.fields)
+
+        self._bus.call(call, registered)
 
     def properties(self) -> Mapping[str, tuple[str, Any]]:
         look = self._look
@@ -180,7 +167,7 @@ class ItemService:
             "AttentionAccessibleDesc": ("s", headline),
             "ToolTip": ("(sa(iiay)ss)", ("", [], headline.translate(PLAIN), rest.translate(PLAIN))),
             "ItemIsMenu": ("b", False),
-            "Menu": ("o", self._menu_path),
+            "Menu": ("o", MENU_PATH),
         }
 
     def methods(self) -> Mapping[str, Method]:

@@ -156,8 +156,6 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
         self._stopping = True
         super()._stop()
 
-    # -- docking ---------------------------------------------------------------------------------------------------
-
     def _create_window(self) -> Any:
         # Trays announce themselves to the root window (System Tray Protocol), so polling is not needed.
         self._display.screen().root.change_attributes(event_mask=Xlib.X.StructureNotifyMask)
@@ -224,8 +222,6 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
         if docked != self._told:
             self._told = docked
             self._on_docked(docked)
-
-    # -- clicks and drawing ----------------------------------------------------------------------------------------
 
     def _on_button_press(self, event: Any) -> None:
         if event.detail in CLICKS:

@@ -244,9 +244,6 @@ def _counts(known: Assessment, told: NoticeMemory, waiting: set[str]) -> Mapping
     return old | {name: counts for name, counts in now.items() if name not in waiting}
 
 
-# -- notifications ---------------------------------------------------------------------------------------------------
-
-
 def notice_of(key: str, title: str, text: str, *actions: tuple[str, Action]) -> Notice:
     """Return a notice, cut to fit. Its lines are not wrapped: the program that shows it knows its own width."""
     lines = [line for line in text.split("\n") if line] or [""]

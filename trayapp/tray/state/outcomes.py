@@ -63,9 +63,9 @@ FAILURES: dict[Verb, str] = {
 }
 
 
-ANSWERS = (Verb.ALLOW, Verb.ALLOW_SESSION, Verb.ALLOW_ALWAYS, Verb.DENY, Verb.OPEN_ASKED)
 # Verbs whose target is not a name.
-NAMELESS = frozenset({Verb.OPEN_PANEL, Verb.OPEN_FILE, Verb.TAKE_OVER, Verb.TAKE_OVER_HIDDEN, Verb.TAKE_OUT, *ANSWERS})
+ANSWERS = (Verb.ALLOW, Verb.ALLOW_SESSION, Verb.ALLOW_ALWAYS, Verb.DENY, Verb.OPEN_ASKED)
+NAMELESS = (Verb.OPEN_PANEL, Verb.OPEN_FILE, Verb.TAKE_OVER, Verb.TAKE_OVER_HIDDEN, Verb.TAKE_OUT, *ANSWERS)
 
 
 def outcome_notice(title: str, *lines: str, actions: tuple[tuple[str, Action], ...] = ()) -> Notice:

@@ -312,8 +312,6 @@ def bounded(lines: Sequence[str], most: int = 3) -> str:
     return "\n".join([*lines[:most], f"and {rest} more"] if rest > 0 else lines)
 
 
-# -- asks ------------------------------------------------------------------------------------------------------------
-
 PROJECT = 40  # columns of a folder's path
 # Room for a notification's text, as (line width in units of half a digit, lines), in GNOME Shell and in Plasma.
 # xfce4-notifyd shows six lines of each paragraph, and wider ones; dunst and LXQt show more.

@@ -222,9 +222,6 @@ def identity(problem: Problem) -> str:
     return repr(astuple(problem))
 
 
-# -- what needs the user ---------------------------------------------------------------------------------------------
-
-
 def _wants(state: TrayState, known: Assessment) -> list[Entry]:
     wants: list[Entry] = []
     if state.child is ChildState.CRASH_LOOP:
@@ -375,9 +372,6 @@ def _problem(problem: Problem) -> Item:
     return Item(key, text, children=(*rows, SEPARATOR, Item(f"{key}/open", f"Open {texts.file_name(problem)}", click)))
 
 
-# -- servers ---------------------------------------------------------------------------------------------------------
-
-
 def _servers(servers: tuple[ServerStatus, ...]) -> tuple[Entry, ...]:
     """Return the servers' entries, sorted by name. In a long list, servers in trouble come first, the others in groups.
 
@@ -433,9 +427,6 @@ def _why(server: ServerStatus, key: str) -> list[Entry]:
     lines += [texts.fit(f"Only in the project {texts.base_name(server.project)}")] if server.project else []
     headings = [Item(f"{key}/why/{at}", line, enabled=False) for at, line in enumerate(lines)]
     return [*headings, SEPARATOR] if headings else []
-
-
-# -- clients and the app itself --------------------------------------------------------------------------------------
 
 
 def _clients(state: TrayState) -> tuple[Entry, ...]:
