@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FILE_NAME = "history.db"
-FLUSH_S = 0.1  # from the end of a call to its row: the panel shows the call at once, and a kill loses few calls
-# The thread holds the interpreter for at most this long, then rests so that calls come first. A hold delays one call,
-# no matter how many rows it makes. So it makes as many as it can: less than 1 % of quick calls are delayed.
+FLUSH_S = 0.1  # from the end of a call to its row: the panel shows the call promptly, and a kill loses few calls
+# The thread holds the interpreter for at most this long, then rests and lets calls go first. A hold delays one call,
+# however many rows it makes. So it makes as many as it can: less than 1 % of quick calls are delayed.
 WORK_S = 0.01
-REST_S = 4 * WORK_S  # sleep after a hold, so that calls in flight keep most of their rate
+REST_S = 4 * WORK_S  # sleep after a hold: calls in flight keep most of their rate
 BEHIND_S = 0.5  # once a call has waited this long for its row, rests are short: a kill loses at most a second of calls
 ROWS_AT_ONCE = 1_000  # rows per transaction; after each, the thread must wait for the interpreter
 BATCHES_MOST = 50  # batches that may wait for a slow disk; later calls are dropped
-RETRY_S = 5.0  # pause after a failure, so that a full disk is not retried with every batch
+RETRY_S = 5.0  # pause after a failure: a full disk must not be retried with every batch
 
 Result = TypeVar("Result")
 

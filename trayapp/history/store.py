@@ -1,8 +1,6 @@
 """The history file: one SQLite database, limited in size and in the age of its calls.
 
-Only one thread at a time may use it.
-
-SQLite's errors leave this module as StorageError.
+Only one thread at a time may use it. SQLite's errors leave this module as StorageError.
 """
 
 from __future__ import annotations
@@ -239,7 +237,7 @@ class HistoryFile:
         return self._open
 
     def _set_aside(self) -> None:
-        """Move an unusable file aside, so that the next call starts a new one."""
+        """Move an unusable file aside. The next call starts a new one."""
         aside = self.path.with_name(f"{self.path.stem}-{time.strftime('%Y%m%d-%H%M%S')}.broken.db")
         for part in _parts(self.path):
             with suppress(OSError):

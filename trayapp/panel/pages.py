@@ -42,10 +42,7 @@ LOG_LINES = 120
 MINUTES = 60
 ROWS = 25  # rows of a table, unless the request is for all
 SCREEN = 12  # rows or cards sent with a new page: a browser lays out whole tables. Once painted, it requests the rest
-FOUND_MOST = 50  # servers that a registry search shows
-QUESTION = "which MCP servers do you have?"
 SLOW = "found"  # in the path after a page's name: the slow part, which the page requests separately
-TEXT_MOST = 4_000
 LONG_WORD = 30  # characters; a longer word is cut
 STATE_WORDS = {"needs_auth": "needs sign-in", "keyring_locked": "keyring locked", "idle": "ready, idle"}
 TONES = {
@@ -80,7 +77,7 @@ class PageNotFoundError(MultiMcpError):
     """Raised for a page about something that does not exist, or no longer does."""
 
 
-def shown(value: Any, most: int = TEXT_MOST) -> str:
+def shown(value: Any, most: int = 4_000) -> str:
     """Return untrusted text without control sequences, cut to `most` characters."""
     text = clean(str(value if value is not None else ""))
     return text if len(text) <= most else text[:most] + " ..."
@@ -154,13 +151,10 @@ SCRIPT = (FOLDER / "panel.js").read_text("utf-8")
 
 
 def environment() -> Environment:
-    """Return the template environment, with FIRST_TEMPLATES compiled so that the first page does not wait for them.
-
-    It escapes each value that a template does not mark as safe.
-    """
+    """Return the template environment, with FIRST_TEMPLATES compiled: the first page must not wait for them."""
     made = Environment(
         loader=FileSystemLoader(Path(__file__).with_name("templates")),
-        autoescape=True,
+        autoescape=True,  # except for values that a template marks as safe
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
@@ -183,7 +177,7 @@ def environment() -> Environment:
 
 
 def compile_templates() -> None:
-    """Compile the templates that are not compiled yet, so that no page waits for them. Blocks."""
+    """Compile the templates that are not compiled yet: no page should wait for them. Blocks."""
     for name in TEMPLATES.list_templates():
         TEMPLATES.get_template(name)
 
@@ -477,7 +471,7 @@ async def add(page: Page) -> Context:
         if what:
             said = await find_servers(page.host, what)
         if words:
-            found = await verb(page.host, "find", "--limit", str(FOUND_MOST), words)
+            found = await verb(page.host, "find", "--limit", "50", words)
     except MultiMcpError as error:
         said = ActionResult(error.title, error.hint, wrong=True)
     return {"template": "add.html", "title": "Add a server", "what": what, "words": words, "said": said, "found": found}
@@ -497,7 +491,7 @@ async def setup(page: Page) -> Context:
         tasks.start_soon(ask, "connect")
     found, clients = answers["import"], answers["connect"]["clients"]
     return {
-        "template": "setup_found.html", "found": found, "question": QUESTION,
+        "template": "setup_found.html", "found": found, "question": "which MCP servers do you have?",
         "new": [one for one in found["servers"] if not one["known"]],
         "here": [one for one in found["servers"] if one["there"]],
         "secrets": sum(len(one["secrets"]) for one in found["servers"] if not one["known"]),

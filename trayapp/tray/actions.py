@@ -16,7 +16,7 @@ from trayapp.service.autostart import Autostart
 from trayapp.service.gateway_launch import last_lines
 from trayapp.service.supervisor import CommandKind
 from trayapp.tray.state import outcomes, texts
-from trayapp.tray.state.notices import Notice
+from trayapp.tray.state.notices import Notice, NoticeKind, notice_of
 from trayapp.tray.state.outcomes import outcome_notice
 from trayapp.tray.state.tray_state import Action, Offered, TrayView, Verb, offer_key
 from trayapp.wire import control
@@ -124,7 +124,7 @@ class Actions:
         return answer
 
     def _sign_in(self, server: str) -> Notice:
-        """Sign in to a server. Wait for the user as long as the gateway waits for the browser."""
+        """Open the sign-in page of a server, and wait until the user has signed in or the gateway gives up."""
         begun = self._means.ask(control.LOGIN, {"server": server})
         if begun["url"] is None:  # found in the keyring, which the user has just unlocked
             return outcomes.signed_in(server, begun["outcome"])
@@ -261,10 +261,7 @@ class Actions:
         return offered_of(self._means.run(["import", kind, "--dry-run"], VERB_S), known=kind == "--doubled")
 
     def _chosen(self, kind: str, key: str) -> tuple[Offered, ...]:
-        """Return the offered servers, which `key` stands for. Raises MultiMcpError if they are not those shown.
-
-        The user's yes does not cover servers that were not shown.
-        """
+        """Return the offered servers. Raises MultiMcpError if `key` is for others: the user has not agreed to these."""
         offered = self._offered(kind)
         if offer_key(offered) != key:
             self._means.changed()
@@ -302,7 +299,7 @@ class Actions:
         self._means.run(["import", "--no-offer"], VERB_S)
         self._means.changed()
         after = "To import them later, run in a terminal: multi-mcp import"
-        return outcomes.instead_of_offer(outcome_notice("They stay where they are", after))
+        return notice_of(NoticeKind.OFFER, "They stay where they are", after)
 
     def _autostart(self, on: bool) -> Notice:
         self._means.autostart.turn(on)
@@ -314,7 +311,7 @@ class Actions:
 
     def _show_state(self, _: str) -> Notice:
         shown = self._means.view()
-        return outcome_notice(texts.APP, *shown.summary.split("\n"), actions=shown.buttons[: texts.BUTTONS])
+        return notice_of(outcomes.KEY, texts.APP, shown.summary, *shown.buttons[: texts.BUTTONS])
 
     def _about(self, _: str) -> Notice:
         paths = self._means.paths

@@ -185,9 +185,7 @@ class App:
         self._redraws.request()
 
     def _hear_signals(self) -> None:
-        """Handle signals on a separate thread: a signal that arrives as the main thread goes to sleep would not wake
-        it.
-        """
+        """Handle signals on their own thread: one that arrives as the main thread falls asleep does not wake it."""
         for name in (*ENDS, RENEWS):
             if hasattr(signal, name):
                 signal.signal(getattr(signal, name), lambda number, frame: None)
@@ -238,7 +236,7 @@ class App:
             threading.Thread(target=self._renew_gateway, name="renew gateway", daemon=True).start()
 
     def _renew_gateway(self) -> None:
-        """Restart a gateway that predates an update, no matter who started it. Shims keep the AI tools' sessions."""
+        """Restart a gateway that predates an update, even the user's own. Shims keep the AI tools' sessions."""
         log.info("The gateway runs a program that was replaced. Restarting it")
         try:
             self._supervisor.command(CommandKind.RESTART)

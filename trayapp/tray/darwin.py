@@ -55,7 +55,6 @@ class Callbacks:
 
 
 def _native_image(png: bytes, size: tuple[float, float]) -> Any:
-    """Return a PNG as an AppKit image of that size in points."""
     import AppKit
     import Foundation
 
@@ -81,9 +80,7 @@ def open_in_panel(text: str) -> None:
 
 
 def _hear_opened(opened: Opened) -> object:
-    """Call `opened` for each link and file that macOS opens with this app. Return an object that the caller must keep
-    alive.
-    """
+    """Call `opened` for each link and file that macOS opens with this app, while the returned object exists."""
     import Foundation
 
     class AppleEventReceiver(Foundation.NSObject):  # type: ignore[misc]  # PyObjC has no types

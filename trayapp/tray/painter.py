@@ -1,4 +1,4 @@
-"""Drawing a TrayView on the icon: only what differs from the previous view, and at a bounded rate.
+"""Drawing a TrayView on the icon: only the differences from the previous view, and at a bounded rate.
 
 This module imports pystray without touching a display, GTK, or a bus. xembed adds the X backend.
 """
@@ -40,10 +40,9 @@ WANTS_EYES = frozenset({IconKind.ATTENTION, IconKind.DOWN})  # panels that hide 
 
 
 class KeyedItem(pystray.MenuItem):  # type: ignore[misc]  # pystray has no types
-    """A menu item that keeps its identity when its text changes, so that a click on an open menu never hits a neighbor.
+    """A menu item that keeps its identity when its text changes: a click on an open menu never hits a neighbor.
 
-    `key` names the item's meaning ("pause"), not its position, and is unique among siblings. An item without a key (a
-    plain MenuItem) is identified by its text.
+    `key` names the item's meaning ("pause") and is unique among siblings. A plain MenuItem is identified by its text.
     """
 
     def __init__(self, key: str, text: str, action: Callable[..., Any] | Any = None, **options: Any) -> None:
@@ -96,12 +95,9 @@ class Painter:
 
 
 class Redraws:
-    """Calls `draw` on its own thread after `request()`, with a pause after each call.
+    """A thread that calls `draw` after `request()`, with a pause after each call. It always draws the last state.
 
-    Changes in quick succession cause one redraw, and the last state is always drawn.
-
-    `draw` returns the seconds until its next call at the latest; None = not before the next `request()`. `sleep` waits
-    that many seconds; tests pass another.
+    `draw` returns the seconds until its next call at the latest; None = not before the next `request()`.
     """
 
     def __init__(self, draw: Callable[[], float | None], sleep: Callable[[float], object] | None = None) -> None:
@@ -117,7 +113,7 @@ class Redraws:
         self._thread.start()
 
     def request(self) -> None:
-        """Request a redraw. Call this from any thread; it returns at once."""
+        """Request a redraw, from any thread and without waiting for it."""
         self._requested.set()
 
     def close(self, timeout_s: float = 2.0) -> None:

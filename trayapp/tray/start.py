@@ -139,13 +139,17 @@ def build(environ: dict[str, str], run: str, paths: Paths, switch: Autostart, fa
     """Build and connect all parts of one tray."""
     told = paths.cache_dir / "offer-told"
     face.offer_told = told
-    sources = StateSources(
-        switch,
-        partial(_clients, environ),
-        lambda: _servers_of_tools(environ, ["import", "--first", "--dry-run"]),
-        lambda: _servers_of_tools(environ, ["import", "--doubled", "--dry-run"], known=True),
-        offer_told=told.exists(),
-    )
+
+    def clients() -> tuple[ClientState, ...]:
+        answer = _read_tools(environ, "connect")
+        return tuple(map(client_of, answer["clients"])) if answer is not None else ()
+
+    def servers(kind: str) -> tuple[Offered, ...] | None:
+        answer = _read_tools(environ, "import", kind, "--dry-run")
+        return offered_of(answer, known=kind == "--doubled") if answer is not None else None
+
+    offer, doubled = partial(servers, "--first"), partial(servers, "--doubled")
+    sources = StateSources(switch, clients, offer, doubled, offer_told=told.exists())
     app = App(sources, face, time.monotonic, Update(run))
     face.app = app
     supervisor = Supervisor(GatewayProcess(environ, run, paths.log_dir), app.saw)
@@ -217,22 +221,12 @@ def report_update(look: Callable[[], Any], show: Callable[[Notice], object], tol
             told.write_text(newer["version"], encoding="utf-8")
 
 
-def _clients(environ: Mapping[str, str]) -> tuple[ClientState, ...]:
-    """Ask `multi-mcp connect` for the AI tools; return none if it fails. This process does not read their files."""
+def _read_tools(environ: Mapping[str, str], *argv: str) -> Any:
+    """Run a verb that reads the AI tools' files, which this process does not. Return None, and log why, if it fails."""
     try:
-        rows = run_verb(["connect"], environ, CLIENTS_S)["clients"]
+        return run_verb(argv, environ, CLIENTS_S)
     except MultiMcpError as error:
-        log.warning("Cannot look for AI tools: %s", error)
-        return ()
-    return tuple(map(client_of, rows))
-
-
-def _servers_of_tools(environ: Mapping[str, str], argv: list[str], known: bool = False) -> tuple[Offered, ...] | None:
-    """Run the verb `argv`. Return the servers that multi-mcp lacks or, if `known`, also has; None if the verb fails."""
-    try:
-        return offered_of(run_verb(argv, environ, CLIENTS_S), known=known)
-    except MultiMcpError as error:
-        log.warning("Cannot read the servers of the AI tools: %s", error)
+        log.warning("Cannot read the files of the AI tools: %s", error)
         return None
 
 

@@ -22,10 +22,9 @@ def cut(text: str | None, units: int) -> str:
 
 
 def be_dpi_aware(windll: Any) -> None:
-    """Make the process DPI-aware: otherwise Windows stretches icon and menu, and reports icons of 16 pixels on any
-    screen.
+    """Make the process DPI-aware, before its first window exists. `windll`: ctypes.windll.
 
-    `windll`: ctypes.windll. Call this before the first window exists.
+    Otherwise, Windows stretches icon and menu, and reports icons of 16 pixels on any screen.
     """
     try:
         done = windll.user32.SetProcessDpiAwarenessContext(PER_MONITOR)

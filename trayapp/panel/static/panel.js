@@ -82,7 +82,7 @@ document.addEventListener("htmx:beforeSwap", (event) => {
 document.addEventListener("htmx:afterSwap", (event) => {
   if (event.target instanceof Element) event.target.removeAttribute("aria-busy");
 });
-// A switch shows its new state at once, and a second press switches back. An update may have arrived in between, so the
+// A switch shows its new state immediately, and a second press switches back. An update may have arrived in between, so the
 // value that was sent last decides, not the one that the switch shows.
 const sentLast = new WeakMap();
 document.addEventListener("htmx:beforeSend", (event) => sentLast.set(event.detail.elt, event.detail.xhr));

@@ -1,7 +1,6 @@
 """The session bus: one connection, and one thread that reads it.
 
-That thread answers calls to our objects, and passes on replies and signals. Everything called on it must return at
-once.
+That thread answers calls to our objects, and passes on replies and signals. Nothing that runs on it may block.
 """
 
 from __future__ import annotations
@@ -117,10 +116,7 @@ class SessionBus:
         self._thread.join(JOIN_S)
 
     def on_gone(self, ending: Callable[[], None]) -> None:
-        """Call `ending` once, on the reading thread, when the connection ends.
-
-        If the connection has already ended, call `ending` at once, on the caller's thread.
-        """
+        """Call `ending` on the reading thread when the connection ends, or now if it has already ended."""
         with self._lock:
             if not self.gone.is_set():
                 self._endings.append(ending)
@@ -148,8 +144,7 @@ class SessionBus:
     ) -> Body | None:
         """Send a method call and wait for the answer. Return its values; None for an error, no answer, or no bus.
 
-        `on_values` gets them first, on the reading thread, even if they are late. Raises RuntimeError on the reading
-        thread, which would wait for itself.
+        `on_values` gets them first, on the reading thread, even if they are late. Do not call this on that thread.
         """
         if threading.current_thread() is self._thread:
             raise RuntimeError("the thread that reads the bus must not block on it")

@@ -1,6 +1,6 @@
 """com.canonical.dbusmenu: the menu on the bus, the panels' requests about it, and the signals to them.
 
-Rules: libdbusmenu's dbus-menu.xml.
+The specification is dbus-menu.xml in libdbusmenu.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ class MenuNode:
 
 
 class EntryNumbers:
-    """The ids of menu entries: a unique number for each key, the same as long as the key is remembered."""
+    """The ids of menu entries: each key keeps its own number until it is forgotten."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[Key, int] = OrderedDict()

@@ -49,7 +49,7 @@ class HostSearch:
         self._display = display
         self._alone_since = now
         self._watcher = False
-        # XEmbed is tried once no better host can be expected. If nothing can ever show icons, the user is told at once.
+        # XEmbed is tried once no better host can be expected. If nothing can ever show icons, the user is told now.
         self._xembed_after_s = panel_wait_s if bus else 0.0
         self._told_after_s = panel_wait_s + DOCK_WAIT_S if bus or display else 0.0
 
@@ -82,15 +82,15 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
     - `on_bus`: gets the session bus that run() connected to. Without a bus, run() looks for one every `bus_wait_s`.
     - `on_no_host`: called at most once, on its own thread, if nothing shows the icon within `panel_wait_s` +
       DOCK_WAIT_S of the start, or within PANEL_WAIT_S + DOCK_WAIT_S of the end of a panel. If nothing can ever show
-      it, the call comes at once.
+      it, the call comes immediately.
 
     run() continues without a host. It ends after stop(), or when the user logs out: the bus ends or, without a bus, the
-    display. Handlers of the menu run on the thread of the bus or the display, and must return at once.
+    display. Handlers of the menu run on the thread of the bus or the display, and must not block.
 
     The class is broad because pystray's interface is.
     """
 
-    on_open: Callable[[], None] | None = None  # called when the menu opens; like all handlers, it must return at once
+    on_open: Callable[[], None] | None = None  # called when the menu opens; like all handlers, it must not block
     on_host: Callable[[], None] | None = None  # called on its own thread if a host appears after `on_no_host`
     on_bare_click: Callable[[], None] | None = None  # called for a click where the icon has no menu: in an XEmbed tray
 
@@ -277,7 +277,7 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
 
 
 def _handle(handler: Callable[[], object]) -> None:
-    """Call a handler on the thread of the bus or the display. It must return at once: long work has its own thread."""
+    """Call a handler on the thread of the bus or the display. It must not block: long work has its own thread."""
     try:
         handler()
     except Exception:  # the boundary of a click: the next one must still work

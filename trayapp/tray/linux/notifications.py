@@ -1,6 +1,6 @@
 """Notifications over org.freedesktop.Notifications: one for each key, with actions if the server supports them.
 
-Rules: freedesktop.org "Desktop Notifications".
+The specification is "Desktop Notifications" of freedesktop.org.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ class BusNotifications:
     def show(self, notice: Notice, click: Click) -> bool:
         """Show a notice in place of the one with the same key, if that is still there. Return False if it is not shown.
 
-        `click` gets the action of the chosen button, on the bus's own thread, and must return at once. Buttons
-        are left out if the server does not support them.
+        `click` gets the action of the chosen button, on the bus's own thread, and must not block. Buttons are left out
+        if the server does not support them.
         """
         if self._bus is None:
             return False
@@ -93,7 +93,7 @@ class BusNotifications:
             if notice.click and actions:
                 actions[CLICKED] = actions["0"]
 
-            def note(answer: Body) -> None:  # on the bus's thread: a click may follow there at once
+            def note(answer: Body) -> None:  # on the bus's thread, where a click may follow immediately
                 self._shown[notice.key] = _ShownNotice(answer[0], actions, click)
 
             body = self._body(notice, server)

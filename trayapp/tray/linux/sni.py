@@ -1,6 +1,6 @@
 """The icon as a StatusNotifierItem: item and menu (dbusmenu) together, registered with every panel that starts.
 
-Rules: freedesktop.org "Status Notifier Item".
+The specification is "Status Notifier Item" of freedesktop.org.
 """
 
 from __future__ import annotations
@@ -46,9 +46,7 @@ class ItemLook:
 
 
 class StatusNotifierIcon:
-    """An icon for panels that support StatusNotifierItem. Its methods may be called from any thread.
-
-    It is the item on the bus: picture, title, tooltip and status, and clicks on the icon itself.
+    """The item on the bus: picture, title, tooltip, status and menu. Its methods may be called from any thread.
 
     The callbacks run on the thread that reads the bus:
 

@@ -3,7 +3,7 @@
 The gaps: clicks (it never asks for them), docking if the tray starts later, a transparent background, and an end when
 the display goes away. Import this module only if there is an X display: pystray opens it on import.
 
-Rules: freedesktop.org "System Tray Protocol", "XEmbed".
+The specifications are "System Tray Protocol" and "XEmbed" of freedesktop.org.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ALL_PLANES = 0xFFFFFFFF
 DEPTH = 24  # bits per pixel at which the background can be read and mixed; in memory a pixel takes BYTES_A_PIXEL
 DEEP = 32  # bits per pixel, with alpha
 BYTES_A_PIXEL = 4
-WAKES = 4096  # wake-up bytes to read at once; each job writes one
+WAKES = 4096  # wake-up bytes to read in one call; each job writes one
 X_ERRORS = (Xlib.error.XError, Xlib.error.ConnectionClosedError, _xorg.XError, OSError)
 
 

@@ -61,7 +61,7 @@ CALM_S = 60.0  # a crash this soon after another counts as the same one; the cra
 # An outage ends once the server is up or no longer wanted. Idle does not end it: a reconnect passes through idle.
 OUTAGE_OVER = frozenset({State.CONNECTED, State.STOPPING, State.DISABLED})
 
-ASKS_SHOWN = 3  # notifications of asks at once; further asks wait in the menu until one of these is answered
+ASKS_SHOWN = 3  # asks with a notification on the screen; further asks wait in the menu until one of these is answered
 
 Cause = tuple[NoticeKind, str]  # the second part: a server, a problem, or ""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from trayapp.model.errors import MultiMcpError, NoGatewayError
@@ -63,14 +62,14 @@ FAILURES: dict[Verb, str] = {
 }
 
 
-# Verbs whose target is not a name.
 ANSWERS = (Verb.ALLOW, Verb.ALLOW_SESSION, Verb.ALLOW_ALWAYS, Verb.DENY, Verb.OPEN_ASKED)
+# Verbs whose target is not a name
 NAMELESS = (Verb.OPEN_PANEL, Verb.OPEN_FILE, Verb.TAKE_OVER, Verb.TAKE_OVER_HIDDEN, Verb.TAKE_OUT, *ANSWERS)
 
 
-def outcome_notice(title: str, *lines: str, actions: tuple[tuple[str, Action], ...] = ()) -> Notice:
+def outcome_notice(title: str, *lines: str) -> Notice:
     """Return a notice of an outcome, cut to fit."""
-    return notice_of(KEY, title, "\n".join(lines), *actions)
+    return notice_of(KEY, title, "\n".join(lines))
 
 
 def failed(action: Action, error: MultiMcpError) -> Notice:
@@ -140,24 +139,16 @@ def client(title: str, on: bool, done: Outcome) -> Notice:
 
 def taken_over(servers: int, secrets: int) -> Notice:
     """Return the notice after an import of this many servers, with this many secrets left in clear text."""
-    notice = outcome_notice(
-        f"{count(servers, 'server')} imported",
-        f"{count(secrets, 'secret')} in clear text: see multi-mcp secret --help" if secrets else "",
-        "Now connect your AI tools, in the menu.",
-        "They still start their own copies: remove those in the AI tools menu.",
-    )
-    return instead_of_offer(notice)
+    clear = f"{count(secrets, 'secret')} in clear text: see multi-mcp secret --help\n" if secrets else ""
+    next_steps = "Now connect your AI tools, in the menu.\n"
+    next_steps += "They still start their own copies: remove those in the AI tools menu."
+    return notice_of(NoticeKind.OFFER, f"{count(servers, 'server')} imported", clear + next_steps)
 
 
 def taken_out(servers: Sequence[Offered]) -> Notice:
     """Return the notice after these servers were removed from the AI tools' files."""
     title = texts.listed(texts.tools_of(servers), " now uses only multi-mcp", " now use only multi-mcp")
     return outcome_notice(title, "Restart running AI tools. To undo: multi-mcp import --undo")
-
-
-def instead_of_offer(notice: Notice) -> Notice:
-    """Return the notice with the key of the notification that offered servers, which it replaces."""
-    return replace(notice, key=NoticeKind.OFFER)
 
 
 def offer_text(servers: Sequence[Offered]) -> str:

@@ -187,7 +187,7 @@ def reason(error: Mapping[str, object] | None) -> str:
 
 
 def failed_why(server: ServerStatus) -> str:
-    """Return `github: It ended at once`. If the reason already names the server, return only the reason."""
+    """Return `github: It ended`. If the reason already names the server, return only the reason."""
     why = reason(server.error)
     return fit(why if names_server(why, server.name) else f"{server_name(server)}: {why}")
 

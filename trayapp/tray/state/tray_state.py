@@ -187,11 +187,9 @@ class Assessment:
     """The facts behind menu, icon, and notifications. It is broad because each fact is computed once, for all of them.
 
     - `live`: the snapshot of a serving gateway; None in every other state.
-    - `servers`: sorted by name, so that no server moves in an open menu: GNOME's panel draws such moves badly.
-      Servers in trouble also have entries at the top of the menu.
+    - `servers`: sorted by name. A server must not move in an open menu, which GNOME's panel draws badly.
     - `wanted`: the number of servers that are not disabled.
-    - `ready`: how many of the wanted servers answer a call. Connected servers do, and so do idle ones, which start on
-      the call. A server that is connecting, failed, or needs a sign-in is not ready.
+    - `ready`: the number of wanted servers that answer a call. Idle servers do: the call starts them.
     - `tools`: the number of enabled tools of the wanted servers.
     - `failed`: the wanted servers that cannot serve, except those in `commands`.
     - `commands`: servers that wait for the user's approval of a command that prints a secret.
@@ -200,7 +198,7 @@ class Assessment:
     - `keyring`: why sign-ins are not kept; None if they are kept, or if there is nothing to keep.
     - `keyring_error`: the title and hint of the keyring's problem.
     - `locked`: True if a server waits for the keyring.
-    - `offered`: the servers that AI tools have, as long as multi-mcp has only the sample server and projects' servers.
+    - `offered`: servers of AI tools; empty once multi-mcp has a server besides the sample and those of projects.
     """
 
     live: Snapshot | None = None
