@@ -12,11 +12,11 @@ from pathlib import Path
 
 from trayapp.clients.conversion import is_variable_name
 from trayapp.config.programs import program_of
-from trayapp.sources.documents import HTTP, read_document, refuse_verb, with_input, without_cmd
-from trayapp.sources.programs import CONTAINERS, RUNNERS, name_for, package_of, words_of
+from trayapp.sources.documents import read_document, without_cmd
+from trayapp.sources.programs import ASSIGNMENT, CONTAINERS, RUNNERS, name_for, package_of, words_of
 from trayapp.sources.source import Entry, Source, UnclearSourceError, wanted, with_passed, with_words_apart, without_env
 from trayapp.sources.start_commands import (
-    ASSIGNMENT,
+    HTTP,
     PACKAGE_FORM,
     PLACE,
     WINDOWS_PROGRAM,
@@ -24,6 +24,8 @@ from trayapp.sources.start_commands import (
     is_quoted_command,
     read_start_command,
     refuse_bare_runner,
+    refuse_verb,
+    with_input,
     without_version,
     words_of_line,
 )

@@ -16,9 +16,8 @@ from trayapp.config.programs import program_of
 from trayapp.config.read.command import is_relative
 from trayapp.model.redact import redacted
 from trayapp.sources.client_commands import CLIENT_COMMANDS, adds_server, is_mcp_add, read_line
-from trayapp.sources.documents import refuse_http
 from trayapp.sources.folders import own_folder
-from trayapp.sources.programs import RUNNERS, SHELLS, package_of
+from trayapp.sources.programs import ASSIGNMENT, RUNNERS, SHELLS, package_of
 from trayapp.sources.source import (
     LONGEST_LINE,
     Entry,
@@ -34,7 +33,6 @@ from trayapp.sources.source import (
 )
 from trayapp.sources.start_commands import (
     ADD_ANYWAY,
-    ASSIGNMENT,
     BUILDERS,
     FETCHERS,
     INSTALLERS,
@@ -42,6 +40,7 @@ from trayapp.sources.start_commands import (
     SERVING_WORD,
     WINDOWS_PROGRAM,
     is_preparation,
+    refuse_http,
     without_version,
     words_of_line,
 )

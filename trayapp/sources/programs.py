@@ -13,6 +13,7 @@ from trayapp.config.programs import program_of
 from trayapp.config.urls import name_of_url
 
 LONGEST_NAME = 60
+ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _GENERIC = re.compile(
     r"(?i)(?:^(?:mcp[-_.]?server|server|mcp)[-_.])|(?:[-_.](?:mcp[-_.]?server|server[-_.]?mcp|mcp|server)$)"
 )

@@ -35,9 +35,8 @@ from trayapp.sources.command_lines import (
     refuse_long_lines,
     without_prompt,
 )
-from trayapp.sources.documents import read_document
+from trayapp.sources.documents import is_tool_argument, read_document
 from trayapp.sources.folders import with_folder, with_home, with_paths_of_others
-from trayapp.sources.holders import is_tool_argument
 from trayapp.sources.placeholders import may_be_secret
 from trayapp.sources.programs import name_for
 from trayapp.sources.server_json import is_server_json, read_server_json, short_name

@@ -37,7 +37,7 @@ from trayapp.sources.placeholders import (
     placeholder_in,
     placeholders_in,
 )
-from trayapp.sources.programs import CONTAINERS, SHELLS, package_of, words_of
+from trayapp.sources.programs import ASSIGNMENT, CONTAINERS, SHELLS, package_of, words_of
 
 Entry = dict[str, Any]
 Keys = tuple[str | int, ...]
@@ -159,7 +159,7 @@ def with_passed(entry: Entry) -> Entry:
     own = {
         pair[1]: pair[2]
         for word in _options(entry)
-        if (pair := _ASSIGNED.fullmatch(word)) and CONNECTION.search(pair[2])
+        if (pair := ASSIGNMENT.fullmatch(word)) and CONNECTION.search(pair[2])
     }
     if own:  # a container's variable with a password is passed in the environment, not on the command line
         args = [name if (name := str(word).partition("=")[0]) in own else word for word in entry["args"]]
@@ -263,9 +263,6 @@ def with_words_apart(entry: Entry) -> Entry:
         ):
             return {**entry, "args": [*words[1:at], *word.split(), *words[at + 1 :]]}
     return entry
-
-
-_ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 
 
 def passed_variables(entry: Mapping[str, Any]) -> list[str]:

@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
+from itertools import pairwise, takewhile
+from typing import Any
 
 from trayapp.config.programs import program_of
 from trayapp.config.read.command import split_command
 from trayapp.model.redact import redacted
-from trayapp.sources.documents import (
-    DETACHED,
-    HTTP,
-    MAY_SPEAK_HTTP,
-    PUBLISHES,
-    VALUED_BEFORE,
-    WITHOUT_INPUT,
-    reads_input,
-    refuse_developers_script,
-    refuse_http,
-    refuse_verb,
-    without_terminal,
-)
 from trayapp.sources.programs import (
+    ASSIGNMENT,
     BRIDGES,
     CONTAINERS,
+    PODS,
     RUNNERS,
     SHELLS,
     container_options,
@@ -32,9 +22,21 @@ from trayapp.sources.programs import (
     name_of_package,
     package_of,
     script_of,
+    words_of,
 )
 from trayapp.sources.source import START_FIRST, Entry, Source, UnclearSourceError, wanted, with_passed
 
+# Scripts that build, check or publish a package: `npm run build:all`, `yarn lint`, `npm audit`.
+_DEVELOPERS_SCRIPT = re.compile(
+    r"(?!\S*(?:mcp|serve|start|stdio))(?:build|compile|bundle|test|lint|format|check|typecheck|coverage|clean|docs|watch"
+    r"|ci|audit|ls|pack|prepare|publish|release|deploy|auth|login|setup|init|configure|migrate|seed|uninstall|remove"
+    r"|update|upgrade|link|unlink|cache|view|info)(?:[:-]\S*)?"
+)
+_VALUED_BEFORE = frozenset((  # options of package managers that take a value
+    "--prefix", "-C", "--dir", "--cwd", "--filter", "-w", "--workspace", "--directory", "--project", "-f", "--file",
+))  # fmt: skip
+HTTP = frozenset(("http", "sse", "streamablehttp", "streamable-http", "streamable_http"))
+_HTTP_SWITCH = re.compile(r"(?:.*_)?(?:HTTP|SSE)(?:_STREAM[A-Z]*)?_(?:SERVER|MODE|TRANSPORT)|(?:.*_)?STREAMABLE_HTTP")
 FETCHERS = frozenset(
     ("curl", "wget", "iwr", "irm", "pip", "pip3", "gem", "brew", "git", "apt", "apt-get", "winget", "choco")
 )
@@ -48,7 +50,7 @@ _RUNS = {
     "conda": {"run"}, "mamba": {"run"}, "micromamba": {"run"},
 }  # fmt: skip
 BUILDERS = frozenset(("npm", "pnpm", "yarn", "cargo", "go", "dotnet"))  # they mostly build or install
-ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
+
 # A whole path, whose folders may have blanks: C:\Program Files\acme\acme.exe
 WINDOWS_PROGRAM = re.compile(r"[A-Za-z]:[\\/](?:(?!\.(?:exe|cmd|bat)\s).)*\.(?:exe|cmd|bat)", re.IGNORECASE)
 # Lines that only install, fetch or build something: people run them before the line that starts or adds the server.
@@ -202,11 +204,7 @@ def read_start_command(words: Sequence[str]) -> Source:
     behind = behind[1:] if behind[:1] == ["--"] else behind
     if not (package.startswith("@smithery/cli") and behind[:1] == ["run"]):
         _refuse_installer(words)
-    verb = [
-        word
-        for before, word in pairwise(words)
-        if word[:1] != "-" and before not in VALUED_BEFORE and word != "compose"
-    ]
+    verb = [word for word in _plain_words(words) if word != "compose"]
     if program in _RUNS and verb[:1] and verb[0] not in _RUNS[program] and not verb[0].endswith(".dll"):
         title = f"{words[0]} {verb[0]} starts no server"
         raise UnclearSourceError(title, *(["Paste the line with docker run -i"] if in_container else []))
@@ -217,17 +215,22 @@ def read_start_command(words: Sequence[str]) -> Source:
         raise UnclearSourceError(title, "Add its gateway: docker mcp gateway run")
     if words[-1] in ("--version", "--help", "-h", "-V"):
         raise UnclearSourceError(f"{words[-1]} only prints text and exits")
-    if in_container and words[1:2] == ["run"]:
-        words = _without_terminal(words)
     note = ""
     if (options := container_options(words)) is not None:
-        if not reads_input(options):
-            runs = " ".join(words[len(options) :])  # its image, and what runs in it
-            if words[1] != "run" or re.search("(?i)mcp|stdio", runs) is None:
+        runs = words[len(options) :]  # its image, and what runs in it
+        if words[1] == "run":
+            if any(map(_DETACHED.fullmatch, options)):
+                raise UnclearSourceError("This container runs in the background", START_FIRST)
+            own = _without_terminal(options)
+            if own != options and any(map(_PUBLISHES.fullmatch, own)):
+                raise UnclearSourceError("This container needs a terminal and opens a port", START_FIRST)
+            options = own
+        if not _reads_input(options):
+            if words[1] != "run" or re.search("(?i)mcp|stdio", " ".join(runs)) is None:
                 title = "This container does not read its input, so it is not a stdio server"
                 raise UnclearSourceError(title, "Add -i after run, or start it and add its address")
-            words, note = [*words[:2], "-i", *words[2:]], WITHOUT_INPUT
-        note += MAY_SPEAK_HTTP if any(map(PUBLISHES.fullmatch, options)) else ""
+            options, note = [*options[:2], "-i", *options[2:]], WITHOUT_INPUT
+        words, note = [*options, *runs], note + (MAY_SPEAK_HTTP if any(map(_PUBLISHES.fullmatch, options)) else "")
     speaks = any(
         word.lower() in HTTP or _HTTP_OPTION.fullmatch(word) or (before == "--transport" and word.startswith("http"))
         for before, word in pairwise(words)
@@ -287,8 +290,7 @@ def read_start_command(words: Sequence[str]) -> Source:
     written = (word for before, word in pairwise(options) if before in _OUTPUT and re.search(r"\.\w+$", word))
     if file := next(written, ""):
         raise UnclearSourceError(f"This writes {file} and exits")
-    developers = _DEVELOPERS_FOLDER if program == "go" else _DEVELOPERS
-    if script := next(filter(developers.match, words), ""):
+    if script := next(filter((_DEVELOPERS_FOLDER if program == "go" else _DEVELOPERS).match, words), ""):
         raise UnclearSourceError(f"{script} is a developer's script, not a server")
     entry: Entry = with_passed({"command": words[0], "args": words[1:]} | ({"env": env} if env else {}))
     return Source(name_for(entry), entry, f"a command line{note}", wanted(entry))
@@ -349,21 +351,89 @@ def _setup_verb(behind: Sequence[str]) -> str:
     return ""
 
 
-def _without_terminal(words: Sequence[str]) -> list[str]:
-    """Return `docker run` without -t: a server has no terminal.
-
-    Raises UnclearSourceError if the container runs in the background, or needs a terminal and a port.
-    """
-    options = container_options(words) or []
-    if any(map(DETACHED.fullmatch, options)):
-        raise UnclearSourceError("This container runs in the background", START_FIRST)
-    own = without_terminal(options)
-    if own != options and any(map(PUBLISHES.fullmatch, own)):
-        raise UnclearSourceError("This container needs a terminal and opens a port", START_FIRST)
-    return [*own, *words[len(options) :]]
-
-
 def is_quoted_command(word: str) -> bool:
     """Return True for a whole command in one word, as in `"npx -y pkg"`. False for a path with blanks."""
     first, blank, _ = word.partition(" ")
     return bool(blank) and program_of(first) in RUNNERS
+
+
+# --- containers
+
+_INTERACTIVE = re.compile(r"-[a-z]*i[a-z]*|--interactive(?:=true)?")
+_DETACHED = re.compile("-[iqt]*d[iqt]*|--detach(?:=true)?")
+_PUBLISHES = re.compile(r"-p|--publish(?:=.*)?|-p\d.*")  # a port
+READS_INPUT = ", with -i {}: a stdio server reads its input"
+WITHOUT_INPUT = ", with -i added: without it the container reads nothing"
+MAY_SPEAK_HTTP = ", and with a port: if an HTTP server uses it, start the container and add its address instead"
+
+
+def _reads_input(options: Sequence[str]) -> bool:
+    """Return True if a container started with these options reads its input, as a stdio server has to."""
+    return any(map(_INTERACTIVE.fullmatch, options[2:]))
+
+
+def with_input(entry: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """Make a client's container or pod read stdin, without a terminal. Return its entry, and a note for the user or "".
+
+    A client's entry with a command is a stdio server, so its container must not run in the background. Other entries
+    stay unchanged. Raises UnclearSourceError for a container that is reached by a port instead.
+    """
+    words, note = words_of(entry), ""
+    if program_of(words[0]) in PODS and "exec" in (own := list(takewhile("--".__ne__, words))):
+        at = own.index("exec") + 1
+        if _reads_input(own):
+            return entry, ""
+        return {**entry, "args": [*words[1:at], "-i", *words[at:]]}, READS_INPUT.format("added")
+    if (options := container_options(words)) is None:
+        return entry, ""
+    own = [word for word in _without_terminal(options) if not _DETACHED.fullmatch(word)]
+    detached, reads = any(map(_DETACHED.fullmatch, options)), _reads_input(own)
+    if detached or not reads:
+        if any(map(_PUBLISHES.fullmatch, own)):
+            title = "This container does not read its input and opens a port, so it is not a stdio server"
+            raise UnclearSourceError(title, START_FIRST)
+        own = own if reads else [*own[:2], "-i", *own[2:]]
+        note = READS_INPUT.format("in place of -d" if detached else "added")
+    return {**entry, "args": [*own[1:], *words[len(options) :]]}, note
+
+
+def _without_terminal(options: Sequence[str]) -> list[str]:
+    """Return the options of a container without -t: a server has no terminal."""
+    own = [re.sub(r"(?<=^-)([a-su-z]*)t([a-su-z]*)$", r"\1\2", word) for word in options if word != "--tty"]
+    return [word for word in own if word != "-"]
+
+
+# --- refusals
+
+
+def refuse_http(words: Sequence[str], env: Mapping[str, Any]) -> None:
+    """Raise UnclearSourceError if a variable, of the server or of its container, tells the server to speak HTTP."""
+    given = {name: str(value) for name, value in env.items()}
+    if words and program_of(words[0]) in CONTAINERS:
+        given |= {pair[1]: pair[2] for word in words if (pair := ASSIGNMENT.fullmatch(word))}
+    for name, value in given.items():
+        named = "TRANSPORT" in name.upper() and value.lower() in HTTP
+        if named or (_HTTP_SWITCH.fullmatch(name) and value.lower() in ("true", "1")):
+            raise UnclearSourceError(f"This server speaks HTTP, not stdio ({name}={value})", START_FIRST)
+
+
+def refuse_verb(words: Sequence[str]) -> None:
+    """Raise UnclearSourceError for `uvx run acme`, which fetches and runs a package named `run`."""
+    package = package_of(words)
+    program = program_of(words[0])
+    if package in ("run", "exec", "dlx", "start") and program in ("uvx", "npx", "bunx", "pnpx"):
+        behind = [word for word in words[1:] if word != package]
+        title = f"{program} {package} runs a package whose name is {package}, which is probably not meant"
+        raise UnclearSourceError(title, f"Paste it without {package}: {redacted(' '.join([words[0], *behind]))[:200]}")
+
+
+def refuse_developers_script(words: Sequence[str]) -> None:
+    """Raise UnclearSourceError for a package's script that builds or checks: `npm run build`, `yarn lint`."""
+    script = next((word for word in _plain_words(words) if word not in ("run", "run-script")), "")
+    if program_of(words[0]) in ("npm", "pnpm", "yarn") and _DEVELOPERS_SCRIPT.fullmatch(script):
+        raise UnclearSourceError(f"{script} is a developer's script, not a server")
+
+
+def _plain_words(words: Sequence[str]) -> list[str]:
+    """Return the words after a program that are neither options nor the values of a package manager's options."""
+    return [word for before, word in pairwise(words) if word[:1] != "-" and before not in _VALUED_BEFORE]
