@@ -153,6 +153,7 @@ async def test_a_server_that_is_lost_has_no_backoff_and_the_next_call_starts_it(
         await made.states("a", State.CONNECTED)
         made.net["a"].die()
         await made.states("a", State.FAILED)
+        assert isinstance(made.pool.find("a").error, ConnectionLostError)
         await made.clock.pass_(3600)
         assert made.net["a"].opened == 1
         assert await call(made)
@@ -713,12 +714,3 @@ async def test_closing_answers_the_calls_under_way_with_one_error() -> None:
         await made.pool.find("a").close()
         assert (await waiting.message())["error"]["code"] == CONNECTION_CLOSED
         assert waiting.answers == 1
-
-
-async def test_connection_lost_is_its_own_kind_of_error() -> None:
-    async with bench() as made:
-        made.apply(server("a"))
-        await call(made)
-        made.net["a"].die()
-        await made.states("a", State.FAILED)
-        assert isinstance(made.pool.find("a").error, ConnectionLostError)

@@ -89,13 +89,6 @@ def test_without_inheritance_a_server_gets_the_defaults_and_its_own() -> None:
     assert child_environment(server, environ) == {**dict.fromkeys(DEFAULT_VARIABLES, "d"), "A": "1"}  # interp-24
 
 
-def test_with_inheritance_a_server_gets_ours_but_for_the_home_that_is_ours_alone() -> None:
-    environ = {"SECRET": "s", "MULTI_MCP_HOME": "/h"}
-    assert child_environment(ServerConfig("x", command="x"), environ) == {"SECRET": "s"}
-    own = ServerConfig("x", command="x", env={"MULTI_MCP_HOME": "/other"})
-    assert child_environment(own, environ)["MULTI_MCP_HOME"] == "/other"
-
-
 async def test_an_address_is_prepared_as_it_is() -> None:
     launch = await prepare_start(ServerConfig("x", url="https://example.org/mcp"), {}, no_secrets, 0.0)
     assert isinstance(launch, HttpLaunch)

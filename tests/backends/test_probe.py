@@ -50,19 +50,6 @@ async def test_every_live_server_is_asked_once_and_no_other_is_started() -> None
 
 
 @pytest.mark.requirement("wake-probe")
-async def test_a_server_of_2026_is_asked_to_discover() -> None:
-    async with bench() as made:
-        made.hints["new"] = "2026-07-28"
-        made.net["new"].modern = True
-        made.apply(server("new"))
-        await made.pool.find("new").ensure()
-        before = made.net["new"].methods().count("server/discover")
-        await probed(made)
-        assert made.net["new"].methods().count("server/discover") == before + 1
-        assert "ping" not in made.net["new"].methods()
-
-
-@pytest.mark.requirement("wake-probe")
 async def test_a_silent_keep_alive_server_is_reconnected_at_once_even_if_it_was_new() -> None:
     async with bench() as made:
         made.apply(server("kept", lifecycle="keep-alive"))
@@ -89,19 +76,6 @@ async def test_a_silent_lazy_server_is_dropped_and_the_next_call_starts_it() -> 
         await made.pool.find("lazy").ensure()  # no backoff
         assert made.state("lazy") is State.CONNECTED
         assert (made.state("other"), made.net["other"].opened) == (State.CONNECTED, 1)
-
-
-async def test_an_answer_that_the_method_is_unknown_is_a_sign_of_life() -> None:
-    async with bench() as made:
-
-        async def unknown(params: dict[str, Any]) -> dict[str, Any]:
-            raise RpcError(-32601, "Method not found")
-
-        made.net["a"].replies["ping"] = unknown
-        made.apply(server("a"))
-        await made.pool.find("a").ensure()
-        await probed(made)
-        assert (made.state("a"), made.net["a"].opened) == (State.CONNECTED, 1)
 
 
 @pytest.mark.requirement("wake-probe")

@@ -1,6 +1,6 @@
-"""The clock behind backoffs, expiry times and periodic checks. It is passed in, so that tests can advance it.
+"""The clock behind backoffs, expiry times and periodic checks. It is passed in, and tests pass one that they advance.
 
-Periodic checks share a beat: they run at the same moments, and so wake an idle process only once.
+Periodic checks share a beat: they run at the same moments and wake an idle process only once.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ class Connection:
 
     @property
     def lists_may_differ(self) -> bool:
-        """True if the server has ended by itself since its lists were read, so that it may now be another version.
+        """True if the server may now be another version: it has ended by itself since its lists were read.
 
         False for DOUBT_AGAIN_S seconds after they were last read for this reason.
         """
@@ -427,7 +427,7 @@ class Connection:
         """Set the state after the connection has ended, then release all waiting callers."""
         self.live = None
         self._attempt = None
-        self._maintenance = None  # frees what served the connection: idle servers should take no memory
+        self._maintenance = None  # an idle server should take no memory
         if not attempt.done.is_set():
             why = f": {self.retired}" if self.retired else ""
             stopped = ConnectionLostError(self.name, f"{self.name} was stopped while it was starting{why}")
@@ -465,7 +465,7 @@ class Connection:
         self._apply(Event.READY)
         async with maintenance.duties():
             await live.transport.gone.wait()
-            self.live = None  # at once: the next call waits for a new connection
+            self.live = None  # before anything is awaited: the next call has to wait for a new connection
         self.silent = maintenance.silent
         if not attempt.scope.cancel_called:
             raise await maintenance.ending()

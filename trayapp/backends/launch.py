@@ -87,7 +87,7 @@ async def prepare_start(
     record: RefusalRecord | None = None,
     locks: Callable[[], Locks | None] = lambda: None,
 ) -> Launch:
-    """Return what to start or connect to for `server`. Wait for the login shell's PATH, and read the server's secrets.
+    """Prepare and return the launch of `server`. Wait for the login shell's PATH, and read the server's secrets.
 
     A package is started in its locked version if `locks` returns locks, and without npm if npm's cache has it. `now` is
     in Unix seconds. `record` belongs to the server's confinement, None if it is not confined. Raises ConfigError (a

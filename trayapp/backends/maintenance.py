@@ -154,7 +154,7 @@ class Maintenance:
             idle_for = self._context.clock.now() - (connection.last_used or 0.0)
             if is_idle(connection.is_busy, idle_for, limit):
                 log.info("Closing %s: idle for %.0f s", connection.name, idle_for)
-                connection.begin_close()  # at once: a call must not get a connection that is about to close
+                connection.begin_close()  # does not await: a call must not get a connection that is about to close
                 await anyio.sleep_forever()
             waits: list[Callable[[], Awaitable[object]]] = [connection.adjusted.wait]
             if limit is not None:

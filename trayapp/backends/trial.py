@@ -166,8 +166,7 @@ class PackageUpdates:
         Raises PackageError, ToolError, UsageError.
         """
         request, now = package.request, package.versions[0]
-        kept = [one for one in package.versions if version in (one.version, one.integrity)]
-        if kept:
+        if kept := [one for one in package.versions if version in (one.version, one.integrity)]:
             return kept[0]
         before = self._age_limit() if version is None else None  # a version that the user names may be of any age
         if version is None:
@@ -193,8 +192,7 @@ class PackageUpdates:
         locks.clean()
 
     def _locks(self) -> Locks:
-        locks = self._context.locks()
-        if locks is None:
+        if (locks := self._context.locks()) is None:
             raise UsageError("Packages are not locked here", "Start the gateway: multi-mcp start")
         return locks
 

@@ -115,8 +115,7 @@ class Ledger:
     def record_gateway_lines(self, lines: bytes) -> None:
         """Record whole lines that went to the client: their answers close requests."""
         for line in lines_of(lines):
-            id_json = answer_id(line)
-            if id_json is not None:
+            if (id_json := answer_id(line)) is not None:
                 self.open.pop(id_json, None)
 
     def begins_answer(self, head: bytes) -> bool:
@@ -269,8 +268,7 @@ def answer_id(line: bytes) -> bytes | None:
     if len(line) > PARSED_MOST:
         from trayapp.wire.framing import find_answer_id  # 1.6 MiB with its imports
 
-        place = find_answer_id(line.rstrip(b"\n"))
-        if place is not None:
+        if (place := find_answer_id(line.rstrip(b"\n"))) is not None:
             return line[place[0] : place[1]]
     message = parsed(line)
     if isinstance(message, dict) and "id" in message and "method" not in message:

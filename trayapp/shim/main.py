@@ -12,8 +12,7 @@ OPTIONS = ("--expose", "--servers", "--profile")
 
 def main(argv: list[str]) -> int:
     """Relay until the client ends, and return the exit code. `argv` does not include the verb."""
-    options = parse(argv)
-    if options is None:
+    if (options := parse(argv)) is None:
         say(USAGE)
         return 2
     if sys.platform == "win32":

@@ -106,8 +106,7 @@ class Shim:
             return True
         until = time.monotonic() + START_PATIENCE_S
         while time.monotonic() < until:
-            found = self._started(until)
-            if found is not None:
+            if (found := self._started(until)) is not None:
                 return found
             if self._connect_within(NEXT_TRY_S):
                 return True
@@ -115,13 +114,15 @@ class Shim:
 
     def _started(self, until: float) -> "bool | None":
         """Start a gateway and connect. Return True if connected, None if another gateway exists, False on failure."""
-        from trayapp.shim.start import CONNECTED, FOUND_ANOTHER, PAUSED, start
+        from trayapp.shim.start import IS_PAUSED, RUNS_ALREADY, start
 
-        outcome = start(self._connect, self._pause, until)
-        if outcome in (CONNECTED, FOUND_ANOTHER):
-            return True if outcome == CONNECTED else None
+        exit_code = start(self._connect, self._pause, until)
+        if exit_code is None:
+            return True
+        if exit_code == RUNS_ALREADY:
+            return None
         self._start_again_at = time.monotonic() + START_AGAIN_S
-        self._load_ledger().note_failed_start(is_paused=outcome == PAUSED)
+        self._load_ledger().note_failed_start(is_paused=exit_code == IS_PAUSED)
         return False
 
     def why_not(self) -> str:
@@ -176,8 +177,7 @@ class Shim:
         return GIVE_BACK_MS if self._swollen else None
 
     def _client_sent(self, data: bytes) -> None:
-        lines = whole_lines(self._from_client, data)
-        if lines:
+        if lines := whole_lines(self._from_client, data):
             self._forward(lines)
 
     def _forward(self, lines: bytes) -> None:

@@ -19,14 +19,14 @@ OFTEN_S = 0.002
 SELDOM_S = 0.1
 IS_PAUSED = 4  # exit code of a gateway that must not start: the user paused multi-mcp in the tray
 RUNS_ALREADY = 7  # exit code of a gateway that found another one, which is starting, too, or ending
+FAILED = 1
 
-CONNECTED, FOUND_ANOTHER, PAUSED, FAILED = range(4)  # outcomes of `start`
 
+def start(connect: Callable[[], bool], pause: Callable[[float], bool], until: float) -> int | None:
+    """Start a gateway and try to `connect` until the monotonic time `until`. Return None once connected.
 
-def start(connect: Callable[[], bool], pause: Callable[[float], bool], until: float) -> int:
-    """Start a gateway and try to `connect` until the monotonic time `until`. Return one of the four outcomes.
-
-    `pause` waits a number of seconds. It returns False if waiting is no longer needed.
+    Otherwise return the gateway's exit code, or FAILED if it did not start or does not answer. `pause` waits a number
+    of seconds. It returns False if waiting is no longer needed.
     """
     reap_automatically(False)  # otherwise the gateway would inherit the setting and lose its children's exit codes
     try:
@@ -36,11 +36,9 @@ def start(connect: Callable[[], bool], pause: Callable[[float], bool], until: fl
     soon, wait = time.monotonic() + STARTS_WITHIN_S, OFTEN_S
     while not connect():
         code = child.poll()
-        if code == RUNS_ALREADY:
-            return FOUND_ANOTHER
         if code is not None or time.monotonic() > until or not pause(wait):
-            return PAUSED if code == IS_PAUSED else FAILED
+            return FAILED if code is None else code
         wait = OFTEN_S if time.monotonic() < soon else min(wait * 1.5, SELDOM_S)
     reap_automatically(True)
     child.poll()  # reaps it, if it has already ended because another, quicker gateway accepted the connection
-    return CONNECTED
+    return None

@@ -39,7 +39,7 @@ NOT_LISTED_BY = frozenset(
 EXTENSIONS = "extensions"
 SETTINGS = {APPS: {"mimeTypes": [APP]}}  # extension -> what a client that supports it declares, if anything
 
-# Capabilities declared to a server that has no client yet: everything that any client may be asked for.
+# Capabilities declared to a server that has no client yet: every request that a client may be able to answer.
 EVERYTHING: Capabilities = {
     "roots": {"listChanged": True},
     "sampling": {"tools": {}, "context": {}},

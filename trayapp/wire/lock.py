@@ -100,8 +100,7 @@ class GatewayLock(FileLock):
 
     def acquire(self) -> None:
         """Take the lock. Raises AlreadyRunningError if another process holds it, and StorageError."""
-        holder = self.take()
-        if holder is not None:
+        if (holder := self.take()) is not None:
             raise AlreadyRunningError(holder)
 
 

@@ -90,8 +90,7 @@ def read_envelope(params: Any) -> Envelope:
     """Return the envelope of a request. Raises RpcError with the codes of MCP 2026-07-28, basic/versioning."""
     meta = params.get("_meta") if isinstance(params, dict) else None
     known = meta if isinstance(meta, dict) else {}
-    missing = [key for key in (PROTOCOL_VERSION, CLIENT_CAPABILITIES) if key not in known]
-    if missing:
+    if missing := [key for key in (PROTOCOL_VERSION, CLIENT_CAPABILITIES) if key not in known]:
         raise RpcError(INVALID_PARAMS, f"params._meta lacks {', '.join(missing)}")
     protocol, capabilities, info = known[PROTOCOL_VERSION], known[CLIENT_CAPABILITIES], known.get(CLIENT_INFO)
     if not isinstance(protocol, str) or not isinstance(capabilities, dict):

@@ -15,8 +15,7 @@ SOCKET_PATH_LIMIT = 100  # bytes; sun_path holds 104 on macOS and 108 on Linux, 
 
 def run_dir(environ: "os._Environ[str] | dict[str, str]") -> str:
     """Return the absolute path of the folder for lock, socket and endpoint file. It may not exist yet."""
-    home = environ.get("MULTI_MCP_HOME", "").strip()
-    if home:
+    if home := environ.get("MULTI_MCP_HOME", "").strip():
         return os.path.join(os.path.abspath(os.path.expanduser(home)), "run")
     if sys.platform == "win32":
         base = environ.get("LOCALAPPDATA") or os.path.expanduser("~\\AppData\\Local")

@@ -17,7 +17,6 @@ from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
@@ -70,14 +69,6 @@ SESSION_LOST = "The server ended the session"
 SENT_FOR: ContextVar[Call | None] = ContextVar("sent_for", default=None)
 
 
-@dataclass(slots=True)
-class _Post:
-    """A request in flight. `modern`: its protocol revision cancels a request by closing the response."""
-
-    modern: bool
-    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
-
-
 class HttpChannel(FrameDispatcher, ABC):
     """A channel to one server. Messages are sent in order; no request waits for the answer to another."""
 
@@ -101,7 +92,7 @@ class HttpChannel(FrameDispatcher, ABC):
         self._protocol = ""
         self._outgoing: asyncio.Queue[tuple[bytes, str]] = asyncio.Queue()
         self._notices: deque[tuple[bytes, dict[str, Any], str]] = deque()
-        self._posts: dict[int, _Post] = {}
+        self._posts: dict[int, anyio.CancelScope] = {}  # requests in flight
         self._idle = anyio.Event()
         self._busy_until = 0.0  # monotonic seconds; the server asked not to be called earlier
 
@@ -200,8 +191,8 @@ class HttpChannel(FrameDispatcher, ABC):
             if method is None:  # an answer: without it, the call that asked would never end
                 self._tasks.start_soon(self._tell_quietly, frame, message, protocol)
             elif type(request_id) is int:
-                self._posts[request_id] = post = _Post(protocol in MODERN_VERSIONS)
-                self._tasks.start_soon(self._request, request_id, frame, message, protocol, post)
+                self._posts[request_id] = scope = anyio.CancelScope()
+                self._tasks.start_soon(self._request, request_id, frame, message, protocol, scope)
             elif method == "notifications/initialized":  # it must precede everything else
                 await self._tell_in_time(frame, message, protocol)
             elif method == CANCELLED and self._ends_response(message, protocol):
@@ -213,11 +204,12 @@ class HttpChannel(FrameDispatcher, ABC):
 
     def _ends_response(self, message: dict[str, Any], protocol: str) -> bool:
         """Close the response of a cancelled request. Return False, without closing it, if a notification is needed."""
-        cancelled = self._posts.get(own_id(message["params"].get("requestId")) or 0)  # none of our ids is 0
-        is_modern = cancelled.modern if cancelled is not None else protocol in MODERN_VERSIONS
-        if cancelled is not None and is_modern:
-            cancelled.scope.cancel()
-        return is_modern
+        if protocol not in MODERN_VERSIONS:
+            return False
+        scope = self._posts.get(own_id(message["params"].get("requestId")) or 0)  # none of our ids is 0
+        if scope is not None:
+            scope.cancel()
+        return True
 
     async def _send_notices(self) -> None:
         """Send the waiting notifications one by one, in order: progress must not go backwards."""
@@ -236,12 +228,12 @@ class HttpChannel(FrameDispatcher, ABC):
             await self._tell(frame, message, protocol)
 
     async def _request(
-        self, request_id: int, frame: bytes, message: dict[str, Any], protocol: str, post: _Post
+        self, request_id: int, frame: bytes, message: dict[str, Any], protocol: str, scope: anyio.CancelScope
     ) -> None:
         call = self.call_of(request_id)
         SENT_FOR.set(None if isinstance(call, PendingCall) else call)  # set only for a session's call
         try:
-            with post.scope:
+            with scope:
                 await self._ask(request_id, frame, message, protocol)
         except RpcError as error:
             self.answer(request_id, Reply.of_error(error))

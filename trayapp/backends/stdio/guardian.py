@@ -110,7 +110,7 @@ def send(identities: list[Identity], number: int) -> None:
 
 
 def signal_group(leader: int, number: int) -> bool:
-    """Signal a process's group (Windows: the process). Return False if that is not possible. Signal 0 only checks."""
+    """Signal a process's group (Windows: the process). Return False if there is none. Signal 0 only checks (POSIX)."""
     try:
         if sys.platform == "win32":
             os.kill(leader, number)

@@ -1,8 +1,7 @@
 """npm's version numbers and ranges: decide if a version satisfies `^1.2`, `~1`, `1.x`, `>=1 <3`, `1 - 2`, `a || b`.
 
-Source of the rules: https://github.com/npm/node-semver#ranges. Texts that need its "loose" mode (`01.2.3`, `x.1`,
-`1.2-beta`) are not ranges here.
-Written by hand: `packaging` reads Python's ranges, not npm's.
+Source of the rules: https://github.com/npm/node-semver#ranges (the library `packaging` reads only Python's ranges).
+Texts that need its "loose" mode (`01.2.3`, `x.1`, `1.2-beta`) are not ranges here.
 """
 
 from __future__ import annotations
@@ -49,16 +48,7 @@ class Version:
         return self.major, self.minor, self.patch, (*words, *([] if self.pre else [(2, 0, "")]))
 
 
-@dataclass(frozen=True, slots=True)
-class Comparator:
-    """A comparison with `version` on the right of `<`, `<=`, `>`, `>=` or `=`."""
-
-    operator: str
-    version: Version
-
-    def holds(self, version: Version) -> bool:
-        """Return True if the comparison holds with `version` on the left."""
-        return bool(_COMPARE[self.operator](version.key, self.version.key))
+Comparator = tuple[str, Version]  # `<`, `<=`, `>`, `>=` or `=`, and the version on its right
 
 
 def read_version(text: str) -> Version | None:
@@ -79,8 +69,8 @@ def satisfies(version: Version, text: str) -> bool:
     A prerelease is in a range only if a comparator names a prerelease of the same three numbers.
     """
     for comparators in _alternatives(text):
-        named = any(one.version.pre and one.version.numbers == version.numbers for one in comparators)
-        if (named or not version.pre) and all(comparator.holds(version) for comparator in comparators):
+        named = any(bound.pre and bound.numbers == version.numbers for _, bound in comparators)
+        if (named or not version.pre) and all(_COMPARE[sign](version.key, bound.key) for sign, bound in comparators):
             return True
     return False
 
@@ -100,8 +90,7 @@ def _alternatives(text: str) -> list[list[Comparator]]:
 
 
 def _comparators(text: str) -> list[Comparator]:
-    hyphen = _HYPHEN.fullmatch(text)
-    if hyphen:
+    if hyphen := _HYPHEN.fullmatch(text):
         return [*_PartialVersion(hyphen[1]).comparators(">="), *_PartialVersion(hyphen[2]).comparators("<=")]
     found: list[Comparator] = []
     for word in _GAP.sub(r"\1", text).split():
@@ -127,28 +116,28 @@ class _PartialVersion:
         self.lowest = Version(major, minor, patch, pre)
 
     def comparators(self, operator: str) -> list[Comparator]:
-        """Return the comparators that `operator` followed by this version stands for."""
+        """Return the comparators that `operator` followed by this version means."""
         if operator in ("^", "~", "~>"):
             fixed = 2  # how many of the leading numbers must not change
             if operator == "^":
                 fixed = 1 + next((place for place, number in enumerate(self.lowest.numbers) if number), 2)
             return self._from_to(min(fixed, self.given))
         if self.given == 3:
-            return [Comparator(operator or "=", self.lowest)]
+            return [(operator or "=", self.lowest)]
         if self.given == 0:
-            return [Comparator("<", Version(0, 0, 0, ("0",)))] if operator in ("<", ">") else []
+            return [("<", Version(0, 0, 0, ("0",)))] if operator in ("<", ">") else []
         if operator in ("", "="):
             return self._from_to(self.given)
-        above = Comparator("<", self._after(self.given))
+        above = self._after(self.given)
         return {
-            ">=": [Comparator(">=", self.lowest)],
-            ">": [Comparator(">=", Version(*above.version.numbers))],
-            "<": [Comparator("<", Version(*self.lowest.numbers, ("0",)))],
-            "<=": [above],
+            ">=": [(">=", self.lowest)],
+            ">": [(">=", Version(*above.numbers))],
+            "<": [("<", Version(*self.lowest.numbers, ("0",)))],
+            "<=": [("<", above)],
         }[operator]
 
     def _from_to(self, fixed: int) -> list[Comparator]:
-        return [Comparator(">=", self.lowest), Comparator("<", self._after(fixed))] if fixed else []
+        return [(">=", self.lowest), ("<", self._after(fixed))] if fixed else []
 
     def _after(self, fixed: int) -> Version:
         """Return the lowest version, prereleases included, above all that share the first `fixed` numbers."""

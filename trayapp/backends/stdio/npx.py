@@ -2,9 +2,8 @@
 
 In case of doubt the result is None, and the command runs as written. Functions block on files; callers use a thread.
 
-Decided: the cached version must be exactly the requested version, or in the requested range. A request without a
-version runs what npx cached for such a request. For a tag (`latest`), npm decides once a day; within that day the
-version that it cached runs.
+The cached version must be exactly the requested version, or in the requested range. A request without a version runs
+what npx cached for such a request. For a tag (`latest`), npm decides once a day which version to cache.
 
 Only a bounded number of small regular files in npm's cache is read. Source: npm's libnpmexec (folder `_npx/HASH`, the
 hash of the requested packages; `_npx.packages` in its package.json).
@@ -117,7 +116,7 @@ def cached_version(request: NpxRequest, env: Mapping[str, str]) -> str | None:
 # -- the command line ------------------------------------------------------------------------------------------------
 
 
-# The options of npx and npm exec that are understood (sources: npm's definitions.js and npx-cli.js). An option that is
+# The options of npx and npm exec that are known here (sources: npm's definitions.js and npx-cli.js). An option that is
 # not listed may take the next word, or change what runs. These change nothing about a package:
 _QUIET = options("""
     -y --yes -q --quiet -s --silent --verbose -d -dd -ddd --prefer-offline --progress --no-progress --no-color --audit
@@ -150,7 +149,7 @@ _NPM = replace(_NPX, values=_NPX.values - {"-p"})  # npm's `-p` has another mean
 def read_request(argv: tuple[str, ...]) -> NpxRequest | None:
     """Return the request of a command line of npx or npm exec, or None if it names no package.
 
-    Raises UncertainError for words that are not understood here.
+    Raises UncertainError for other words.
     """
     if argv[:1] == ("npx",):
         found, rest = _NPX.read(argv[1:])
@@ -382,8 +381,7 @@ def user_settings(env: Mapping[str, str], home: Path) -> dict[str, str]:
 
 def npx_folder(settings: Mapping[str, str], env: Mapping[str, str], home: Path) -> Path | None:
     """Return the folder in which npx keeps packages, or None if it is uncertain."""
-    told = settings.get("cache")
-    if not told:
+    if not (told := settings.get("cache")):
         default = Path(env.get("LOCALAPPDATA", home), "npm-cache") if sys.platform == "win32" else home / ".npm"
         return default / "_npx"
     folder = configured_folder(told, home)

@@ -87,8 +87,7 @@ class PosixTracker:
 
     def finish(self, pid: int) -> None:
         """End the process's remaining family, and record in the registry that the server has ended."""
-        kin = self._kin.get(pid)
-        if kin is not None:
+        if (kin := self._kin.get(pid)) is not None:
             guardian.end([kin], 0.0)
             del self._kin[pid]
             self._note(guardian.line_of(kin, ended=True), spent=2)

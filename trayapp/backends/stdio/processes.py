@@ -236,9 +236,6 @@ async def open_stdio(
         if confinement is not None:
             confinement.record.read(data)
 
-    def keep_junk(junk: bytes) -> None:
-        keep(b"[stdout] " + junk[:400] + b"\n")
-
     def feed_and_record(data: bytes) -> None:
         assert confinement is not None
         confinement.record.read_answer(data)
@@ -249,7 +246,9 @@ async def open_stdio(
         dispatcher.close(RpcError(CONNECTION_CLOSED, f"The server {await process.end_reason()}"))
 
     process = ServerProcess(StderrTail(keep))
-    dispatcher = FrameDispatcher(process.write, on_junk=keep_junk, peer=launch.server)
+    dispatcher = FrameDispatcher(
+        process.write, on_junk=lambda junk: keep(b"[stdout] " + junk[:400] + b"\n"), peer=launch.server
+    )
     process.on_stdout = dispatcher.feed if confinement is None else feed_and_record
     async with AsyncExitStack() as stack, anyio.create_task_group() as tasks:
         start = None

@@ -1,16 +1,16 @@
 """The environment of the user's login shell. A gateway started by the desktop has a PATH without nvm or Homebrew.
 
-POSIX only; on other systems no shell is asked. Values of variables are never logged.
+POSIX only. Values of variables are never logged.
 
-Decided: the shell is asked unless the gateway was certainly started from a terminal. A needless question costs little;
-a missing one breaks servers. Certain signs are:
+The shell is run unless the gateway was certainly started from a terminal. A needless run costs little, but without a
+needed one, servers do not start. Certain signs of a terminal are:
 - a terminal on stdin, stdout or stderr,
 - TERM_PROGRAM, which terminal programs set,
 - SHLVL with a TERM that only terminal windows have. SHLVL alone is not certain: display managers start whole sessions
   through a login shell.
 
-The shell gets RESOLVING in its environment. rc files may check it. If it is already set, no shell is asked, which ends
-a loop through an rc file that starts the gateway.
+The shell gets RESOLVING in its environment, for rc files to check. If it is already set, no shell is run: this ends a
+loop through an rc file that starts the gateway.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ EXIT_GRACE_S = 0.5  # for a logout file, once the environment was read
 OUTPUT_LARGEST = 4 << 20  # bytes; an environment has up to about 100 kB, and only broken rc files print more than this
 RESOLVING = "MULTI_MCP_RESOLVING_ENVIRONMENT"
 
-# Variables taken besides PATH if ours are unset: folders of toolchains, and what downloads need in a company network.
+# The variables, besides PATH, that are taken if ours are unset: the folders of toolchains, and what downloads need in a
+# company network.
 # No wildcards where a token may match (HOMEBREW_GITHUB_API_TOKEN, UV_PUBLISH_TOKEN, npm_config__auth).
 _TAKEN = late(
     r"NVM_(?:DIR|BIN|INC)|FNM_(?:DIR|MULTISHELL_PATH)|VOLTA_HOME|N_PREFIX|PNPM_HOME|BUN_INSTALL|DENO_(?:DIR|INSTALL(?:_ROOT)?)"
@@ -66,13 +67,12 @@ class Environment(dict[str, str]):
     def __init__(self, own: Mapping[str, str]) -> None:
         super().__init__(own)
         self._settled = anyio.Event()
-        self.wanted = anyio.Event()  # set when something waits for completion
+        self.wanted = anyio.Event()  # set once a caller waits for completion
 
     async def complete(self, find: Find | None = None) -> None:
         """Add the login shell's variables. Afterwards `settled` returns, whatever was found."""
         try:
-            found = await (find or login_environment)(self)
-            if found:
+            if found := await (find or login_environment)(self):
                 self.update(merged(self, found))
                 folders = self.get("PATH", "").count(os.pathsep) + 1
                 log.info("Merged the login shell's variables; PATH has %d folders", folders)

@@ -73,7 +73,7 @@ class JobTracker:
         return {}
 
     def spawning(self, environment: dict[str, str]) -> AbstractContextManager[None]:
-        """Do nothing: a job also contains what its processes start."""
+        """Do nothing: a job also contains the children of its processes."""
         return nullcontext()
 
     def adopt(self, pid: int, environment: dict[str, str]) -> None:
@@ -91,8 +91,7 @@ class JobTracker:
             self._kernel32.CloseHandle(job)
 
     def finish(self, pid: int) -> None:
-        job = self._jobs.pop(pid, None)
-        if job is not None:
+        if (job := self._jobs.pop(pid, None)) is not None:
             self._kernel32.TerminateJobObject(job, KILLED)
             self._kernel32.CloseHandle(job)
 
