@@ -124,6 +124,9 @@ class ClientSession(Protocol):
     def has_server(self, key: str) -> bool:
         """Return True if the session may use the server with that key."""
 
+    def server_key(self, name: str) -> str:
+        """Return the key of the connection through which the session reaches a server."""
+
     def uses_another(self, connection: Connection) -> bool:
         """Return True if the session's requests go over another connection of the server, and that connection is up."""
 

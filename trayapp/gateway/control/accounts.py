@@ -48,7 +48,7 @@ class AccountRequests:
 
     async def _login(self, params: dict[str, Any]) -> Any:
         accounts, connection = self._sign_ins.accounts, self._connection(params)
-        locked = self._sign_ins.keyring_state == "locked"
+        locked = self._sign_ins.accounts.vault.state == "locked"
         if locked:
             await self._look(asked=True)
         target = await self._target(connection)
@@ -121,7 +121,7 @@ class AccountRequests:
     async def _check_keyring(self, params: dict[str, Any]) -> Any:
         """Check the vault, and return `{"keyring", "error"}`. With `unlock`, the keyring may show its own dialog."""
         await self._look(asked=params.get("unlock") is True)
-        return {"keyring": self._sign_ins.keyring_state, "error": self._sign_ins.keyring_error}
+        return {"keyring": self._sign_ins.accounts.vault.state, "error": self._sign_ins.keyring_error}
 
     async def _look(self, *, asked: bool) -> None:
         with suppress(KeyringUnavailableError):
@@ -137,14 +137,14 @@ class AccountRequests:
         for connection in self._services.pool:  # the next call of a server that lacked the secret skips the backoff
             if connection.state is State.FAILED and name in keyring_names(connection.server):
                 connection.begin_close()
-        return {"kept": kept, "keyring": self._sign_ins.keyring_state}
+        return {"kept": kept, "keyring": self._sign_ins.accounts.vault.state}
 
     async def _secret_list(self, params: dict[str, Any]) -> Any:
         vault = self._sign_ins.accounts.vault
         names = await vault.secret_names()
         if vault.refused is not None and vault.refused.state == "locked" and not names:
             raise vault.refused.with_traceback(None)
-        return {"names": names, "keyring": self._sign_ins.keyring_state}
+        return {"names": names, "keyring": self._sign_ins.accounts.vault.state}
 
     async def _secret_delete(self, params: dict[str, Any]) -> Any:
         return {"deleted": await self._sign_ins.accounts.vault.delete_secret(text_of(params, "name"))}

@@ -30,7 +30,7 @@ def snapshot_of(gateway: Gateway) -> Snapshot:
             for one in gateway.sessions
             if one.lasting
         ),
-        keyring=gateway.sign_ins.keyring_state,
+        keyring=gateway.sign_ins.accounts.vault.state,
         keyring_error=gateway.sign_ins.keyring_error,
         today=CallsToday(today.calls, today.failed) if today is not None and today.calls else None,
     )

@@ -33,11 +33,6 @@ class SignIns:
     # -- status --------------------------------------------------------------------------------------------------
 
     @property
-    def keyring_state(self) -> Any:
-        """Return the vault's state; None until something needs it."""
-        return self.accounts.vault.state
-
-    @property
     def keyring_error(self) -> dict[str, str] | None:
         """Return why the vault cannot be used now, as `{"title", "hint"}`; None if it can."""
         refused = self.accounts.vault.refused

@@ -143,8 +143,7 @@ class ClientRequests:
                 result = {}
             case "subscriptions/listen":
                 session.begin_lists()
-                connected = partial(session.connected, request.id)
-                listen = partial(self._dependencies.subscriptions.listen, session, request.id, params, connected)
+                listen = partial(self._dependencies.subscriptions.listen, session, request.id, params)
                 if tasks := task_ids(params):
                     listen = partial(self._extensions.listen, request.id, tasks, listen)
                 session.start(request.id, listen)
@@ -158,7 +157,7 @@ class ClientRequests:
         session, subscriptions = self.session, self._dependencies.subscriptions
         uri = text_of(request.params if isinstance(request.params, dict) else {}, "uri", request.method)
         if request.method == "resources/subscribe":
-            await subscriptions.subscribe(session, uri, partial(session.connected, request.id))
+            await subscriptions.subscribe(session, request.id, uri)
         else:
             await subscriptions.unsubscribe(session, uri)
         session.send_result(request.id, b"{}")

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import anyio
@@ -21,7 +21,7 @@ from trayapp.backends.subscription import ACKNOWLEDGED, AGAIN_MOST_S, AGAIN_S, U
 from trayapp.catalog.names import Key
 from trayapp.gateway.calls.routed_call import IgnoredCall
 from trayapp.gateway.client import ClientSession
-from trayapp.gateway.scopes.session_view import SessionView
+from trayapp.gateway.extensions.streams import ExtensionSession
 from trayapp.gateway.services import Services
 from trayapp.model.errors import MultiMcpError, ServerError
 from trayapp.model.lifecycle import RECONNECT_FIRST_S, State
@@ -34,23 +34,13 @@ LISTENABLE = ("tools", "prompts", "resources")
 
 BELOW = ("/", "?", "#")  # what follows a resource's URI in the URI of a sub-resource
 Place = tuple[str, str]  # the key of a connection, and a resource's URI at its server
-Connected = Callable[[str], Awaitable[Connection]]  # server -> the connection that the session uses, connected
-
-
-class Follower(ClientSession, Protocol):
-    """A client session that subscribes."""
-
-    seen: SessionView
-
-    def server_key(self, name: str) -> str:
-        """Return the key of the connection through which the session reaches a server."""
 
 
 @dataclass(eq=False, slots=True)
 class _Listener:
     """A listener for updates: the session of an older client, or one subscriptions/listen request."""
 
-    session: Follower
+    session: ExtensionSession
     request_id: RequestId | None = None
     kinds: frozenset[str] = frozenset()
     resources: dict[Key, str] = field(default_factory=dict)  # server, URI at the server -> URI that the client uses
@@ -97,10 +87,10 @@ class Subscriptions:
 
     # -- older clients -------------------------------------------------------------------------------------------
 
-    async def subscribe(self, session: Follower, uri: str, connected: Connected) -> None:
+    async def subscribe(self, session: ExtensionSession, request_id: RequestId, uri: str) -> None:
         """Subscribe a session to a resource, on the connection that its calls use. Raises MultiMcpError, RpcError."""
         key = session.seen.resource(uri)
-        connection = await connected(key[0])
+        connection = await session.connected(request_id, key[0])
         listener = self._listeners.setdefault(session, {}).setdefault(None, _Listener(session))
         confirmed = key in listener.resources
         try:
@@ -110,7 +100,7 @@ class Subscriptions:
             if not confirmed and listener.resources.pop(key, None) is not None:
                 self._services.spawn(self._unsubscribe_unused, [(connection.key, key[1])])
 
-    async def unsubscribe(self, session: Follower, uri: str) -> None:
+    async def unsubscribe(self, session: ExtensionSession, uri: str) -> None:
         """End a subscription that `subscribe` began. Raises MultiMcpError, RpcError if the resource is unknown."""
         _ = session.seen.resource(uri)
         listener = self._listeners.get(session, {}).get(None)
@@ -120,12 +110,7 @@ class Subscriptions:
     # -- clients of 2026-07-28 -----------------------------------------------------------------------------------
 
     async def listen(
-        self,
-        session: Follower,
-        request_id: RequestId,
-        params: Params,
-        connected: Connected,
-        more: Mapping[str, Any] | None = None,
+        self, session: ExtensionSession, request_id: RequestId, params: Params, more: Mapping[str, Any] | None = None
     ) -> None:
         """Serve a subscriptions/listen until cancelled. `more`: what to acknowledge for extensions. Raises RpcError."""
         wanted = (params or {}).get("notifications")
@@ -136,19 +121,20 @@ class Subscriptions:
         listener = _Listener(session, request_id, kinds, waiting=[])
         self._listeners.setdefault(session, {})[request_id] = listener
         try:
-            refused = await self._begin_all(listener, _known(session, uris), connected)
+            refused = await self._begin_all(listener, request_id, _known(session, uris))
             listener.acknowledge([uri for uri in uris if uri not in refused], more or {})
             await anyio.sleep_forever()
         finally:
             self._forget(listener)
 
-    async def _begin_all(self, listener: _Listener, known: Mapping[str, Key], connected: Connected) -> set[str]:
+    async def _begin_all(self, listener: _Listener, request_id: RequestId, known: Mapping[str, Key]) -> set[str]:
         """Follow the resources concurrently. Return the URIs of those whose servers refuse or cannot start."""
         refused: set[str] = set()
 
         async def begin(uri: str, server: str, own: str) -> None:
             try:
-                await self._begin(listener, (server, own), await connected(server), uri)
+                connection = await listener.session.connected(request_id, server)
+                await self._begin(listener, (server, own), connection, uri)
             except (MultiMcpError, RpcError) as error:
                 log.info("Cannot subscribe to %s at %s: %s", own[:200], server, error)
                 listener.take(uri)
@@ -297,7 +283,7 @@ def _is_below(uri: str, followed: str) -> bool:
     return uri.startswith(followed) and (followed.endswith(BELOW) or uri[len(followed) :].startswith(BELOW))
 
 
-def _known(session: Follower, uris: Iterable[str]) -> dict[str, Key]:
+def _known(session: ExtensionSession, uris: Iterable[str]) -> dict[str, Key]:
     """Return the server and original URI of each resource. Unknown ones are left out: they never get updates."""
     known: dict[str, Key] = {}
     for uri in uris:
