@@ -144,20 +144,16 @@ class ResourceMap:
         owners = self._skills.get(_authority(uri), ())
         return server in owners and len(owners) > 1
 
-    def renames(self, server: str) -> bool:
-        """Return True if clients know any resource of this server by a URI other than its own."""
-        return server in self._renamed
-
     @cached_property
-    def _renamed(self) -> frozenset[str]:
+    def renamed(self) -> frozenset[str]:
+        """Return the servers of which clients know any resource by a URI other than its own."""
         exposed = (*self._resources.items(), *self._templates.items())
         shared = {server for owners in self._skills.values() if len(owners) > 1 for server in owners}
         return frozenset(shared.union(key[0] for key, uri in exposed if uri != key[1]))
 
     def exposed(self, server: str, uri: str) -> str:
         """Return the exposed URI of `uri` on `server`, whether it is listed or made from a template."""
-        known = self._resources.get((server, uri))
-        if known is not None:
+        if (known := self._resources.get((server, uri))) is not None:
             return known
         return uri if self._plain_owners(uri) == [(server, uri)] else prefixed(server, uri)
 
@@ -166,8 +162,7 @@ class ResourceMap:
 
         It is unchanged unless it would lead to another server, or to our own resources.
         """
-        known = self._resources.get((server, uri))
-        if known is not None:
+        if (known := self._resources.get((server, uri))) is not None:
             return known
         owners = self._plain_owners(uri)
         shared = self._is_shared(server, uri) or (bool(owners) and owners != [(server, uri)])
@@ -182,39 +177,37 @@ class ResourceMap:
 
         Only servers for which `seen` is True count. Raises AmbiguousResourceError if several of them have it.
         """
-        owners = [key for key in self._prefixed(uri) or self._plain_owners(uri) if seen(key[0])]
+        key = split_prefixed(uri)
+        owners = self._plain_owners(uri) if key is None or key[0] not in self._servers else [key]
+        owners = [key for key in owners if seen(key[0])]
         if len(owners) > 1:
             raise AmbiguousResourceError(uri, sorted(prefixed(*key) for key in owners))
         return owners[0] if owners else None
 
-    def _prefixed(self, uri: str) -> list[Key]:
-        """Return the key of a `multi-mcp://SERVER/...` URI, as a list; [] for other URIs and unknown servers."""
-        key = split_prefixed(uri)
-        return [key] if key is not None and key[0] in self._servers else []
-
     def _plain_owners(self, uri: str) -> list[Key]:
         if uri.startswith(SCHEME):
             return []  # reserved for our own resources
-        listed = self._by_uri.get(uri)
-        if listed is not None:
-            return listed
-        fitting = match_template(uri, self._by_template)
-        owners = {server for template in fitting for server in self._by_template[template]}
-        return [(server, uri) for server in sorted(owners or self._skills.get(_authority(uri), set()))]
+        servers = self._by_uri.get(uri)
+        if servers is None:
+            fitting = match_template(uri, self._by_template)
+            owners = {server for template in fitting for server in self._by_template[template]}
+            servers = sorted(owners or self._skills.get(_authority(uri), ()))
+        return [(server, uri) for server in servers]
 
     @cached_property
-    def _by_uri(self) -> dict[str, list[Key]]:
-        owners: dict[str, list[Key]] = {}
-        for server, uri in self._resources:
-            owners.setdefault(uri, []).append((server, uri))
-        return owners
+    def _by_uri(self) -> dict[str, list[str]]:
+        return _servers_by(self._resources)
 
     @cached_property
     def _by_template(self) -> dict[str, list[str]]:
-        owners: dict[str, list[str]] = {}
-        for server, template in self._templates:
-            owners.setdefault(template, []).append(server)
-        return owners
+        return _servers_by(self._templates)
+
+
+def _servers_by(keys: Iterable[Key]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for server, uri in keys:
+        found.setdefault(uri, []).append(server)
+    return found
 
 
 def _exposed_uris(keys: Iterable[Key]) -> dict[Key, str]:
@@ -223,18 +216,12 @@ def _exposed_uris(keys: Iterable[Key]) -> dict[Key, str]:
     In both cases, all such URIs get a prefix. The original stays readable after the prefix, so that a template's
     variables can still be filled in.
     """
-    known = list(dict.fromkeys(keys))
-    servers: dict[str, set[str]] = {}
-    for server, uri in known:
-        servers.setdefault(_form(uri), set()).add(server)
+    forms = {key: _VARIABLE.sub("{}", key[1]) for key in keys}  # a template's names of variables do not count
+    owners = _servers_by({(server, form) for (server, _), form in forms.items()})
     return {
-        (server, uri): prefixed(server, uri) if uri.startswith(SCHEME) or len(servers[_form(uri)]) > 1 else uri
-        for server, uri in known
+        (server, uri): prefixed(server, uri) if uri.startswith(SCHEME) or len(owners[form]) > 1 else uri
+        for (server, uri), form in forms.items()
     }
-
-
-def _form(uri: str) -> str:
-    return _VARIABLE.sub("{}", uri)  # templates that differ only in the names of their variables clash
 
 
 def _authority(uri: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
-from enum import Enum
 from functools import cache
 from types import UnionType
 from typing import Any, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -271,13 +270,11 @@ def _read(hint: Any, value: object, place: str) -> Any:
         return dict(value)
     if dataclasses.is_dataclass(hint):
         return read(hint, value, place)  # type: ignore[arg-type]
-    allowed = parts if origin is Literal else None
-    if allowed is None and isinstance(hint, type) and issubclass(hint, Enum):
-        allowed = tuple(hint)
-    if allowed is not None:
-        if isinstance(value, str) and value in allowed:
-            return value if origin is Literal else hint(value)
-        raise _wrong(place, f"one of {', '.join(allowed)}")
+    if origin is Literal or hint is State:
+        allowed = parts or tuple(State)
+        if not isinstance(value, str) or value not in allowed:
+            raise _wrong(place, f"one of {', '.join(allowed)}")
+        return value if parts else State(value)
     if hint is float and type(value) is int:
         return float(value)
     if type(value) is not hint:

@@ -111,7 +111,7 @@ class ListResults:
         """Return a tool's JSON with the address of its user interface in the form that clients can request."""
         uris = self.seen.catalog.uris
         any_output = self._any_output and tool.returns_others
-        if "_meta" in tool.item and uris.renames(key[0]):
+        if "_meta" in tool.item and key[0] in uris.renamed:
             served = tool.served_with_output(exposed) if any_output else tool.served(exposed)
             return dumps(linked_definition(served, partial(uris.exposed_link, key[0])))
         return dumps(tool.served_with_output(exposed)) if any_output else tool.listed(exposed)

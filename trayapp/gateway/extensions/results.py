@@ -188,7 +188,7 @@ def left_s(task: dict[str, Any]) -> float:
 
 def finish_of(seen: Exposure, server: str) -> ServerResult | None:
     """Return the finish that adapts a server's results for clients; None if they pass unchanged."""
-    renames = seen.catalog.uris.renames(server)
+    renames = server in seen.catalog.uris.renamed
     tasks = announces(seen.capabilities.get(server), TASKS)
     return ServerResult(seen, server, renames, tasks, None) if renames or tasks else None
 
