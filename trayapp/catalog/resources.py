@@ -191,7 +191,7 @@ class ResourceMap:
         if servers is None:
             fitting = match_template(uri, self._by_template)
             owners = {server for template in fitting for server in self._by_template[template]}
-            servers = sorted(owners or self._skills.get(_authority(uri), ()))
+            servers = sorted(owners or self._skills.get(_authority(uri), set()))
         return [(server, uri) for server in servers]
 
     @cached_property

@@ -28,17 +28,16 @@ Schema = dict[str, Any]
 
 
 class Mender:
-    """The repair of one schema with all its parts. `notes` describe the repairs, each once."""
+    """The repair of one schema with all its parts."""
 
     def __init__(self, root: Schema) -> None:
         self._root = root
         self._tuples = "draft-0" in str(root.get("$schema"))  # dialects in which `items` may be a list
-        self.notes: dict[str, None] = {}
 
     def mended(self, schema: Schema, depth: int = 0) -> Schema:
         """Return `schema` with all parts valid; the same object if nothing was wrong."""
-        found = {key: value for key, value in schema.items() if self._kept(key, value)}
-        found = self._flags_lifted(self._modern(self._referring(found)))
+        found = {key: value for key, value in schema.items() if (check := _VALID.get(key)) is None or check(value)}
+        found = _flags_lifted(self._modern(self._referring(found)))
         found = {key: self._part(key, value, depth) for key, value in found.items()}
         return schema if _is_same(schema, found) else found
 
@@ -52,13 +51,6 @@ class Mender:
                 return target
             reference = target["$ref"]
         return None
-
-    def _kept(self, key: str, value: Any) -> bool:
-        check = _VALID.get(key)
-        fits = check is None or check(value)
-        if not fits:
-            self._note(f"{key} was not valid")
-        return fits
 
     def _part(self, key: str, value: Any, depth: int) -> Any:
         if key in _SCHEMA_LISTS or (isinstance(value, list) and key == "items"):
@@ -78,82 +70,69 @@ class Mender:
     def _inner(self, value: Any, depth: int) -> Any:
         if isinstance(value, bool):
             return {} if value else {"not": {}}  # MCP requires an object as the schema of a parameter
-        if not isinstance(value, dict):
-            self._note("a part was not a schema")
-            return {}
-        if depth + 1 >= DEPTH_MOST:
-            self._note(f"nested deeper than {DEPTH_MOST} levels")
-            return {}
-        return self.mended(value, depth + 1)
+        return self.mended(value, depth + 1) if isinstance(value, dict) and depth + 1 < DEPTH_MOST else {}
 
     def _referring(self, schema: Schema) -> Schema:
         reference = schema.get("$ref")
         if reference is None or isinstance(self.resolve(reference), dict | bool):
             return schema
-        if reference in _anchors(self._root) or reference.lstrip("#") in _anchors(self._root):
+        if not {reference, reference.lstrip("#")}.isdisjoint(_anchors(self._root)):
             return schema
-        self._note(f"{reference[:80]} leads nowhere")
         return {key: value for key, value in schema.items() if key != "$ref"}
 
     def _modern(self, schema: Schema) -> Schema:
         """Return a schema with current spellings, types by their standard names, and no enum longer than ENUM_MOST."""
         found = dict(schema)  # draft-04: `exclusiveMinimum: true` beside `minimum` becomes its number
         for key, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
-            if isinstance(found.get(key), bool):
-                self._note(f"{key} used the form of draft-04")
-                if found.pop(key) and bound in found:
-                    found[key] = found.pop(bound)
+            if isinstance(found.get(key), bool) and found.pop(key) and bound in found:
+                found[key] = found.pop(bound)
         if isinstance(found.get("items"), list) and not self._tuples:
-            self._note("items used the form of an older draft")
             found["prefixItems"] = found.pop("items")
             if "additionalItems" in found:
                 found["items"] = found.pop("additionalItems")
             if not found["prefixItems"]:
                 del found["prefixItems"]
-        return self._short(self._typed(found))
+        return _short(_typed(found))
 
-    def _typed(self, schema: Schema) -> Schema:
-        if "type" not in schema:
-            return schema
-        given = schema["type"]
-        names = [
-            _TYPE_NAMES.get(name.lower(), name.lower()) if isinstance(name, str) else "any"
-            for name in (given if isinstance(given, list) else [given])
-        ]
-        known = list(dict.fromkeys(name for name in names if name in TYPES))
-        if known and given in (known, known[0]):
-            return schema
-        self._note(f"type {str(given)[:80]} was not valid")
-        if len(known) < len(set(names)) or not known:  # an unknown type may mean anything
-            return {key: value for key, value in schema.items() if key != "type"}
-        return {**schema, "type": known if isinstance(given, list) else known[0]}
 
-    def _short(self, schema: Schema) -> Schema:
-        """Return a schema without an enum that is too long: some of its values are named in the description."""
-        values = schema.get("enum")
-        if not isinstance(values, list) or len(values) <= ENUM_MOST:
-            return schema
-        self._note(f"an enum of {len(values)} values was removed")
-        shown = ", ".join(str(value)[:80] for value in values[:ENUM_SHOWN])
-        told = f"{schema.get('description') or ''} (one of {len(values)} values, such as {shown})".strip()
-        return {**{key: value for key, value in schema.items() if key != "enum"}, "description": told}
+def _typed(schema: Schema) -> Schema:
+    if "type" not in schema:
+        return schema
+    given = schema["type"]
+    names = [
+        _TYPE_NAMES.get(name.lower(), name.lower()) if isinstance(name, str) else "any"
+        for name in (given if isinstance(given, list) else [given])
+    ]
+    known = list(dict.fromkeys(name for name in names if name in TYPES))
+    if known and given in (known, known[0]):
+        return schema
+    if len(known) < len(set(names)) or not known:  # an unknown type may mean anything
+        return {key: value for key, value in schema.items() if key != "type"}
+    return {**schema, "type": known if isinstance(given, list) else known[0]}
 
-    def _flags_lifted(self, schema: Schema) -> Schema:
-        """Return a schema with `required: true` at a parameter (draft-03) moved to the object's list of names."""
-        properties = schema.get("properties")
-        if not isinstance(properties, dict) or not any(_flag(inner) is not None for inner in properties.values()):
-            return schema
-        self._note("required was on a parameter")
-        named = [name for name, inner in properties.items() if _flag(inner)]
-        required = list(dict.fromkeys([*schema.get("required", []), *named]))
-        bare = {
-            name: inner if _flag(inner) is None else {key: value for key, value in inner.items() if key != "required"}
-            for name, inner in properties.items()
-        }
-        return {**schema, "properties": bare, **({"required": required} if required else {})}
 
-    def _note(self, note: str) -> None:
-        self.notes[note] = None
+def _short(schema: Schema) -> Schema:
+    """Return a schema without an enum that is too long: some of its values are named in the description."""
+    values = schema.get("enum")
+    if not isinstance(values, list) or len(values) <= ENUM_MOST:
+        return schema
+    shown = ", ".join(str(value)[:80] for value in values[:ENUM_SHOWN])
+    told = f"{schema.get('description') or ''} (one of {len(values)} values, such as {shown})".strip()
+    return {**{key: value for key, value in schema.items() if key != "enum"}, "description": told}
+
+
+def _flags_lifted(schema: Schema) -> Schema:
+    """Return a schema with `required: true` at a parameter (draft-03) moved to the object's list of names."""
+    properties = schema.get("properties")
+    if not isinstance(properties, dict) or not any(_flag(inner) is not None for inner in properties.values()):
+        return schema
+    named = [name for name, inner in properties.items() if _flag(inner)]
+    required = list(dict.fromkeys([*schema.get("required", []), *named]))
+    bare = {
+        name: inner if _flag(inner) is None else {key: value for key, value in inner.items() if key != "required"}
+        for name, inner in properties.items()
+    }
+    return {**schema, "properties": bare, **({"required": required} if required else {})}
 
 
 def _is_same(before: Schema, after: Schema) -> bool:

@@ -22,13 +22,6 @@ _TASKS = ("forbidden", "optional", "required")
 _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
 
-class RepairedTool(NamedTuple):
-    """A schema that clients accept: the server's own object if there was nothing to repair. `notes`: the repairs."""
-
-    schema: Schema
-    notes: tuple[str, ...] = ()
-
-
 class WithheldTool(NamedTuple):
     """A tool that no client could accept; `reason` is one line for people."""
 
@@ -49,8 +42,8 @@ def served_tool(item: Item, exposed_name: str, schema: Schema | None = None) -> 
         served["annotations"] = {key: value for key, value in given.items() if key not in wrong} if wrong else given
     if "outputSchema" in served:
         output = repair(served["outputSchema"])
-        if isinstance(output, RepairedTool) and not allows_others(served["outputSchema"]):
-            served = {**served, "outputSchema": output.schema}
+        if not isinstance(output, WithheldTool) and not allows_others(served["outputSchema"]):
+            served = {**served, "outputSchema": output}
         else:
             served = {key: value for key, value in served.items() if key != "outputSchema"}
     schema = schema if schema is not None else repaired(item.get("inputSchema"))
@@ -69,27 +62,25 @@ def allows_others(schema: Any) -> bool:
 
 def is_sound(item: Item) -> bool:
     """Return True if clients get a tool's definition unchanged, apart from its name."""
-    found = repair(item.get("inputSchema"))
-    if not isinstance(found, RepairedTool) or found.schema is not item.get("inputSchema"):
-        return False
-    return served_tool(item, str(item.get("name")), found.schema) == item
+    schema = item.get("inputSchema")
+    return repair(schema) is schema and served_tool(item, str(item.get("name")), schema) == item
 
 
 def repaired(schema: Any) -> Schema:
     """Return a schema as clients get it; if it cannot be repaired, a schema that allows any object."""
     found = repair(schema)
-    return found.schema if isinstance(found, RepairedTool) else _anything()
+    return _anything() if isinstance(found, WithheldTool) else found
 
 
-def repair(schema: Any) -> RepairedTool | WithheldTool:
+def repair(schema: Any) -> Schema | WithheldTool:
     """Return a tool's input or output schema as MCP requires it: `type: object`, with all parameters in `properties`.
 
     Parameters in a `oneOf`, `anyOf`, `allOf` or `$ref` at the top move there, too. The result allows all that the
-    original allows; a value that is not a schema becomes one for any object. Return a WithheldTool if the schema does
-    not describe an object, or asks for headers that no client may send.
+    original allows; a value that is not a schema becomes one for any object. Return the same object if nothing was
+    wrong, and a WithheldTool if the schema describes no object, or requires headers that no client may send.
     """
     if not isinstance(schema, dict):
-        return RepairedTool(_anything(), () if schema is None else ("it was not a schema",))
+        return _anything()
     mender = Mender(schema)
     mended = mender.mended(_tolerated(schema))
     if "$ref" in schema and "$ref" not in mended and not mended.get("properties"):
@@ -102,8 +93,7 @@ def repair(schema: Any) -> RepairedTool | WithheldTool:
         return WithheldTool("the properties of its input schema are a list")
     if (why := why_no_headers(schema)) is not None:
         return WithheldTool(why)
-    found = found if found.get("type") == "object" else {**found, "type": "object"}
-    return RepairedTool(found, tuple(mender.notes))
+    return found if found.get("type") == "object" else {**found, "type": "object"}
 
 
 def _anything() -> Schema:
@@ -133,7 +123,6 @@ def _at_top(schema: Schema, mender: Mender) -> Schema | None:
         return schema
     if schema.get("type") == "object" and "properties" in schema and _only_limits(schema, set(schema["properties"])):
         return schema
-    mender.notes["alternatives at the top were merged"] = None
     kept = {key: value for key, value in schema.items() if key not in (*_FORBIDDEN, "$ref")}
     target = _target(schema, mender)
     if "$ref" in schema and target is None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, partial
 
-from trayapp.catalog.schema.tool import RepairedTool, WithheldTool, allows_others, repair, served_tool
+from trayapp.catalog.schema.mending import Schema
+from trayapp.catalog.schema.tool import WithheldTool, allows_others, repair, served_tool
 from trayapp.gateway.exposure.approvals import Verdict
 from trayapp.inspection.subjects import INSTRUCTIONS, OLDER, is_tool, subject_name
 from trayapp.model.offer import Item, Offer
@@ -36,14 +37,14 @@ class ServedTool:
         return self._repaired.reason if isinstance(self._repaired, WithheldTool) else None
 
     @cached_property
-    def _repaired(self) -> RepairedTool | WithheldTool:
+    def _repaired(self) -> Schema | WithheldTool:
         return repair(self.item.get("inputSchema"))
 
     def served(self, exposed: str) -> Item:
         """Return the tool as a client gets it: under its exposed name, its schemas repaired."""
         if self._sound:
             return {**self.item, "name": exposed}
-        schema = None if isinstance(self._repaired, WithheldTool) else self._repaired.schema
+        schema = None if isinstance(self._repaired, WithheldTool) else self._repaired
         return served_tool(self.item, exposed, schema)
 
     @property
