@@ -27,7 +27,6 @@ log = logging.getLogger(__name__)
 
 FOLDER_NAME = "approved"  # beside servers.yaml
 VERSION = 3  # of the file format; a file of another version counts as broken
-HASH_BYTES = 16
 BROKEN = ".broken"  # suffix of a file that could not be read
 PINNED = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
 BESIDE_LARGEST = 16 * 1024  # bytes of the members beside PINNED; larger ones are not kept
@@ -120,7 +119,7 @@ def definition_hash(item: Item) -> str:
         data = orjson.dumps(definition, option=orjson.OPT_SORT_KEYS)
     except TypeError:  # a lone surrogate, a large integer, deep nesting: members inside keep the server's order
         data = dumps({key: definition[key] for key in (*PINNED, "") if key in definition})
-    return hashlib.blake2b(data, digest_size=HASH_BYTES).hexdigest()
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
 def _steady(value: Any, depth: int) -> Any:

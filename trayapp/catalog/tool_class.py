@@ -69,7 +69,6 @@ _ALSO_NOUNS = _words(
     """list lists search view views check checks count tree trace diff status info post order book share comment set
     store start stop close open change select switch mark schedule build import patch head tail run call"""
 )
-_JOINED = frozenset(("and", "or", "then"))
 _ACTIONS = _words("action operation op method command subcommand mode")  # parameters that choose what a tool does
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
@@ -127,7 +126,7 @@ def class_of_name(name: str, *, guess: bool = True) -> ToolClass | None:
     found: list[ToolClass] = []
     first = words[0] if words and words[0] in _PREDICATES else ""
     for place, word in enumerate(words):
-        joined = place > 0 and (words[place - 1] in _JOINED or word == "replace")  # `find_replace`
+        joined = place > 0 and (words[place - 1] in ("and", "or", "then") or word == "replace")  # `find_replace`
         tool_class = _class_of_word(words, place, guess=guess)
         if tool_class is None or (found and not joined):
             continue

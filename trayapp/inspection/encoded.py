@@ -1,7 +1,4 @@
-"""Decoding of base64, hex and escapes in a text: a model can read words that are encoded in this way, a person cannot.
-
-Pure.
-"""
+"""Decoding of base64, hex and escapes in a text: a model can read words that are encoded so, a person cannot."""
 
 from __future__ import annotations
 
@@ -56,13 +53,11 @@ _LONG_HEX = b"h" * RUN_SHORTEST
 _SPACED_HEX = b"hhs" * (RUN_SHORTEST // 3)
 # A row of hexadecimal or decimal numbers. The code of an ASCII letter begins with a digit, which is rare in prose.
 _ROW = late(rb"d[dh]{1,2}s{1,2}(?:[dh]{2,3}s{1,2}){3}")
-_LONG_DIGITS = b"d" * 8
 _BITS = _kinds(b="01")
 # Inner capitals, which are everywhere in base64: at the start of a long run, or in two adjacent pieces
 _HUMPS = _kinds(a=_LOWER + _DIGITS, U=_UPPER, w="+/_-", s=" \n\t\r")
-_RUN = rb"aU[aUw]{%d}" % (RUN_SHORTEST // 2 - 2)
-_TWO = rb"aU[aUw]{0,24}+s{1,30}+[aUw]{0,24}?aU"
-_HUMPED_RUN, _PIECES = late(_RUN), late(_TWO)
+_HUMPED_RUN = late(rb"aU[aUw]{%d}" % (RUN_SHORTEST // 2 - 2))
+_PIECES = late(rb"aU[aUw]{0,24}+s{1,30}+[aUw]{0,24}?aU")
 _RUN_LETTERS, _HUMP = "[A-Za-z0-9+/_-]{0,24}", "[a-z0-9][A-Z]"
 # Two pieces in JSON, or in a parameter's name
 PIECES = rf"{_HUMP}{_RUN_LETTERS}(?:[ _]|\\[ntr]){{1,30}}{_RUN_LETTERS}{_HUMP}"
@@ -131,7 +126,7 @@ def _signs(text: bytes) -> set[str]:
         pairs = text.translate(_HEX_DIGITS).replace(b"ss", b"s").replace(b"hhh", b"hh")
         if _SPACED_HEX in pairs:
             signs |= {"hex", "numbers"}
-    if _LONG_DIGITS in digits and b"b" * 8 in text.translate(_BITS):
+    if b"d" * 8 in digits and b"b" * 8 in text.translate(_BITS):
         signs.add("numbers")
     signs |= _signs_in_runs(text)
     if _PIECES.search(text.translate(_HUMPS)) is not None:

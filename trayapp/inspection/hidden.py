@@ -1,7 +1,4 @@
-"""Text that hides from people: invisible characters, changed text direction, escape sequences, look-alikes.
-
-Pure functions over one text.
-"""
+"""Text that hides from people: invisible characters, changed text direction, escape sequences, look-alikes."""
 
 from __future__ import annotations
 
@@ -36,7 +33,6 @@ _RIGHT_TO_LEFT = late("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 _INVISIBLE = late(f"[{_ZERO}]+")
 # Invisible operators of formulas (U+2061 to U+2064) stand between letters
 _BETWEEN_LETTERS = late(f"[A-Za-z0-9](?![\u2061-\u2064])[{_ZERO}]+(?=[A-Za-z0-9])")
-_SOFT = late("\u00ad")  # soft hyphen, where a word may be broken: invisible by design
 # Joiners are legitimate in emoji, Persian and Indic scripts. Thai, Lao, Chinese, Japanese and Korean have no joiners.
 _JOINED = late(
     "(?<=[^\x00-\u02ff\u0e00-\u0eff\u200b-\u200f\u3001-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af])[\u200c\u200d]"
@@ -159,7 +155,8 @@ def _is_set_apart(line: str) -> bool:
 
 
 def _invisible(text: str) -> Iterator[Hidden]:
-    rest = _WORD_BREAK.sub("", _JOINED.sub("", _SOFT.sub("", text).removeprefix("\ufeff")))
+    plain = text.replace("\u00ad", "").removeprefix("\ufeff")  # a soft hyphen is invisible by design
+    rest = _WORD_BREAK.sub("", _JOINED.sub("", plain))
     breaks = _LINE_BREAK.findall(rest)
     if len(breaks) < STEGANOGRAPHY or len(set(breaks)) == 1:  # several kinds together can encode letters in bits
         rest = _LINE_BREAK.sub("", rest)

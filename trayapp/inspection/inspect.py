@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 LOOKED_LEAST = 10_000
 LOOKED_EACH = 1  # added to the limit for each character of a definition
 UNREAD = "size.orders"
-UNREAD_ORDERS = "It has more text that reads like instructions than can be checked"
 LOOKED_CONCEALED = 3_000  # limit of the search in decoded and transformed texts
 LOOKED_BESIDE = 40  # cost of one search besides the sentence's length
 QUOTED_MOST = 8  # quoted or forbidden matches of one rule that are ignored in a sentence; the next match counts
@@ -129,7 +128,9 @@ class _Search:
             for bit, rule in rules.rules_of(left):
                 self.left -= len(sentence.low) + LOOKED_BESIDE
                 if self.left < 0:
-                    yield finding(UNREAD, "medium", place, UNREAD_ORDERS)
+                    yield finding(
+                        UNREAD, "medium", place, "It has more text that reads like instructions than can be checked"
+                    )
                     return
                 if (match := _found(rule.pattern, f" {sentence.low}")) is not None:
                     self.wanted &= ~bit

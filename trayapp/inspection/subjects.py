@@ -1,7 +1,4 @@
-"""Subjects of inspection, in one form: tools, and the other texts of a server that a model or a person reads.
-
-Pure.
-"""
+"""Subjects of inspection, in one form: tools, and the other texts of a server that a model or a person reads."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The gateway process as the tray sees it: its states, their transitions, exit codes and the limit on restarts.
-
-Pure: times are passed in. How a state looks to the user is decided elsewhere.
-"""
+"""The gateway process as the tray sees it: its states, their transitions, exit codes and the limit on restarts."""
 
 from __future__ import annotations
 

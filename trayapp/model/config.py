@@ -116,9 +116,7 @@ class Settings:
 
 Lifecycle = Literal["lazy", "eager", "keep-alive", "lazy-keep-alive"]
 Scope = Literal["shared", "session"]
-HttpType = Literal["http", "sse"]
 Auth = Literal["oauth", "bearer", "none"]
-TransportKind = Literal["stdio", "http", "sse"]
 
 LIFECYCLES: tuple[Lifecycle, ...] = ("lazy", "eager", "keep-alive", "lazy-keep-alive")
 SAMPLE = "sample"  # the server in a new servers.yaml
@@ -146,7 +144,7 @@ class ServerConfig:
     inherit_env: bool = True
     confine: Confining = None  # None: `settings.confine` applies
     url: str | None = None
-    type: HttpType | None = None
+    type: Literal["http", "sse"] | None = None
     headers: dict[str, str] = field(default_factory=dict)
     auth: Auth | None = None
     bearer_token_env: str | None = None
@@ -173,7 +171,7 @@ class ServerConfig:
     line: int = 0  # line of the entry in its file, 1-based; 0 = unknown
 
     @property
-    def transport(self) -> TransportKind:
+    def transport(self) -> Literal["stdio", "http", "sse"]:
         """Return the configured transport. A `url` without `type` counts as http, and may be reached over SSE."""
         if self.command is not None:
             return "stdio"

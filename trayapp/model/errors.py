@@ -26,7 +26,6 @@ class ExitCode(IntEnum):
 
 
 LEAVE_IT = "Only they may enable it again. Tell them if it is needed, and leave it as it is"
-FIND_ONE = 'Find one with the tool mcp: {"search":"what it should do"}'
 
 
 class MultiMcpError(Exception):
@@ -124,17 +123,14 @@ class KeyringUnavailableError(MultiMcpError):
         self.state = state
 
 
-START_HINT = "Start it with: multi-mcp start --detach"
-
-
 class NoGatewayError(MultiMcpError):
     """No gateway answers on the local socket."""
 
     code = "no_gateway"
     exit_code = ExitCode.NO_GATEWAY
 
-    def __init__(self, title: str = "The gateway is not running", hint: str = START_HINT) -> None:
-        super().__init__(title, hint)
+    def __init__(self, title: str = "The gateway is not running", hint: str = "") -> None:
+        super().__init__(title, hint or "Start it with: multi-mcp start --detach")
 
 
 class AlreadyRunningError(MultiMcpError):
@@ -237,7 +233,7 @@ class ToolNotFoundError(MultiMcpError):
         self.suggestions = suggestions or []
         near = f"Did you mean {', '.join(self.suggestions)}?" if self.suggestions else "See: multi-mcp list"
         super().__init__(f"No tool is named {asked}", near)
-        self.model_hint = near if self.suggestions else FIND_ONE
+        self.model_hint = near if self.suggestions else 'Find one with the tool mcp: {"search":"what it should do"}'
 
 
 class ApprovalRequiredError(ToolNotFoundError):

@@ -1,7 +1,4 @@
-"""The lifecycle of a backend: its states, the table of transitions, and the pure rules of backoff and idleness.
-
-Pure: times are passed in.
-"""
+"""The lifecycle of a backend: its states, the table of transitions, and the rules of backoff and idleness."""
 
 from __future__ import annotations
 

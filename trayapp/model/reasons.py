@@ -8,10 +8,7 @@ import socket
 import ssl
 
 NO_HOST = "no such host"
-NO_LOOKUP = "its name cannot be resolved now; is there a network?"
 REFUSED = "nothing answers there (connection refused)"
-NO_NETWORK = "there is no network"
-NO_ROUTE = "there is no route to that host"
 CUT = "the connection was cut"
 LATE = "no answer in time"
 FORBIDDEN = "this system forbids the connection"
@@ -22,8 +19,8 @@ _BY_NUMBER = {
     errno.ECONNRESET: CUT,
     errno.ECONNABORTED: CUT,
     errno.EPIPE: CUT,
-    errno.EHOSTUNREACH: NO_ROUTE,
-    errno.ENETUNREACH: NO_NETWORK,
+    errno.EHOSTUNREACH: "there is no route to that host",
+    errno.ENETUNREACH: "there is no network",
     errno.ETIMEDOUT: LATE,
     errno.EACCES: FORBIDDEN,
     errno.EPERM: FORBIDDEN,
@@ -57,7 +54,7 @@ def reason_of(error: BaseException, host: str = "") -> str:
 def _known(cause: BaseException) -> str:
     """Return the reason for a system or TLS error, or "" if it is not known."""
     if isinstance(cause, socket.gaierror):
-        return NO_LOOKUP if cause.errno == socket.EAI_AGAIN else NO_HOST
+        return "its name cannot be resolved now; is there a network?" if cause.errno == socket.EAI_AGAIN else NO_HOST
     if isinstance(cause, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted ({getattr(cause, 'verify_message', 'TLS')})"
     if isinstance(cause, ssl.SSLError):

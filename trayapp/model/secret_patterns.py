@@ -91,8 +91,6 @@ def without_shapes(line: str) -> str:
 NAME_LONGEST = 48  # characters of a name on either side of the telltale word
 WEAK_LONGEST = 256  # characters of a value that must look random to be redacted
 
-QUOTES = ("'", '"', "`")
-
 TURNS_OF_WORDS = 0.34  # case changes per letter; ConnectionRefused has half of that
 
 _NAME_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
@@ -269,7 +267,7 @@ def _span(line: str, after: re.Match[str], name: _SecretName) -> _Span:
         end = line.find("]", start)
         return _Span(start, end + 1 if end >= 0 else len(line), True)
     begins_line = name.kind == "strong" and _LINE_HEAD.fullmatch(line, 0, name.start) is not None
-    if name.before in QUOTES and not after["close"].strip("\\]"):  # 'X-Key: a b' is quoted as a whole
+    if name.before in ("'", '"', "`") and not after["close"].strip("\\]"):  # 'X-Key: a b' is quoted as a whole
         end = line.find(name.before, start)
         end = end if end >= 0 else len(line)
     elif name.kind == "rest_of_line" or (begins_line and after["sep"] == ":"):

@@ -62,8 +62,10 @@ def allows_others(schema: Any) -> bool:
 
 def is_sound(item: Item) -> bool:
     """Return True if clients get a tool's definition unchanged, apart from its name."""
-    schema = item.get("inputSchema")
-    return repair(schema) is schema and served_tool(item, str(item.get("name")), schema) == item
+    found = repair(item.get("inputSchema"))
+    if isinstance(found, WithheldTool) or found is not item.get("inputSchema"):
+        return False
+    return served_tool(item, str(item.get("name")), found) == item
 
 
 def repaired(schema: Any) -> Schema:
@@ -196,9 +198,6 @@ def _merged(parts: list[Schema], how: str, required: list[str]) -> Schema:
     return found | ({"required": list(dict.fromkeys(required))} if required else {})
 
 
-_ROLES = frozenset({"user", "assistant"})
-
-
 def served_entry(item: Item) -> Item:
     """Return `item` without the members whose values MCP does not allow; unknown members are kept."""
     served = _valid(item, _ENTRY_CHECKS)
@@ -239,7 +238,7 @@ def _argument(argument: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _is_noted(key: str, value: Any) -> bool:
     if key == "audience":
-        return isinstance(value, list) and all(isinstance(role, str) and role in _ROLES for role in value)
+        return isinstance(value, list) and all(role in ("user", "assistant") for role in value)
     if key == "priority":
         return is_number(value) and 0 <= value <= 1
     return key != "lastModified" or is_text(value)

@@ -173,7 +173,6 @@ def _phrase(text: str) -> tuple[str, ...]:
 _QUOTED = late(
     r"""`[^`\n]+`|"[^"\n]+"|“[^”\n]+”|„[^“”\n]+[“”]|«[^»\n]+»|(?<![\w'])'[^'\n]+'(?![\w'])|‘[^’\n]+’(?!\w)"""
 )
-_AROUND = "()[]{}<>,;:!?\"'*"
 _LITERAL = late(
     r"(?:[a-z][a-z0-9+.-]*://|www\.|mailto:).+"  # a URL
     r"|[\w-]+(?:\.[\w-]+)+(?::\d+)?/.*"  # a URL without its scheme
@@ -225,7 +224,7 @@ def _is_literal(piece: str) -> bool:
 
 
 def _bare(piece: str) -> str:
-    return piece.strip(_AROUND).rstrip(".").lower()
+    return piece.strip("()[]{}<>,;:!?\"'*").rstrip(".").lower()
 
 
 # --- synonyms, as stems: the general English of synonyms.txt

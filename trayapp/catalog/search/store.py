@@ -27,12 +27,10 @@ NAMED = 24  # candidates with a common word in their name or title
 VIEWS_MOST = 3_000  # kept for the next query; a few KB each
 
 _COLUMNS = ", ".join(FIELDS)
-_CREATE = f"CREATE VIRTUAL TABLE documents USING fts5({_COLUMNS}, tokenize='ascii')"
 _INSERT = f"INSERT INTO documents (rowid, {_COLUMNS}) VALUES ({', '.join('?' * (len(FIELDS) + 1))})"
 _ROW = f"SELECT {_COLUMNS} FROM documents WHERE rowid = ?"
 _BEST = f"""SELECT rowid FROM documents WHERE documents MATCH ? AND rowid BETWEEN ? AND ?
 AND rank MATCH 'bm25({", ".join(str(WEIGHTS[kind]) for kind in FIELDS)})' ORDER BY rank"""
-_HAVING = "SELECT rowid FROM documents WHERE documents MATCH ?"
 
 Document = Sequence[Sequence[str]]  # the stems of each of FIELDS
 
@@ -55,7 +53,7 @@ class Store:
             import sqlite3
 
             self._opened = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-            self._opened.execute(_CREATE)
+            self._opened.execute(f"CREATE VIRTUAL TABLE documents USING fts5({_COLUMNS}, tokenize='ascii')")
         return self._opened
 
     def add(self, first: int, documents: Sequence[Document], spellings: Iterable[Iterable[str]]) -> None:
@@ -97,7 +95,8 @@ class Store:
 
     def having(self, stem: str) -> Iterator[int]:
         """Yield the numbers of all documents that have a stem in any field."""
-        return (number for (number,) in self._table.execute(_HAVING, (f'"{stem}"',)))
+        found = self._table.execute("SELECT rowid FROM documents WHERE documents MATCH ?", (f'"{stem}"',))
+        return (number for (number,) in found)
 
     def view(self, number: int) -> DocumentView:
         """Return the document as ranking needs it. The result is cached."""

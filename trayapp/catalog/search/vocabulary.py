@@ -1,7 +1,4 @@
-"""The words of all documents: how many documents have each word, and which known words an unknown one may mean.
-
-It also holds the words of servers' names: a query with such a word is most likely about that server's tools.
-"""
+"""The words of all documents and of servers' names, their rarity, and the known words that an unknown one may mean."""
 
 from __future__ import annotations
 
@@ -73,10 +70,7 @@ class Vocabulary:
         return []
 
     def near(self, word: str) -> list[str]:
-        """Return the stems that an unknown `word` may mean, at most NEAR_MOST.
-
-        They belong to words one or two typos away and, after these, to longer words that start with it.
-        """
+        """Return at most NEAR_MOST stems that an unknown `word` may mean: of words with typos, then of longer words."""
         begun = (known for (first, length), words in self._spellings.items() if first == word[0] and length > len(word)
                  for known in words if known.startswith(word))  # fmt: skip
         found = self._misspelt(word)
