@@ -73,7 +73,7 @@ async def test_a_page_of_a_gateway_that_was_stopped_and_started_says_how_to_open
         await anyio.to_thread.run_sync(made.gateway.stop)
         await expect(page.get_by_text("The gateway is not running.")).to_be_visible()
         await anyio.to_thread.run_sync(made.gateway.start)
-        await expect(page.get_by_text("The gateway was started again")).to_be_visible()
+        await expect(page.get_by_text("The gateway was restarted")).to_be_visible()
         await expect(page.get_by_text("multi-mcp panel", exact=True)).to_be_visible()
         await page.goto(await made.link())
         await expect(page.get_by_role("switch", name="odd is enabled")).to_be_visible()

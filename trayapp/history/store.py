@@ -105,50 +105,43 @@ class HistoryFile:
     def find(self, wanted: Filter) -> list[dict[str, Any]]:
         """Return the calls that match, newest first, without their texts."""
         match, (parts, values) = _match(wanted.words), _conditions(wanted)
-        with self._read() as file:
-            if file is None:
+        if match and parts:
+            # A word may be in every call. So, if few calls meet the other conditions, look up only these calls in the
+            # word index.
+            sql = f"SELECT id FROM calls WHERE {' AND '.join(parts)} ORDER BY id DESC LIMIT {FEW + 1}"
+            few = [row[0] for row in self._query(sql, *values)]
+            if not few:
                 return []
-            if match and parts:
-                # A word may be in every call. So, if few calls meet the other conditions, look up only these calls in
-                # the word index.
-                sql = f"SELECT id FROM calls WHERE {' AND '.join(parts)} ORDER BY id DESC LIMIT {FEW + 1}"
-                few = [row[0] for row in file.execute(sql, values)]
-                if not few:
-                    return []
-                if len(few) <= FEW:
-                    ids = ", ".join(map(str, few))
-                    parts, values = [f"words.rowid BETWEEN {few[-1]} AND {few[0]} AND +words.rowid IN ({ids})"], []
-            table, number = "calls", "id"
-            if match:  # the word index is in the order of the calls, so it is read only until the limit is reached
-                table, number = "words CROSS JOIN calls ON id = words.rowid", "words.rowid"
-                parts, values = [*parts, "words MATCH ?"], [*values, match]
-            where = f"WHERE {' AND '.join(parts)}" if parts else ""
-            order, most = "ASC" if wanted.after else "DESC", max(1, min(wanted.limit, LIST_MOST))
-            sql = f"SELECT id, {', '.join(_COLUMNS)} FROM {table} {where} ORDER BY {number} {order} LIMIT {most}"
-            rows = [dict(row) for row in file.execute(sql, values)]
+            if len(few) <= FEW:
+                ids = ", ".join(map(str, few))
+                parts, values = [f"words.rowid BETWEEN {few[-1]} AND {few[0]} AND +words.rowid IN ({ids})"], []
+        table, number = "calls", "id"
+        if match:  # the word index is in the order of the calls, so it is read only until the limit is reached
+            table, number = "words CROSS JOIN calls ON id = words.rowid", "words.rowid"
+            parts, values = [*parts, "words MATCH ?"], [*values, match]
+        where = f"WHERE {' AND '.join(parts)}" if parts else ""
+        order, most = "ASC" if wanted.after else "DESC", max(1, min(wanted.limit, LIST_MOST))
+        sql = f"SELECT id, {', '.join(_COLUMNS)} FROM {table} {where} ORDER BY {number} {order} LIMIT {most}"
+        rows = [dict(row) for row in self._query(sql, *values)]
         return rows[::-1] if wanted.after else rows
 
     def get(self, number: int) -> dict[str, Any] | None:
         """Return one call with its texts, or None if there is none with that id."""
         sql = f"SELECT calls.id, {', '.join(_COLUMNS)}, arguments, result FROM calls LEFT JOIN texts USING (id)"
-        with self._read() as file:
-            row = file.execute(f"{sql} WHERE calls.id = ?", (number,)).fetchone() if file is not None else None
-        return dict(row) if row is not None else None
+        rows = self._query(f"{sql} WHERE calls.id = ?", number)
+        return dict(rows[0]) if rows else None
 
     def count_since(self, moment: float) -> tuple[int, int]:
         """Return the number of calls that ended since `moment` (Unix seconds), and how many of them failed."""
         sql = f"SELECT count(*), coalesce(sum(outcome IN ({_FAILED})), 0) FROM calls WHERE time >= ?"
-        with self._read() as file:
-            row = file.execute(sql, (moment,)).fetchone() if file is not None else (0, 0)
-        return int(row[0]), int(row[1])
+        rows = self._query(sql, moment)
+        return (int(rows[0][0]), int(rows[0][1])) if rows else (0, 0)
 
     def per_minute(self, moment: float, minutes: int) -> list[int]:
         """Return the number of calls in each of the `minutes` before `moment` (Unix seconds), the oldest first."""
         counts = [0] * minutes
         sql = "SELECT cast((? - time) / 60 AS INTEGER) AS ago, count(*) FROM calls WHERE time > ? GROUP BY ago"
-        with self._read() as file:
-            rows = file.execute(sql, (moment, moment - minutes * 60)).fetchall() if file is not None else []
-        for ago, number in rows:
+        for ago, number in self._query(sql, moment, moment - minutes * 60):
             if 0 <= ago < minutes:
                 counts[minutes - 1 - ago] = number
         return counts
@@ -158,17 +151,13 @@ class HistoryFile:
 
         `moment` and the start are in Unix seconds. The start is 0 if there are no calls.
         """
-        with self._read() as file:
-            if file is None:
-                return 0.0, set()
-            first = file.execute("SELECT min(time) FROM calls").fetchone()[0]
-            rows = file.execute("SELECT DISTINCT server, tool FROM calls WHERE time >= ?", (moment,)).fetchall()
-        return (max(float(first), moment) if first is not None else 0.0), {(row[0], row[1]) for row in rows}
+        first = [row[0] for row in self._query("SELECT min(time) FROM calls") if row[0] is not None]
+        rows = self._query("SELECT DISTINCT server, tool FROM calls WHERE time >= ?", moment)
+        return (max(float(first[0]), moment) if first else 0.0), {(row[0], row[1]) for row in rows}
 
     def clear(self) -> int:
         """Delete the history file. Return the number of its calls."""
-        with self._read() as file:
-            count = int(file.execute("SELECT count(*) FROM calls").fetchone()[0]) if file is not None else 0
+        count = sum(int(row[0]) for row in self._query("SELECT count(*) FROM calls"))
         self.close()
         for part in _parts(self.path):
             try:
@@ -191,11 +180,12 @@ class HistoryFile:
                 raise
             file.execute("COMMIT")
 
-    @contextmanager
-    def _read(self) -> Iterator[sqlite3.Connection | None]:
-        """Yield the open file, or None if there is none yet."""
+    def _query(self, sql: str, *values: object) -> list[sqlite3.Row]:
+        """Return the rows that match. If there is no file yet, there are none."""
         with self._guarded():
-            yield self._opened() if self._open is not None or self.path.exists() else None
+            if self._open is None and not self.path.exists():
+                return []
+            return self._opened().execute(sql, values).fetchall()
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:

@@ -281,9 +281,8 @@ async def find_servers(host: PanelHost, what: str) -> ActionResult:
     has_secrets = any(each["secret"] for one in done["servers"] for each in one["wants"])
     # A missing keyring is reported before the user types a secret.
     keyring = (await host.ask(control.KEYRING, {}))["error"] if has_secrets else None
-    found = tuple(
-        {**one, "taken": one["name"] in known, "is_way": done["ways"], "keyring": keyring} for one in done["servers"]
-    )
+    shared = {"is_way": done["ways"], "keyring": keyring}
+    found = tuple({**one, **shared, "taken": one["name"] in known} for one in done["servers"])
     if len(found) == 1:
         return ActionResult("", proposals=found)
     several = f"There are {len(found)} ways to run it: choose one" if done["ways"] else f"Found {len(found)} servers"

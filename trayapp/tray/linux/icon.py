@@ -96,17 +96,13 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
 
     def __init__(
         self,
-        name: str,
-        icon: Any = None,
-        title: str | None = None,
-        menu: Any = None,
-        *,
+        *args: Any,
         on_no_host: Callable[[], None] | None = None,
         panel_wait_s: float = PANEL_WAIT_S,
         on_bus: Callable[[SessionBus], None] | None = None,
         bus_wait_s: float = BUS_WAIT_S,
     ) -> None:
-        super().__init__(name, icon, title, menu)
+        super().__init__(*args)
         self._on_no_host, self._on_bus = on_no_host, on_bus
         self._panel_wait_s, self._bus_wait_s = panel_wait_s, bus_wait_s
         self._bus: SessionBus | None = None

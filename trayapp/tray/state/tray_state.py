@@ -188,9 +188,7 @@ class Assessment:
 
     - `live`: the snapshot of a serving gateway; None in every other state.
     - `servers`: sorted by name. A server must not move in an open menu, which GNOME's panel draws badly.
-    - `wanted`: the number of servers that are not disabled.
-    - `ready`: the number of wanted servers that answer a call. Idle servers do: the call starts them.
-    - `tools`: the number of enabled tools of the wanted servers.
+    - `wanted`: the servers that are not disabled.
     - `failed`: the wanted servers that cannot serve, except those in `commands`.
     - `commands`: servers that wait for the user's approval of a command that prints a secret.
     - `permissions`: servers that answer, but refused a call for lack of permissions. A new sign-in would grant them.
@@ -203,10 +201,7 @@ class Assessment:
 
     live: Snapshot | None = None
     servers: tuple[ServerStatus, ...] = ()
-    wanted: int = 0
-    ready: int = 0
-    connecting: int = 0
-    tools: int = 0
+    wanted: tuple[ServerStatus, ...] = ()
     failed: tuple[ServerStatus, ...] = ()
     commands: tuple[ServerStatus, ...] = ()
     sign_in: tuple[ServerStatus, ...] = ()
@@ -228,14 +223,11 @@ def assess(state: TrayState) -> Assessment:
         return Assessment()
     by_name = {server.name: server for server in snapshot.servers}  # menu keys are made of names, which must be unique
     servers = tuple(sorted(by_name.values(), key=lambda server: (server.name.casefold(), server.name)))
-    wanted = [server for server in servers if server.state is not State.DISABLED]
+    wanted = tuple(server for server in servers if server.state is not State.DISABLED)
     return Assessment(
         live=snapshot,
         servers=servers,
-        wanted=len(wanted),
-        ready=sum(server.ready for server in wanted),
-        connecting=sum(server.state is State.CONNECTING for server in wanted),
-        tools=sum(server.tools.enabled for server in wanted),
+        wanted=wanted,
         failed=tuple(server for server in wanted if server.failed and not server.needs_approval),
         commands=tuple(server for server in wanted if server.needs_approval),
         sign_in=tuple(server for server in wanted if server.state is State.NEEDS_AUTH),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import TypeVar
 
 from trayapp.model.child import ChildState
@@ -59,8 +59,9 @@ def view(state: TrayState) -> TrayView:
     headline = _headline(state, known)
     troubles = _troubles(state, known)
     header = texts.fit(f"{texts.APP}: {headline[:1].lower() + headline[1:]}")
-    are = "is" if known.connecting == 1 else "are"
-    under_way = [f"{count(known.connecting, 'server')} {are} connecting"] if known.connecting else []
+    connecting = sum(server.state is State.CONNECTING for server in known.wanted)
+    are = "is" if connecting == 1 else "are"
+    under_way = [f"{count(connecting, 'server')} {are} connecting"] if connecting else []
     today = known.live.gateway.today if known.live else None  # also None if no history is kept
     failed = f", {today.failed} failed" if today and today.failed else ""
     calls = [f"{count(today.calls, 'call')} today{failed}"] if today is not None else []
@@ -114,7 +115,9 @@ def _headline(state: TrayState, known: Assessment) -> str:
         return texts.HANGS
     if known.live is not None:
         if known.wanted:
-            return f"{known.ready} of {count(known.wanted, 'server')} ready, {count(known.tools, 'tool')}"
+            ready = sum(server.ready for server in known.wanted)  # idle servers are: a call starts them
+            tools = sum(server.tools.enabled for server in known.wanted)
+            return f"{ready} of {count(len(known.wanted), 'server')} ready, {count(tools, 'tool')}"
         return "All servers are disabled" if known.servers else texts.NO_SERVERS
     if state.error:
         return "Cannot read the gateway's state"
@@ -180,8 +183,8 @@ def menu(state: TrayState, known: Assessment, header: str) -> tuple[Entry, ...]:
         SEPARATOR,
         Item("panel", texts.OPEN_PANEL, Action(Verb.OPEN_PANEL), enabled=up),
         Item("servers", "Servers", children=_servers(known.servers)),
-        Item("reconnect", texts.RECONNECT_ALL, Action(Verb.RECONNECT), enabled=up and known.wanted > 0),
-        Item("refresh", texts.REFRESH, Action(Verb.REFRESH), enabled=up and known.wanted > 0),
+        Item("reconnect", texts.RECONNECT_ALL, Action(Verb.RECONNECT), enabled=bool(known.wanted)),
+        Item("refresh", texts.REFRESH, Action(Verb.REFRESH), enabled=bool(known.wanted)),
         Item("clients", "AI tools", children=_clients(state)),
         Item("open", texts.OPEN_FILE, Action(Verb.OPEN_FILE)),
         SEPARATOR,
@@ -234,10 +237,7 @@ def _wants(state: TrayState, known: Assessment) -> list[Entry]:
     sign_ins = [_want("sign-in", server, texts.sign_in_to(server)) for server in known.sign_in]
     wants += _first_few("sign-in", sign_ins, "! Sign in to {}")
     # These sign-ins ask for the wanted permissions in addition to those already granted.
-    grants = [
-        _want("grant", server, f"Grant {texts.server_name(server, 30)} more permissions")
-        for server in known.permissions
-    ]
+    grants = [_want("grant", one, f"Grant {texts.server_name(one, 30)} more permissions") for one in known.permissions]
     wants += _first_few("grant", grants, "! Grant {} more permissions")
     codes = {server.name: server.findings or () for server in known.servers}
     approvals = []
@@ -327,11 +327,11 @@ def _in_groups(key: str, entries: tuple[Item, ...]) -> tuple[Entry, ...]:
     """Split a list of more than SERVERS_SHOWN entries into submenus of up to GROUP_SIZE, to fit on the screen."""
     if len(entries) <= SERVERS_SHOWN:
         return entries
-    firsts = list(accumulate(map(len, parts := _parts(entries)), initial=1))
-    return tuple(
-        Item(f"{key}/{first}", f"{first} to {first + len(part) - 1}", children=part)
-        for first, part in zip(firsts, parts, strict=False)
-    )
+    groups, first = [], 1
+    for part in _parts(entries):
+        groups.append(Item(f"{key}/{first}", f"{first} to {first + len(part) - 1}", children=part))
+        first += len(part)
+    return tuple(groups)
 
 
 def _parts(values: Sequence[T]) -> list[tuple[T, ...]]:
