@@ -150,6 +150,7 @@ async def test_a_cursor_that_nobody_gave_is_invalid(tmp_path: Path, method: str)
             assert "result" in answer.json()
 
 
+@pytest.mark.requirement("safe-limits")
 async def test_a_body_of_unknown_length_is_refused_so_that_a_client_can_read_it(tmp_path: Path) -> None:
     async with place(tmp_path) as at, at.http() as http:
         await known(at)
