@@ -30,7 +30,7 @@ pytestmark = pytest.mark.anyio
 WATCHFUL = """
 import sys
 from trayapp.gateway import main as run
-run.FOUND_CHECK_S = 0.05
+run.CHECK_S = 0.05
 from trayapp.cli.run_gateway import run_here
 sys.exit(run_here(False, lambda: None))
 """
