@@ -42,10 +42,10 @@ from trayapp.wire.revisions import (
 )
 
 LATE_LOGS_S = 0.05  # log messages that a server on this machine sent with its answer arrive milliseconds after it
-MAX_ROUNDS = 10  # rounds of questions in one call; the SDKs have the same limit
+MAX_ROUNDS = 10  # rounds of questions in one call, as in the SDKs
 
 _SERIALS = itertools.count()
-Finishing = Callable[[Reply], Reply | None]  # raises JsonError; None: the answer comes later
+Finishing = Callable[[Reply], Reply | None]  # raises JsonError, and returns None if the answer comes later
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -60,11 +60,11 @@ class RoutedCall:
     """
 
     session: AskingSession
+    request_id: RequestId  # the client's request that gets the answer
     request: Request  # in the form that the backend gets
     connection: Connection
     finish: Finishing | None = None  # makes the client's answer from the backend's
     through_tool: bool = field(default=False, kw_only=True)  # the client called the one tool, not this one by its name
-    request_id: RequestId = field(init=False)  # the client's request that gets the answer
     serial: int = field(default=0, init=False)  # number in the order in which calls began
     sent_at: float = field(default=0.0, init=False)  # by the gateway's clock, like `parked_at`
     parked: bool = field(default=False, init=False)
@@ -82,9 +82,6 @@ class RoutedCall:
     _timeout_s: float = field(default=0.0, init=False)
     _timer: asyncio.TimerHandle | None = field(default=None, init=False)
     _late: Reply | None = field(default=None, init=False)  # the answer, if it came while the call was parked
-
-    def __post_init__(self) -> None:
-        self.request_id = self.request.id
 
     @property
     def is_under_way(self) -> bool:

@@ -70,7 +70,7 @@ class StreamingCall(RoutedCall):
     __slots__ = ("exposed", "own")
 
     def __init__(self, session: AskingSession, request: Request, connection: Connection, exposed: str) -> None:
-        super().__init__(session, request, connection)
+        super().__init__(session, request.id, request, connection)
         self.own = str((request.params or {}).get("name"))
         self.exposed = exposed  # the name that the client knows
 

@@ -103,7 +103,7 @@ class TaskBridge:
                         # Questions arrive while the task's result is requested (MCP 2025-11-25, tasks). The request has
                         # the call's own id, so they belong to the call.
                         request = Request(self._request.id, "tasks/result", {"taskId": name})
-                        _TaskResultCall(self._session, request, self._connection, self._finish).send(0)
+                        _TaskResultCall(self._session, request.id, request, self._connection, self._finish).send(0)
                         return
                     if task.get("status") in ENDED and step > 1:  # a server's first reply has no result
                         self._answer(task)

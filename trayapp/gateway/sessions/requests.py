@@ -298,7 +298,7 @@ class ClientRequests:
         if session.client.modern or session.client.log_level is not None:
             request = self._with_log_level(request, connection)
         finish = route.finish if fit is None else chained(route.finish, fit)
-        call = RoutedCall(session, request, connection, finish, through_tool=fit is not None)
+        call = RoutedCall(session, request.id, request, connection, finish, through_tool=fit is not None)
         if uncertain:
             call.proof = quiet.note
         call.send(route.timeout_s, gated=route.gated)
@@ -309,7 +309,7 @@ class ClientRequests:
     ) -> None:
         timeout_s = self.session.seen.timeout_s(connection)
         own = self._with_log_level(request, connection)
-        call = RoutedCall(self.session, own, connection, finish, through_tool=through_tool)
+        call = RoutedCall(self.session, request.id, own, connection, finish, through_tool=through_tool)
         if connection.live is not None and not connection.live.peer.modern:
             call.proof = partial(self._dependencies.servers.sharing.note_answer, connection, request)
         call.send(timeout_s)
