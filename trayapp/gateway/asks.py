@@ -83,7 +83,7 @@ def asks_first(mode: AskMode, tool_class: ToolClass, *, listed: bool) -> bool:
 
 
 def strictest(items: list[Item]) -> ToolClassification:
-    """Return the strictest class among a tool's definitions; `write` if there are none."""
+    """Return the strictest class among a tool's definitions, or `write` if there are none."""
     return max(
         map(classify, items), key=lambda one: STRICTNESS[one.tool_class], default=ToolClassification("write", "name")
     )
@@ -95,7 +95,7 @@ VALUE_LONGEST = 400  # characters of one value
 NAME_LONGEST = 80
 ALL_LONGEST = 4_000  # characters of all values together
 MOST = 40  # arguments that are shown
-READ_LONGEST = 256 * 1024  # characters that are searched for secrets; of a longer value, this many at each end
+READ_LONGEST = 256 * 1024  # characters that are searched for secrets, at each end of a longer value
 HEAD_SHARE = 0.65  # the beginning's share of a cut value: the beginning is more informative than the end
 
 # Characters drawn as nothing, or as something misleading (Unicode Default_Ignorable_Code_Point and some others).
@@ -391,7 +391,7 @@ class Asks:
         return row
 
     def schema_of(self, ask_id: str) -> dict[str, Any] | None:
-        """Return the JSON Schema of an open question's form; None if there is none."""
+        """Return the JSON Schema of an open question's form, or None if there is none."""
         ask = self._open.get(ask_id)
         return ask.question.schema if ask is not None and ask.question is not None else None
 
@@ -447,7 +447,7 @@ class NotAllowedError(MultiMcpError):
 
 
 def refusal(ask: OpenAsk, subject: Subject, ending: Ending) -> NotAllowedError | None:
-    """Return the error of a call whose ask has ended; None if the user allowed the call."""
+    """Return the error of a call whose ask has ended, or None if the user allowed the call."""
     if ending == "allowed":
         return None
     return NotAllowedError(subject, "ask_denied" if ending == "denied" else "ask_timed_out", ask.until - ask.since)

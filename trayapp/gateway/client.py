@@ -104,11 +104,11 @@ class ClientSession(Protocol):
 
     @property
     def cwd(self) -> Any:
-        """Return the folder in which the client runs; None if unknown. The value is unchecked and may have any type."""
+        """Return the client's folder, or None if unknown. The value is unchecked and may have any type."""
 
     @property
     def project(self) -> str | None:
-        """Return the folder of the session's project, or else `cwd`; None if both are unknown."""
+        """Return the folder of the session's project, or else `cwd`, or None if both are unknown."""
 
     @property
     def capabilities(self) -> dict[str, Any]:

@@ -59,7 +59,7 @@ log = logging.getLogger(__name__)
 CHECK_S = 5.0  # checks run with other regular work, and cost one system call at most
 LAST_WRITES_S = 5.0  # a disk that hangs must not keep the gateway from ending
 SETTLED_S = 3.0  # after the first list: clients that start together then have their lists, too
-YOUNG_OBJECTS = 10_000  # allocations before a garbage collection; Python's 700 are reached every hundred calls or so
+YOUNG_OBJECTS = 10_000  # allocations before a garbage collection. A hundred calls or so reach Python's default of 700
 MAKES_ROOM = -1  # not an exit code: the process becomes the program that replaced this one
 
 
@@ -363,7 +363,7 @@ class GatewayHost:
                 loop.add_signal_handler(number, gateway.stop_wanted.set)
 
     async def _end_when_unused(self) -> None:
-        """End the gateway `settings.linger` minutes after its last session or control connection ended; 0 = never."""
+        """End the gateway `settings.linger` minutes after its last session or control connection ended, if not 0."""
         gateway, used = self._gateway, anyio.current_time()
         while anyio.current_time() - used < (limit_s := gateway.config.settings.linger * 60) or limit_s <= 0:
             await next_beat(min(CHECK_S, limit_s / 4) if limit_s > 0 else CHECK_S)
@@ -379,13 +379,13 @@ class GatewayHost:
             return len(self._links) > sum(session.transport == "stdio" for session in self._gateway.sessions)
 
         await await_turn(self._gateway.services, self._is_followed, has_control_connection)
-        log.info("The program was replaced and nothing is in progress. Ending; clients continue with the new gateway")
+        log.info("Ending: the program was replaced and nothing is in progress. Clients continue with the new gateway")
         self.makes_room = True
         self._gateway.stop_wanted.set()
 
 
 def _prefer_pidfd() -> None:
-    """Watch child processes by pidfd: Python 3.11 would use a thread for each; 3.12 prefers pidfd by default."""
+    """Watch child processes by pidfd, as Python 3.12 does by default: 3.11 would use a thread for each."""
     if sys.version_info < (3, 12) and sys.platform == "linux":
         try:
             asyncio.set_child_watcher(asyncio.PidfdChildWatcher())

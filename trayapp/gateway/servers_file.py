@@ -22,7 +22,7 @@ from trayapp.model.errors import MultiMcpError, Problem
 log = logging.getLogger(__name__)
 
 WATCH_S = 0.5  # interval of checks if the system reports no changes: a save is applied within 1 s
-LOOK_ANYWAY_S = 15.0  # interval if it does; each check takes a thread, which wakes the gateway three times
+LOOK_ANYWAY_S = 15.0  # interval if it does. Each check takes a thread, which wakes the gateway three times
 SAVE_SETTLES_S = 0.05  # editors save in several steps
 SETTLE_LOOKS = 10  # 0.5 s in all: half a file can be valid and lack running servers
 

@@ -21,7 +21,7 @@ class Purpose(NamedTuple):
     server: str
     newer: bool | None = None
     holder: ref[ClientSession] | None = None  # the only session that it serves
-    alone: bool = False  # serves one session at a time; stays True while it serves none
+    alone: bool = False  # serves one session at a time, or none at present
     single: bool = False  # `alone`, for sessions that are single requests
     kind: ClientKind | None = None  # serves no session: only reads the lists that clients of that kind get
     requests: bool = False  # shared by sessions that are single requests, from clients that can answer questions

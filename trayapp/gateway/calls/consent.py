@@ -28,7 +28,7 @@ class AskingSession(ClientSession, Protocol):
         """Return the subject of the consent that the request requires, None if none. `listed`: see asks_first."""
 
 
-Answered = Callable[[NotAllowedError | None], None]  # the error that the client gets; None: the user consented
+Answered = Callable[[NotAllowedError | None], None]  # gets the error for the client, or None if the user consented
 
 
 class CallConsent:

@@ -48,10 +48,10 @@ log = logging.getLogger(__name__)
 STATE_PREFIX = "multi-mcp:"  # prefix of our own request states, to distinguish them from a server's
 PATIENCE_S = 600.0  # for a client to return its answers: a person may take a while, and a client may be gone
 STATE_ONLY_PAUSE_S = 0.1  # pause before repeating a call whose server asked for the repetition without a question
-HELD_S = 50.0  # limit for holding a question whose session is uncertain; the SDKs' clients give up a call after 60 s
+HELD_S = 50.0  # limit for holding a question of an uncertain session: the SDKs' clients give up a call after 60 s
 STUCK_S = 5.0  # limit after the newest question, if there are as many questions as calls: no call then ends by itself
 UNSTUCK_S = 1.0  # time for a refused question's call to end, which may leave one session for the next question
-STOPS_WITHIN_S = 30.0  # how long a cancelled call may still ask; the answer to the ping after the cancel ends this
+STOPS_WITHIN_S = 30.0  # how long a cancelled call may still ask, unless the ping after its cancel is answered earlier
 
 # Why a question is refused: part of the log line and of the server's error
 _NONE = "no client has a call in progress on this server"
@@ -131,7 +131,7 @@ class ServerRequests:
         return await self._asks.ask_question(asker, self._plain_name(connection.key), params, is_wanted)
 
     def _plain_name(self, key: str) -> str:
-        """Return a server's name for people; a project's own server runs under NAME@DIGEST."""
+        """Return a server's name for people, without the `@DIGEST` of a project's own server."""
         return self._services.shared_key(key).partition("@")[0]
 
     def _find_session(
@@ -271,7 +271,7 @@ class ServerRequests:
         if not isinstance(asked, dict) or not asked:
             await asyncio.sleep(STATE_ONLY_PAUSE_S)
             return again
-        # An older client gets all questions at the same time; the user gets those that the client cannot answer.
+        # An older client gets all questions at the same time. The user gets those that the client cannot answer.
         tasks = [asyncio.ensure_future(self._ask_one(session, one, about, key)) for one in asked.values()]
         try:
             return {**again, "inputResponses": dict(zip(asked, await asyncio.gather(*tasks), strict=True))}
@@ -483,7 +483,7 @@ class _CancelPing(IgnoredCall):
     live: Live
     note_answer: Callable[[_CancelPing], None]
     sessions: list[ref[ClientSession]] = field(default_factory=list)
-    until: float = 0.0  # by the gateway's clock; after that the server is not expected to ask for these calls
+    until: float = 0.0  # by the gateway's clock. After that, the server is not expected to ask for these calls
     asked: bool = False
 
     def ask(self) -> None:

@@ -34,7 +34,7 @@ class Headers:
         return [value.decode("latin-1") for key, value in self.lines if key == wanted]
 
     def get(self, name: str) -> str | None:
-        """Return a header's first value; None if the request does not have it. `name`: in lower case."""
+        """Return a header's first value, or None if the request does not have it. `name`: in lower case."""
         return next(iter(self.all(name)), None)
 
     def accepts(self, *kinds: str) -> bool:
@@ -44,7 +44,7 @@ class Headers:
 
     @property
     def content(self) -> str:
-        """Return the media type of the body in lower case, without parameters; "" if it is not declared."""
+        """Return the media type of the body in lower case, without parameters, or "" if it is not declared."""
         return (self.get("content-type") or "").partition(";")[0].strip().lower()
 
 
@@ -82,7 +82,7 @@ async def open_stream(send: Any, more: Sequence[Line] = ()) -> None:
 
 
 def id_of(message: Any) -> RequestId | None:
-    """Return the id of a JSON-RPC message; None if it has no valid one."""
+    """Return the id of a JSON-RPC message, or None if it has no valid one."""
     request_id = message.get("id") if isinstance(message, dict) else None
     return request_id if is_request_id(request_id) else None
 

@@ -111,7 +111,7 @@ def challenge(message: str) -> tuple[bytes, bytes]:
 
 
 def of_another_page(headers: Headers, own_port: int | None) -> tuple[int, str] | None:
-    """Return the status and message that refuse a request from a foreign page; None if the request may pass.
+    """Return the status and message that refuse a request from a foreign page, or None if the request may pass.
 
     With `own_port`, pages on this machine's other ports are foreign, too.
     """

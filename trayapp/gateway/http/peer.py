@@ -32,7 +32,7 @@ from trayapp.wire.messages import (
 
 log = logging.getLogger(__name__)
 
-REQUEST_CANCELLED = -32800  # the error code that the SDKs use; a cancelled request's stream needs an answer to end with
+REQUEST_CANCELLED = -32800  # the SDKs' error code for the answer with which a cancelled request's stream ends
 AGAIN = "introduced again"  # the id of a repeated handshake, whose answer no client waits for
 INITIALIZED = "notifications/initialized"
 
@@ -134,7 +134,7 @@ class HttpPeer:
         return frozenset(self._open)
 
     def stream(self, number: int) -> EventStream | None:
-        """Return the stream with that number; None if it has ended."""
+        """Return the stream with that number, or None if it has ended."""
         return next(
             (stream for stream in (*self._open.values(), self._standing) if stream and stream.number == number), None
         )

@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 HOST = "127.0.0.1"  # never another address: anyone who can reach the port can use every server
 PORTS_TRIED = 20  # ports to try, from the wanted one on, before any free one is taken
 TOKEN_BYTES = 32
-TOKEN_NAME = "http-token"  # for the configured port; for any other port, `-PORT` is appended
+TOKEN_NAME = "http-token"  # for the configured port. For any other port, `-PORT` is appended
 PANEL_MODULES = ("trayapp.gateway.http.server", "trayapp.panel.app")  # imported before a link to the panel is opened
 
 
@@ -128,7 +128,7 @@ class HttpPort:
                         )  # immediately: it takes a while until the server has ended its streams
                     tasks.cancel_scope.cancel()
             finally:
-                if not self._news.is_set():  # after an error, or when the gateway ends; not when the port moves
+                if not self._news.is_set():  # after an error, or when the gateway ends, but not when the port moves
                     self._tell(None, settled)
 
     def _tell(self, url: str | None, settled: anyio.Event) -> None:

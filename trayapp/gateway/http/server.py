@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from trayapp.panel.host import PanelHost
 
 LINGER_S = 1.0  # after a refusal: closing immediately, with bytes unread, would discard the answer
-HEAD_BYTES = 64 * 1024  # at most this much of an incomplete head is received; `guard` limits complete ones
+HEAD_BYTES = 64 * 1024  # of an incomplete head that are received. `guard` limits complete heads
 LAST_ANSWERS_S = 1.0  # at shutdown, for requests in progress to be answered
 LAST_WORDS_S = 0.2  # after that, for requests that are still open to be refused
 CLOSED = RpcError(CONNECTION_CLOSED, "The gateway closed its HTTP port before the answer")
@@ -72,7 +72,7 @@ async def serve(
 
 
 def schema_of(gateway: Gateway, name: str) -> Any:
-    """Return the input schema of a listed tool; None for any other."""
+    """Return the input schema of a listed tool, or None for any other."""
     seen = gateway.servers.view.exposure()
     try:
         return seen.tools[seen.find(name)].item.get("inputSchema")
@@ -175,7 +175,7 @@ class HttpConnection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def let_in(self) -> bool:
-        """Accept the connection of an authorized request; return False if it is another user's."""
+        """Accept the connection of an authorized request, or return False if it is another user's."""
         if self._is_ours is None:
             here, there = self.server, self.client
             known = here is not None and here[1] is not None and there is not None

@@ -25,9 +25,9 @@ from trayapp.gateway.http.peer import HttpPeer
 from trayapp.gateway.http.streams import EventStore, EventStream
 from trayapp.gateway.tasks import fenced
 
-GONE_S = 3.0  # without an open request; the SDKs' clients reconnect after 1 s, and again 1.5 s later
-IDLE_S = 1_800.0  # without an open request, as in the SDK's server; a client that returns later must initialize again
-# Sessions without an open request; each takes some 30 KB. Real clients keep a stream open or end their session: only
+GONE_S = 3.0  # without an open request. The SDKs' clients reconnect after 1 s, and again 1.5 s later
+IDLE_S = 1_800.0  # without an open request, as in the SDK's server. A client that returns later must initialize again
+# Sessions without an open request. Each takes some 30 KB. Real clients keep a stream open or end their session: only
 # scripts that begin a session on every run reach this limit.
 IDLE_MOST = 500
 
@@ -75,7 +75,9 @@ class HttpSessions:
         self._store = store
         self._idle_most = idle_most
         self._sessions: dict[str, HttpSession] = {}
-        self._idle: OrderedDict[HttpSession, float] = OrderedDict()  # idle since (clock time); the first ends first
+        self._idle: OrderedDict[HttpSession, float] = (
+            OrderedDict()
+        )  # idle since (clock time), in the order in which they end
         self._some_idle = anyio.Event()
 
     def find(self, session_id: str | None) -> HttpSession | None:

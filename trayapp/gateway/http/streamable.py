@@ -59,7 +59,7 @@ from trayapp.wire.revisions import (
 SESSION_HEADER = "mcp-session-id"
 AT_ONCE_S = 0.1  # an answer that takes longer should be resumable, and only events are
 LISTED_S = 1.0  # the same for lists: no message precedes them, and the first ones wait for servers that are being asked
-MOST = 1_000  # messages in a batch; each takes some 12 KB while it waits, and half a million fit into one body
+MOST = 1_000  # messages in a batch. Each takes some 12 KB while it waits, and half a million fit into one body
 
 NO_SESSION = RpcError(INVALID_REQUEST, "Missing session ID: send initialize first, then Mcp-Session-Id")
 NO_MESSAGE = RpcError(INVALID_REQUEST, "The body is neither a request nor a notification nor an answer of JSON-RPC 2.0")
@@ -198,7 +198,7 @@ class StreamableHttp:
 
 
 def fault_in(message: Any) -> RpcError | None:
-    """Return the error of a JSON value that is not a valid JSON-RPC message from a client; None if it is valid."""
+    """Return the error of a JSON value that is not a valid JSON-RPC message from a client, or None if it is valid."""
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         return NO_MESSAGE
     request_id = message.get("id")
@@ -235,7 +235,7 @@ def event_in(event_id: str) -> tuple[int, int]:
 
 
 def priming(stream: EventStream, session: HttpSession, *, resumed: bool) -> bytes:
-    """Return the stream's priming event; empty if the session's revision has none."""
+    """Return the stream's priming event, or b"" if the session's revision has none."""
     return stream.priming(resumed=resumed) if session.protocol in WITH_EMPTY_EVENTS else b""
 
 
@@ -244,7 +244,7 @@ def session_line(session_id: str) -> Line:
     return SESSION_HEADER.encode(), session_id.encode()
 
 
-# HTTP status by error code; 200 for any other
+# HTTP status by error code, 200 by default
 STATUS = {
     **dict.fromkeys((PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS, HEADER_MISMATCH, MISSING_CAPABILITY), 400),
     UNSUPPORTED_PROTOCOL_VERSION: 400,
@@ -253,7 +253,7 @@ STATUS = {
 DEFERRED_S = 15.0  # an answer that takes longer is sent as an event: a silent response looks dead
 _DECIMAL = re.compile(r"-?[0-9]+(?:\.0+)?")
 
-SchemaOf = Callable[[str], Any]  # the input schema of a listed tool; None for any other
+SchemaOf = Callable[[str], Any]  # the input schema of a listed tool, or None for any other
 
 
 class StatelessHttp:
@@ -291,7 +291,7 @@ class StatelessHttp:
             await request.refuse(400, unsupported_version_error(version))
 
     def _fault(self, headers: Headers, message: dict[str, Any]) -> RpcError | None:
-        """Return the error of a request whose envelope or headers are not valid; None if both are valid."""
+        """Return the error of a request whose envelope or headers are not valid, or None if both are valid."""
         params, version = message.get("params"), headers.get(VERSION_HEADER)
         if version not in MODERN_VERSIONS and not has_envelope(params):
             return unsupported_version_error(version)

@@ -17,9 +17,9 @@ log = logging.getLogger(__name__)
 
 MOST_EVENTS = 2_000
 MOST_BYTES = 8 * 1024 * 1024
-LARGEST_KEPT = 256 * 1024  # bytes of a stored event; larger answers are stored as errors, other messages not at all
+LARGEST_KEPT = 256 * 1024  # bytes of a stored event. Larger answers are stored as errors, other messages not at all
 PING_S = 30.0  # there is no proxy between us and our clients, which tolerate 60 s of silence or more
-BEHIND_MOST = 64 * 1024 * 1024  # bytes that wait for a client that does not read; a client with more is disconnected
+BEHIND_MOST = 64 * 1024 * 1024  # bytes that wait for a client that does not read, before it is disconnected
 RETRY_MS = 1_000  # how long a client should wait before it reconnects to a broken stream
 PING = b": ping\r\n\r\n"
 TOO_LARGE = RpcError(
@@ -47,7 +47,7 @@ class EventStore:
         return next(self._numbers)
 
     def keep(self, owner: str, stream: int, number: int, event: bytes) -> None:
-        """Add an event of a session's stream; drop the oldest ones beyond the bounds."""
+        """Add an event of a session's stream, and drop the oldest ones beyond the bounds."""
         self._events[number] = owner, stream, event
         self._size += len(event)
         while len(self._events) > self._most or self._size > self._most_bytes:
@@ -92,12 +92,12 @@ class EventStream:
         return self._carrier is not None
 
     def put(self, frame: bytes) -> None:
-        """Send a message; drop it if the stream has ended. Does not block."""
+        """Send a message, unless the stream has ended. Does not block."""
         if not self.ended:
             self._put(frame, None)
 
     def answer(self, request_id: RequestId | None, reply: Reply) -> None:
-        """Send an answer; drop it if the stream has ended. Does not block."""
+        """Send an answer, unless the stream has ended. Does not block."""
         if self.ended:
             return
         if not self._events:
@@ -211,7 +211,7 @@ class EventStream:
         return b"".join(waiting) or (b"" if self.ended else PING)
 
     async def finish(self, request: HttpRequest) -> None:
-        """Complete the response after `pour`; cut the connection if the client does not read."""
+        """Complete the response after `pour`, or cut the connection if the client does not read."""
         if self._lost and (connection := request.scope.get("state", {}).get(CONNECTION)) is not None:
             connection.transport.abort()
         else:

@@ -19,8 +19,8 @@ from trayapp.model.config import ServerConfig
 from trayapp.wire.capabilities import NO_KIND, ClientKind, kind_of
 
 # Limits on a server's connections for single requests. The key is True for a server at an address, where connections
-# cost no process. CALLS_MOST: busy connections; further requests wait. PARKED_MOST: all connections, including parked
-# ones, whose clients were asked and may never come back.
+# cost no process. CALLS_MOST limits busy connections: further requests wait. PARKED_MOST limits all connections, with
+# those parked, whose clients were asked and may never come back.
 CALLS_MOST = {False: 4, True: 32}
 PARKED_MOST = {False: 12, True: 64}
 
@@ -105,7 +105,7 @@ class ConnectionKeys:
         return self._purposes.get(key) or Purpose(key)
 
     def kind(self, key: str) -> ClientKind:
-        """Return the kind of client that a session's own connection serves; NO_KIND for any other connection."""
+        """Return the kind of client that a session's own connection serves, or NO_KIND for any other connection."""
         session = self.purpose(key).session
         return kind_of(session.client.capabilities, newer=session.client.modern) if session is not None else NO_KIND
 

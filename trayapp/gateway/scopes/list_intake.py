@@ -133,7 +133,7 @@ class ListIntake:
                 yield plain, known[1]
 
     def input_schema(self, key: str, tool: str) -> Any:
-        """Return the input schema of a tool, not repaired for clients; None if the tool is unknown or has none."""
+        """Return the input schema of a tool, not repaired for clients, or None if the tool is unknown or has none."""
         shared = self._services.shared_key(key)
         offer = self._services.listings.get(shared)
         found = self._services.served_tools.of(shared, offer).tools.get(tool) if offer is not None else None

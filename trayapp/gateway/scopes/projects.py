@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LOOK_LIMIT_S = 2.0  # a folder that hangs longer is left out
-LOOK_EVERY_S = 10.0  # approvals of projects' files are reported immediately; this is for all other changes
+LOOK_EVERY_S = 10.0  # for changes other than approvals, which are reported immediately
 
 
 T = TypeVar("T")
@@ -40,7 +40,7 @@ class ProjectFinding(NamedTuple):
     problems: tuple[Problem, ...] = ()
 
 
-Look = Callable[[Path, Config], ProjectFinding]  # a session's folder, the user's configuration; blocks
+Look = Callable[[Path, Config], ProjectFinding]  # gets a session's folder and the user's configuration, and blocks
 NOTHING = ProjectFinding()
 
 
@@ -91,7 +91,7 @@ class ProjectSession(Protocol):
 
     @property
     def cwd(self) -> Any:
-        """Return the folder in which its client runs; None if unknown. The value is unchecked and may have any type."""
+        """Return the client's folder, or None if unknown. The value is unchecked and may have any type."""
 
 
 class Projects:
@@ -108,7 +108,7 @@ class Projects:
         self._some = anyio.Event()
 
     def of(self, session: ProjectSession) -> ProjectFinding:
-        """Return the finding of that session's project; NOTHING without a project."""
+        """Return the finding of that session's project, or NOTHING without a project."""
         return self._found.get(self._folders.get(session, Path()), NOTHING)
 
     @property

@@ -124,7 +124,7 @@ class Servers:
         return self.further(key) or first
 
     def further(self, key: str) -> Connection | None:
-        """Return a server's further connection by its key, created if needed; None if the server is gone."""
+        """Return a server's further connection by its key, created if needed, or None if the server is gone."""
         if self._services.pool.get(key) is None:
             self._run_further()
         return self._services.pool.get(key)
@@ -176,7 +176,7 @@ class Servers:
         except ServerError as error:
             if not self.sharing.note_failure(connection.key):
                 raise
-            log.info("Cannot connect %s in one protocol era; its clients are bridged: %s", connection.name, error)
+            log.info("Cannot connect %s in one protocol era, so its clients are bridged: %s", connection.name, error)
             return False
         return True
 

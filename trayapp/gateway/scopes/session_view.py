@@ -112,7 +112,7 @@ class SessionView:
         return self.view.find(server)
 
     def timeout_s(self, connection: Connection) -> float:
-        """Return the timeout of a client's request at that server; 0 if the server may take any time.
+        """Return the timeout of a client's request at that server, or 0 if the server may take any time.
 
         A project's setting applies to its sessions even if they use the user's process.
         """
@@ -136,8 +136,7 @@ class SessionView:
         return server, {**params, member: own}
 
     def route(self, called: str | Key) -> Route | None:
-        """Return the route of an earlier call; None if there is none, or its connection was replaced, ended or not
-        used.
+        """Return the route of an earlier call, if there is one whose connection is the same, live and in use.
 
         `called`: the name that was called, or the tool of a call through the one tool.
         """

@@ -57,12 +57,12 @@ from trayapp.wire.messages import Request
 
 log = logging.getLogger(__name__)
 
-PROVE_S = 1.0  # wait of a new session before it gets a separate process; most tools answer or ask by then
-WORKS_S = 5.0  # age up to which a call holds up sessions that must share; servers seldom ask later for the first time
-QUIET_S = 0.25  # like WORKS_S, for a tool that has answered without asking; few calls of two sessions are that close
+PROVE_S = 1.0  # wait of a new session before it gets a separate process. Most tools answer or ask by then
+WORKS_S = 5.0  # age up to which a call holds up sessions that must share. Servers seldom ask later for the first time
+QUIET_S = 0.25  # like WORKS_S, for a tool that has answered without asking. Few calls of two sessions are that close
 KNOWN = 20  # answers without a question, after which QUIET_S also limits the total wait of a call
 PARKED_S = 45.0  # the SDKs' clients give up after 60 s: a waiting call must get a killed client's connection by then
-TRUSTED = 1000  # answers without a question; the chance that the next call asks is then about one in a thousand
+TRUSTED = 1000  # answers without a question, after which the chance of one is about one in a thousand
 Topic = tuple[str, Any]  # what a request is about: its method, and the name or URI
 
 
@@ -247,7 +247,7 @@ class Sharing:
         return Wait(left_s, most_s, proves) if left_s > 0 or proves else None
 
     def quiet_topic(self, session: ClientSession, connection: Connection, topic: Topic) -> QuietTopic | None:
-        """Return the record of a topic's answers on a live connection that sessions share; None if there is none."""
+        """Return the record of a topic's answers on a live connection that sessions share, or None if there is none."""
         live, name = connection.live, self._keys.shared_key(connection.key)
         if live is None or name in session.apart or self._keys.purpose(connection.key).alone:
             return None

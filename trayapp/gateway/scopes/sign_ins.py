@@ -34,12 +34,12 @@ class SignIns:
 
     @property
     def keyring_error(self) -> dict[str, str] | None:
-        """Return why the vault cannot be used now, as `{"title", "hint"}`; None if it can."""
+        """Return why the vault cannot be used now, as `{"title", "hint"}`, or None if it can."""
         refused = self.accounts.vault.refused
         return {"title": refused.title, "hint": refused.hint} if refused else None
 
     def status(self, server: ServerConfig) -> SignInStatus | None:
-        """Return the sign-in status of a server; None if it is unknown, or if the server does not use OAuth."""
+        """Return the sign-in status of a server, or None if it does not use OAuth or its account is unknown."""
         key = self.key_of(server) if auth_of(server) == "oauth" else None
         return None if key is None else self.accounts.status(*key)
 
@@ -65,7 +65,7 @@ class SignIns:
         return connection.state, connection.error
 
     def address(self, server: ServerConfig) -> str | None:
-        """Return the address of a server without reading the vault; None if it is unknown or not valid.
+        """Return the address of a server without reading the vault, or None if it is unknown or not valid.
 
         If its URL has variables that the environment lacks, return the address that was last connected to.
         """

@@ -38,7 +38,7 @@ from trayapp.wire.capabilities import EVERYTHING, NO_KIND, ClientKind, kind_of
 log = logging.getLogger(__name__)
 
 AT_ONCE = 2  # processes that run for probes at a time
-LIST_WAITS_S = 5.0  # a client would wait as long for the server's own start; then it gets what any client may see
+LIST_WAITS_S = 5.0  # as long as for the server's own start. Then the client gets what any client may see
 REACHED_S = 1.0  # an address that has not answered the handshake by then may be out of reach: no list waits for it
 OLDER = kind_of(EVERYTHING, newer=False)
 WEAK = NO_KIND  # a client of the older era that can do nothing
@@ -86,7 +86,7 @@ class VariantProbes:
                 self._services.spawn(self._once_calm, partial(probe, key))
 
     def _probe_for(self, name: str, kind: ClientKind) -> str | None:
-        """Return the key of the connection for reading a server's lists for that kind of client; None if not needed."""
+        """Return the key of the connection to read a server's lists for that kind of client, or None if not needed."""
         listings, own = self._services.listings, self._servers.own
         if listings.traits(name).speaks(newer=kind.newer) is False:
             kind = kind._replace(newer=not kind.newer)  # the bridge passes the client's capabilities on

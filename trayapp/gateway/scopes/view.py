@@ -72,7 +72,7 @@ class View:
         return {key: replace(self.config.servers[name], name=key) for name, key in self._keys.items()}
 
     def name_of(self, key: str) -> str | None:
-        """Return the plain name of the server that runs under `key`; None if this view does not have it."""
+        """Return the plain name of the server that runs under `key`, or None if this view does not have it."""
         name = next((name for name, own in self._keys.items() if own == key), key)
         return name if name in self.config.servers and self.key(name) == key else None
 
@@ -169,7 +169,7 @@ class View:
         return self._services.pool.find(self.key(name))
 
     def get(self, name: str) -> Connection | None:
-        """Return the first connection of a server; None if there is none."""
+        """Return the first connection of a server, or None if there is none."""
         return self._services.pool.get(self.key(name))
 
     def being_asked(self, *, own: bool = False) -> list[str]:

@@ -201,7 +201,7 @@ class Session:
         return self._dependencies.servers.connection_for(self, first) or first
 
     def connection_now(self, server: str, topic: Topic) -> Connection | None:
-        """Return the connection for a request; None if the request has to wait. Raises ServerNotFoundError."""
+        """Return the connection for a request, or None if the request has to wait. Raises ServerNotFoundError."""
         servers = self._dependencies.servers
         found = servers.connection_for(self, self.seen.connection(server), topic)
         if found is None or not found.is_up or servers.sharing.wait(self, found, topic):

@@ -44,7 +44,7 @@ class _Listener:
     request_id: RequestId | None = None
     kinds: frozenset[str] = frozenset()
     resources: dict[Key, str] = field(default_factory=dict)  # server, URI at the server -> URI that the client uses
-    waiting: list[tuple[str, dict[str, Any]]] | None = None  # notifications before the acknowledgment; None after it
+    waiting: list[tuple[str, dict[str, Any]]] | None = None  # notifications until the acknowledgment, then None
 
     def places(self) -> dict[Place, str]:
         """Return the URIs that the client uses, by place. Places are on connections that the session uses now."""
