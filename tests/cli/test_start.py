@@ -19,7 +19,7 @@ from trayapp.model.lifecycle import State
 from trayapp.model.status import ToolCounts
 from trayapp.service.command_line import own_command
 from trayapp.service.gateway_launch import await_ready, is_alive
-from trayapp.service.pause import Pause, StartClaim
+from trayapp.service.pause import PAUSE_LOCK, START_LOCK, TrayLock
 from trayapp.wire.lock import GatewayLock
 from trayapp.wire.rundir import run_dir
 
@@ -126,7 +126,7 @@ def test_a_lock_that_another_process_holds_is_respected(home: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="sh")
 @pytest.mark.requirement("tray-first")
 def test_while_a_tray_starts_a_gateway_a_shims_start_ends_and_the_trays_own_goes_on(home: Path) -> None:
-    turn = StartClaim(run_dir({"MULTI_MCP_HOME": str(home)}))
+    turn = TrayLock(run_dir({"MULTI_MCP_HOME": str(home)}), START_LOCK)
     turn.hold()
     start, env = [*own_command(), "start", "--linger"], environment(home)
     try:
@@ -165,7 +165,7 @@ def test_a_call_that_starts_a_gateway_waits_for_no_other_server(home: Path) -> N
 
 @pytest.mark.requirement("cli-starts", "tray-pause")
 def test_while_the_user_paused_multi_mcp_no_verb_starts_it(home: Path) -> None:
-    pause = Pause(run_dir({"MULTI_MCP_HOME": str(home)}))
+    pause = TrayLock(run_dir({"MULTI_MCP_HOME": str(home)}), PAUSE_LOCK)
     pause.hold()
     try:
         done = run_cli(home, "list")

@@ -18,7 +18,7 @@ from trayapp.model.errors import StorageError
 from trayapp.model.logs import GATEWAY_LOG
 from trayapp.service.command_line import kill_command
 from trayapp.service.gateway_launch import is_full, last_lines, start_detached
-from trayapp.service.pause import Pause, StartClaim
+from trayapp.service.pause import PAUSE_LOCK, START_LOCK, TrayLock
 from trayapp.service.supervisor import RunningGateway
 from trayapp.wire.control import STOP, ControlClient, SnapshotStream
 from trayapp.wire.greeting import read_endpoint
@@ -41,7 +41,7 @@ class GatewayProcess:
         self._environ = environ
         self._run = run
         self._log = log_dir / GATEWAY_LOG
-        self._pause, self._turn = Pause(run), StartClaim(run)
+        self._pause, self._turn = TrayLock(run, PAUSE_LOCK), TrayLock(run, START_LOCK)
 
     def launch(self) -> subprocess.Popen[bytes]:
         """Start a gateway (GatewayControl). If we are killed, it ends by itself some time after its last client."""
@@ -65,7 +65,7 @@ class GatewayProcess:
             client.call(STOP)
 
     def end_reason(self) -> str:
-        """Return why the gateway ended, from the log (GatewayControl). If the log says nothing, report a full disk."""
+        """Return the reason in the log (GatewayControl) or, if there is none, a full disk."""
         if reason := logged_end_reason(last_lines(self._log)):
             return reason
         return "the disk is full" if is_full(self._log.parent) or is_full(self._run) else ""

@@ -12,22 +12,21 @@ import sys
 from trayapp.model.errors import AlreadyRunningError, NoGatewayError
 from trayapp.wire.lock import FileLock
 
-PAUSE_LOCK, START_LOCK = "pause.lock", "start.lock"
+PAUSE_LOCK = "pause.lock"
+START_LOCK = "start.lock"  # the tray claims the next start of the gateway, which then has the desktop's environment
 RESUME_HINT = "Choose Resume in the tray menu, or start it with: multi-mcp start"
 TRIES = 5  # to take a lock: a process that only checks it holds it for a few microseconds
 
 
-class Pause:
-    """The lock in a runtime folder that shows that the user has paused multi-mcp."""
+class TrayLock:
+    """A lock that the tray holds in a runtime folder. `name`: PAUSE_LOCK or START_LOCK."""
 
-    name = PAUSE_LOCK
-
-    def __init__(self, run: str) -> None:
-        self._lock = FileLock(run, self.name)
+    def __init__(self, run: str, name: str) -> None:
+        self._lock = FileLock(run, name)
         self._held = False
 
     def hold(self) -> None:
-        """Take the lock, so that shims start no gateway. Give up if another process has it. Raises StorageError."""
+        """Take the lock: shims then start no gateway. Give up if another process has it. Raises StorageError."""
         for _ in range(TRIES):
             if not self._held:
                 self._held = self._lock.take() is None
@@ -36,12 +35,6 @@ class Pause:
         """Release the lock: shims may start a gateway again."""
         self._held = False
         self._lock.release()
-
-
-class StartClaim(Pause):
-    """The lock by which the tray claims the next start of the gateway, which then has the desktop's environment."""
-
-    name = START_LOCK
 
 
 class PausedError(NoGatewayError):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from trayapp.config.paths import find_paths
 from trayapp.config.problems import UnparsableError
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from trayapp.auth.vault import Vault
 
 DIALOG_S = 90.0  # the user may have to unlock the keyring first
-Value = TypeVar("Value")
 
 
 def store_secret(name: str, value: str, environ: Mapping[str, str] = os.environ) -> bool:
@@ -31,53 +30,52 @@ def store_secret(name: str, value: str, environ: Mapping[str, str] = os.environ)
 
     Raises UsageError for a name that is invalid in servers.yaml, KeyringUnavailableError, ControlError.
     """
-    try:
-        return bool(_ask(environ, SECRET_SET, {"name": name, "value": value})["kept"])
-    except NoGatewayError:
-        return _in_vault(environ, lambda vault: vault.set_secret(name, value), changing=True)
+    params = {"name": name, "value": value}
+    return bool(_do(environ, SECRET_SET, params, "kept", lambda vault: vault.set_secret(name, value)))
 
 
 def can_keep(environ: Mapping[str, str] = os.environ) -> bool:
-    """Find out whether secrets can be stored permanently. The user may be asked to unlock the keyring."""
-    try:
-        return bool(_ask(environ, SECRET_LIST, {})["keyring"] == "available")
-    except NoGatewayError:
-        with suppress(KeyringUnavailableError):
-            _in_vault(environ, lambda vault: vault.secret_names())
-            return True
-        return False
+    """Return True if secrets can be stored permanently. The user may be asked to unlock the keyring."""
+
+    async def state(vault: Vault) -> str:
+        await vault.secret_names()
+        return "available"
+
+    with suppress(KeyringUnavailableError):
+        return bool(_do(environ, SECRET_LIST, {}, "keyring", state) == "available")
+    return False
 
 
 def secret_names(environ: Mapping[str, str] = os.environ) -> list[str]:
     """Return all names, sorted. The user may be asked to unlock the keyring. Raises KeyringUnavailableError."""
-    try:
-        return [str(name) for name in _ask(environ, SECRET_LIST, {})["names"]]
-    except NoGatewayError:
-        return _in_vault(environ, lambda vault: vault.secret_names())
+    return [str(name) for name in _do(environ, SECRET_LIST, {}, "names", lambda vault: vault.secret_names())]
 
 
 def delete_secret(name: str, environ: Mapping[str, str] = os.environ) -> bool:
     """Delete a value. Return False if there was none. Raises KeyringUnavailableError, ControlError."""
+    return bool(_do(environ, SECRET_DELETE, {"name": name}, "deleted", lambda vault: vault.delete_secret(name)))
+
+
+def _do(
+    environ: Mapping[str, str],
+    method: str,
+    params: dict[str, str],
+    member: str,
+    work: Callable[[Vault], Awaitable[Any]],
+) -> Any:
+    """Return a member of the gateway's answer or, if no gateway runs, the result of `work` on the vault.
+
+    servers.yaml sets the vault's token store (see `with_vault`).
+    """
     try:
-        return bool(_ask(environ, SECRET_DELETE, {"name": name})["deleted"])
+        with ControlClient(run_dir(dict(environ)), DIALOG_S) as client:
+            return client.call(method, params)[member]
     except NoGatewayError:
-        return _in_vault(environ, lambda vault: vault.delete_secret(name), changing=True)
+        from trayapp.auth.vault import with_vault
 
-
-def _ask(environ: Mapping[str, str], method: str, params: dict[str, Any]) -> Any:
-    with ControlClient(run_dir(dict(environ)), DIALOG_S) as client:
-        return client.call(method, params)
-
-
-def _in_vault(
-    environ: Mapping[str, str], work: Callable[[Vault], Awaitable[Value]], *, changing: bool = False
-) -> Value:
-    """Run `work` on the vault in this process, with the token store that servers.yaml sets (see `with_vault`)."""
-    from trayapp.auth.vault import with_vault
-
-    file = find_paths(environ).config_file
-    try:
-        settings = parse(ConfigStore(file).read() or "", str(file)).settings
-    except UnparsableError:
-        settings = Settings()
-    return with_vault(settings.token_store, file, environ, work, changing=changing)
+        file = find_paths(environ).config_file
+        try:
+            settings = parse(ConfigStore(file).read() or "", str(file)).settings
+        except UnparsableError:
+            settings = Settings()
+        return with_vault(settings.token_store, file, environ, work, changing=method != SECRET_LIST)
