@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 RENEW_PAUSE_S = 5.0  # after a failed renewal, before the next attempt
 FRESH_S = 10.0  # a refused token younger than this is not renewed: another would not help
 STORE_WAIT_S = 5.0  # for the keyring to store a renewed token; after that, the token is used, and stored later
-LAST_MOMENT_S = 5.0  # for a renewal in flight when the gateway ends, so that its new token is not lost
+LAST_MOMENT_S = 5.0  # for a renewal in flight when the gateway ends: its new token must not be lost
 RENEW_LIMIT_S = 40.0  # for one renewal, no matter what the sign-in service does
 
 
@@ -381,14 +381,14 @@ class Accounts:
         self._accounts.clear()
 
     async def close(self) -> None:
-        """Limit renewals in flight, as the gateway ends. Store what is only in memory, if that needs no dialog."""
+        """Limit renewals in flight, as the gateway ends. Store changes in memory, unless that needs a dialog."""
         for account in self._accounts.values():
             account.limit_renewal()
         with anyio.move_on_after(LAST_MOMENT_S):
             await self.vault.store_now()
 
     async def look(self, keys: Iterable[AccountKey]) -> None:
-        """Read the stored sign-ins of these accounts, so that they can be shown."""
+        """Read the stored sign-ins of these accounts, to show them."""
         for key in keys:
             await self.of(*key).grant()
 

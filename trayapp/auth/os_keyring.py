@@ -158,7 +158,7 @@ async def secret_service_signals() -> AsyncGenerator[None]:
 PLAIN = "1:"  # prefix of a text that fits in its entry
 MANIFEST = "2:"  # prefix of a manifest: {"gen", "parts", "sum"}
 READS = 3  # attempts to read a text that another process is writing
-GENERATIONS = 2  # alternating sets of parts: the next write overwrites what an interrupted one left
+GENERATIONS = 2  # alternating sets of parts: a write replaces the parts that an interrupted one left
 MAX_PARTS = 10_000  # a manifest with more is not ours
 
 
@@ -224,7 +224,7 @@ class ChunkedRecords:
             self._drop(key, old["gen"] % GENERATIONS)
 
     def delete(self, key: str) -> None:
-        """Delete the text, and what interrupted writes left."""
+        """Delete the text, and the parts that interrupted writes left."""
         self._entries.delete(key)
         for slot in range(GENERATIONS):
             self._drop(key, slot)

@@ -132,7 +132,7 @@ class Vault:
         return True
 
     async def retry_storing(self, sleep: Callable[[float], Awaitable[None]]) -> None:
-        """Retry while the keyring is unavailable, to store what is only in memory. Runs as a task. Shows no dialog."""
+        """Retry while the keyring is unavailable, to store changes in memory. Runs as a task. Shows no dialog."""
         while True:
             await self._unavailable.wait()
             wait_s = KEEP_AGAIN_S
@@ -161,7 +161,7 @@ class Vault:
                     return
 
     async def store_now(self) -> bool:
-        """Store what is only in memory. Return False if some of it cannot be stored without a dialog."""
+        """Store the changes that are only in memory. Return False if some of them need a dialog."""
         for key, text in list(self._unstored.items()):
             if not await self._keep(key, text, asked=False):
                 return False
@@ -182,7 +182,7 @@ class Vault:
                 await self.look()
 
     async def secrets(self, names: Iterable[str]) -> Secrets:
-        """Read the named secrets. Return the values of those that exist, and the error if some could not be read."""
+        """Read the named secrets. Return the existing values, and the error if some could not be read."""
         found: dict[str, str] = {}
         refused: KeyringUnavailableError | None = None
         for name in dict.fromkeys(names):
@@ -291,7 +291,7 @@ class _Worker:
             self._thread = threading.Thread(target=self._serve, name="vault", daemon=True)
             self._thread.start()
         future: Future[Value] = Future()
-        self._jobs.put((future, job))  # type: ignore[arg-type]  # a Future[Value] takes what it returns
+        self._jobs.put((future, job))  # type: ignore[arg-type]  # a Future[Value] takes the job's result
         answer = asyncio.wrap_future(future)
         # If nobody waits any longer when the job fails, asyncio must not report its error as never retrieved.
         answer.add_done_callback(lambda ended: ended.cancelled() or ended.exception())

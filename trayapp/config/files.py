@@ -55,7 +55,7 @@ def take_lease(descriptor: int, *, exclusive: bool = False) -> bool | None:
 
 
 def end_lease(descriptor: int) -> None:
-    """End our lease, so that waiting programs continue. Closing the descriptor does so, too."""
+    """End our lease: waiting programs continue. Closing the descriptor also ends it."""
     if sys.platform == "linux":
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
 
@@ -144,7 +144,7 @@ LOCK_POLL_S = 0.01
 
 
 def storage_error(error: OSError, path: Path, action: str) -> StorageError:
-    """Return an error for a failed `action` ("read", "write", "remove"), with a hint about what to do."""
+    """Return an error with a hint for a failed `action` ("read", "write", "remove")."""
     hint = _HINTS.get(error.errno or 0, "")
     reason = os.strerror(error.errno).lower() if error.errno else str(error)
     return StorageError(f"Cannot {action} {path}: {reason}", hint)
@@ -243,7 +243,7 @@ def _mode_of(target: Path) -> int:
 
 
 class _HeldFile:
-    """A file about to be replaced, held open: only this descriptor shows what other programs still write into it.
+    """A file about to be replaced, held open: only this descriptor shows later writes of other programs.
 
     While we hold a lease on it, a program that opens it for writing blocks, and we notice.
     """
@@ -356,7 +356,7 @@ def _exchange_back(fresh: Path, target: Path, ours: Signature | None) -> None:
 
 
 def _put_back(old: _HeldFile, target: Path, ours: Signature | None) -> None:
-    """Write back what another program wrote into the replaced file, unless the file was saved again since.
+    """Write back the text that another program wrote into the replaced file, unless the file was saved again since.
 
     Used where files cannot be exchanged. It checks often for the end of the write: readers do not see that program's
     text until it is back.

@@ -11,7 +11,7 @@ SHOWN_CHARACTERS = 60  # characters of a word from the file, since a problem is 
 
 
 class UnparsableError(ConfigError):
-    """A whole file cannot be used. `problem` says where and why."""
+    """A whole file cannot be used. `problem` has the place and the reason."""
 
     code = "config_unparsable"
 

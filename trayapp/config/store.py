@@ -30,7 +30,7 @@ class ConfigStore:
         return None if data is None else decode(data, self.path.name)
 
     def start(self) -> str:
-        """Return the text that the next edit starts from: the file's or the first text. Raises what `read` raises."""
+        """Return the text that the next edit starts from: the file's or the first text. Raises as `read` does."""
         seen = self.read()
         return self._first_text() if seen is None else seen
 
@@ -39,7 +39,7 @@ class ConfigStore:
         return signature(self.path)
 
     def create(self) -> bool:
-        """Write the first text if there is no file. Return True if it was written. Raises what these two raise."""
+        """Write the first text if there is no file. Return True if it was written. Raises as `read` and `write` do."""
         if self.read() is not None:
             return False
         with locked(self.path):

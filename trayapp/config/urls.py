@@ -13,7 +13,7 @@ _VALUE = re.compile(r"\$\{[^}]*\}|\$env:\w+|\{env:[^}]*\}")
 
 
 def url_fault(url: str) -> str | None:
-    """Return what is wrong with an address whose variables are resolved, or None.
+    """Return the fault of an address whose variables are resolved, or None.
 
     The address must be http or https, name a host, and contain no user name or password.
     """
@@ -73,7 +73,7 @@ def exposure(url: str) -> str | None:
 
 
 def unsafe_url_hint(url: str) -> str:
-    """Return what to do about an address that `unsafe_url` rejects."""
+    """Return the hint for an address that `unsafe_url` rejects."""
     by_hand = "write it into servers.yaml by hand: multi-mcp edit"
     if not url.lower().startswith("http://"):
         return f"Or {by_hand}"

@@ -179,7 +179,7 @@ def desktop_text(words: list[str], program: str) -> str:
         "Terminal=false\n"
         "StartupNotify=false\n"
         "X-GNOME-Autostart-enabled=true\n"
-        "X-GNOME-Autostart-Delay=2\n"  # seconds, so that the panel starts first
+        "X-GNOME-Autostart-Delay=2\n"  # seconds: the panel starts first
         "X-KDE-autostart-after=panel\n"
     )
 

@@ -28,7 +28,7 @@ def level_of(environ: Mapping[str, str]) -> int:
 class RedactingFormatter(logging.Formatter):
     """Formats a record without secrets and control sequences.
 
-    Further lines of a message are indented, so that a server's text cannot look like a log line of ours.
+    Further lines of a message are indented: text from a server cannot look like a log line of ours.
     """
 
     def format(self, record: logging.LogRecord) -> str:

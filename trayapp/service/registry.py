@@ -61,7 +61,7 @@ class RegistryAnswer:
     entries: tuple[RegistryEntry, ...]
     old_s: float | None = None  # its age in seconds, if it was taken from the cache after an error
     why: str = ""  # that error
-    cut: str = ""  # a sentence that says which part of the matches was read; "" if all of them were
+    cut: str = ""  # a sentence about the part of the matches that was read; "" if all were read
 
 
 class _Kept(NamedTuple):
@@ -86,7 +86,7 @@ class ServerRegistry:
         self._now = now
 
     def find(self, text: str) -> RegistryAnswer:
-        """Search for words. Return the entries with one of them in their names, best first (see _rank)."""
+        """Search for words. Return the entries with any of the words in their names, best first (see _rank)."""
         words = list(dict.fromkeys(text.lower().split()))[:WORDS_MOST]
         answers = [self._search(word, PAGES_MOST) for word in words]
         cuts = []

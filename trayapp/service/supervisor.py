@@ -73,7 +73,7 @@ class Stream(Protocol):
 class GatewayControl(Protocol):
     """The supervisor's access to gateway processes (implemented by service/gateway_process).
 
-    "The answering gateway" is the one that listens in the runtime folder, no matter how it was started.
+    "The answering gateway" listens in the runtime folder, no matter how it was started.
     """
 
     def launch(self) -> RunningGateway:
@@ -112,15 +112,12 @@ class GatewayControl(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SupervisorView:
-    """The supervisor's view of the gateway process. `snapshot`: the gateway's newest snapshot, as received.
-
-    `error`: why there is no gateway, in one line. `hangs`: True if the gateway runs but does not answer.
-    """
+    """The supervisor's view of the gateway process."""
 
     state: ChildState
-    snapshot: dict[str, Any] | None = None
-    error: str | None = None
-    hangs: bool = False
+    snapshot: dict[str, Any] | None = None  # the gateway's newest, as received
+    error: str | None = None  # why there is no gateway, in one line
+    hangs: bool = False  # the gateway runs but does not answer
 
 
 class CommandKind(StrEnum):
@@ -201,7 +198,7 @@ class Commands:
         return bool(ready or self._new)
 
     def close(self) -> None:
-        """Complete all commands, also those not taken yet, and stop listening."""
+        """Complete all commands, taken or not, and stop listening."""
         self._closed = True
         for command in (*self._taken, *self._new):
             command.done()
@@ -261,11 +258,8 @@ class Supervisor:
         """Run the steps until the user quits. This is the boundary for exceptions of a step: none may end the loop."""
         work = {
             ChildState.STARTING: self._start,
-            ChildState.RUNNING: self._listen,
-            ChildState.ATTACHED: self._listen,
-            ChildState.RESTARTING: self._wait_for_gateway,
-            ChildState.CRASH_LOOP: self._wait_for_gateway,
-            ChildState.PAUSED: self._wait_for_gateway,
+            **dict.fromkeys((ChildState.RUNNING, ChildState.ATTACHED), self._listen),
+            **dict.fromkeys(RESTING, self._wait_for_gateway),
             ChildState.STOPPING: self._stop,
         }
         self._gateway.claim_start()
@@ -512,7 +506,7 @@ class Supervisor:
             self._begin(kind)
 
     def _begin(self, kind: CommandKind) -> None:
-        """Begin a command. Complete it at once if nothing has to change."""
+        """Begin a command. Complete it immediately if nothing has to change."""
         state = self._state
         if kind in (CommandKind.START, CommandKind.RESTART) and state in RESTING:
             self._crashes = ()

@@ -36,7 +36,7 @@ def run_verb(argv: Sequence[str], environ: Mapping[str, str], timeout_s: float, 
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             creationflags=NO_WINDOW,
-            start_new_session=True,  # so that _kill also ends what the verb starts, such as npm
+            start_new_session=True,  # _kill then also ends processes of the verb, such as npm
         )
     except OSError as error:
         raise MultiMcpError(f"Cannot start {name}: {error.strerror}", "Install multi-mcp again") from None

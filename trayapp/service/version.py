@@ -53,7 +53,7 @@ class Release(NamedTuple):
 
 
 def releases_address(package: Path = Path(PACKAGE)) -> str:
-    """Return the https address that lists releases; "" for an unpublished build, which never asks."""
+    """Return the https address that lists releases; "" for an unpublished build, which never checks."""
     with suppress(OSError, UnicodeDecodeError):
         text = (package / "releases").read_text(encoding="ascii").strip()  # written when a program is published
         return text if text.startswith("https://") else ""

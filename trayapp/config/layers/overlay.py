@@ -65,10 +65,7 @@ def user_pairs(user: Config) -> dict[str, Pair]:
 
 
 def merged_pair(lower: Pair, upper: Pair) -> Pair:
-    """Merge the upper entry over the lower one. An empty upper entry changes nothing.
-
-    If either cannot be read as a mapping, return the upper entry: the parser reports the error.
-    """
+    """Merge the upper entry over the lower one. If either is unreadable, return the upper: the parser reports it."""
     try:
         below = {pair.name: pair for pair in fields.mapping_pairs(lower.value)}
         above = {} if is_null(upper.value) else {pair.name: pair for pair in fields.mapping_pairs(upper.value)}
@@ -191,15 +188,12 @@ def _file_of(name: str, imported: tuple[Imported, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """The configuration for the sessions of one project: the user's settings, all servers, the project's problems.
-
-    `named`: usable servers of the project's file. `own`: named servers that only this project has, starts differently
-    or enables. Own servers never use the user's shared processes.
-    """
+    """The configuration for the sessions of one project: the user's settings, all servers, the project's problems."""
 
     folder: Path
     config: Config
-    named: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()  # usable servers of the project's file
+    # Named servers that only this project has, starts differently or enables. They never use the user's processes.
     own: frozenset[str] = frozenset()
 
 
@@ -209,7 +203,7 @@ def overlay(user: Config, trusted: TrustedFile) -> Overlay:
 
 
 def preview(user: Config, file: ProjectFile) -> Overlay:
-    """Return what `overlay` would return for a trusted file, only to be shown to the user, never to be run."""
+    """Return the overlay of a file that may be untrusted, for display only: none of its servers may run."""
     name = str(file.path)
     report = Report(name)
     try:
@@ -256,7 +250,7 @@ def _starts_another(user: ServerConfig | None, server: ServerConfig | None) -> b
 
 
 def _without_private(lower: Pair) -> Pair:
-    """Return the user's entry without what is only for its own program or address: env, cwd, headers, credentials."""
+    """Return the user's entry without env, cwd, headers and credentials, which are for its own program or address."""
     if not isinstance(lower.value, Mapping):
         return lower
     kept = [(pair.key, pair.value) for pair in pairs(lower.value) if field_of(pair.name) not in _PRIVATE]
@@ -274,7 +268,7 @@ def _has_ask(entry: Pair) -> bool:
 
 
 def _asking_as(user: ServerConfig | None, server: ServerConfig) -> ServerConfig:
-    """Return a project's server with the user's own `ask`: a cloned file may not weaken it."""
+    """Return a project's server with the user's own `ask`: a cloned file must not weaken it."""
     said = {name: switch.ask for name, switch in ((user.tools if user else None) or {}).items()}
     own = server.tools
     tools = own and {name: replace(switch, ask=said.get(name)) for name, switch in own.items()}

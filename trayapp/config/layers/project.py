@@ -44,7 +44,7 @@ _CODE = late(
     r"|.*requirements[\w.-]*\.txt",
     re.IGNORECASE,
 )
-_MANIFESTS = {  # files in which a program looks up what to run
+_MANIFESTS = {  # program -> files that name the commands it runs
     **dict.fromkeys(("npm", "npx", "pnpm", "yarn", "bun", "bunx"), ("package.json",)),
     "node": ("package.json", "index.js"),
     "make": ("GNUmakefile", "makefile", "Makefile"),

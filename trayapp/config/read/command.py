@@ -1,8 +1,4 @@
-"""A command line: split into words by the conventions of the platform, its relative paths, and its options.
-
-The meaning of a relative path depends on the folder in which the server runs. Options are read with a table
-of those that the program documents.
-"""
+"""A command line: its words by the conventions of the platform, its relative paths, and its options."""
 
 from __future__ import annotations
 
@@ -119,8 +115,7 @@ def is_relative(path: str) -> bool:
 class UncertainError(ValueError):
     """A command line does not show what it runs. The text names the obstacle.
 
-    `is_local`: the command runs a folder, an address or an installed program, not a release from a registry. The text
-    then names what it runs.
+    `is_local`: the command runs a folder, an address or an installed program, which the text names.
     """
 
     def __init__(self, text: str, *, is_local: bool = False) -> None:
@@ -135,15 +130,12 @@ def options(text: str) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class OptionTable:
-    """The known options of one program, named with their dashes: `switches` take no value, `values` take one.
+    """The known options of one program, named with their dashes."""
 
-    `named`: a pattern of further options, whose value must follow `=`. `joins`: short options may be joined (`-it`).
-    """
-
-    switches: frozenset[str]
-    values: frozenset[str]
-    named: str = ""
-    joins: bool = True
+    switches: frozenset[str]  # take no value
+    values: frozenset[str]  # take a value
+    named: str = ""  # a pattern of further options, whose value must follow `=`
+    joins: bool = True  # short options may be joined (`-it`)
 
     def read(self, words: Sequence[str]) -> tuple[list[tuple[str, str]], tuple[str, ...]]:
         """Return the options with their values ("" for none), and the words from the first plain word on.

@@ -39,13 +39,10 @@ ALIASES = {
     "bearer_token_env_var": "bearer_token_env",
     "http_headers": "headers",
     "environment": "env",
-    "server_url": "url",
-    "http_url": "url",
-    "transport": "type",
-    "transport_type": "type",
+    **dict.fromkeys(("server_url", "http_url"), "url"),
+    **dict.fromkeys(("transport", "transport_type"), "type"),
     "working_directory": "cwd",
-    "enabled_tools": "include_tools",
-    "allowed_tools": "include_tools",
+    **dict.fromkeys(("enabled_tools", "allowed_tools"), "include_tools"),
     "disabled_tools": "exclude_tools",
     "startup_timeout": "connect_timeout",
     "tool_timeout": "request_timeout",
@@ -326,10 +323,11 @@ def mapping_pairs(node: Node) -> list[Pair]:
 
 def strings(node: Node) -> dict[str, str]:
     """Read a mapping of names to scalars, each as written."""
-    found = mapping_pairs(node)
-    names = [whole_text(pair.key) if isinstance(pair.key, Scalar) else pair.name for pair in found]
-    values = [_named(shown(pair.name), pair.value, written, pair.key) for pair in found]
-    return dict(zip(names, values, strict=True))
+    found = {}
+    for pair in mapping_pairs(node):
+        name = whole_text(pair.key) if isinstance(pair.key, Scalar) else pair.name
+        found[name] = _named(shown(pair.name), pair.value, written, pair.key)
+    return found
 
 
 def environment(node: Node) -> dict[str, str]:

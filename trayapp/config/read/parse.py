@@ -151,6 +151,7 @@ def _pairs(node: Node, what: str, file: str) -> list[Pair]:
 # --- `settings`: a setting with an invalid value keeps its default, and the value is reported with its line
 
 _HINTS = get_type_hints(Settings)
+_CHOICES = ("token_store", "approve_changes", "write_tools", "suspicious")
 
 
 def read_document_url(node: Node) -> str:
@@ -183,10 +184,7 @@ READERS: dict[str, fields.Reader] = {
     "result_limit": fields.whole(0, 1 << 30),
     "imports": fields.words,
     "synonyms": fields.word_lists,
-    "token_store": fields.choice(get_args(_HINTS["token_store"])),
-    "approve_changes": fields.choice(get_args(_HINTS["approve_changes"])),
-    "write_tools": fields.choice(get_args(_HINTS["write_tools"])),
-    "suspicious": fields.choice(get_args(_HINTS["suspicious"])),
+    **{name: fields.choice(get_args(_HINTS[name])) for name in _CHOICES},
     "ask": fields.ask_mode,
     "ask_timeout": fields.duration("s", zero=False),
     "update_check": fields.switch,
@@ -197,16 +195,13 @@ READERS: dict[str, fields.Reader] = {
 }
 _HTTP_READERS: dict[str, fields.Reader] = {"enabled": fields.switch, "port": fields.port, "token": fields.switch}
 _HISTORY_READERS: dict[str, fields.Reader] = {
-    "enabled": fields.switch,
-    "arguments": fields.switch,
+    **dict.fromkeys(("enabled", "arguments"), fields.switch),
     "keep": fields.duration("d", zero=False),
     "size": fields.size(1_000_000, 10_000_000_000),
 }
 _PROFILE_READERS: dict[str, fields.Reader] = {
-    "servers": fields.words,
     "expose": fields.choice(EXPOSE_MODES),
-    "include_tools": fields.words,
-    "exclude_tools": fields.words,
+    **dict.fromkeys(("servers", "include_tools", "exclude_tools"), fields.words),
 }
 
 

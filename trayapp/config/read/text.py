@@ -55,6 +55,6 @@ def without_comments(text: str) -> str:
 
 
 def _blank(match: re.Match[str]) -> str:
-    """Return a string unchanged, and a comment or comma as blanks, so that lines and columns stay correct."""
+    """Return a string unchanged, and a comment or comma as blanks: lines and columns stay."""
     found = match.group()
     return found if found.startswith('"') else re.sub(r"[^\n]", " ", found)

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Mapping as Plain
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import yaml
 
@@ -104,13 +104,7 @@ _FLOAT = re.compile(
     r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
     re.ASCII,
 )
-_TAGS: dict[str, ScalarKind] = {
-    "tag:yaml.org,2002:str": "str",
-    "tag:yaml.org,2002:bool": "bool",
-    "tag:yaml.org,2002:int": "int",
-    "tag:yaml.org,2002:float": "float",
-    "tag:yaml.org,2002:null": "null",
-}
+_TAGS: dict[str, ScalarKind] = {f"tag:yaml.org,2002:{name}": name for name in get_args(ScalarKind)}
 
 
 def kind(scalar: Scalar) -> ScalarKind:

@@ -318,7 +318,7 @@ class Editor:
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
-        """Discard all changes made inside if one of them is refused, and let the EditRefusedError through."""
+        """Discard all changes made inside if one of them is refused. Raises the EditRefusedError."""
         count, expected = len(self._splices), self._expected
         try:
             yield
@@ -366,7 +366,7 @@ class Editor:
             return
         last = self._flow_value_end(*node.pairs[-1])
         comma = self.layout.comma(last, node.end - 1)
-        # If the pairs have one line each, with the closing brace below, so do the new ones.
+        # If the pairs have one line each, with the closing brace below, the new pairs have, too.
         if self.layout.begins_line(node.pairs[-1][0].start) and self.layout.line_end(last) < node.end:
             self._insert_flow_lines(node, new, last, comma)
         elif comma is None:

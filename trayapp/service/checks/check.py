@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One line of the report. `code` is stable. `remedy`: what to do about a note or a problem, "" = nothing."""
+    """One line of the report. `code` is stable. `remedy`: the action for a note or a problem, "" = none."""
 
     code: str
     state: Literal["ok", "note", "problem"]

@@ -146,7 +146,7 @@ def _not_private(path: Path) -> CheckResult | None:
 
 
 def _no_answer(context: CheckContext) -> CheckResult:
-    """Return a result that says why no gateway answers and what to do about it."""
+    """Return the reason why no gateway answers, with a remedy."""
     code, holder = "socket.answers", _holder(context)
     if holder and time.time() - Path(context.run, LOCK).stat().st_mtime < STARTING_S:
         return note(code, f"The gateway (process {holder}) is starting", "Check again in a few seconds")

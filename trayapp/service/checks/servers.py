@@ -1,4 +1,4 @@
-"""Checks of servers.yaml and of what its servers need to start: variables, folders, programs.
+"""Checks of servers.yaml and of the variables, folders and programs of its servers.
 
 They start no server and show no values of variables.
 """

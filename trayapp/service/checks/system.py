@@ -67,7 +67,7 @@ def available(context: CheckContext) -> list[CheckResult]:
 
 
 def space(context: CheckContext) -> list[CheckResult]:
-    """Report each disk of our folders that is almost full or, if none is, the free space on one of them."""
+    """Report each disk of our folders that is almost full. If none is, report the free space on one disk."""
     disks = {place.stat().st_dev: place for place in map(_nearest, _folders(context))}
     free = {place: shutil.disk_usage(place).free for place in disks.values()}
     texts = {place: f"{size / 1e6:,.0f} MB free for {place}" for place, size in free.items()}
