@@ -1,4 +1,4 @@
-"""Edits of servers.yaml: what they change, and that they change nothing else."""
+"""Edits of servers.yaml change the intended text and nothing else."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def merged(text: str, found: dict[str, ToolSwitch], server: str = "s") -> str:
 
 
 def changes(old: str, new: str) -> list[tuple[str, str]]:
-    """Return what was removed and what was inserted, word by word, without blanks at the ends."""
+    """Return the removed and the inserted words, without blanks at the ends."""
     one, other = (re.findall(r"\w+|\s|.", text) for text in (old, new))
     codes = difflib.SequenceMatcher(None, one, other, autojunk=False).get_opcodes()
     return [("".join(one[a:b]).strip(), "".join(other[c:d]).strip()) for tag, a, b, c, d in codes if tag != "equal"]

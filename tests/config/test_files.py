@@ -62,7 +62,7 @@ def test_a_file_is_waited_for_as_long_as_it_is_being_saved_and_no_longer(tmp_pat
         wait_until_quiet(path, sleep, lambda: now[0])
         return len(times)
 
-    assert waited(0, age=1.0) == 0  # as nearly always
+    assert waited(0, age=1.0) == 0  # the usual case
     assert waited(0, age=-60.0) == 0  # a file system with another clock
     assert waited(3) == 4
     assert waited(1000) == QUIET_LOOKS
@@ -106,7 +106,7 @@ def waits_for_lease(number: int) -> bool:
 
 @pytest.fixture(params=["with leases", "without leases", "without exchange", "with neither"])
 def disk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Return the abilities of a system or a disk."""
+    """Simulate the abilities of a system or a disk."""
     if request.param in ("without leases", "with neither"):
         monkeypatch.setattr(files, "take_lease", lambda descriptor, exclusive=False: None)
     if request.param in ("without exchange", "with neither"):
@@ -117,7 +117,7 @@ def disk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 @posix_only
 @pytest.mark.requirement("file-slow-editor")
 def test_an_editor_that_begins_in_the_last_moment_wins_whole(tmp_path: Path, disk: str) -> None:
-    """It opens the file before we replace it, and writes for a while."""
+    """The editor opens the file before we replace it, and writes for a while."""
     path, began = tmp_path / "f", threading.Event()
     path.write_bytes(b"old")
     os.utime(path, (1000, 1000))

@@ -1,4 +1,4 @@
-"""Variables: which are replaced, which are left alone, and which are missing."""
+"""Variables that are replaced, left alone, or missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which command lines start a server that drives its own browser."""
+"""Detection of command lines that start a server with its own browser."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from trayapp.tray.actions import VERB_S
 
 TEXT = "# mine\r\nservers:\r\n  s: {command: 'x'}   # é\r\n"
 posix_only = pytest.mark.skipif(os.name == "nt", reason="modes and links as on POSIX")
-NOBODY = 65534  # an ordinary user, to whom file modes apply, in case root runs the tests
+NOBODY = 65534  # an ordinary user, since file modes do not apply to root
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def path(tmp_path: Path) -> Path:
 
 @contextmanager
 def nobody(folder: Path) -> Iterator[None]:
-    """Become a user who has that folder and, unlike root, only ordinary permissions."""
+    """Become an ordinary user who owns that folder."""
     if os.geteuid() != 0:
         yield
         return
@@ -316,7 +316,7 @@ def test_a_read_only_folder_or_file_is_a_clear_error(home: Path) -> None:
 @posix_only
 @pytest.mark.requirement("file-slow-editor")
 def test_what_cannot_be_replaced_yet_is_looked_at_again_before_the_next_try(home: Path) -> None:
-    """Windows does not replace a file that an editor has open. Once the editor has closed it, it has saved it."""
+    """Windows does not replace a file that an editor has open. When the editor closes the file, it has saved it."""
     path, fresh, looks = home / "servers.yaml", home / "fresh", list[bytes]()
     path.write_bytes(b"old")
     fresh.write_bytes(b"ours")
@@ -328,7 +328,7 @@ def test_what_cannot_be_replaced_yet_is_looked_at_again_before_the_next_try(home
         path.write_bytes(b"saved")
 
     with nobody(home):
-        home.chmod(0o500)  # as if it were open
+        home.chmod(0o500)  # replacing fails as for an open file
         with pytest.raises(FileChangedError):
             _take_place(fresh, path, still_as_seen, tries=3)
         home.chmod(0o700)
@@ -391,7 +391,7 @@ def test_the_sample_names_no_place_and_runs_wherever_this_installation_lies(comm
 @pytest.mark.parametrize(
     ("entry", "is_ours"),
     [
-        ("[/usr/lib/multi-mcp/multi-mcp-shim, sample-server]", True),  # as in the first release
+        ("[/usr/lib/multi-mcp/multi-mcp-shim, sample-server]", True),  # written by the first release
         ("[/usr/lib/multi-mcp/multi-mcp, sample-server]", True),
         ("[multi-mcp, sample-server, more]", False),
         ("[other, sample-server]", False),

@@ -1,4 +1,4 @@
-"""A place of gateways that tests command: processes and streams without any process."""
+"""Fakes of gateway processes and their streams, which tests control."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trayapp.model.errors import MultiMcpError, NoGatewayError
 from trayapp.service.supervisor import CommandKind, Supervisor, SupervisorView, Timing
 
 PATIENCE_S = 20.0
-LONG_S = 60.0  # on a machine that is busy a test may sleep for seconds between two of its lines
+LONG_S = 60.0  # on a busy machine, a test may sleep for seconds between two lines
 QUICK = Timing(
     beat=0.02,
     silent=LONG_S,
@@ -26,7 +26,9 @@ QUICK = Timing(
     last_gasp=0.2,
     look=0.05,
 )
-HANGING = replace(QUICK, silent=0.2, first_sign=0.2)  # the fakes give no signs of life by themselves: they hang
+HANGING = replace(
+    QUICK, silent=0.2, first_sign=0.2
+)  # the fakes send no signs of life by themselves, so they seem to hang
 KILLED = -9
 
 
@@ -42,7 +44,7 @@ class FakeProcess:
         self._gone = threading.Event()
 
     def end(self, code: int) -> None:
-        """End by itself."""
+        """End the process with an exit code."""
         self.returncode = code
         self._gone.set()
 
@@ -65,7 +67,7 @@ class FakeProcess:
 
 
 class FakeStream:
-    """Implements supervisor.Stream; the gateway's end is `say` and `hang_up`."""
+    """Implements supervisor.Stream. `say` and `hang_up` act as the gateway."""
 
     def __init__(self) -> None:
         self._ours, self._theirs = socket.socketpair()
@@ -99,31 +101,29 @@ class FakeStream:
 
 
 class FakePlace:
-    """Implements supervisor.GatewayControl. `answering`: what is there to connect to; `ours`: the newest process."""
+    """Implements supervisor.GatewayControl. `answering`: a gateway answers. `ours`: it is the newest process."""
 
     def __init__(self) -> None:
         self.processes: list[FakeProcess] = []
         self.streams: list[FakeStream] = []
         self.answering = False
         self.ours = True
-        self.launch_answers = True  # what is launched answers at once
-        self.launch_exits: list[int] = []  # ... or ends with the first of these
+        self.launch_answers = True  # a launched gateway answers immediately
+        self.launch_exits: list[int] = []  # or it ends with the first of these exit codes
         self.launch_error: MultiMcpError | None = None
         self.stop_refused = False
-        self.mistakes: list[Exception] = []  # looking at the gateway raises each of these once
+        self.mistakes: list[Exception] = []  # `watch` raises each of these once
         self.beats = True
         self.paused: list[bool] = []
         self.turns: list[bool] = []
-        self.left: FakeProcess | None = None  # of a shim or an earlier tray
+        self.left: FakeProcess | None = None  # started by a shim or an earlier tray
 
     @property
     def process(self) -> FakeProcess:
-        """The newest one."""
         return self.processes[-1]
 
     @property
     def stream(self) -> FakeStream:
-        """The newest one."""
         return self.streams[-1]
 
     def launch(self) -> FakeProcess:
@@ -188,7 +188,7 @@ class FakePlace:
         return self.left
 
     def die(self, code: int = KILLED) -> None:
-        """End the running gateway unasked."""
+        """End the running gateway without a request."""
         self._end_left(code)
         self.answering = False
         if self.ours and self.processes:
@@ -196,7 +196,7 @@ class FakePlace:
         self.stream.hang_up()
 
     def stop(self, code: int = 0) -> None:
-        """Somebody ends it on purpose."""
+        """End the gateway as a user does."""
         self._end_left(code)
         self.answering = False
         if self.ours and self.processes:
@@ -210,7 +210,7 @@ class FakePlace:
 
 
 class Watched:
-    """A supervisor over a fake place, and what it told."""
+    """A supervisor of fake gateways, and the views that it published."""
 
     def __init__(self, place: FakePlace, timing: Timing = QUICK) -> None:
         self.place = place
@@ -237,7 +237,7 @@ class Watched:
 
     @property
     def states(self) -> list[ChildState]:
-        """All states told, each once in a row."""
+        """Return all published states, without repetitions."""
         told = [seen.state for seen in self.seen]
         return [state for at, state in enumerate(told) if at == 0 or told[at - 1] is not state]
 
@@ -258,6 +258,6 @@ class Watched:
             return seen
 
     def state(self, state: ChildState) -> SupervisorView:
-        """Wait for that state; for one with a gateway until its first snapshot has come."""
+        """Wait for that state and, if it has a gateway, for the first snapshot."""
         serves = state in (ChildState.RUNNING, ChildState.ATTACHED)
         return self.until(lambda seen: seen.state is state and (seen.snapshot is not None or not serves))

@@ -1,4 +1,4 @@
-"""Start at login: each desktop's entry written, read back, kept true."""
+"""Start at login: the entry of each desktop is written, read back and kept up to date."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ODD_PATHS = ["/a b/x", "/ä/ü", '/q"uote/x', "/back\\slash/x", "/semi;colon/x",
 
 
 class FakeRegistry:
-    """Implements windows.Registry."""
+    """Implements autostart.Registry in memory."""
 
     def __init__(self) -> None:
         self.values: dict[tuple[str, str], str | bytes] = {}
@@ -70,7 +70,7 @@ def entry(request: pytest.FixtureRequest, tmp_path: Path) -> AutostartEntry:
 def test_on_and_off_are_read_back(entry: AutostartEntry) -> None:
     switch = Autostart(entry, StartCommand(PROGRAM))
     assert not entry.is_on()
-    switch.turn(False)  # nothing there is fine
+    switch.turn(False)  # there is no entry to remove
     switch.turn(True)
     switch.turn(True)
     assert entry.is_on()
@@ -84,14 +84,14 @@ def test_on_and_off_are_read_back(entry: AutostartEntry) -> None:
 @pytest.mark.parametrize("path", ODD_PATHS)
 def test_odd_paths_come_back_as_they_are(entry: AutostartEntry, path: str) -> None:
     if isinstance(entry, RunKey):
-        path = path.replace('"', "'")  # no file of Windows has a quote in its name
+        path = path.replace('"', "'")  # file names on Windows contain no quotes
     start = StartCommand((path, "tray", "--autostart"))
     entry.write(start)
     assert entry.written() == start
 
 
 @pytest.mark.requirement("autostart-update")
-def test_an_entry_of_this_home_that_points_elsewhere_is_written_anew(entry: AutostartEntry) -> None:
+def test_an_outdated_entry_of_this_home_is_rewritten(entry: AutostartEntry) -> None:
     Autostart(entry, StartCommand(("/old/multi-mcp", "tray"))).turn(True)
     switch = Autostart(entry, StartCommand(PROGRAM))
     assert switch.refresh_command()
@@ -100,7 +100,7 @@ def test_an_entry_of_this_home_that_points_elsewhere_is_written_anew(entry: Auto
 
 
 @pytest.mark.requirement("autostart-update")
-def test_what_is_off_stays_off(entry: AutostartEntry) -> None:
+def test_an_entry_that_is_off_stays_off(entry: AutostartEntry) -> None:
     assert not Autostart(entry, StartCommand(PROGRAM)).refresh_command()
     assert not entry.is_on()
 
@@ -128,12 +128,12 @@ def test_the_desktop_entry_is_valid(tmp_path: Path, path: str, home: str) -> Non
     assert (done.stdout, done.returncode) == ("", 0)
 
 
-def test_the_words_of_the_entry_are_what_a_desktop_starts(tmp_path: Path) -> None:
+def test_a_desktop_starts_the_words_of_the_entry(tmp_path: Path) -> None:
     file = tmp_path / "multi-mcp.desktop"
     XdgEntry(file).write(StartCommand(PROGRAM, "/h"))
     command = next(line for line in file.read_text().splitlines() if line.startswith("Exec="))
     assert shlex.split(command.removeprefix("Exec=")) == ["/usr/bin/env", "MULTI_MCP_HOME=/h", *PROGRAM]
-    assert f"\nTryExec={PROGRAM[0]}\n" in file.read_text()  # of a deleted folder nothing is started, and nothing said
+    assert f"\nTryExec={PROGRAM[0]}\n" in file.read_text()  # desktops silently skip a deleted program
 
 
 @pytest.mark.parametrize("path", ["/a$b/x", "/100%/x", "/a`b/x", "/a\nb/x"])
@@ -158,7 +158,7 @@ def test_a_path_that_no_desktop_would_start_is_refused_and_nothing_written(tmp_p
         ("[Other]\nHidden=true", True),
     ],
 )
-def test_a_desktop_s_own_switch_is_heeded(tmp_path: Path, change: str, on: bool) -> None:
+def test_the_switch_of_a_desktop_is_respected(tmp_path: Path, change: str, on: bool) -> None:
     file = tmp_path / "multi-mcp.desktop"
     entry = XdgEntry(file)
     entry.write(StartCommand(PROGRAM))
@@ -177,8 +177,8 @@ def test_an_entry_that_starts_nothing_is_off(tmp_path: Path, text: str) -> None:
     assert not XdgEntry(tmp_path / "x.desktop").is_on()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="where it lies on Linux")
-def test_it_lies_where_desktops_look(tmp_path: Path) -> None:
+@pytest.mark.skipif(sys.platform != "linux", reason="the place on Linux")
+def test_the_entry_is_in_the_autostart_folder(tmp_path: Path) -> None:
     assert (
         find_autostart({"XDG_CONFIG_HOME": str(tmp_path)}, ["/x"]).entry.where
         == f"{tmp_path}/autostart/multi-mcp.desktop"
@@ -188,16 +188,14 @@ def test_it_lies_where_desktops_look(tmp_path: Path) -> None:
     assert find_autostart({"XDG_CONFIG_HOME": "relative"}, ["/x"]).entry.where == ours
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="where it lies on Linux")
-def test_a_relative_home_is_written_so_that_it_means_the_same_at_login(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.skipif(sys.platform != "linux", reason="the place on Linux")
+def test_a_relative_home_is_written_as_an_absolute_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     find_autostart({"XDG_CONFIG_HOME": str(tmp_path), "MULTI_MCP_HOME": " here "}, ["/x"]).turn(True)
     assert f'"MULTI_MCP_HOME={tmp_path}/here"' in (tmp_path / "autostart" / "multi-mcp.desktop").read_text()
 
 
-def test_a_folder_that_cannot_be_written_is_said_so(tmp_path: Path) -> None:
+def test_an_entry_that_cannot_be_written_read_or_removed_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for entry in (XdgEntry(tmp_path / "file" / "x"), LaunchAgent(tmp_path / "file" / "x")):
         with pytest.raises(StorageError, match="Cannot write"):
@@ -213,7 +211,7 @@ def test_a_folder_that_cannot_be_written_is_said_so(tmp_path: Path) -> None:
 # -- macOS ---------------------------------------------------------------------------------------------------------
 
 
-def test_the_launch_agent_starts_it_once_in_the_graphical_session(tmp_path: Path) -> None:
+def test_the_launch_agent_starts_the_tray_once_in_the_graphical_session(tmp_path: Path) -> None:
     path = tmp_path / "x.plist"
     LaunchAgent(path).write(StartCommand(PROGRAM, "/h"))
     values = plistlib.loads(path.read_bytes())
@@ -249,7 +247,7 @@ def test_the_run_key_has_the_program_in_quotes() -> None:
 
 
 @pytest.mark.parametrize(("switch", "on"), [(b"\x02" + bytes(11), True), (b"\x03" + bytes(11), False), (b"", True)])
-def test_the_switch_of_the_task_manager_is_heeded(switch: bytes, on: bool) -> None:
+def test_the_switch_of_the_task_manager_is_respected(switch: bytes, on: bool) -> None:
     registry = FakeRegistry()
     key = RunKey(registry)
     key.write(StartCommand(PROGRAM))
@@ -259,12 +257,12 @@ def test_the_switch_of_the_task_manager_is_heeded(switch: bytes, on: bool) -> No
     assert key.is_on()
 
 
-def test_a_home_of_its_own_cannot_be_started_from_the_run_key() -> None:
+def test_the_run_key_refuses_a_home_because_it_cannot_set_variables() -> None:
     with pytest.raises(MultiMcpError, match="MULTI_MCP_HOME is set"):
         RunKey(FakeRegistry()).write(StartCommand(PROGRAM, "/h"))
 
 
-def test_a_registry_that_refuses_is_said_so() -> None:
+def test_a_registry_that_refuses_access_is_an_error() -> None:
     registry = FakeRegistry()
     registry.refuses = True
     for work in (
@@ -287,7 +285,7 @@ def test_a_run_command_is_read_back(words: tuple[str, ...]) -> None:
 
 
 @pytest.mark.requirement("autostart-update")
-def test_what_is_started_is_absolute_and_silent() -> None:
+def test_the_started_command_is_absolute_and_silent() -> None:
     command = tray_command()
     assert Path(command[0]).is_absolute()
     assert command[-2:] == ["tray", "--autostart"]

@@ -29,7 +29,7 @@ from trayapp.model.errors import StorageError
 from trayapp.service import checks
 from trayapp.service.checks import CHECKS, gateway, servers, system
 from trayapp.service.checks.check import Check, CheckContext, CheckResult, run_checks
-from trayapp.service.pause import Pause
+from trayapp.service.pause import PAUSE_LOCK, TrayLock
 from trayapp.wire.control import KEYRING
 from trayapp.wire.rundir import run_dir, socket_path
 
@@ -98,7 +98,7 @@ CODES = [
 
 @pytest.mark.requirement("doctor-findings")
 def test_the_codes_are_those_that_scripts_know() -> None:
-    """A code that is renamed or taken away breaks somebody's script. A program's own is `path.` and its name."""
+    """Renaming or removing a code breaks scripts. The code of a program is `path.` and its name."""
     sources = [path.read_text(encoding="utf-8") for path in Path(checks.__file__).parent.glob("*.py")]
     groups = "|".join(sorted({code.partition(".")[0] for code in CODES}))
     said = {code for source in sources for code in re.findall(rf'"((?:{groups})\.[a-z]+)"', source)}
@@ -286,7 +286,7 @@ def test_a_deep_home_has_its_socket_elsewhere(world: CheckContext) -> None:
 
 @contextmanager
 def listening(world: CheckContext) -> Iterator[socket.socket]:
-    """Yield a socket in the gateway's place that takes connections and says nothing."""
+    """Yield a socket at the gateway's path that accepts connections and never answers."""
     Path(world.run).mkdir(mode=0o700, exist_ok=True)
     with socket.socket(socket.AF_UNIX) as sock:
         sock.bind(socket_path(world.run))
@@ -314,7 +314,7 @@ def test_a_socket_that_was_left_behind_is_a_note(world: CheckContext) -> None:
 @posix
 @pytest.mark.requirement("tray-pause")
 def test_while_it_is_paused_nobody_is_told_that_ai_tools_start_it(world: CheckContext) -> None:
-    pause = Pause(world.run)
+    pause = TrayLock(world.run, PAUSE_LOCK)
     pause.hold()
     (finding,) = gateway.socket_answers(world)
     pause.end()
@@ -328,7 +328,7 @@ def test_a_process_that_holds_the_lock_and_does_not_listen_is_named(world: Check
     lock = Path(world.run, gateway.LOCK)
     lock.write_text(str(os.getpid()), encoding="ascii")
     assert gateway.socket_answers(world)[0].message == f"The gateway (process {os.getpid()}) is starting"
-    os.utime(lock, (LONG_AGO, LONG_AGO))  # this process began later: it is another one of that number
+    os.utime(lock, (LONG_AGO, LONG_AGO))  # this process started later, so it is a different one
     assert gateway.socket_answers(world)[0].message == "The gateway is not running"
 
 
@@ -336,7 +336,7 @@ def test_a_process_that_holds_the_lock_and_does_not_listen_is_named(world: Check
 def test_a_holder_that_has_had_its_time_is_a_problem(world: CheckContext) -> None:
     Path(world.run).mkdir(mode=0o700)
     lock = Path(world.run, gateway.LOCK)
-    lock.write_text("1", encoding="ascii")  # the first process is as old as the machine
+    lock.write_text("1", encoding="ascii")  # process 1 started with the machine
     past = time.time() - gateway.STARTING_S - 1
     os.utime(lock, (past, past))
     (finding,) = gateway.socket_answers(world)
@@ -388,12 +388,12 @@ def test_processes_that_a_dead_gateway_left_are_named(world: CheckContext) -> No
         (finding,) = gateway.stale_processes(world)
         assert finding.state == "problem"
         assert finding.message == f"A gateway that ended left 1 server process: {left.pid}"
-        os.utime(registry, (LONG_AGO, LONG_AGO))  # the process began later: it is another one of that number
+        os.utime(registry, (LONG_AGO, LONG_AGO))  # the process started later, so it is a different one
         assert told(gateway.stale_processes(world)) == [("processes.stale", "note")]
         assert left.stdin is not None
         left.stdin.close()
     registry.unlink()
-    (run / f"backends-{os.getpid()}.tsv").touch()  # of a gateway that runs
+    (run / f"backends-{os.getpid()}.tsv").touch()  # belongs to a running gateway
     assert told(gateway.stale_processes(world)) == [("processes.stale", "ok")]
 
 
@@ -494,7 +494,7 @@ def test_a_real_bus_is_asked(home: Path, installed: bool) -> None:
     services.mkdir(parents=True)
     if installed:
         (services / "org.freedesktop.secrets.service").write_text(SERVICE, encoding="utf-8")
-    config = home / "bus.conf"  # its own service files alone, whatever is installed here
+    config = home / "bus.conf"  # only its own service files, not those installed here
     config.write_text(BUS_CONFIG.format(folder=home, more=f"<servicedir>{services}</servicedir>"), encoding="utf-8")
     environ = {
         "PATH": os.environ["PATH"],

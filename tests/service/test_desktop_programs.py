@@ -1,4 +1,4 @@
-"""Files, addresses and the clipboard, verbs of our own, what we are: small programs run."""
+"""Opened files and addresses, the clipboard, our own verbs, the pause and the version: small programs run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trayapp.model.errors import MultiMcpError, NoGatewayError
 from trayapp.service.desktop_programs import copy, encoded, open_file, open_url
 from trayapp.service.gateway_launch import connect_gateway
 from trayapp.service.gateway_process import logged_end_reason
-from trayapp.service.pause import Pause, PausedError, refuse_while_paused
+from trayapp.service.pause import PAUSE_LOCK, PausedError, TrayLock, refuse_while_paused
 from trayapp.service.verb_process import end_verbs, run_verb
 from trayapp.service.version import commit_of, version_text
 
@@ -48,12 +48,12 @@ def test_the_program_of_the_display_gets_the_text(tmp_path: Path) -> None:
 
 @linux_only
 @pytest.mark.parametrize("environ", [{}, {"DISPLAY": ":0"}, {"WAYLAND_DISPLAY": "w"}])
-def test_where_no_program_copies_it_is_said_so(tmp_path: Path, environ: dict[str, str]) -> None:
+def test_without_a_clipboard_program_copying_returns_false(tmp_path: Path, environ: dict[str, str]) -> None:
     program(tmp_path / "bin", "wl-copy", "exit 1")
     assert not copy("x", {"PATH": str(tmp_path / "bin"), **environ})
 
 
-def test_windows_is_told_the_byte_order() -> None:
+def test_text_for_windows_has_a_byte_order_mark() -> None:
     assert encoded("ä", "win32") == b"\xff\xfe\xe4\x00"
     assert encoded("ä", "darwin") == "ä".encode()
 
@@ -61,7 +61,7 @@ def test_windows_is_told_the_byte_order() -> None:
 # -- verbs ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_verb_s_answer_comes_back(home: Path) -> None:
+def test_the_answer_of_a_verb_is_returned(home: Path) -> None:
     answer = (
         run_verb(["doctor"], os.environ, 50.0)
         if sys.platform == "win32"
@@ -70,7 +70,7 @@ def test_a_verb_s_answer_comes_back(home: Path) -> None:
     assert answer["autostart"] is False
 
 
-def test_a_verb_s_error_comes_back_with_what_to_do(home: Path) -> None:
+def test_the_error_of_a_verb_is_raised_with_its_hint(home: Path) -> None:
     with pytest.raises(MultiMcpError, match="No server is named nope") as caught:
         run_verb(["enable", "nope"], os.environ, 50.0)
     assert caught.value.hint
@@ -97,10 +97,10 @@ def test_verbs_that_still_run_when_their_process_ends_are_killed(home: Path) -> 
 
 
 @pytest.mark.requirement("tray-pause")
-def test_while_it_is_paused_nobody_starts_a_gateway_for_a_client(home: Path) -> None:
+def test_no_gateway_is_started_for_a_client_during_a_pause(home: Path) -> None:
     run = str(home / "run")
     refuse_while_paused(run)
-    pause = Pause(run)
+    pause = TrayLock(run, PAUSE_LOCK)
     pause.hold()
     pause.hold()
     with pytest.raises(PausedError, match="multi-mcp is paused") as caught:
@@ -115,7 +115,7 @@ def test_while_it_is_paused_nobody_starts_a_gateway_for_a_client(home: Path) -> 
     pause.end()
 
 
-# -- what we are ---------------------------------------------------------------------------------------------------
+# -- the version ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("text", "commit"), [(None, ""), (f"{HASH}\n", HASH), ("nonsense", "")])
@@ -153,20 +153,20 @@ MISTAKE = [
     ("lines", "why"),
     [
         ([], ""),
-        ([STARTED], ""),  # killed: what it said last is no reason
-        ([ENDED, STARTED], ""),  # of an earlier one
+        ([STARTED], ""),  # killed: its last record is not an error
+        ([ENDED, STARTED], ""),  # the error of an earlier gateway
         ([STARTED, ENDED], "Cannot write x. Free some space"),
         ([STARTED, *MISTAKE], "ValueError: too long"),
-        (MISTAKE[1:], ""),  # only the end of it was read
+        (MISTAKE[1:], ""),  # only the end of the traceback was read
     ],
 )
-def test_of_a_log_only_an_error_at_its_end_tells_why_a_gateway_ended(lines: list[str], why: str) -> None:
+def test_only_an_error_at_the_end_of_the_log_is_the_reason_why_a_gateway_ended(lines: list[str], why: str) -> None:
     assert logged_end_reason(lines) == why
 
 
 @pytest.fixture
 def environ(tmp_path: Path) -> dict[str, str]:
-    """Return one whose xdg-open is the test's own."""
+    """Return an environment whose xdg-open belongs to the test."""
     (tmp_path / "bin").mkdir()
     return {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "DISPLAY": ":99"}
 
@@ -184,7 +184,7 @@ def test_the_path_is_given_to_the_opener(tmp_path: Path, environ: dict[str, str]
 
 
 @pytest.mark.parametrize("code", [1, 3, 4])
-def test_an_opener_that_finds_no_program_is_an_error_with_what_to_do(
+def test_an_opener_that_finds_no_program_is_an_error_with_a_hint(
     tmp_path: Path, environ: dict[str, str], code: int
 ) -> None:
     opener(environ, f"exit {code}")
@@ -204,12 +204,12 @@ def test_an_opener_that_stays_until_its_window_is_closed_is_not_waited_for(
 
 
 @pytest.mark.parametrize("missing", ["DISPLAY", "PATH"])
-def test_without_display_or_opener_it_is_said_so(tmp_path: Path, environ: dict[str, str], missing: str) -> None:
+def test_without_display_or_opener_opening_is_an_error(tmp_path: Path, environ: dict[str, str], missing: str) -> None:
     with pytest.raises(MultiMcpError, match="No program was found"):
         open_file(tmp_path / "x", {**environ, missing: ""})
 
 
-def test_a_browser_that_is_not_there_is_noticed(environ: dict[str, str]) -> None:
+def test_a_missing_browser_is_noticed(environ: dict[str, str]) -> None:
     opener(environ, "exit 3")
     assert not open_url("https://example.com/", environ, PATIENCE_S)
     opener(environ, "exit 0")

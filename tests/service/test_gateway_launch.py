@@ -46,7 +46,7 @@ raise SystemExit(4)
 
 
 def started(argv: list[str], inherited: tuple[int, ...] = (), closed: str = "") -> str:
-    """Return what the process that started it says of the exit codes."""
+    """Return the exit codes that the starting process printed."""
     env = {**os.environ, "CLOSED": closed}
     run = subprocess.run(
         [sys.executable, "-c", STARTS, *argv], pass_fds=inherited, capture_output=True, text=True, check=True, env=env
@@ -56,7 +56,7 @@ def started(argv: list[str], inherited: tuple[int, ...] = (), closed: str = "") 
 
 @pytest.mark.parametrize("closed", ["", "2", "0 2"])
 def test_it_has_a_session_of_its_own_and_holds_nothing_that_was_open(tmp_path: Path, closed: str) -> None:
-    """Nor lacks a standard stream that was closed: the next file that it opens would be its stderr."""
+    """Every standard stream is open. Otherwise, the next opened file would become its stderr."""
     facts, (reader, writer) = tmp_path / "facts", os.pipe()
     try:
         codes = started([sys.executable, "-c", TELLS, str(facts), str(writer)], inherited=(writer,), closed=closed)

@@ -1,4 +1,4 @@
-"""Which processes are of a program that was replaced since."""
+"""Detection of processes that started before the program was replaced."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_a_process_that_started_after_its_program_came_is_no_old_one(tmp_path: P
 
 
 def test_a_program_that_is_yet_to_come_replaces_nothing(tmp_path: Path) -> None:
-    """The clock was set back: gateway after gateway would make room for the next one, until it is that late again."""
+    """If the clock was set back, every new gateway would seem outdated until that time has come again."""
     now = installed_at() - DAY_S
     write_endpoint(str(tmp_path), Endpoint(os.getpid(), "0", "", started_at=now))
     update = Update(str(tmp_path), lambda: now)
@@ -55,6 +55,6 @@ def test_nothing_is_said_of_a_gateway_without_an_endpoint_or_with_anothers(tmp_p
 def test_a_program_is_followed_once_the_installer_is_done() -> None:
     came = installed_at()
     assert is_followed(came - DAY_S, lambda: came + SETTLED_S)
-    assert not is_followed(came - DAY_S, lambda: came + SETTLED_S - 1)  # it may write still
+    assert not is_followed(came - DAY_S, lambda: came + SETTLED_S - 1)  # the installer may still be writing
     assert not is_followed(came + 1, lambda: came + DAY_S)
     assert not is_followed(came - DAY_S, lambda: came - 1)  # the clock was set back

@@ -1,4 +1,4 @@
-"""What a process is told of the user's session that was started without its variables."""
+"""A process that was started without the variables of the user's session finds them."""
 
 from __future__ import annotations
 

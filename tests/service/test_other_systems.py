@@ -1,4 +1,4 @@
-"""The branches for Windows and macOS that a Linux machine can take: each in a process that says it is one of those.
+"""The branches for Windows and macOS that a Linux machine can take, in a process that pretends to run there.
 
 Their own modules are stand-ins that note what they are asked for.
 """
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 if sys.platform != "linux":
     pytest.skip("each system has its own branches", allow_module_level=True)
 
-# Says that it is another system before anything of ours is loaded, evaluates each line, prints the values.
+# Pretend to be another system before our modules are loaded. Evaluate each line, and print the values.
 CHILD = """
 import json, os, pathlib, sys, types
 class Notes(types.ModuleType):
@@ -26,7 +26,7 @@ class Notes(types.ModuleType):
     def locking(self, descriptor, mode, size):
         noted.append(["locking", mode, size])
 noted = []
-import asyncio, ctypes, multiprocessing, shutil, subprocess, tempfile, logging.handlers, zoneinfo  # as they are here
+import asyncio, ctypes, multiprocessing, shutil, subprocess, tempfile, logging.handlers, zoneinfo  # as on Linux
 from trayapp.model import errors
 sys.modules["msvcrt"] = Notes("msvcrt")
 sys.platform = {platform!r}
@@ -81,7 +81,7 @@ WINDOWS: list[tuple[str, str, Any]] = [
 
 @cache
 def values(platform: str) -> list[Any]:
-    """Return what all lines for that system come to, in one process: each start takes a quarter of a second."""
+    """Return the values of all lines for that system, from one process: a start takes a quarter of a second."""
     rows = {"darwin": MAC, "win32": WINDOWS}[platform]
     lines = [
         f"eval({line!r}, {{**globals(), **vars({IMPORT.format(module='trayapp.' + room)})}})" for room, line, _ in rows
@@ -102,7 +102,7 @@ def values(platform: str) -> list[Any]:
         for number, (room, _, _) in enumerate(rows)
     ],
 )
-def test_the_branch_for_another_system_does_its_own(platform: str, number: int) -> None:
+def test_the_branch_for_another_system_has_its_own_result(platform: str, number: int) -> None:
     expected = {"darwin": MAC, "win32": WINDOWS}[platform][number][2]
     if isinstance(expected, str):
         expected = expected.replace("HOME", str(Path.home()))

@@ -1,4 +1,4 @@
-"""A registry that is searched, read, kept, and not trusted."""
+"""A registry is searched, read and cached, and never trusted."""
 
 from __future__ import annotations
 

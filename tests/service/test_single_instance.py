@@ -1,4 +1,4 @@
-"""One tray: who holds the lock, and what a second one can ask of it."""
+"""One tray: its lock, and the requests of a second tray."""
 
 from __future__ import annotations
 

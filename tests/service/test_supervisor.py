@@ -1,4 +1,4 @@
-"""What the supervisor does to gateways, and tells of them, over a place without processes."""
+"""The supervisor starts, watches and stops fake gateways, and publishes their states."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from trayapp.model.errors import MultiMcpError, StorageError
 from trayapp.service.supervisor import CommandKind, Supervisor, Timing
 
 S, W = ChildState, CommandKind
-WAIT_S = 25.0  # for what takes a moment on a machine that is not busy
-HUNG_SEEN_S, HUNG_SEEN_AT_START_S = 2.0, 5.0  # what users are promised
+WAIT_S = 25.0  # for a change that takes a moment on an idle machine
+HUNG_SEEN_S, HUNG_SEEN_AT_START_S = 2.0, 5.0  # the promised limits
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_without_a_gateway_one_is_started_and_is_ours(place: FakePlace) -> None:
 def test_who_quits_before_it_begins_leaves_no_gateway(place: FakePlace) -> None:
     supervisor = Supervisor(place, lambda seen: None, QUICK)
     assert not supervisor.join(0)
-    supervisor.command(W.QUIT)  # a signal that came while the icon was made
+    supervisor.command(W.QUIT)  # a signal that arrived while the icon was created
     supervisor.start()
     assert supervisor.join(WAIT_S)
     assert place.processes == []
@@ -142,7 +142,7 @@ def test_one_that_somebody_stopped_stays_stopped_until_resume(place: FakePlace) 
         watched.state(S.RUNNING)
         place.stop()
         watched.state(S.PAUSED)
-        assert place.paused == []  # nobody said Pause: shims may start one
+        assert place.paused == []  # the user has not paused: shims may start a gateway
         watched.supervisor.command(W.START)
         watched.state(S.RUNNING)
 
@@ -216,7 +216,7 @@ def test_one_that_promised_no_signs_of_life_may_be_silent(place: FakePlace) -> N
         watched.state(S.RUNNING)
         place.stream.say({"revision": 100})
         watched.until(lambda seen: seen.snapshot == {"revision": 100} and not seen.hangs)
-        watched.supervisor.command(W.PAUSE)  # a while later it was asked like any other
+        watched.supervisor.command(W.PAUSE)  # some time later, it was asked to end like any other
         assert place.process.signals == []
 
 
@@ -296,7 +296,7 @@ def test_pause_stops_it_keeps_shims_from_starting_one_and_resume_brings_it_back(
         watched.supervisor.command(W.PAUSE)
         assert watched.seen[-1].state is S.PAUSED
         assert place.paused == [True]
-        watched.supervisor.command(W.PAUSE)  # it is so already
+        watched.supervisor.command(W.PAUSE)  # already paused
         watched.supervisor.command(W.START)
         watched.state(S.RUNNING)
         assert place.paused == [True, False]

@@ -1,4 +1,4 @@
-"""What a published program asks of its releases' address."""
+"""The check for a newer version."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trayapp.service.version import Release, is_newer, newest, releases_address
 
 
 class Releases(HTTPServer):
-    """Says the same to everybody, and keeps what it was asked."""
+    """Sends the same answer to every request, and records the requests."""
 
     def __init__(self, status: int, body: bytes, headers: dict[str, str]) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
@@ -42,7 +42,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(self.server.body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Quiet."""
+        """Log nothing."""
 
 
 @contextmanager

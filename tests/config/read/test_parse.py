@@ -1,4 +1,4 @@
-"""How the text of servers.yaml is read, and the line of each mistake in it."""
+"""The text of servers.yaml is read, and each mistake is reported with its line."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ UNPARSABLE = [
 
 @pytest.mark.requirement("file-broken-goes-on")
 @pytest.mark.parametrize(("text", "line", "words"), UNPARSABLE)
-def test_a_file_that_cannot_be_used_says_where(text: str, line: int, words: str) -> None:  # merge-11, config-32
+def test_an_unusable_file_is_an_error_with_its_place(text: str, line: int, words: str) -> None:  # merge-11, config-32
     with pytest.raises(UnparsableError) as caught:
         read(text)
     problem = caught.value.problem
@@ -596,7 +596,7 @@ def test_both_loaders_say_the_same(text: str) -> None:
         try:
             found.append(outline(compose(text, "f", loader)))
         except UnparsableError:
-            return  # they differ in what they refuse in the corner cases of YAML
+            return  # the loaders refuse different corner cases of YAML
     assert found[0] == found[1]
 
 
