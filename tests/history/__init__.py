@@ -1,1 +1,1 @@
-"""The history: rows without secrets, a bounded file, written without delaying calls."""
+"""Tests of trayapp/history."""

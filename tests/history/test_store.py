@@ -1,4 +1,4 @@
-"""The file of the history: bounded, found again, and no obstacle to calls when it is broken."""
+"""The history file: its bounds, its searches, and calls that continue when it is broken."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def ended(arguments: object, answer: bytes) -> EndedCall:
 
 @pytest.fixture
 def file(tmp_path: Path) -> Iterator[HistoryFile]:
-    """Yield a history without calls that keeps rows for some days."""
+    """Yield an empty history that keeps rows for some days."""
     made = HistoryFile(tmp_path / "state" / "history.db", lambda: (36_500.0, SMALL))
     yield made
     made.close()

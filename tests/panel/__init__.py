@@ -1,1 +1,1 @@
-"""The panel: who is admitted, and what its pages show and do, in a real browser."""
+"""Tests of trayapp/panel: access, pages, and actions in a real browser."""

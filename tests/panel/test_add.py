@@ -1,4 +1,4 @@
-"""The panel's page that adds servers, in a real browser: shown whole, asked, secrets kept, and then it works."""
+"""The panel's page that adds servers, in a real browser: all is shown, nothing starts without a yes, secrets stay."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""The panel in a real browser where it takes a person: sign-in and sign-out, questions of servers, keyboard alone."""
+"""The panel's interactive parts in a real browser: sign-in and sign-out, questions of servers, the keyboard."""
 
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,9 @@ from playwright.async_api import Browser, Locator, Page, expect
 from tests.auth.issuer import guarded
 from tests.e2e.client import RpcFailure
 from tests.e2e.gateway import Gateway
-from tests.fixtures import era_server
 from tests.fixtures.odd import Odd, until
 from tests.panel.scene import scene
-from tests.panel.test_actions import says, serve
+from tests.panel.test_actions import says, serve, serve_changed, serve_notary
 from tests.patience import stretched
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(stretched(120.0))]
@@ -65,11 +63,7 @@ async def test_a_server_is_signed_in_to_and_out_of_and_two_panels_show_it(chromi
 @pytest.mark.requirement("panel-actions")
 async def test_a_changed_tool_is_disabled_on_approvals(chromium: Browser, home: Path) -> None:
     async with scene(home) as made, made.gateway.client() as client:
-        shelf = home / "shelf.json"
-        await serve(made.gateway, shelf, "Drops one table")
-        shelf.write_text(shelf.read_text().replace("Drops one table", "Drops every table"))
-        await made.gateway.ask("reconnect", server="shop")
-        await made.gateway.ask("refresh", server="shop")
+        await serve_changed(made.gateway, home / "shelf.json")
         page = await made.open(chromium, "approvals")
         await page.get_by_role("button", name="Disable drop_table").click()
         await says(page, "Disabled: shop/drop_table")
@@ -81,7 +75,7 @@ async def test_a_changed_tool_is_disabled_on_approvals(chromium: Browser, home: 
 
 
 async def ask(client: Any, answers: list[Any]) -> None:
-    """Call the tool that asks its client, which cannot show a question."""
+    """Call a tool that asks the user a question. The client cannot show it."""
     asked = {"method": "elicitation/create", "params": {"message": "Who signs?", "requestedSchema": FORM}}
     try:
         answers.append(await client.request("tools/call", {"name": "notary_ask", "arguments": asked}))
@@ -92,11 +86,7 @@ async def ask(client: Any, answers: list[Any]) -> None:
 @pytest.mark.requirement("panel-actions", "panel-live")
 async def test_a_question_of_a_server_is_answered_and_declined_by_its_form(chromium: Browser, home: Path) -> None:
     async with scene(home) as made, made.gateway.client() as client:
-        http = {"enabled": True, "port": int(made.root.rpartition(":")[2])}
-        command = [sys.executable, "-I", "-S", era_server.__file__, "2025-11-25", str(home / "notes")]
-        made.gateway.write({"notary": {"command": command}}, http=http)
-        await until(lambda: made.gateway.server_names() == ["notary"])
-        await made.gateway.known()
+        await serve_notary(made.gateway, home / "notes")
         page = await made.open(chromium, "approvals")
         answers: list[Any] = []
         async with anyio.create_task_group() as tasks:
@@ -132,7 +122,7 @@ async def test_a_question_of_a_server_is_answered_and_declined_by_its_form(chrom
 
 
 def said(result: Any) -> Any:
-    """Return what the server got for an answer."""
+    """Return the answer that the server got."""
     assert not isinstance(result, RpcFailure), result
     return json.loads(result["content"][0]["text"])["result"]
 
@@ -173,7 +163,7 @@ async def test_a_tool_that_asks_is_confirmed_by_one_click_in_the_panel(chromium:
 
 
 def given(gateway: Gateway) -> list[Any]:
-    """Return the argument of the last call that was kept."""
+    """Return the argument of the last recorded call."""
     rows = gateway.control("history", limit=1)["rows"]
     found = [json.loads(gateway.control("history_show", id=row["id"])["arguments"]) for row in rows]
     return [arguments.get("id") for arguments in found]
@@ -242,11 +232,7 @@ async def test_each_page_is_worked_by_keyboard_alone(
 @pytest.mark.requirement("panel-accessible")
 async def test_a_changed_tool_is_approved_by_keyboard_alone(chromium: Browser, home: Path) -> None:
     async with scene(home) as made:
-        shelf = home / "shelf.json"
-        await serve(made.gateway, shelf, "Drops one table")
-        shelf.write_text(shelf.read_text().replace("Drops one table", "Drops every table"))
-        await made.gateway.ask("reconnect", server="shop")
-        await made.gateway.ask("refresh", server="shop")
+        await serve_changed(made.gateway, home / "shelf.json")
         page = await made.open(chromium)
         await go(page, page.get_by_role("link", name="Approvals"))
         await go(page, page.get_by_role("button", name="Approve drop_table"))
@@ -271,7 +257,7 @@ async def test_a_switch_pressed_again_before_news_arrive_is_switched_back(chromi
 
 @pytest.mark.requirement("panel-live")
 async def test_what_changed_while_a_page_was_loading_is_shown(chromium: Browser, home: Path) -> None:
-    """Between a page and its stream of events nothing is lost."""
+    """No news is lost between the page and its event stream."""
     async with scene(home, Odd(home, "odd")) as made:
         page = await made.open(chromium)
         began = anyio.Event()

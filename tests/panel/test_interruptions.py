@@ -1,8 +1,7 @@
-"""The panel in a real browser when something comes between: news, another page, a restart, a secret, an old answer."""
+"""The panel in a real browser, interrupted by news, another page, a restart, a secret, or an old answer."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +10,9 @@ import anyio.to_thread
 import pytest
 from playwright.async_api import Browser, expect
 
-from tests.fixtures import era_server
 from tests.fixtures.odd import Odd, until
 from tests.panel.scene import scene
-from tests.panel.test_actions import says, serve
+from tests.panel.test_actions import says, serve, serve_notary
 from tests.patience import stretched
 from trayapp.model.redact import REDACTED
 
@@ -22,7 +20,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.timeout(stretched(120.0))]
 
 
 async def never(route: Any) -> None:
-    """No answer until the test is over."""
+    """Hold the answer back until the test is over."""
 
 
 @pytest.mark.requirement("panel-actions", "panel-live")
@@ -110,11 +108,7 @@ async def test_every_page_counts_the_calls_that_wait_for_an_answer(chromium: Bro
 @pytest.mark.requirement("panel-actions")
 async def test_a_page_that_a_server_asks_for_is_opened(chromium: Browser, home: Path) -> None:
     async with scene(home) as made, made.gateway.client() as client:
-        http = {"enabled": True, "port": int(made.root.rpartition(":")[2])}
-        command = [sys.executable, "-I", "-S", era_server.__file__, "2025-11-25", str(home / "notes")]
-        made.gateway.write({"notary": {"command": command}}, http=http)
-        await until(lambda: made.gateway.server_names() == ["notary"])
-        await made.gateway.known()
+        await serve_notary(made.gateway, home / "notes")
         page = await made.open(chromium, "approvals")
         there = f"{made.root}/health"  # any page of this machine
         asked = {"mode": "url", "elicitationId": "1", "message": "Sign here", "url": there}

@@ -1,4 +1,4 @@
-"""`multi-mcp panel WHAT`: what an install link or a bundle opens, and how the packages register it."""
+"""`multi-mcp panel WHAT` for install links and bundles, and its registration by the packages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands on the panel's pages, from canned answers of the gateway."""
+"""The content of the panel's pages, for canned answers of the gateway."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ NEWS = (b"hx-request", b"true")
 async def events_of(
     tmp_path: Path, path: str, ask: Ask, *headers: tuple[bytes, bytes], method: str = "GET"
 ) -> list[dict[str, Any]]:
-    """Return what the panel sends for a request of somebody who is signed in."""
+    """Return the panel's response to a request with a valid cookie."""
     canned, sent = replace(host(tmp_path, {}), ask=ask), list[dict[str, Any]]()
 
     async def send(event: dict[str, Any]) -> None:
@@ -212,7 +212,7 @@ async def test_the_first_page_compiles_nothing_and_once_it_is_open_the_other_pag
 
 
 async def pages_told(tmp_path: Path, ask: Ask, done: Callable[[], bool]) -> None:
-    """Follow the panel's events until something is done."""
+    """Receive the panel's events until `done`."""
     canned = replace(host(tmp_path, {}), ask=ask)
 
     async def receive() -> dict[str, Any]:

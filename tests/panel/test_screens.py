@@ -1,4 +1,4 @@
-"""A new page begins with a screen of its list. The rest comes once it is painted, and nobody loses their place."""
+"""A new page has one screen of its list. The rest follows once it is painted, and the scroll position stays."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MANY = 2 * ROWS
 
 
 async def serve_many(made: Scene, shelf: Path) -> None:
-    """Make one server with many tools the only one, and call one of them many times."""
+    """Make a server with many tools the only one, and call one tool many times."""
     shelf.write_text(
         json.dumps({"tools": [{"name": f"tool_{number:03}", "inputSchema": {}} for number in range(MANY)]})
     )

@@ -1,4 +1,4 @@
-"""Who may not come into the panel, over plain HTTP."""
+"""Requests that the panel must refuse, over plain HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The panel's pages for a newcomer, in a real browser: the first run and its way back, and the guide."""
+"""The panel's pages for a new user, in a real browser: setup, its undo, and the guide."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configurat
 
 
 def until(found: Callable[[], Any], what: str = "") -> Any:
-    """Return the first true value of `found`; fails after WAIT_S."""
+    """Return the first true value of `found`. Fails after WAIT_S."""
     end = time.monotonic() + WAIT_S
     while not (value := found()):
         assert time.monotonic() < end, f"never: {what or found}"
@@ -88,7 +88,7 @@ def session_bus(
 
 
 class Service:
-    """Owns a name on the bus and answers calls, on a thread of its own. Subclasses answer in `reply`."""
+    """The owner of a name on the bus, which answers calls on its own thread. Subclasses implement `reply`."""
 
     bus_name = ""
     path = "/"
@@ -105,7 +105,7 @@ class Service:
         self._thread.start()
 
     def close(self) -> None:
-        """Leave the bus, as a panel does that ends; a second time is harmless."""
+        """Leave the bus, as a panel that ends does. A second call does nothing."""
         if not self._closed:
             self._closed = True
             self.connection.interrupt()
@@ -136,7 +136,7 @@ class Service:
 
 
 class Watcher(Service):
-    """The panel's half: `items` are (bus name, object path), as a StatusNotifierWatcher keeps them."""
+    """A panel that watches for icons. `items`: (bus name, object path) of each."""
 
     bus_name = WATCHER
     path = "/StatusNotifierWatcher"
@@ -156,16 +156,16 @@ class Watcher(Service):
         return new_method_return(message)
 
     def item(self) -> Item:
-        """Return the one item, once it is registered."""
+        """Return the only item, once it is registered."""
         return Item(self.address, *until(lambda: self.items, "an item is registered")[0])
 
 
 class CallFailedError(Exception):
-    """The error name of a D-Bus error."""
+    """Raised for a D-Bus error, with its name."""
 
 
 class Item:
-    """What a panel knows and does about one item. Signals of it are in `signals` as (member, body)."""
+    """One item as a panel sees and uses it. `signals`: its signals as (member, body)."""
 
     def __init__(self, address: str, bus_name: str, path: str) -> None:
         self.bus_name, self.path = bus_name, path
@@ -178,7 +178,7 @@ class Item:
     def call(
         self, path: str, interface: str | None, member: str, signature: str | None = None, body: tuple[Any, ...] = ()
     ) -> tuple[Any, ...]:
-        """Return the values returned; raises CallFailedError."""
+        """Call a method and return its values. Raises CallFailedError."""
         address = DBusAddress(path, self.bus_name, interface)
         message = new_method_call(address, member, signature, body)
         reply = self.connection.send_and_get_reply(message, timeout=WAIT_S)
@@ -205,7 +205,7 @@ class Item:
         return [text for text, _, _ in self.lines()]
 
     def number(self, text: str) -> int:
-        """Return the number of the line "Servers > github"."""
+        """Return the number of an entry, such as `Servers > github`."""
         return next(number for known, number, _ in self.lines() if known == text)
 
     def properties_of(self, text: str) -> dict[str, Any]:
@@ -243,7 +243,7 @@ def without_mnemonics(label: str) -> str:
 
 
 class NotificationServer(Service):
-    """Keeps what it is asked to show: `shown` by number. `can`: its capabilities; `name`: its own."""
+    """A notification server. `shown`: notifications by number. `can`: its capabilities. `name`: its own."""
 
     bus_name = NOTIFICATIONS
     path = "/org/freedesktop/Notifications"

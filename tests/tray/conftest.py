@@ -1,4 +1,4 @@
-"""A connection to the session bus, and a host of icons on it, for the tests that need them."""
+"""Fixtures for the session bus."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ if sys.platform == "linux":
 
     @pytest.fixture
     def bus(address: str) -> Iterator[SessionBus]:
-        """Our connection to it."""
+        """Yield a connection to the session bus."""
         opened = SessionBus.open(address)
         yield opened
         opened.close()
 
     @pytest.fixture
     def session(address: str, monkeypatch: pytest.MonkeyPatch) -> str:
-        """Return its address, at which an icon of this process finds it."""
+        """Make a bus the session bus of this process. Return its address."""
         monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", address)
         return address
 
     @pytest.fixture
     def watcher(address: str) -> Iterator[Watcher]:
-        """Yield a panel on it."""
+        """Yield a panel on the session bus."""
         started = Watcher(address)
         yield started
         started.close()

@@ -68,7 +68,7 @@ SIZES = (16, 22, 24, 32, 48, 64)
 
 
 def pages() -> Iterator[str]:
-    """Yield a page a state."""
+    """Yield one page for each state."""
     for title, state in STATES.items():
         seen = view(state)
         yield f"=== {title}: {seen.icon} ".ljust(70, "=")
@@ -94,7 +94,7 @@ def tree(menu: Iterable[Entry], depth: int, indent: str = "") -> Iterator[str]:
 
 
 def sheet(path: Path) -> None:
-    """Draw all kinds in all sizes on dark and light, to look at."""
+    """Draw all kinds in all sizes on dark and light backgrounds."""
     from PIL import Image
 
     from trayapp.tray.icons import icon

@@ -22,7 +22,7 @@ def plain(color: tuple[int, int, int, int] = RED) -> Artwork:
 
 @contextmanager
 def running(icon: Any) -> Iterator[threading.Thread]:
-    """Yield the thread in which the icon runs; at the end it is stopped, and has to stop."""
+    """Yield the thread in which the icon runs. At the end, check that the icon stops."""
     thread = threading.Thread(target=icon.run, name="the icon's")
     thread.start()
     try:

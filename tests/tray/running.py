@@ -26,7 +26,7 @@ GLYPHS = "●○✗–… "  # before a server's name
 
 
 class TrayApp:
-    """One home with its tray, as a user has it. The desktop's programs are scripts that note what they are given."""
+    """A user's home with its tray. The desktop's programs are scripts that record their arguments."""
 
     def __init__(self, home: Path, address: str) -> None:
         self.home = home
@@ -47,19 +47,19 @@ class TrayApp:
     # -- around it -------------------------------------------------------------------------------------------------
 
     def program(self, name: str, script: str) -> None:
-        """Put a user's program before all others on the PATH."""
+        """Put a program first on the user's PATH."""
         folder = self.user / "bin"
         folder.mkdir(exist_ok=True)
         (folder / name).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
         (folder / name).chmod(0o755)
 
     def offer_programs(self) -> None:
-        """Offer one program, which opens files and addresses: what it opened is noted again from the beginning."""
+        """Make one program open files and addresses, and forget what was opened before."""
         (self.user / "opened").unlink(missing_ok=True)
         self.program("xdg-open", f'echo "$1" >> {self.user}/opened')
 
     def servers(self, *names: str, **entries: dict[str, Any]) -> None:
-        """Save servers.yaml: sample servers of these names, and others."""
+        """Save servers.yaml with sample servers of these names, and with other servers."""
         samples = {name: {"command": sample_command()} for name in names}
         text = json.dumps(
             {"settings": {"expose": "tools", "http": {"enabled": False}}, "servers": {**samples, **entries}}
@@ -67,12 +67,12 @@ class TrayApp:
         self.file.write_text(text, encoding="utf-8")
 
     def opened(self) -> list[str]:
-        """Return what the desktop was asked to open."""
+        """Return the files and addresses that the desktop opened."""
         path = self.user / "opened"
         return path.read_text().splitlines() if path.exists() else []
 
     def log(self) -> str:
-        """tray.log."""
+        """Return the text of tray.log."""
         path = self.home / "logs" / "tray.log"
         return path.read_text(encoding="utf-8") if path.exists() else ""
 
@@ -110,19 +110,19 @@ class TrayApp:
         return self.processes[-1]
 
     def ask(self, method: str, **params: Any) -> Any:
-        """Return a control request."""
+        """Send a control request and return its result."""
         with ControlClient(run_dir(self.env), 30.0) as client:
             return client.call(method, params)
 
     def snapshot(self) -> dict[str, Any] | None:
-        """Return the snapshot of the gateway; None without one."""
+        """Return the gateway's snapshot; None if there is no gateway."""
         with suppress(MultiMcpError):
             found: dict[str, Any] = self.ask(SNAPSHOT)
             return found
         return None
 
     def gateway(self) -> int:
-        """Return the process id of a gateway that serves."""
+        """Return the process id of the gateway, once it serves."""
         found: dict[str, Any] = until(self.snapshot, "a gateway answers")
         return int(found["gateway"]["pid"])
 
@@ -133,7 +133,7 @@ class TrayApp:
         return pid
 
     def next_gateway(self, before: int) -> int:
-        """Return the process id of another one."""
+        """Return the process id of the next gateway, once it serves."""
         until(lambda: self.gateway() != before, "another gateway")
         return self.gateway()
 
@@ -156,7 +156,7 @@ class TrayApp:
 
 
 class Panel:
-    """The panel and the notification server, and what the user sees there."""
+    """The panel and the notification server that the user looks at."""
 
     def __init__(self, address: str) -> None:
         self.watcher = Watcher(address)
@@ -188,18 +188,18 @@ class Panel:
         return self.item.texts()[0]
 
     def until_header(self, *parts: str) -> str:
-        """Return the first line of the menu, once it has all of these parts."""
+        """Return the first entry of the menu, once its text has all of these parts."""
         found: str = until(
             lambda: all(part in self.header() for part in parts) and self.header(), f"{parts} in the menu"
         )
         return found
 
     def click(self, text: str) -> None:
-        """Click on a line of the menu once it is there: its text begins so, at each level."""
+        """Click on an entry once it is there. The path has the beginning of its text at each level."""
         wanted = text.split(" > ")
 
         def find() -> tuple[int, dict[str, Any]] | None:
-            """Look it up in one layout: a server's line begins with its state, which may change at any moment."""
+            """Look up the whole path in one layout: the text of a server may change at any moment."""
             for line, number, properties in self.item.lines():
                 parts = [part.lstrip(GLYPHS) for part in line.split(" > ")]
                 if len(parts) == len(wanted) and all(a.startswith(b) for a, b in zip(parts, wanted, strict=True)):
@@ -227,7 +227,7 @@ class Panel:
 
 @contextmanager
 def tray_app(home: Path, address: str, prepare: Callable[[TrayApp], None] | None = None) -> Iterator[TrayApp]:
-    """Yield a tray that is started; it and its gateway have ended at the end."""
+    """Yield a running tray. It and its gateway end with the test."""
     made = TrayApp(home, address)
     made.servers("sample")
     if prepare is not None:

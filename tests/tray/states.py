@@ -36,7 +36,7 @@ def server(
     signed_in: bool | None = None,
     failed_s_ago: float | None = None,
 ) -> ServerStatus:
-    """Return a server with as many enabled tools and, where `error` says something, an error."""
+    """Return a server with that many enabled tools and, unless `error` is empty, an error."""
     return ServerStatus(
         name,
         state,
@@ -99,7 +99,7 @@ CALL_ASK = AskStatus(
 
 
 def asking(*asks: AskStatus) -> TrayState:
-    """Return a tray with a gateway where these wait for the user."""
+    """Return a tray whose gateway has asks that wait for the user."""
     state = running(server("github"))
     assert state.snapshot is not None
     return replace(state, snapshot=replace(state.snapshot, asks=asks))
@@ -132,7 +132,7 @@ def shown(item: Item) -> str:
 
 
 def items(menu: Iterable[Entry]) -> Iterator[Item]:
-    """Yield every entry that is no line, the children too."""
+    """Yield every entry except separators, with the entries below it."""
     for entry in menu:
         if isinstance(entry, Item):
             yield entry

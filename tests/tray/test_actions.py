@@ -1,4 +1,4 @@
-"""Every action over fakes of what it is done with: each ends in something visible, success and failure alike."""
+"""Every action, with fakes of its services: success and failure both end in something visible."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ VERBS: dict[str, Any] = {"import": FOUND, "doctor": FINDINGS}
 
 
 class World:
-    """What actions did. `fails`: everything that can fail does, with that error."""
+    """The fakes, which record calls. `fails`: the error of every call that can fail."""
 
     def __init__(self, folder: Path) -> None:
         self.did: list[tuple[str, object]] = []

@@ -1,4 +1,4 @@
-"""The whole tray over a real bus with a real gateway: each item of the menu clicked, each death survived."""
+"""The whole tray over a real bus with a real gateway: every entry of the menu, and every process that can die."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class KeptTray:
         return self.app
 
     def put_back(self) -> None:
-        """Put servers and programs back as they were, once all that a test clicked on is done."""
+        """Restore servers and programs once everything that a test clicked is done."""
         self.app.servers()
         self.panel.until_header("no servers yet")
         self.app.servers("sample")
@@ -82,7 +82,7 @@ def kept() -> Iterator[KeptTray]:
 
 @pytest.fixture
 def app(kept: KeptTray, request: pytest.FixtureRequest) -> Iterator[TrayApp]:
-    """Yield a tray that other tests use, too."""
+    """Yield a tray that several tests share."""
     failed = request.session.testsfailed
     yield kept.ready()
     try:

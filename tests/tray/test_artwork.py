@@ -1,4 +1,4 @@
-"""Pictures in the sizes and the bytes that panels want."""
+"""Pictures in the sizes and the byte order that panels require."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what is known to what is drawn: at a bounded rate, only what differs, nothing lost."""
+"""From states to drawing: only differences are drawn, at a bounded rate, and the last state always is."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Steps:
         self._end.release()
 
     def one_more(self, redraws: Redraws) -> None:
-        """Check that the wanted picture is drawn, and no further one."""
+        """Check that exactly one more picture is drawn."""
         self.go_on()
         self.drawn()
         redraws.close(0.0)
@@ -110,7 +110,7 @@ def test_a_redraw_that_fails_is_followed_by_the_next(caplog: pytest.LogCaptureFi
 
 
 class FakeIcon:
-    """Notes what is set on it, in order."""
+    """Records the attributes that are set, in order."""
 
     def __init__(self) -> None:
         object.__setattr__(self, "touched", [])
@@ -121,7 +121,7 @@ class FakeIcon:
     touched: list[tuple[str, Any]]
 
     def take(self) -> dict[str, Any]:
-        """Return what was set since the last time."""
+        """Return the attributes that were set since the last call."""
         taken = dict(self.touched)
         self.touched.clear()
         return taken
@@ -213,7 +213,7 @@ def some_sources(clients: Callable[[], tuple[ClientState, ...]] = tuple) -> tupl
 
 
 class FakeFace:
-    """Implements app.TrayPlatform; nobody looks at it."""
+    """Implements app.TrayPlatform without a display."""
 
     def make_icon(self) -> Any:
         return SimpleNamespace()
@@ -232,7 +232,7 @@ class FakeFace:
 
 
 class NotingFace(FakeFace):
-    """Notes on which thread a notice is shown."""
+    """Records the thread on which a notice is shown."""
 
     def __init__(self, threads: SimpleQueue[threading.Thread]) -> None:
         self._threads = threads

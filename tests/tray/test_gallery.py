@@ -1,4 +1,4 @@
-"""The gallery runs, so that it can be looked at when a text changes."""
+"""The gallery, which people look at when a text changes, still runs."""
 
 from __future__ import annotations
 

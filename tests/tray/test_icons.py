@@ -1,4 +1,4 @@
-"""The icons by their pixels: told apart by shape alone, seen on dark and light, crisp when small."""
+"""The pixels of the icons: distinct by shape alone, visible on dark and light, crisp when small."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def silhouette(kind: IconKind, size: int) -> Image.Image:
 
 
 def ink(picture: Image.Image) -> float:
-    """Return how many pixels, in full ones."""
+    """Return the sum of all pixels' coverage, in full pixels."""
     return float(ImageStat.Stat(picture).sum[0]) / 255
 
 
@@ -57,7 +57,7 @@ def test_any_two_differ_in_shape_alone(one: IconKind, other: IconKind, size: int
 @pytest.mark.parametrize("panel", ["#202124", "#f4f4f5"])
 @pytest.mark.parametrize(("one", "other"), PAIRS, ids=[f"{one}-{other}" for one, other in PAIRS])
 def test_any_two_differ_for_who_sees_no_colors(one: IconKind, other: IconKind, panel: str) -> None:
-    """In brightness alone, on the panel, where the eye of a color-blind person has to tell them apart."""
+    """Compare brightness alone, on the panel: a color-blind person sees no other difference."""
     grey = [on_panel(kind, panel).convert("L") for kind in (one, other)]
     far = ImageChops.difference(*grey).point(lambda step: 255 * (step > 60))
     assert ink(far) >= 0.1 * 16 * 16
@@ -82,7 +82,7 @@ def deuteranopia(seen: Image.Image) -> Image.Image:
 
 
 def contrast(one: str, other: str) -> float:
-    """WCAG contrast ratio of two `#rrggbb`, 1 to 21."""
+    """Return the WCAG contrast ratio of two `#rrggbb`, 1 to 21."""
     low, high = sorted((luminance(one), luminance(other)))
     return (high + 0.05) / (low + 0.05)
 
@@ -131,14 +131,14 @@ def test_every_size_is_filled_and_nothing_touches_the_edge(kind: IconKind, size:
 @pytest.mark.parametrize("size", [16, 22, 24, 32, 48])
 @pytest.mark.parametrize("kind", sorted(set(IconKind) - {IconKind.DOWN}))  # a cross is all slants
 def test_small_ones_are_crisp(kind: IconKind, size: int) -> None:
-    """Most pixels are whole: lines lie on pixels; half ones are left to curves and slants."""
+    """Most pixels are fully covered: straight lines are aligned with pixels. Only curves and slants are not."""
     steps = silhouette(kind, size).histogram()
     assert sum(steps[16:240]) <= 0.6 * sum(steps[240:])
 
 
 @pytest.mark.parametrize("size", [16, 22, 24, 32])
 def test_straight_lines_have_sharp_edges(size: int) -> None:
-    """The middle line of the healthy mark: a column near its left end goes from nothing to all within a pixel."""
+    """In the middle line of the healthy mark, coverage near the left end goes from none to full within a pixel."""
     alpha = silhouette(IconKind.HEALTHY, size)
     column = [alpha.getpixel((size * 2 // 16, y)) for y in range(size)]
     assert set(column) <= {0, 255}

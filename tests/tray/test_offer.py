@@ -1,4 +1,4 @@
-"""A first start of the whole tray for somebody whose AI tools have servers: told, shown, taken over after a yes."""
+"""The first start of the whole tray for a user whose AI tools have servers: offer, list, and import after a yes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ENTRY = "! Use the 2 servers of Cursor"
 
 
 def with_cursor(made: TrayApp) -> None:
-    """Configure two servers in Cursor. One leaves its name on the disk whenever it starts."""
+    """Configure two servers in Cursor. One writes its name to the disk whenever it starts."""
     program, *args = sample_command()
     marked = {"command": "/bin/sh", "args": ["-c", f"touch {made.user}/started; exec {program} {' '.join(args)}"]}
     path = made.user / ".cursor" / "mcp.json"
@@ -94,7 +94,7 @@ def test_servers_that_an_ai_tool_starts_beside_us_are_taken_out_of_it_after_a_cl
 
 
 class Speaker:
-    """Shows notifications, or does not."""
+    """Shows notifications if it can."""
 
     def __init__(self, seen: bool) -> None:
         self.seen = seen

@@ -1,4 +1,4 @@
-"""The start of the tray: what it says to whom, and how the verbs' answers are read."""
+"""The start of the tray: its messages, and the answers of verbs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from trayapp.tray.state.tray_state import ClientState, IconKind
 
 
 class Heard:
-    """Stands for the app: keeps what is to be shown."""
+    """A fake of the app that collects notices."""
 
     def __init__(self) -> None:
         self.notices: list[Notice] = []

@@ -1,4 +1,4 @@
-"""What is mended of pystray's icons on macOS and Windows, over stand-ins for them."""
+"""The fixes to pystray's icons on macOS and Windows, with fakes of both systems."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trayapp.tray.state.tray_state import Action, Verb
 
 
 class MainThread:
-    """What AppHelper.callAfter hands over, done when the test lets the main thread do it."""
+    """The main thread, which runs the calls of AppHelper.callAfter when the test says so."""
 
     def __init__(self) -> None:
         self.waiting: list[Callable[[], None]] = []
@@ -36,7 +36,7 @@ class MainThread:
 
 
 class Thing:
-    """An AppKit object: notes what is called on it."""
+    """An AppKit object that records its calls."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
@@ -51,7 +51,7 @@ class Thing:
 
 
 class FakeDarwin(BaseIcon):  # type: ignore[misc]
-    """As pystray._darwin.Icon, without AppKit."""
+    """pystray._darwin.Icon without AppKit."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -229,7 +229,7 @@ def test_elsewhere_it_cannot_be_made() -> None:
 
 
 class FakeWin32(BaseIcon):  # type: ignore[misc]
-    """As pystray._win32.Icon, without Windows."""
+    """pystray._win32.Icon without Windows."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -298,7 +298,7 @@ def test_the_size_and_the_color_of_the_taskbar_have_defaults_elsewhere() -> None
 
 
 class User32:
-    """Windows' own, of a version that knows the newer call or not."""
+    """user32 of a Windows that has the newer call, or lacks it."""
 
     def __init__(self, newer: bool | None) -> None:
         self.asked: list[object] = []

@@ -36,7 +36,7 @@ def disc(color: str) -> Callable[[int], Image.Image]:
 
 
 class App:
-    """Everything that can be clicked turns the icon into a color of its own."""
+    """An icon whose entries each give it another color."""
 
     def __init__(self, panel_wait_s: float) -> None:
         self.color = "red"
@@ -62,11 +62,11 @@ class App:
         )
 
     def ready(self) -> int:
-        """Return what one line is renamed by, and no wider."""
+        """Return a number that changes the text of one entry, not its width."""
         return 7 if self.color == "yellow" else 5
 
     def more(self) -> KeyedItem:
-        """Return an entry without a submenu at first, as before the gateway is there; what lies in it changes."""
+        """Return an entry that gets a submenu later, as servers do once the gateway runs. Its content changes."""
         if self.color == "red":
             return KeyedItem("more", "my_servers", None, enabled=False)
         after = "yellow" if self.color == "blue" else "blue"
@@ -83,7 +83,7 @@ class App:
         return act
 
     def notify(self) -> None:
-        """Notify as the app does, on a thread of its own: a handler runs on the thread that reads the bus."""
+        """Show a notification on a separate thread, like the app: handlers run on the thread that reads the bus."""
         threading.Thread(target=self.show_notification, daemon=True).start()
 
     def show_notification(self) -> None:

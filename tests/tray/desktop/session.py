@@ -145,7 +145,7 @@ timeout = 0
 
 @dataclass
 class Desktop:
-    """What runs, and how to look at it and click. `environ` is that of a program that the user would start."""
+    """A running desktop to look at and click. `environ`: the environment of a program that the user starts."""
 
     home: Path
     environ: dict[str, str]
@@ -155,7 +155,7 @@ class Desktop:
     eye: Any = None  # our connection to the screen: a program for each look takes 20 times as long
 
     def start(self, argv: list[str], **environ: str) -> subprocess.Popen[Any]:
-        """Return a program of the session; it ends with it."""
+        """Start a program, which ends with the session."""
         log = (self.home / f"{Path(argv[0]).name}.log").open("ab")
         with log:
             process = subprocess.Popen(
@@ -165,12 +165,12 @@ class Desktop:
         return process
 
     def end(self, process: subprocess.Popen[Any]) -> None:
-        """End a program that start() started, by force if it has to be."""
+        """End a program that start() started, by force if necessary."""
         _end(process)
         self.processes = [other for other in self.processes if other is not process]
 
     def run(self, *argv: str) -> bytes:
-        """Return what a short-lived program of the session prints."""
+        """Return the output of a short-lived program."""
         return subprocess.run(argv, env=self.environ, stdout=subprocess.PIPE, check=True, timeout=WAIT_S).stdout
 
     def picture(self) -> Image.Image:
@@ -181,7 +181,7 @@ class Desktop:
         return Image.frombytes("RGB", SCREEN, pixels, "raw", "BGRX")
 
     def screenshot(self, name: str) -> Path:
-        """Return the screen as it is now, kept for people to look at."""
+        """Return the screen as it is now, and save it for people."""
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
         path = SCREENSHOTS / f"{name}.png"
         self.picture().save(path)
@@ -192,7 +192,7 @@ class Desktop:
         self.run("xdotool", "mousemove", str(x), str(y), "click", "--repeat", str(times), str(button))
 
     def calm(self) -> Image.Image:
-        """Return the screen once nothing moves there any more, with the mouse where it is over nothing."""
+        """Return the screen once it no longer changes, with the mouse away from everything."""
         self.run("xdotool", "mousemove", str(SCREEN[0] // 2), str(SCREEN[1] // 2))
         last = [self.picture()]
 
@@ -204,12 +204,12 @@ class Desktop:
         return last[-1]
 
     def owns(self, name: str) -> bool:
-        """Return True if somebody has that name on the session bus."""
+        """Return True if that name on the session bus has an owner."""
         with open_dbus_connection(self.bus_address) as connection:
             return bool(connection.send_and_get_reply(message_bus.NameHasOwner(name)).body[0])
 
     def start_panel(self, panel: Panel) -> subprocess.Popen[Any]:
-        """Start the panel and wait until it takes icons."""
+        """Start the panel and wait until it accepts icons."""
         if panel == "tint2":
             process = self.start([require("tint2"), "-c", str(_written(self.home / "tint2rc", TINT2))])
             until(lambda: _tray_owner(self.environ["DISPLAY"]), "tint2 is the tray")
@@ -236,7 +236,7 @@ class Desktop:
         return process
 
     def _start_gnome(self) -> subprocess.Popen[Any]:
-        """Start the shell, a window manager of its own. It wants a system bus; nobody on it is enough."""
+        """Start the shell, which manages its own windows. It needs a system bus, even one without services."""
         require_file(GNOME_EXTENSIONS / APPINDICATOR, "install gnome-shell-extension-appindicator")
         data = self.home / "data"
         _written(data / "gnome-shell/modes/icons.json", json.dumps(GNOME_MODE))
@@ -256,7 +256,7 @@ class Desktop:
         )
 
     def _start_kde_watcher(self) -> None:
-        """Start KDE's watcher, a module of kded5 that is otherwise loaded only by a whole session."""
+        """Start KDE's watcher, a module of kded5 that only a whole session loads by itself."""
         self.start([require("kded5")])
         until(lambda: self.owns(KDED), "kded5 is on the bus")
         call = new_method_call(DBusAddress("/kded", KDED, KDED), "loadModule", "s", ("statusnotifierwatcher",))
@@ -270,7 +270,7 @@ class Desktop:
             return bool(connection.send_and_get_reply(ask).body[0][1])
 
     def start_notifications(self) -> subprocess.Popen[Any]:
-        """Start dunst and wait until it takes notifications."""
+        """Start dunst and wait until it accepts notifications."""
         process = self.start([require("dunst"), "-conf", str(_written(self.home / "dunstrc", DUNST))])
         until(lambda: self.owns(NOTIFICATIONS), "dunst is the notification server")
         return process
@@ -281,14 +281,14 @@ class Desktop:
         return found
 
     def until_gone(self, color: tuple[int, int, int], within: Box | None = None, tolerance: int = 12) -> None:
-        """Wait until no pixel of about that color is there."""
+        """Wait until no pixel has about that color."""
         until(lambda: not box_of(self.picture(), color, within, tolerance), f"{color} is gone from the screen")
 
 
 def box_of(
     picture: Image.Image, color: tuple[int, int, int], within: Box | None = None, tolerance: int = 12
 ) -> Box | None:
-    """Around all pixels whose color is about that one."""
+    """Return the box around all pixels of about that color."""
     left, top = (within or (0, 0))[:2]
     part = picture.crop(within) if within else picture
     bands = [
@@ -306,7 +306,7 @@ def middle(box: Box) -> tuple[int, int]:
 
 @contextmanager
 def desktop_session(panel: Panel | None, notifications: bool = False) -> Iterator[Desktop]:
-    """Yield a session with that panel (None: start one later, or never); everything ends with it, by its process id."""
+    """Yield a session with that panel (None: start one later, or never). All its processes end with it."""
     home = Path(tempfile.mkdtemp(prefix="mm-desk-", dir="/tmp"))
     screen, display = _start_screen()
     environ = {
@@ -352,7 +352,7 @@ def _furnish(desktop: Desktop, panel: Panel | None, notifications: bool) -> None
 
 @contextmanager
 def start_screen() -> Iterator[str]:
-    """Yield a screen alone: its name."""
+    """Yield the name of a screen without a desktop."""
     screen, name = _start_screen()
     try:
         yield name
@@ -369,14 +369,14 @@ def _start_screen() -> tuple[subprocess.Popen[str], str]:
 
 
 def _end(process: subprocess.Popen[Any]) -> None:
-    """End it, by force if it has to be; and its pipe."""
+    """End a process, by force if necessary, and close its pipe."""
     end(process, END_S)
     if process.stdout is not None:
         process.stdout.close()
 
 
 def _startable(home: Path) -> str:
-    """Return configuration for the bus: of all services of this machine it may start only those that panels need."""
+    """Return a configuration with which the bus starts only those services of this machine that panels need."""
     folder = home / "services"
     folder.mkdir()
     for service in ("org.xfce.Xfconf.service", "org.kde.ActivityManager.service"):

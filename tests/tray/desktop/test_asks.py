@@ -1,4 +1,4 @@
-"""A real notification with its buttons on a real desktop: a click with the mouse, and the call that waits goes on."""
+"""A real notification with buttons on a real desktop: a mouse click lets the waiting call continue."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def show_notifications(desktop: Desktop, panel: Panel) -> None:
 
 
 class Caller:
-    """An AI tool: the shim, spoken to in frames."""
+    """An AI tool that exchanges frames with the shim."""
 
     def __init__(self, app: TrayApp) -> None:
         pipe = subprocess.PIPE
@@ -72,7 +72,7 @@ class Caller:
         self.process.stdin.flush()
 
     def read(self) -> None:
-        """Keep the answers that come, until the end."""
+        """Collect answers until the output ends."""
         assert self.process.stdout is not None
         for line in self.process.stdout:
             if "id" in (message := json.loads(line)):
@@ -150,7 +150,7 @@ class Desk:
         return ImageChops.difference(self._before.crop(BELOW), self._desktop.picture().crop(BELOW)).getbbox()
 
     def _notification(self) -> Box:
-        """Return where it is, once it is all there."""
+        """Return its box on the screen, once all of it is drawn."""
         seen: list[Box | None] = []
 
         def still() -> Box | None:
@@ -164,21 +164,21 @@ class Desk:
 
 @pytest.fixture(scope="module")
 def desk(request: pytest.FixtureRequest) -> Iterator[Desk]:
-    """Yield a desktop with that panel. All tests of one panel come one after another."""
+    """Yield a desktop with that panel. The tests of one panel run in succession."""
     made = Desk(request.param)
     yield made
     made.end()
 
 
 def menu_right(before: Image.Image, after: Image.Image) -> int:
-    """Return how far the menu reaches to the right, in the half of the screen without notifications."""
+    """Return the right edge of the menu, which is in the half of the screen without notifications."""
     half = (0, PANEL_HEIGHT, SCREEN[0] // 2, SCREEN[1])
     box = ImageChops.difference(before.crop(half), after.crop(half)).getbbox()
     return box[2] if box else 0
 
 
 def bar_height(picture: Image.Image) -> int:
-    """Return the greatest number of rows of pixels in succession that have a dark part as wide as the bar."""
+    """Return the largest number of adjacent pixel rows that have a dark part as wide as the bar."""
     dark = picture.convert("L").point([level < 110 for level in range(256)])
     wide, best, rows = bytes([1]) * BAR_PX, 0, 0
     for top in range(dark.height):
@@ -220,7 +220,7 @@ def test_a_click_on_a_real_notification_s_button_denies_the_call(desk: Desk) -> 
 @pytest.mark.requirement("ask-shown", "tray-real-panels")
 @pytest.mark.parametrize("desk", PANELS, indirect=True)
 def test_a_real_notification_shows_the_end_of_the_last_argument(desk: Desk) -> None:
-    """As much text as fits without a cut. Its end is drawn as a solid bar, and so can be found on the screen."""
+    """The text is as long as fits uncut, and ends in a solid bar, which can be found on the screen."""
     with desk.asked(f"{'delete all of this and that ' * 2}{BAR}") as (desktop, find, _):
         until(lambda: bar_height(desktop.picture().crop(find())) >= LETTER_PX, "all of it is drawn")
         desktop.screenshot(f"{desk.panel}-long-ask")

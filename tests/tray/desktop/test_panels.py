@@ -1,4 +1,4 @@
-"""The icon on real panels: seen, changed, clicked by mouse and over D-Bus, and a real notification."""
+"""The icon on real panels, changed and clicked by mouse and over D-Bus, and a real notification."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ICON_PX = (14, 28)  # a disc is that large in a panel of PANEL_HEIGHT
 
 
 class Tray:
-    """The sample app in a session, and where it is on the screen."""
+    """The sample app in a session."""
 
     gnome = False  # there a left click opens the menu, and submenus unfold in it
 
@@ -55,19 +55,19 @@ class Tray:
         self.log = desktop.home / f"{Path(sys.executable).name}.log"
 
     def seen(self, color: str) -> Box:
-        """Return where the icon is on the panel, once it has that color."""
+        """Return the icon's box on the panel, once it has that color."""
         return self.desktop.until_seen(COLORS[color], PANEL)
 
     def click(self, color: str, button: int = 1, times: int = 1) -> None:
-        """Click on the icon, which has that color now."""
+        """Click on the icon, once it has that color."""
         self.desktop.click(*middle(self.seen(color)), button, times)
 
     def said(self, text: str) -> int:
-        """Return how often it has printed that line."""
+        """Return how often the app has printed that line."""
         return self.log.read_text(encoding="utf-8").splitlines().count(text)
 
     def on_bus(self) -> Item:
-        """Return the icon as the real panel knows it, once it does."""
+        """Return the item that the real panel has registered, once it has one."""
         with open_dbus_connection(self.desktop.bus_address) as connection:
             ask = Properties(DBusAddress("/StatusNotifierWatcher", WATCHER, WATCHER)).get(
                 "RegisteredStatusNotifierItems"
@@ -165,7 +165,7 @@ def test_a_panel_that_is_started_again_shows_the_icon_again(xfce: Tray) -> None:
 
 
 def opened(tray: Tray, color: str) -> tuple[Image.Image, Box]:
-    """Open the menu by mouse; the screen before, and where the menu is."""
+    """Open the menu by mouse. Return the screen before it opened, and the menu's box."""
     tray.seen(color)
     background = tray.desktop.calm()
     tray.click(color, 1 if tray.gnome else 3)
@@ -200,7 +200,7 @@ def close(tray: Tray, background: Image.Image) -> None:
 
 
 def closed(tray: Tray, background: Image.Image) -> None:
-    """Wait until no menu is open."""
+    """Wait until the menu is closed."""
     until(lambda: not tall(changed(tray.desktop, background)), "the menu is closed")
 
 
@@ -216,7 +216,7 @@ def first_line(desktop: Desktop, menu: Box) -> Image.Image:
 
 
 def current(tray: Tray) -> Box:
-    """Return where the icon is on the panel, whatever color it has, once it is there."""
+    """Return the icon's box on the panel, in any color, once it is there."""
     box: Box = until(partial(icon_in, tray), "the icon is on the panel")
     return box
 
@@ -228,19 +228,19 @@ def icon_in(tray: Tray) -> Box | None:
 
 
 def difference(picture: Image.Image, before: Image.Image, within: Box) -> Box | None:
-    """Around everything in that part of the screen that is not as before."""
+    """Return the box around everything that changed in that part of the screen."""
     found: Box | None = ImageChops.difference(picture.crop(within), before.crop(within)).getbbox()
     left, top = within[:2]
     return (found[0] + left, found[1] + top, found[2] + left, found[3] + top) if found else None
 
 
 def changed(desktop: Desktop, before: Image.Image) -> Box | None:
-    """Around everything below the panel that is different now."""
+    """Return the box around everything below the panel that changed."""
     return difference(desktop.picture(), before, BELOW)
 
 
 def still(desktop: Desktop, before: Image.Image, within: Box) -> Box:
-    """Around what is not as before once no pixel changes any more: some menus fade or slide in."""
+    """Return the box around all changes once no pixel changes any more: some menus fade or slide in."""
     seen: deque[Image.Image] = deque(maxlen=CALM)
 
     def same() -> Box | None:
@@ -253,12 +253,12 @@ def still(desktop: Desktop, before: Image.Image, within: Box) -> Box:
 
 
 def tall(box: Box | None) -> Box | None:
-    """Return a box that is a menu and not the tooltip of the icon below the mouse."""
+    """Return the box if it is a menu, rather than the tooltip of the icon below the mouse."""
     return box if box and box[3] - box[1] > 4 * LINE_PX else None
 
 
 def wide(box: Box | None) -> Box | None:
-    """Return a box that is a menu and not the shadow of the one beside it."""
+    """Return the box if it is a menu, rather than the shadow of the one beside it."""
     return box if box and box[2] - box[0] > LINE_PX else None
 
 
@@ -317,7 +317,7 @@ def test_a_better_panel_takes_the_icon_over_and_leaves_it_again(tint2: Tray) -> 
 
 
 class DockRequests:
-    """A tray as X sees it: owns the selection, and counts who asks to be taken in (System Tray Protocol)."""
+    """An XEmbed tray: it owns the selection and counts docking requests (System Tray Protocol)."""
 
     def __init__(self, display: str) -> None:
         self.asked: list[int] = []
@@ -349,7 +349,7 @@ class DockRequests:
 
 
 def test_a_tray_is_asked_once_for_a_place() -> None:
-    """trayer loses icons that ask twice."""
+    """trayer loses icons that request docking twice."""
     with desktop_session(None) as desktop:
         tray = DockRequests(desktop.environ["DISPLAY"])
         tray.announce()

@@ -1,4 +1,4 @@
-"""The whole tray on real panels with a real gateway: what a user sees and clicks, by mouse and keyboard."""
+"""The whole tray on real panels with a real gateway, used by mouse and keyboard."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TOLERANCE = 24  # an XEmbed icon is mixed with what is behind it
 
 
 def color(kind: IconKind) -> tuple[int, int, int]:
-    """Return the color of a kind on a panel of which nothing is known."""
+    """Return the color of a kind on a panel whose color is unknown."""
     text = COLORS[kind].either.removeprefix("#")
     red, green, blue = (int(text[at : at + 2], 16) for at in (0, 2, 4))
     return red, green, blue
@@ -50,7 +50,7 @@ class SupervisorView:
         desktop.start([*own_command(), "tray"], **self.app.env)
 
     def _fake_editor(self) -> None:
-        """Install a program for YAML that notes its arguments, for the desktop's own opener."""
+        """Install a program that opens YAML files for the desktop and records its arguments."""
         require("xdg-open")
         (self.app.user / "bin" / "xdg-open").unlink()
         self.app.program("fake-editor", f'echo "$1" >> {self.app.user}/opened')
@@ -63,7 +63,7 @@ class SupervisorView:
             (self.app.user / path).write_text(text, encoding="utf-8")
 
     def icon(self, kind: IconKind) -> Box:
-        """Return where it is on the panel, once it is of that kind."""
+        """Return the icon's box on the panel, once the icon is of that kind."""
         return self.desktop.until_seen(color(kind), PANEL, TOLERANCE)
 
     def gone(self, kind: IconKind) -> None:
@@ -84,7 +84,7 @@ class SupervisorView:
         self.desktop.run("xdotool", "key", "--delay", "60", *keys)
 
     def notified(self, name: str) -> None:
-        """Wait for a notification on the screen, below the panel and far from the menu."""
+        """Wait for a notification on the screen, outside the panel and the menu."""
         corner = (SCREEN[0] // 2, SCREEN[1] // 2, *SCREEN)
 
         def colors() -> int:

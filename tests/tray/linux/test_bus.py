@@ -1,4 +1,4 @@
-"""Our connection to the session bus: calls that are answered, refused or odd, and a bus that is not there or goes."""
+"""The connection to the session bus: calls that are answered or refused, and a bus that is missing or ends."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ERROR = "org.freedesktop.DBus.Error"
 
 
 class Thing:
-    """Something to ask."""
+    """An object on the bus."""
 
     interface = INTERFACE
     signals: ClassVar[Mapping[str, str]] = {"Painted": "sai"}
@@ -48,7 +48,7 @@ def thing(bus: SessionBus, address: str) -> Iterator[Item]:
 
 
 def test_a_connection_that_ended_leaves_no_descriptor_open(address: str) -> None:
-    """Neither one that we end, nor one that the bus ends: the tray connects again and again."""
+    """This holds for connections that we end and for those that the bus ends: the tray connects again and again."""
 
     def open_descriptors() -> int:
         return len(list(Path("/proc/self/fd").iterdir()))

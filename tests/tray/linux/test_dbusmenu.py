@@ -1,4 +1,4 @@
-"""The menu as numbered nodes: numbers stay with what an item means, and what panels are told is enough."""
+"""The menu as numbered nodes: numbers stay with the meaning of an item, and panels are told enough to follow."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def menus(depth: int = 2) -> st.SearchStrategy[tuple[MenuEntry, ...]]:
 
 
 def paths(node: MenuNode, menu: tuple[MenuEntry, ...], above: tuple[Any, ...] = ()) -> dict[tuple[Any, ...], int]:
-    """Map what each item means (keys from the top, with a count for twins, and kinds) to its number."""
+    """Map the meaning of each item (its keys from the top, counted, and its kind) to its number."""
     found: dict[tuple[Any, ...], int] = {}
     seen: dict[str, int] = {}
     for child, item in zip(node.children, menu, strict=True):

@@ -1,4 +1,4 @@
-"""Which way is taken on which desktop, and that choosing touches none."""
+"""The choice of a host for each desktop, which itself touches no desktop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The icon's life on Linux: panels that come late, again or never, buses and displays that are missing or go."""
+"""The icon on Linux: panels that start late, restart or never start, and buses and displays that are missing or end."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LONG_S = 600.0
 
 @pytest.fixture(autouse=True)
 def no_desktop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither bus nor display, but for what a test makes."""
+    """Remove bus and display. A test makes those that it needs."""
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR"):
         monkeypatch.delenv(name, raising=False)
 
@@ -35,7 +35,7 @@ def menu() -> Menu:
 
 
 class Said:
-    """Counts how often it was said that there is no place for the icon."""
+    """Counts its calls."""
 
     def __init__(self) -> None:
         self.times = 0

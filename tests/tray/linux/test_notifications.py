@@ -1,4 +1,4 @@
-"""Notifications against a server of the tests' own: one a cause, with actions, and in silence without a server."""
+"""Notifications on a server of the tests: one for each key, with actions. Without a server, there are none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text that is copied on an X display without any program for it."""
+"""Text that is copied on an X display without another program."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Reader:
         self.window = self.display.screen().root.create_window(0, 0, 1, 1, 0, Xlib.X.CopyFromParent)
 
     def paste(self, target: str) -> Any:
-        """Return what is there of that type; None when the owner has nothing of it."""
+        """Return the selection in that type; None if its owner does not offer the type."""
         atom = self.display.intern_atom
         self.window.convert_selection(atom(SELECTION), atom(target), atom("PASTED"), Xlib.X.CurrentTime)
         while (event := self.display.next_event()).type != Xlib.X.SelectionNotify:

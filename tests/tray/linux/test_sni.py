@@ -27,7 +27,7 @@ from trayapp.tray.painter import KeyedItem, Menu, MenuItem
 
 
 class Shown:
-    """A tray with a menu of every kind of line, and the panel's view of it."""
+    """A tray whose menu has every kind of entry, and the panel that shows it."""
 
     def __init__(self, watcher: Watcher) -> None:
         self.done: list[str] = []
@@ -213,7 +213,7 @@ def signals_of(item: Item, members: list[str]) -> Callable[[int], list[str]]:
 
 
 def told_by(item: Item, members: list[str]) -> Iterator[tuple[str, Any]]:
-    """Listen to those signals of the item from now on: name and body of each."""
+    """Collect the name and body of those signals of the item from now on."""
     connection = open_dbus_connection(item.address)
     connection.send_and_get_reply(message_bus.AddMatch(MatchRule(type="signal", sender=item.bus_name)))
 
@@ -327,7 +327,7 @@ def test_a_text_that_waits_for_another_update_holds_up_nobody(shown: Shown, item
 
 @pytest.mark.requirement("tray-submenus")
 def test_what_a_burst_of_changes_ended_in_is_told_once_more(shown: Shown, item: Item) -> None:
-    """GNOME's extension lets an older answer overwrite what a signal told it."""
+    """GNOME's extension lets an older answer overwrite the content of a signal."""
     heard = signals_of(item, ["LayoutUpdated", "ItemsPropertiesUpdated"])
     shown.icon.menu = Menu(KeyedItem("git", "git   starting", None))
     shown.icon.menu = Menu(KeyedItem("git", "git   ready", None))
@@ -336,7 +336,7 @@ def test_what_a_burst_of_changes_ended_in_is_told_once_more(shown: Shown, item: 
 
 @pytest.mark.requirement("tray-submenus")
 def test_what_is_told_once_more_does_not_say_of_what_kind_an_item_is(shown: Shown, item: Item) -> None:
-    """GNOME's extension folds an open submenu that is told again to be one."""
+    """GNOME's extension closes an open submenu when a signal repeats that it is one."""
     number = item.number("Servers")
     heard = told_by(item, ["ItemsPropertiesUpdated"])
     shown.servers = ["another"]
@@ -348,7 +348,7 @@ def test_what_is_told_once_more_does_not_say_of_what_kind_an_item_is(shown: Show
 
 @pytest.mark.requirement("tray-submenus")
 def test_a_panel_that_opens_a_submenu_is_told_whether_it_changed_since_it_was_read(shown: Shown, item: Item) -> None:
-    """KDE drops a signal that follows the first opening; it reads again what it is told to at the next one."""
+    """KDE drops the first signal after an opening. At the next one, it reads what AboutToShow reports as changed."""
     number = item.number("Servers")  # reads all of it
     assert item.menu("AboutToShow", "i", (number,)) == (False,)
     shown.servers = ["another"]

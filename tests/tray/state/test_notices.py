@@ -1,4 +1,4 @@
-"""Which notifications come when: histories of states by a clock, each with what is shown and when."""
+"""The times of notifications: histories of states, each with the notifications that it causes and when."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def wants(name: str = "a") -> ServerStatus:
 
 
 def told_in(history: list[tuple[float, TrayState]], end: float = 1000.0) -> list[tuple[float, Notice]]:
-    """Return what is shown and when, for states that come at these seconds. Repeat after `again_s`, as the app does."""
+    """Return the notices for states that begin at these seconds. Like the app, call again after `again_s`."""
     told, again, shown = NoticeMemory(), None, list[tuple[float, Notice]]()
     moments = [*history, (end, history[-1][1])]
     for (begin, state), (until, _) in pairwise(moments):

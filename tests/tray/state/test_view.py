@@ -1,4 +1,4 @@
-"""What is shown for a state: a table of states, and what holds for every state that there is."""
+"""The view of a state: a table of states, and properties of every state."""
 
 from __future__ import annotations
 
@@ -439,7 +439,7 @@ FIRST = replace(running(server("sample")), offered=OFFERED)
 
 
 def clicks(state: TrayState) -> dict[str, Action | None]:
-    """Return the line of each entry, and what a click on it asks for."""
+    """Return the action of each entry, by its line."""
     menu = view(state).menu
     shown = [line for line in lines(menu) if not line.endswith("----")]
     return dict(zip(shown, [item.action for item in items(menu)], strict=True))
