@@ -20,6 +20,6 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="module")
 async def chromium(anyio_backend: str) -> AsyncIterator[Browser]:
-    """Yield one browser for a module's tests: its start takes longer than most of them. Scenes have their own sessions."""
+    """Yield one browser for a module's tests: its start takes longer than most of them. Scenes share no sessions."""
     async with browser() as started:
         yield started
