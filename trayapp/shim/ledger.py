@@ -29,7 +29,7 @@ def loads(data: bytes) -> Any:
     try:
         value, end = _scan(text, 0)
     except (StopIteration, SystemError):  # SystemError: the scanner's own error class is in a module that is not loaded
-        raise ValueError("no JSON") from None
+        raise ValueError("not JSON") from None
     if end != len(text):
         raise ValueError("more than one value")
     return value
@@ -41,7 +41,7 @@ def dumps(value: Any) -> bytes:
 
 
 def _refuse(value: object) -> object:
-    raise TypeError(f"no JSON: {type(value).__name__}")
+    raise TypeError(f"JSON cannot hold a value of type {type(value).__name__}")
 
 
 _scan: Callable[[str, int], tuple[Any, int]]
@@ -66,7 +66,7 @@ PING_ID = b'"multi-mcp-ping"'
 PARSED_MOST = 1 << 16  # bytes; a longer message from the gateway in an unusual form is not parsed
 LOST = -32000  # the error code of a closed connection
 GATEWAY_LOST = (
-    "The gateway ended during this call. The call was not repeated and may have had effects; the session continues"
+    "The gateway ended during this call. The call was not repeated and may have had effects. The session continues"
 )
 REFUSED = "The gateway could not be started. To see why, run: multi-mcp start"
 NOT_REPEATED = "The call was not repeated and may have had effects"

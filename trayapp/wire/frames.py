@@ -54,7 +54,7 @@ from trayapp.wire.messages import (
 
 log = logging.getLogger(__name__)
 
-INTERNAL = RpcError(INTERNAL_ERROR, "Internal error of the gateway; see its log")
+INTERNAL = RpcError(INTERNAL_ERROR, "Internal error of the gateway. See its log")
 
 OnRequest = Callable[[str, Params], Awaitable[dict[str, Any]]]
 OnNotification = Callable[[str, Params], object]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+import threading
 from typing import Any
 
 import orjson
@@ -23,6 +24,9 @@ MAX_DEPTH = 1024  # orjson's own limit; the slow path must not accept more, nor 
 # first.
 _SAMPLES = ((4, b"d" * 4), (1, b"d" * 19))
 _DIGITS = bytes(ord("d") if chr(byte).isdecimal() and byte < 128 else ord(" ") for byte in range(256))
+
+
+_recursion = threading.Lock()  # held while the interpreter's recursion limit is raised
 
 
 class JsonError(ValueError):
@@ -83,12 +87,13 @@ def dumps(value: Any) -> bytes:
         return orjson.dumps(value)
     except TypeError:  # a large integer, a lone surrogate, or more than orjson's 254 levels
         pass
-    limit = sys.getrecursionlimit()
-    try:  # json.dumps recurses for each level, so the depth that it reaches depends on the caller's stack
+    with _recursion:  # json.dumps recurses for each level, so the depth that it reaches depends on the caller's stack
+        limit = sys.getrecursionlimit()
         sys.setrecursionlimit(limit + 2 * MAX_DEPTH)
-        return json.dumps(value, separators=(",", ":")).encode()
-    finally:
-        sys.setrecursionlimit(limit)
+        try:
+            return json.dumps(value, separators=(",", ":")).encode()
+        finally:
+            sys.setrecursionlimit(limit)
 
 
 # --- repair of answers that some parsers reject

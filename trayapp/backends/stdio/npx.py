@@ -37,7 +37,7 @@ from trayapp.model.late import late
 log = logging.getLogger(__name__)
 
 TAG_FOR_S = 86_400.0  # npm resolves a tag once a day
-TAGS_FILE = "npx-tags.json"  # {"PACKAGE@TAG": Unix seconds of npm's last decision}; never holds arguments
+TAGS_FILE = "npx-tags.json"  # {"PACKAGE@TAG": Unix seconds when npm last resolved it}; never holds arguments
 TAGS_LARGEST = 256 << 10  # bytes; an entry has about 40
 
 _NAME = r"[A-Za-z0-9~-][\w.~-]*"
@@ -288,7 +288,7 @@ def _decided_today(request: NpxRequest, cache_dir: Path | None, now: float) -> b
         try:
             write_atomic(path, orjson.dumps({**fresh, request.words: now}))
         except StorageError as error:
-            log.info("Cannot save what npm answered, so npm is asked again: %s", error)
+            log.info("Cannot record when npm resolves a tag, so it will do so again: %s", error)
     return False
 
 

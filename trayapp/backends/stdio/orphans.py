@@ -187,7 +187,7 @@ def reap_leftovers(run: str) -> int:
     own = _own_mark().join(REGISTRY)
     left = [path for path in Path(run).glob("*".join(REGISTRY)) if path.name != own]
     for path in left:
-        log.warning("An earlier gateway left server processes behind; ending them")
+        log.warning("An earlier gateway left server processes behind. Ending them")
         guardian.reap(str(path))
         with suppress(OSError):
             path.with_suffix(UNFINISHED).unlink()

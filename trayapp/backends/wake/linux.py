@@ -106,7 +106,7 @@ async def network_changes(note: Callable[[str], None]) -> None:
             kernel = stack.enter_context(socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK, 0))
             kernel.bind((0, GROUPS))
         except OSError as error:
-            log.debug("no rtnetlink: %s", error)
+            log.debug("No rtnetlink: %s", error)
             return
         known: set[bytes] = set()
         while True:

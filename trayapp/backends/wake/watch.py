@@ -91,7 +91,7 @@ async def _run_witness(witness: Witness, note: OnWake) -> None:
     try:
         await witness(note)
     except Exception:
-        log.exception("Unexpected error in a sleep watcher; the others continue")
+        log.exception("Unexpected error in a sleep watcher. The others continue")
 
 
 def system_witnesses() -> list[Witness]:
