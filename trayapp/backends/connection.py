@@ -34,6 +34,7 @@ from trayapp.model.errors import (
 )
 from trayapp.model.lifecycle import Event, State, backoff_left_s, next_state
 from trayapp.model.offer import Offer
+from trayapp.wire.jsonio import member_at
 from trayapp.wire.messages import INVALID_REQUEST, Call, Params, RpcError
 
 log = logging.getLogger(__name__)
@@ -503,17 +504,11 @@ class Connection:
                 self.announced.setdefault(method, set()).update(self.open_calls if about is None else {about})
             if maintenance is not None:
                 maintenance.lists_changed()
-        elif method == ACKNOWLEDGED and not _is_of_tasks(params):
-            if maintenance is not None:
+        elif method == ACKNOWLEDGED and member_at(params, "notifications", "taskIds") is None:
+            if maintenance is not None:  # only sessions subscribe to tasks
                 maintenance.subscription.acknowledged(params)
         else:
             self._tell(self._observer.notified, method, params, about)
 
     def input_schema(self, tool: str) -> Any:
         return self._context.input_schema(self.key, tool)
-
-
-def _is_of_tasks(acknowledgment: Params) -> bool:
-    """Return True if a task subscription was acknowledged. Only sessions subscribe to tasks."""
-    said = (acknowledgment or {}).get("notifications")
-    return isinstance(said, dict) and "taskIds" in said

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trayapp import __version__
+from trayapp.wire.jsonio import member_at
 from trayapp.wire.messages import (
     HEADER_MISMATCH,
     INTERNAL_ERROR,
@@ -138,8 +139,7 @@ async def _discover(channel: Channel, capabilities: Mapping[str, Any]) -> Peer |
         common = [v for v in MODERN_VERSIONS if isinstance(versions, list) and v in versions]
         if not common:
             return None
-        meta = result.get("_meta")
-        return _peer(common[-1], result, meta.get(SERVER_INFO) if isinstance(meta, dict) else None)
+        return _peer(common[-1], result, member_at(result, "_meta", SERVER_INFO))
     return None
 
 
@@ -173,6 +173,6 @@ def _offered_modern(error: RpcError) -> str | None:
     """Return the newest modern revision that an "unsupported version" error lists and we support, or None."""
     if error.code != UNSUPPORTED_PROTOCOL_VERSION:
         return None
-    supported = error.data.get("supported") if isinstance(error.data, dict) else None
+    supported = member_at(error.data, "supported")
     common = [v for v in MODERN_VERSIONS if isinstance(supported, list) and v in supported]
     return common[-1] if common else None

@@ -19,6 +19,7 @@ from typing import Any
 import anyio
 
 from trayapp.backends.context import BackendContext, Live
+from trayapp.wire.jsonio import member_at
 from trayapp.wire.messages import CONNECTION_CLOSED, INVALID_PARAMS, Call, Channel, Params, Reply, RpcError
 from trayapp.wire.revisions import SUBSCRIPTION_ID
 
@@ -103,8 +104,7 @@ class Subscription:
 
     def acknowledged(self, params: Params) -> None:
         """Record the server's acknowledgment: it sends notifications from now on."""
-        said = (params or {}).get("notifications")
-        honored = said.get("resourceSubscriptions") if isinstance(said, dict) else None
+        honored = member_at(params, "notifications", "resourceSubscriptions")
         if isinstance(honored, list):
             self._asked.uris &= {uri for uri in honored if isinstance(uri, str)}
         self._asked.taken.set()
@@ -121,9 +121,7 @@ class Subscription:
         Every request delivers the same updates of a resource. So an update is news if this request has now delivered
         more of them than any other.
         """
-        known = params or {}
-        meta, uri = known.get("_meta"), known.get("uri")
-        said = meta.get(SUBSCRIPTION_ID) if isinstance(meta, dict) else None
+        uri, said = member_at(params, "uri"), member_at(params, "_meta", SUBSCRIPTION_ID)
         number = said if isinstance(said, int) else 0  # no request has that number
         this = next((one for one in self._open if one is about or number in one.numbers), None)
         if this is None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from trayapp.wire.jsonio import member_at
+
 SAMPLING, ELICITATION, ROOTS = "sampling/createMessage", "elicitation/create", "roots/list"
 QUESTIONS = {SAMPLING: "sampling", ELICITATION: "elicitation", ROOTS: "roots"}
 
@@ -138,12 +140,9 @@ def listed_by(capabilities: Capabilities) -> frozenset[str]:
 
 def _requests_as_tasks(capabilities: Capabilities) -> Iterable[tuple[str, str]]:
     """Yield the server requests that a client can answer with a task, as in ("sampling", "createMessage")."""
-    tasks = capabilities.get("tasks")
-    requests = tasks.get("requests") if isinstance(tasks, Mapping) else None
     for method in QUESTIONS:
         capability, _, request = method.partition("/")
-        members = requests.get(capability) if isinstance(requests, Mapping) else None
-        if isinstance(members, Mapping) and isinstance(members.get(request), Mapping):
+        if isinstance(member_at(capabilities, "tasks", "requests", capability, request), Mapping):
             yield capability, request
 
 

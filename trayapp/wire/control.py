@@ -83,7 +83,6 @@ DEFAULT_TIMEOUT_S = 10.0  # for requests that involve no server
 RECEIVE_BYTES = 1 << 18
 _WATCH_ID = 1
 _STOPPING = loads(STOPPING)["method"]
-SILENT = ("The gateway does not answer", "It is busy or hangs. Check with: multi-mcp doctor")
 
 
 class ControlError(MultiMcpError):
@@ -125,10 +124,8 @@ class ControlClient:
         request = {"jsonrpc": "2.0", "id": self._last_id, "method": method, "params": params or {}}
         try:
             self._socket.sendall(dumps(request) + b"\n")
-        except TimeoutError:
-            raise NoGatewayError(*SILENT) from None
         except OSError as error:
-            raise NoGatewayError(f"Lost the connection to the gateway: {error.strerror}") from None
+            raise _lost(error) from None
         for message in self._messages():
             if message.get("id") == self._last_id:
                 break
@@ -161,21 +158,15 @@ class ControlClient:
     def _messages(self, wait: Callable[[int], None] = lambda source: None) -> Iterator[dict[str, Any]]:
         while True:
             while self._frames:
-                frame = self._frames.pop(0)
-                try:
-                    message = loads(frame) if isinstance(frame, bytes) else None
-                except JsonError:
-                    message = None
-                if not isinstance(message, dict):
+                message = _object_in(self._frames.pop(0))
+                if message is None:
                     raise NoGatewayError("The program that listens on the gateway's socket is not a gateway")
                 yield message
             wait(self._socket.fileno())
             try:
                 data = self._socket.recv(RECEIVE_BYTES)
-            except TimeoutError:
-                raise NoGatewayError(*SILENT) from None
             except OSError as error:
-                raise NoGatewayError(f"Lost the connection to the gateway: {error.strerror}") from None
+                raise _lost(error) from None
             if not data:
                 return
             self._frames += self._splitter.feed(data)
@@ -217,26 +208,30 @@ class SnapshotStream:
             raise NoGatewayError("The gateway ended")
         newest = None
         for frame in self._splitter.feed(data):
-            if isinstance(frame, bytes):
-                newest = self._take(frame) or newest
+            message = _object_in(frame) or {}
+            method, result, params = message.get("method"), message.get("result"), message.get("params")
+            if method == SNAPSHOT and isinstance(params, dict):
+                newest = params
+            self.stopping |= method == _STOPPING
+            self.beats |= message.get("id") == _WATCH_ID and isinstance(result, dict) and BEAT in result
         return newest
 
     def close(self) -> None:
         self._socket.close()
 
-    def _take(self, frame: bytes) -> dict[str, Any] | None:
-        try:
-            message = loads(frame)
-        except JsonError:
-            return None
-        if not isinstance(message, dict):
-            return None
-        method, result, params = message.get("method"), message.get("result"), message.get("params")
-        if method == SNAPSHOT and isinstance(params, dict):
-            return params
-        self.stopping |= method == _STOPPING
-        self.beats |= message.get("id") == _WATCH_ID and isinstance(result, dict) and BEAT in result
+
+def _object_in(frame: bytes | OversizedFrame) -> dict[str, Any] | None:
+    try:
+        message = loads(frame) if isinstance(frame, bytes) else None
+    except JsonError:
         return None
+    return message if isinstance(message, dict) else None
+
+
+def _lost(error: OSError) -> NoGatewayError:
+    if isinstance(error, TimeoutError):
+        return NoGatewayError("The gateway does not answer", "It is busy or hangs. Check with: multi-mcp doctor")
+    return NoGatewayError(f"Lost the connection to the gateway: {error.strerror}")
 
 
 def connect(run: str, hello: Hello, tcp: bool = USES_TCP) -> socket.socket:

@@ -96,6 +96,13 @@ def dumps(value: Any) -> bytes:
             sys.setrecursionlimit(limit)
 
 
+def member_at(value: Any, *path: str) -> Any:
+    """Return the member at `path` in nested objects; None if it is absent."""
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
 # --- repair of answers that some parsers reject
 
 _TOKEN = late(rb'"(?:[^"\\]|\\.)*+"|[\[\]{}]')  # strings as a whole: brackets inside them do not count

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol, TypeGuard
 
-from trayapp.wire.jsonio import JsonError, dumps, loads
+from trayapp.wire.jsonio import JsonError, dumps, loads, member_at
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -54,8 +54,7 @@ def own_id(value: Any) -> int | None:
 
 def progress_token(params: Any) -> RequestId | None:
     """Return `params._meta.progressToken`; None if it is missing or not a valid token."""
-    meta = params.get("_meta") if isinstance(params, dict) else None
-    token = meta.get("progressToken") if isinstance(meta, dict) else None
+    token = member_at(params, "_meta", "progressToken")
     return token if is_request_id(token) else None
 
 
@@ -138,8 +137,11 @@ class Reply:
         return dumps({**self.message, "id": loads(id_json)}), b"\n"
 
     def with_id(self, id_json: bytes) -> bytes:
-        """Return the whole frame, newline included, with another id."""
-        return b"".join(self.pieces(id_json))
+        """Return the whole frame, newline included, with another id. Not by `pieces`, which takes twice as long."""
+        if not self.end:
+            return dumps({**self.message, "id": loads(id_json)}) + b"\n"
+        frame = self.frame
+        return b"".join((frame[: self.start], id_json, frame[self.end :], b"\n"))
 
     @property
     def message(self) -> dict[str, Any]:
@@ -186,6 +188,9 @@ class _OwnReply(Reply):
 
     def pieces(self, id_json: bytes) -> tuple[bytes | memoryview, ...]:
         return _HEAD, id_json, b',"result":', self._result, b"}\n"
+
+    def with_id(self, id_json: bytes) -> bytes:
+        return b"".join(self.pieces(id_json))
 
 
 def is_answer(message: dict[str, Any]) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trayapp.wire.capabilities import TASK_METHODS
+from trayapp.wire.jsonio import member_at
 
 VERSION_HEADER = "mcp-protocol-version"
 METHOD_HEADER, NAME_HEADER, PARAM_HEADER = "mcp-method", "mcp-name", "mcp-param-"
@@ -72,15 +73,8 @@ def header_params(schema: Any) -> Iterator[tuple[tuple[str, ...], str, Any]]:
 
 def argument_headers(schema: Any, arguments: Mapping[str, Any]) -> dict[str, str]:
     """Return the headers that repeat a call's arguments. An absent argument has none."""
-    texts = {token: text_of(value_at(arguments, path)) for path, token, _ in header_params(schema)}
+    texts = {token: text_of(member_at(arguments, *path)) for path, token, _ in header_params(schema)}
     return {PARAM_HEADER + token: encoded(text) for token, text in texts.items() if text is not None}
-
-
-def value_at(arguments: Any, path: tuple[str, ...]) -> Any:
-    """Return the argument at `path`; None if it is absent."""
-    for key in path:
-        arguments = arguments.get(key) if isinstance(arguments, dict) else None
-    return arguments
 
 
 def text_of(value: Any) -> str | None:

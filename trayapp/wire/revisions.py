@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from trayapp.wire.jsonio import dumps
+from trayapp.wire.jsonio import dumps, member_at
 from trayapp.wire.messages import INVALID_PARAMS, UNSUPPORTED_PROTOCOL_VERSION, Params, Reply, RpcError
 
 META = "io.modelcontextprotocol/"
@@ -207,5 +207,4 @@ def asks_for_input(reply: Reply) -> bool:
     """Return True if a 2026-07-28 server's answer is `input_required`. Parse only if that text occurs."""
     if reply.frame and b'"input_required"' not in reply.frame:
         return False
-    result = reply.message.get("result")
-    return isinstance(result, dict) and result.get("resultType") == INPUT_REQUIRED
+    return bool(member_at(reply.message, "result", "resultType") == INPUT_REQUIRED)

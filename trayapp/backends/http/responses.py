@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx2
 
-from trayapp.wire.jsonio import JsonError, loads
+from trayapp.wire.jsonio import JsonError, loads, member_at
 from trayapp.wire.messages import INTERNAL_ERROR, RequestId, is_answer, mended, own_id
 
 UNAVAILABLE = frozenset({429, 502, 503, 504})
@@ -129,8 +129,7 @@ def session_is_lost(status: int, body: bytes | None) -> bool:
     message = json_rpc_in(body)
     if not isinstance(message, dict) or (status == 200 and message.get("id") is not None):
         return False
-    error = message.get("error")
-    told = error.get("message") if isinstance(error, dict) else None
+    told = member_at(message, "error", "message")
     if not isinstance(told, str):
         return False
     return _NO_SESSION.search(told) is not None or (status == 400 and _NOT_INITIALIZED.search(told) is not None)

@@ -21,6 +21,7 @@ from trayapp.gateway.http.peer import HttpPeer
 from trayapp.gateway.http.sessions import HttpSession, HttpSessions, ServeClient
 from trayapp.gateway.http.streams import EventStream
 from trayapp.gateway.sessions.session import LISTS
+from trayapp.wire.jsonio import member_at
 from trayapp.wire.messages import (
     HEADER_MISMATCH,
     INVALID_PARAMS,
@@ -42,7 +43,6 @@ from trayapp.wire.mirror_headers import (
     decoded,
     header_params,
     text_of,
-    value_at,
 )
 from trayapp.wire.revisions import (
     CLIENT_CAPABILITIES,
@@ -358,7 +358,7 @@ def compare_arguments(headers: Headers, arguments: dict[str, Any], schema: Any) 
     """Raise RpcError if a call's arguments differ from the headers that repeat them according to its tool's schema."""
     for path, token, kind in header_params(schema):
         name = PARAM_HEADER + token
-        told, value = headers.all(name.lower()), value_at(arguments, path)
+        told, value = headers.all(name.lower()), member_at(arguments, *path)
         text = text_of(value)
         if len(told) > 1:
             raise RpcError(HEADER_MISMATCH, f"The header {name} appears more than once")
