@@ -169,17 +169,14 @@ def _compact_object(schema: Any, scope: _Scope, depth: int) -> str:
     properties, required = schema.get("properties"), _required(schema)
     if not isinstance(properties, Mapping):
         return "" if depth == 1 else "..."
-    names = sorted(properties, key=lambda name: name not in required)
-    shown = [_compact_parameter(name, properties[name], name in required, scope, depth) for name in names]
+    shown = list[str]()
+    for name in sorted(properties, key=lambda name: name not in required):
+        inner = scope.opened(properties[name])
+        default = inner.get("default")
+        given = f" = {_cut(_value(default))}" if default not in (None, "", [], {}) else ""
+        shown.append(f"{name}{'' if name in required else '?'}: {_compact_type(inner, scope, depth)}{given}")
     more = [f"... {len(shown) - COMPACT_PARAMETERS} more"] if len(shown) > COMPACT_PARAMETERS else []
     return ", ".join([*shown[:COMPACT_PARAMETERS], *more])
-
-
-def _compact_parameter(name: str, schema: Any, required: bool, scope: _Scope, depth: int) -> str:
-    opened = scope.opened(schema)
-    default = opened.get("default")
-    given = f" = {_cut(_value(default))}" if default not in (None, "", [], {}) else ""
-    return f"{name}{'' if required else '?'}: {_compact_type(opened, scope, depth)}{given}"
 
 
 def _compact_type(schema: Mapping[str, Any], scope: _Scope, depth: int) -> str:

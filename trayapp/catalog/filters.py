@@ -39,18 +39,14 @@ def passes(
     include, exclude = tuple(include), tuple(exclude)
     if not include and not exclude:
         return True
-    if siblings:
-        include_any = bool(include)
-        include, exclude = (
-            tuple(pattern for pattern in patterns if pattern == tool or pattern not in siblings)
-            for patterns in (include, exclude)
-        )
-        if include_any and not include:
-            return False
+    included, excluded = (
+        tuple(pattern for pattern in patterns if pattern == tool or pattern not in siblings)
+        for patterns in (include, exclude)
+    )
     # The server's own name for the tool and each exposed spelling
     spellings = {spelled(server, tool, mode) for mode in PREFIX_MODES} | {tool, call_spelling(server, tool)}
     names = {fold(name) for name in spellings}
-    return (not include or _any_matches(include, names)) and not _any_matches(exclude, names)
+    return (not include or _any_matches(included, names)) and not _any_matches(excluded, names)
 
 
 class ToolsChange(NamedTuple):
@@ -94,10 +90,7 @@ def tools_change(switches: Mapping[str, ToolSwitch] | None, found: Iterable[str]
 
 
 def _any_matches(patterns: tuple[str, ...], names: set[str]) -> bool:
-    if not patterns:
-        return False
-    matcher = _matcher(patterns)
-    return any(matcher.fullmatch(name) for name in names)
+    return bool(patterns) and any(map(_matcher(patterns).fullmatch, names))
 
 
 @lru_cache(maxsize=1024)

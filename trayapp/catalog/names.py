@@ -6,7 +6,7 @@ import base64
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import NamedTuple
@@ -182,20 +182,15 @@ def _holder(
 class Spellings:
     """The tools that a name means by rule, with or without a prefix of their server (`starts` returns these)."""
 
-    def __init__(self, keys: Iterable[Key], starts: Callable[[str], Iterable[str]]) -> None:
+    def __init__(self, keys: Collection[Key], starts: Callable[[str], Iterable[str]]) -> None:
         self._tools: dict[str, list[Key]] = {}
         self._starts: dict[str, set[str]] = {}
-        servers: set[str] = set()
         for key in keys:
-            server, tool = key
-            loose = caseless(tool)
-            self._tools.setdefault(loose, []).append(key)
-            if (cleaned := caseless(clean(tool) or UNNAMED)) != loose:
-                self._tools.setdefault(cleaned, []).append(key)
-            if server not in servers:
-                servers.add(server)
-                for start in starts(server):
-                    self._starts.setdefault(caseless(start), set()).add(server)
+            for form in {caseless(key[1]), caseless(clean(key[1]) or UNNAMED)}:
+                self._tools.setdefault(form, []).append(key)
+        for server in {server for server, _ in keys}:
+            for start in starts(server):
+                self._starts.setdefault(caseless(start), set()).add(server)
 
     def bare(self, name: str) -> list[Key]:
         """Return the tools with this original or cleaned name, with hyphens as underscores and in any case."""
@@ -209,7 +204,7 @@ class Spellings:
                 yield from (key for key in self._tools.get(loose[end:], ()) if key[0] in servers)
 
 
-def _others_of(keys: Iterable[Key], mode: PrefixMode, servers: Iterable[str]) -> Callable[[Key, str], Key | None]:
+def _others_of(keys: Collection[Key], mode: PrefixMode, servers: Iterable[str]) -> Callable[[Key, str], Key | None]:
     """Return a function (key, name) -> the tool of another server that the name means by rule, or None.
 
     `mcp__SERVER__TOOL` is understood in every mode and belongs to that server, whatever tools it has. Spellings that

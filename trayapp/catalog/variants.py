@@ -62,7 +62,7 @@ def with_variant(
                 names={
                     list_: names[list_] if listed == before[list_] else listed - (before[list_] - names[list_])
                     for list_, listed in one.names.items()
-                },
+                }
             )
             for one in others
         ]

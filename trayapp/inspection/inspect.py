@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 LOOKED_LEAST = 10_000
 LOOKED_EACH = 1  # added to the limit for each character of a definition
 UNREAD = "size.orders"
+UNREAD_ORDERS = "that reads like instructions than can be checked"
 LOOKED_CONCEALED = 3_000  # limit of the search in decoded and transformed texts
 LOOKED_BESIDE = 40  # cost of one search besides the sentence's length
 QUOTED_MOST = 8  # quoted or forbidden matches of one rule that are ignored in a sentence; the next match counts
@@ -96,9 +97,7 @@ def _concealed(texts: list[tuple[str, str]]) -> Iterator[Finding]:
     if order is not None:
         yield order
     if search.left < 0:
-        yield finding(
-            UNREAD, "high", texts[-1][0], "It has more hidden text that reads like instructions than can be checked"
-        )
+        yield finding(UNREAD, "high", texts[-1][0], f"It has more hidden text {UNREAD_ORDERS}")
     if sum(len(text) for _, text in texts) > READ_MOST:
         yield finding("size.unread", "medium", texts[-1][0], "It has more text than can be checked")
 
@@ -128,9 +127,7 @@ class _Search:
             for bit, rule in rules.rules_of(left):
                 self.left -= len(sentence.low) + LOOKED_BESIDE
                 if self.left < 0:
-                    yield finding(
-                        UNREAD, "medium", place, "It has more text that reads like instructions than can be checked"
-                    )
+                    yield finding(UNREAD, "medium", place, f"It has more text {UNREAD_ORDERS}")
                     return
                 if (match := _found(rule.pattern, f" {sentence.low}")) is not None:
                     self.wanted &= ~bit

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 # Parts of patterns. A gap stays within a sentence; its limit bounds the search time.
 _GAP = r"[^\n]{0,60}?"
@@ -99,16 +98,21 @@ _GAP_FILE = rf"(?:[^\n]{{0,60}}?{_FILE_NAME}|[^\n]{{0,60}}{_DOT_FILE}|[^\n]{{0,6
 _ADDRESS = r"(?:https?://|\b(?:s3|s?ftp)://|\w@[\w-]+\.\w)"
 
 
-@dataclass(frozen=True)
 class Rule:
-    """One kind of order. Every sentence with a match contains a hint, and one of `beside` if there are any."""
+    """One kind of order. Every sentence with a match contains a hint, and one of `beside` if there are any.
 
-    code: str  # stable
-    reason: str  # completes the sentence "It ..."
-    source: str
-    hints: tuple[str, ...]  # parts of sentences, in lower case
-    beside: tuple[str, ...]
-    patterns: tuple[str, ...]  # alternatives
+    `hints` is given as `a|b&c|d`: the hints, in lower case, then those for `beside`. `patterns` are alternatives.
+    `reason` completes the sentence "It ...".
+    """
+
+    def __init__(self, code: str, reason: str, source: str, hints: str, *patterns: str) -> None:
+        self.code = f"orders.{code}"
+        self.reason = reason
+        self.source = source
+        self.patterns = patterns
+        first, _, beside = hints.partition("&")
+        self.hints = tuple(_BETWEEN_HINTS.split(first))
+        self.beside = tuple(_BETWEEN_HINTS.split(beside)) if beside else ()
 
     @functools.cached_property
     def pattern(self) -> re.Pattern[str]:
@@ -125,19 +129,6 @@ _OWASP_LEAK = "OWASP Top 10 for LLM applications, LLM02 disclosure, LLM07 system
 _OWASP_AGENCY = "OWASP Top 10 for LLM applications, LLM06 excessive agency"
 _MCPTOX = "MCPTox, a benchmark of poisoned tool descriptions (2025)"
 _MCP = "MCP specification, security principles: consent and tool safety"
-
-
-def _rule(code: str, reason: str, source: str, hints: str, *patterns: str) -> Rule:
-    """Return a rule. `hints` has the form `a|b&c|d`: the hints, then those for `beside`."""
-    parts, _, beside = hints.partition("&")
-    return Rule(
-        f"orders.{code}",
-        reason,
-        source,
-        tuple(_BETWEEN_HINTS.split(parts)),
-        tuple(_BETWEEN_HINTS.split(beside)) if beside else (),
-        patterns,
-    )
 
 
 def _at_words(pattern: str) -> str:
@@ -163,7 +154,7 @@ _ROLE_MARK = r"(?:<\|(?:im_start|im_end|system|user|assistant|start_header_id)\b
 _NAMED = r"[`'\")]*(?:,? ?(?:,|/|and|or) [^.!?\n]{0,20}[<\[]| (?:marks?|markers?|tags?|tokens?|delimiters?)\b)"
 
 RULES: tuple[Rule, ...] = (
-    _rule(
+    Rule(
         "conceal.user",
         "asks the model to keep something from you",
         _INVARIANT,
@@ -188,7 +179,7 @@ RULES: tuple[Rule, ...] = (
         rf"\b(?:mention|disclos|reveal|tell)ing\b{_GAP}\b{_PERSON}\b{_NEAR}\b(?:not (?:permitted|allowed)|forbidden|"
         r"prohibited)",
     ),
-    _rule(
+    Rule(
         "conceal.unaware",
         "says that you need not, or must not, know of something",
         _MCPTOX,
@@ -208,7 +199,7 @@ RULES: tuple[Rule, ...] = (
         r"bring up)",
         rf"\bno need for (?:the )?{_PERSON} to (?:know|be told|hear|learn|see)",
     ),
-    _rule(
+    Rule(
         "conceal.unsaid",
         "asks the model not to speak of what it does",
         _INVARIANT,
@@ -230,7 +221,7 @@ RULES: tuple[Rule, ...] = (
         rf"\bwithout (?:the |any )?{_PERSON}(?:'s|s'|s)? (?:knowing|noticing|knowledge|awareness|being (?:told|aware)|"
         r"seeing|realiz)",
     ),
-    _rule(
+    Rule(
         "conceal.answer",
         "asks the model to leave something out of what it shows you",
         _MCPTOX,
@@ -262,7 +253,7 @@ RULES: tuple[Rule, ...] = (
         rf"any of)\b{_NEAR}\bin (?:your|any|the final) (?:answer|reply|response|summary|"
         r"confirmation)s?\b(?![^\n]*\b(?:unless|until|before|if)\b)",
     ),
-    _rule(
+    Rule(
         "conceal.secretly",
         "asks the model to act in secret",
         _INVARIANT,
@@ -278,7 +269,7 @@ RULES: tuple[Rule, ...] = (
         r"<!would )(?<!may )(?<!might )(?<!not )(?<!n't )(?<!never )(?<!cannot )(?:silently|secretly|covertly|"
         r"discreetly|surreptitiously|behind the scenes)\b",
     ),
-    _rule(
+    Rule(
         "conceal.note",
         "calls its own words secret",
         _MCPTOX,
@@ -294,7 +285,7 @@ RULES: tuple[Rule, ...] = (
         r"\b(?:only|solely|exclusively) (?:meant |intended )?for the (?:language model|llm|ai|assistant|model)\b|"
         r"\bmust (?:remain|stay|be kept) (?:secret|hidden|unmentioned)\b",
     ),
-    _rule(
+    Rule(
         "conceal.insert",
         "asks the model to add its text to everything it writes",
         _MCPTOX,
@@ -307,7 +298,7 @@ RULES: tuple[Rule, ...] = (
         r"write|edit|publish|send))",
         r"\balways (?:rank|recommend|promote|suggest|favou?r)\b[^\n]{0,60}?\b(?:highest|over (?:all|any|other)|compet)",
     ),
-    _rule(
+    Rule(
         "conceal.languages",
         "asks the model, in another language, to keep something from you",
         _MCPTOX,
@@ -336,7 +327,7 @@ RULES: tuple[Rule, ...] = (
         r"laat)\b[^\n]{0,20}\bgebruiker\b[^\n]{0,15}\b(?:niet|niets)\b|\b(?:đung|khong)\b[^\n]{0,12}\b(?:noi|bao|"
         r"cho)\b[^\n]{0,20}nguoi dung|\bjangan\b[^\n]{0,20}(?:beri tahu|katakan|sebut)\w*[^\n]{0,20}pengguna",
     ),
-    _rule(
+    Rule(
         "deceive.consent",
         "claims that you have already agreed, or that nobody needs to ask you",
         _MCP,
@@ -365,7 +356,7 @@ RULES: tuple[Rule, ...] = (
         r"\bno (?:approval|consent|confirmation|permission|further question) (?:has to be|needs? (?:to )?be|is to be|"
         r"must be) (?:requested|asked|sought|obtained)",
     ),
-    _rule(
+    Rule(
         "deceive.confirmation",
         "asks the model to get around your confirmation",
         _MCP,
@@ -379,7 +370,7 @@ RULES: tuple[Rule, ...] = (
         r"explicit )?(?:permission|confirmation|approval|consent)",
         r"\b(?:switch off|turn off|disable) the (?:client|user|host)'s (?:own )?(?:confirmation|approval|permission)",
     ),
-    _rule(
+    Rule(
         "deceive.result",
         "asks the model to tell you something untrue",
         _MCPTOX,
@@ -407,7 +398,7 @@ RULES: tuple[Rule, ...] = (
         r"double-check|cross-check)\b[^\n]{0,30}?\bother sources\b|\bas your own (?:opinion|words|idea|recommendation|"
         r"finding)\b",
     ),
-    _rule(
+    Rule(
         "override.previous",
         "tells the model to ignore its instructions",
         _OWASP_INJECTION,
@@ -435,7 +426,7 @@ RULES: tuple[Rule, ...] = (
         r"\byou are (?:hereby |now )?(?:authori[sz]ed|permitted|free|cleared) to (?:bypass|ignore|skip|disregard|"
         r"override)",
     ),
-    _rule(
+    Rule(
         "override.languages",
         "tells the model, in another language, to ignore its instructions",
         _OWASP_INJECTION,
@@ -453,7 +444,7 @@ RULES: tuple[Rule, ...] = (
         r"تجاهل[^\n]{0,20}التعليمات|\bz?ignoruj\w*[^\n]{0,30}instrukcj|\bnegeer\b[^\n]{0,30}instructies|"
         r"\bbo qua\b[^\n]{0,30}(?:huong dan|chi dan)|\babaikan\b[^\n]{0,30}instruksi|talimat\w*[^\n]{0,20}yok say",
     ),
-    _rule(
+    Rule(
         "override.role",
         "gives the model another role, or lifts its limits",
         _OWASP_INJECTION,
@@ -471,7 +462,7 @@ RULES: tuple[Rule, ...] = (
         r"privileges) (?:has|have) been (?:expanded|extended|elevated|upgraded)|\byou have been granted (?:admin\w*|"
         r"root|full|elevated|unlimited)\b",
     ),
-    _rule(
+    Rule(
         "override.rank",
         "puts its own words above yours",
         _OWASP_INJECTION,
@@ -493,7 +484,7 @@ RULES: tuple[Rule, ...] = (
         rf"\btreat\b{_GAP}\bas (?:coming|if (?:it|they) came|(?:an? )?(?:instruction|order|"
         r"command)s?) from (?:the )?(?:user|system|developer)",
     ),
-    _rule(
+    Rule(
         "override.safety",
         "asks the model to drop its safeguards",
         _OWASP_INJECTION,
@@ -506,7 +497,7 @@ RULES: tuple[Rule, ...] = (
         r"restrictions) (?:do not|don't|no longer) apply\b|\b(?:skip|drop|suspend) your (?:usual )?(?:refusals|"
         r"guidelines|safeguards)\b|\bskip all safety\b|\bstop following the (?:developer|user|system)",
     ),
-    _rule(
+    Rule(
         "override.result",
         "asks the model to obey whatever a result says",
         _OWASP_INJECTION,
@@ -534,7 +525,7 @@ RULES: tuple[Rule, ...] = (
         r"(?:then )?do (?:it|this)\b|follow (?:it|them|this)\b|obey|execute (?:it|this|them)\b)",
         r"\b(?:and|then) do (?:exactly )?(?:what|whatever|as) (?:it|they) (?:says?|tells? you|asks?|commands?)\b",
     ),
-    _rule(
+    Rule(
         "mark.role",
         "contains the markers that separate the roles of a conversation",
         _OWASP_INJECTION,
@@ -547,7 +538,7 @@ RULES: tuple[Rule, ...] = (
         r"safety) polic|from now on|you (?!are an? )|include|send|do |always|new |as |call|read)",
         r"(?:^|\n)\s*(?:human|assistant|user)\s?: (?:i'm allowed|i am allowed|of course|understood|yes,)",
     ),
-    _rule(
+    Rule(
         "mark.tag",
         "marks a part of itself as meant for the model",
         _INVARIANT,
@@ -564,7 +555,7 @@ RULES: tuple[Rule, ...] = (
         r"###\s?instruction\s?:|\[(?:important|instructions?|note) (?:to|for) [\w ]{1,20}\]|<!--[^\n]{0,40}\b(?:ai|llm|"
         r"assistant|model|agent|instruction|ignore)\b",
     ),
-    _rule(
+    Rule(
         "mark.address",
         "addresses the model instead of describing the tool",
         _MCPTOX,
@@ -577,7 +568,7 @@ RULES: tuple[Rule, ...] = (
         r"llm|model|assistant|agent)s? (?:reading|processing|seeing) this (?:text|description|tool|definition|"
         r"paragraph)?",
     ),
-    _rule(
+    Rule(
         "secrets.file",
         "wants a file that contains secrets",
         _INVARIANT,
@@ -600,7 +591,7 @@ RULES: tuple[Rule, ...] = (
         r"with) (?:file ?)?names? (?:that )?(?:contain|include|match|hold)\w*\b[^\n]{0,40}?(?:wallet|seed|passw|secret|"
         r"credential|private)",
     ),
-    _rule(
+    Rule(
         "secrets.languages",
         "wants, in another language, the contents of a file with secrets",
         _INVARIANT,
@@ -609,7 +600,7 @@ RULES: tuple[Rule, ...] = (
         rf"(?:{_CONTENTS_ABROAD})[^\n]{{0,40}}?(?:{_DOT_FILE}|{_PATH})|(?:{_DOT_FILE}|"
         rf"{_PATH})[^\n]{{0,40}}?(?:{_CONTENTS_ABROAD})",
     ),
-    _rule(
+    Rule(
         "secrets.contents",
         "wants the model to hand over a file of yours, what you have open, or your clipboard",
         _INVARIANT,
@@ -625,7 +616,7 @@ RULES: tuple[Rule, ...] = (
         r"\b(?:home (?:directory|folder)|clipboard)\b[^\n]{0,30}?\b(?:and|then) (?:pass(?:es|ed|ing)?\b|send|put|"
         r"includ|upload|giv)|\bclipboard(?:'s)? contents? (?:appended|included|added|attached)\b",
     ),
-    _rule(
+    Rule(
         "secrets.give",
         "wants the model to hand over passwords, keys or other private things",
         _OWASP_LEAK,
@@ -668,7 +659,7 @@ RULES: tuple[Rule, ...] = (
         r"\b(?:any|every|each) (?:\w+ ){0,2}?(?:token|password|api key|secret|credential) (?:that )?you (?:know|"
         r"have seen|can see|come across|encounter)\b",
     ),
-    _rule(
+    Rule(
         "secrets.ask",
         "wants the model to ask you for a password or the like",
         _OWASP_LEAK,
@@ -690,7 +681,7 @@ RULES: tuple[Rule, ...] = (
         r"\bask (?:the )?user\b[^\n]{0,60}?\b(?:passwords?|(?:bank|card|account) pin|\d-digit code|one-time code|"
         r"login)\b[^\n]{0,80}?\b(?:pass|send|forward|submit|hand)\w* (?:it|them|these|both) (?:on|over|to|along|in)\b",
     ),
-    _rule(
+    Rule(
         "secrets.environment",
         "wants the environment variables of its own process",
         _MCPTOX,
@@ -708,7 +699,7 @@ RULES: tuple[Rule, ...] = (
         r"\b(?:collect|gather|read|dump|send|pass|include|find|get) (?:the |all |"
         r"any )*environment variables? that (?:contain|start|look|hold|end)",
     ),
-    _rule(
+    Rule(
         "secrets.talk",
         "wants your conversation, or the model's own instructions",
         _OWASP_LEAK,
@@ -738,7 +729,7 @@ RULES: tuple[Rule, ...] = (
         r"\b(?:everything|anything|all) (?:that )?(?:was|has been|is|we have|you have) (?:been )?(?:said|"
         r"typed)\b[^\n]{0,20}?\b(?:conversation|chat|dialogue|session|so far)\b",
     ),
-    _rule(
+    Rule(
         "secrets.tools",
         "wants to know what other tools the model has, or what they returned",
         _MCPTOX,
@@ -752,7 +743,7 @@ RULES: tuple[Rule, ...] = (
         rf"\b{_GIVE}\b [^\n]{{0,60}}?\bprivate (?:repos?\b|repositor\w+|ones)[^\n]{{0,40}}?\b(?:to|in|into|on) (?:the|"
         r"a|an|any) public\b",
     ),
-    _rule(
+    Rule(
         "exfiltrate.address",
         "wants a copy of your data sent to an address of its own",
         _MCPTOX,
@@ -774,7 +765,7 @@ RULES: tuple[Rule, ...] = (
         r"\b(?:always|also|then|first|must|(?:after|on|with) (?:each|every|any) \w+)\b[^\n]{0,20}?\b(?:call|use|invoke|"
         r"run)\b `?\w+[._]\w+`?[^\n]{0,60}?\w@[\w-]+\.\w",
     ),
-    _rule(
+    Rule(
         "exfiltrate.link",
         "wants the model to put your data into a link or picture",
         _OWASP_LEAK,
@@ -785,7 +776,7 @@ RULES: tuple[Rule, ...] = (
         r"!\[[^\]\n]{0,40}\]\(https?://[^)\s]{0,120}(?:<|\{|data=|q=|\$)|\b(?:append|add|insert|include|embed|"
         r"end)\b[^\n]{0,60}?!\[[^\]\n]{0,40}\]\(https?://[^)\s]{0,120}\?\w+=",
     ),
-    _rule(
+    Rule(
         "tools.alter",
         "changes how the model uses other tools",
         _INVARIANT,
@@ -816,7 +807,7 @@ RULES: tuple[Rule, ...] = (
         r"requires)\b|\b(?:every|each|all|any) (?:messages?|mails?|e-?mails?|payments?|"
         r"files?) gets (?:also )?(?:posted|sent|copied|forwarded|mirrored) to\b[^\n]{0,60}?\b(?:too|as well|also)\b",
     ),
-    _rule(
+    Rule(
         "tools.discredit",
         "discredits other tools so that the model uses this one",
         _MCPTOX,
@@ -842,7 +833,7 @@ RULES: tuple[Rule, ...] = (
         r"should) (?:no longer|not|never)|is (?:broken|unsafe|insecure|outdated))\b|\broute all (?:of )?(?:its|"
         r"their) calls\b",
     ),
-    _rule(
+    Rule(
         "tools.every",
         "wants to take part in every call of other tools or servers",
         _INVARIANT,
@@ -856,7 +847,7 @@ RULES: tuple[Rule, ...] = (
         r"route)\b",
         r"\bfor (?:each|every|any) tool (?:call|invocation|use),? (?:\w+ ){0,2}?(?:record|log|report|send|pass)\b",
     ),
-    _rule(
+    Rule(
         "tools.first",
         "wants to be called before everything else, whatever you asked for",
         _MCPTOX,
@@ -872,7 +863,7 @@ RULES: tuple[Rule, ...] = (
         r"another)(?: other)? tools?\b|\bbefore you reply to the user\b[^\n]{0,30}?\bcall this\b|\b(?:call|"
         r"invoke) this before every other tool from any\b|\brun ahead of each tool\b",
     ),
-    _rule(
+    Rule(
         "run.download",
         "wants the model to run code from the network",
         _OWASP_AGENCY,
@@ -885,7 +876,7 @@ RULES: tuple[Rule, ...] = (
         r"\bto program '|\beval\(atob|\b(?:pip|npm) install [^\n]{0,60}https?://(?!github\.com)|\b(?:curl|"
         r"wget) [^\n]{0,60}(?: -d| --data| --post-file| -f| -t) ?[^\n]{0,40}(?:\.ssh|\.env|/etc/|@[~/])",
     ),
-    _rule(
+    Rule(
         "run.damage",
         "wants the model to delete, expose or disable something",
         _OWASP_AGENCY,
@@ -902,7 +893,7 @@ RULES: tuple[Rule, ...] = (
         r"/home/|\$home)|\b(?:after|before|on|with) (?:each|every)\b[^\n]{0,40}?\bdrop table\b|\b(?:always|before each|"
         r"disable\w*)\b[^\n]{0,40}?--no-verify|\balways run (?:it |this )?(?:with|as) (?:sudo|root|administrator)\b",
     ),
-    _rule(
+    Rule(
         "run.persist",
         "wants to change what starts by itself, or the instructions of other AI tools",
         _OWASP_AGENCY,
@@ -917,7 +908,7 @@ RULES: tuple[Rule, ...] = (
         r"\btrust=true\b|\bset (?:\w+ ){0,3}?(?:remote|origin|registry)\b (?:url )?to https?://|\bcore\.hookspath\b|"
         r"\balwaysallow\b[^\n]{0,10}\*|\bpermissions\.allow\b",
     ),
-    _rule(
+    Rule(
         "run.later",
         "wants to bind the model beyond this conversation",
         _OWASP_INJECTION,
@@ -926,7 +917,7 @@ RULES: tuple[Rule, ...] = (
         r"forward to) (?:all|every|each|any) (?:future|later|subsequent|other) (?:conversation|session|chat|response|"
         r"repl|message|task)\w*",
     ),
-    _rule(
+    Rule(
         "run.money",
         "wants the model to send money or change amounts",
         _OWASP_AGENCY,

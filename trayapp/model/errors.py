@@ -190,9 +190,7 @@ class ServerBackoffError(ServerError):
 
     def __init__(self, server: str, failed_s_ago: float, why: str) -> None:
         super().__init__(
-            server,
-            f"{server} failed {failed_s_ago:.0f}s ago: {why}",
-            f"Try again with: multi-mcp reconnect {server}",
+            server, f"{server} failed {failed_s_ago:.0f}s ago: {why}", f"Try again with: multi-mcp reconnect {server}"
         )
         self.model_hint = f'Try again at once with the tool mcp: {{"connect":"{server}"}}'
 

@@ -106,6 +106,4 @@ def is_idle(in_flight: int, idle_for_s: float, limit_s: float | None) -> bool:
 
 def backoff_left_s(failed_s_ago: float | None, settings: Settings) -> float:
     """Return the seconds until calls may start a failed server again, or 0 if they may now."""
-    if failed_s_ago is None:
-        return 0.0
-    return max(0.0, settings.failure_backoff - failed_s_ago)
+    return 0.0 if failed_s_ago is None else max(0.0, settings.failure_backoff - failed_s_ago)

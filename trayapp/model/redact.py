@@ -165,7 +165,7 @@ def redacted(text: str) -> str:
     ):
         return whole  # one check of all lines instead of some thirty per line
     state = _Lines()
-    return "\n".join(map(state.take_seen, lines))
+    return "\n".join(map(state.take, lines))
 
 
 def _seen(line: str) -> str:
@@ -215,10 +215,10 @@ class LineRedactor:
         if self._dropping:
             self._dropping = False
             return ""
-        return self._shortened(line) if len(line) > HELD_LONGEST else self._lines.take(line) + "\n"
+        return self._shortened(line) if len(line) > HELD_LONGEST else self._lines.take(_seen(line)) + "\n"
 
     def _shortened(self, line: str) -> str:
-        return self._lines.take(line[:HELD_LONGEST])[:-TAIL_DROPPED] + CUT + "\n"
+        return self._lines.take(_seen(line[:HELD_LONGEST]))[:-TAIL_DROPPED] + CUT + "\n"
 
 
 class _Lines:
@@ -229,9 +229,7 @@ class _Lines:
         self._block_indent: int | None = None
 
     def take(self, line: str) -> str:
-        return self.take_seen(_seen(line))
-
-    def take_seen(self, line: str) -> str:
+        """Return a line from `_seen`, redacted."""
         if self._in_key:
             return KNOWN.without(self._key_line(line))
         if self._block_indent is not None and (not line.strip() or _indent(line) > self._block_indent):
@@ -272,7 +270,7 @@ class _Lines:
         if _KEY_RUN.search(line):
             return _KEY_RUN.sub(REDACTED, line)
         self._in_key = False
-        return self.take_seen(line)
+        return self.take(line)
 
 
 def _indent(line: str) -> int:

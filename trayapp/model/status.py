@@ -221,8 +221,7 @@ class NewerSnapshotError(ShapeError):
 
     def __init__(self, version: int) -> None:
         super().__init__(
-            f"The gateway is newer than this app (status version {version})",
-            "Quit multi-mcp and start it again",
+            f"The gateway is newer than this app (status version {version})", "Quit multi-mcp and start it again"
         )
 
 

@@ -132,12 +132,7 @@ class SearchIndex:
                 del self._entries[number]
 
     def search(
-        self,
-        words: str,
-        *,
-        server: str | None = None,
-        limit: int = LIMIT,
-        allowed: Container[Key] | None = None,
+        self, words: str, *, server: str | None = None, limit: int = LIMIT, allowed: Container[Key] | None = None
     ) -> list[Hit]:
         """Return the best matches of all servers or one, best first, among the (server, name) keys in `allowed`.
 
