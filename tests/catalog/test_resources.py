@@ -137,7 +137,7 @@ def test_collide_04_a_uri_of_two_servers_is_prefixed_for_both(order: int) -> Non
     assert uris.find("multi-mcp://b%20c/file:///x") == ("b c", "file:///x")
     with pytest.raises(AmbiguousResourceError) as caught:
         uris.find("file:///x")
-    assert caught.value.candidates == ["multi-mcp://a/file:///x", "multi-mcp://b%20c/file:///x"]
+    assert caught.value.hint == "Specify one of: multi-mcp://a/file:///x, multi-mcp://b%20c/file:///x"
     assert uris.find("file:///x", {"b c"}.__contains__) == ("b c", "file:///x")
     assert uris.find("multi-mcp://a/file:///x", {"b c"}.__contains__) is None
 

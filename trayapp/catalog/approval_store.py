@@ -108,10 +108,7 @@ def _beside(item: Item) -> Item:
 
 
 def definition_hash(item: Item) -> str:
-    """Return a hash (hex) that is equal for definitions with the same content, in any order of keys.
-
-    Parts of the members beside PINNED that vary with each listing do not count.
-    """
+    """Return a hash (hex) of the content, in any order of keys, without what varies in members beside PINNED."""
     definition = item
     if not item.keys() <= PINNED_SET:
         definition = {**_counting(item), "": _steady(_beside(item), 0)}  # no member has the name ""

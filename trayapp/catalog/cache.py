@@ -1,6 +1,6 @@
-"""On-disk cache of what each server offered when it was last listed: one JSON file per server.
+"""Cache of what each server offered when it was last listed: one JSON file per server, never with a secret.
 
-A file holds the offer and a hash of the settings, never a secret. Reading and writing block.
+Reading and writing block.
 """
 
 from __future__ import annotations

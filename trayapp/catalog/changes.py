@@ -15,9 +15,9 @@ import orjson
 from trayapp.catalog.approval_store import PINNED, PINNED_SET
 from trayapp.catalog.schema.mending import TYPES
 from trayapp.inspection.hidden import folded, is_mostly_ascii
-from trayapp.model.json_schema import properties_of
+from trayapp.model.json_schema import properties_of, required_of
 from trayapp.model.offer import Item
-from trayapp.model.text import clean, count
+from trayapp.model.text import count
 
 LINES_MOST = 1_000  # lines of a difference
 LINE_LONGEST = 200  # characters: a longer line continues on the next, since the user must see all that they approve
@@ -33,10 +33,7 @@ _READ = frozenset({"type", "properties", "required", "additionalProperties", "en
 
 
 def difference(old: Item, new: Item) -> list[str]:
-    """Return the differences by field, in lines like a unified diff's: `- ` approved, `+ ` current, `  ` unchanged.
-
-    The text is cleaned. After LINES_MOST lines, one more gives the number of the rest.
-    """
+    """Return the differences by field, in at most LINES_MOST lines: `- ` approved, `+ ` current, `  ` unchanged."""
     import difflib  # takes 1 ms; loaded only when a person looks at a definition
 
     lines: list[str] = []
@@ -77,8 +74,7 @@ def _lines(value: Any) -> list[str]:
 
 def _visible(line: str, look_alikes: bool) -> str:
     """Return a line with invisible characters as escapes; in ASCII text look-alikes of ASCII letters, too."""
-    plain = clean(line) == line and (line.isprintable() or line.replace("\t", " ").isprintable())
-    if plain and (not look_alikes or line.isascii() or folded(line) == line):
+    if line.isascii() and line.isprintable():
         return line
     return "".join(
         f"<U+{ord(c):04X}>" if not (c.isprintable() or c == "\t") or (look_alikes and folded(c) != c) else c
@@ -119,13 +115,13 @@ def _fits(old: Any, new: Any, depth: int) -> bool:
 def _kinds(schema: dict[str, Any]) -> Set[str]:
     kind = schema.get("type")
     named = [kind] if isinstance(kind, str) else kind
-    kinds = set(_list(named)) if isinstance(named, list) else TYPES
+    kinds = {one for one in named if isinstance(one, str)} if isinstance(named, list) else TYPES
     return kinds | ({"integer"} if "number" in kinds else set())
 
 
 def _members_fit(old: dict[str, Any], new: dict[str, Any], depth: int) -> bool:
     before, after = properties_of(old), properties_of(new)
-    if not set(_list(new.get("required"))) <= set(_list(old.get("required"))):
+    if not set(required_of(new)) <= set(required_of(old)):
         return False
     if _open(old) is not False and _open(new) is False:
         return False
@@ -142,10 +138,6 @@ def _open(schema: dict[str, Any]) -> bool | None:
 
 def _object(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _list(value: Any) -> list[Any]:
-    return [entry for entry in value if isinstance(entry, str)] if isinstance(value, list) else []
 
 
 # Hint -> the value that lets a client be careless (MCP, ToolAnnotations).

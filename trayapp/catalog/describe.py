@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 from typing import Any
 
-from trayapp.model.json_schema import properties_of, referenced
+from trayapp.model.json_schema import properties_of, referenced, required_of
 
 COMPACT_PARAMETERS = 12  # on one line; required ones come first, and the number of omitted ones is given
 COMPACT_ENUM = 8  # values of one parameter on one line
@@ -85,7 +85,7 @@ class _Scope:
             yield f"({_kind(schema, 'complex schema')})"
 
     def _properties(self, schema: Mapping[str, Any], depth: int) -> Iterator[str]:
-        required = _required(schema)
+        required = required_of(schema)
         for name, inner in properties_of(schema).items():
             yield from self._parameter(str(name), inner, depth, name in required)
 
@@ -158,15 +158,10 @@ def _value(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _required(schema: Mapping[str, Any]) -> frozenset[Any]:
-    required = schema.get("required")
-    return frozenset(name for name in required if isinstance(name, str)) if isinstance(required, list) else frozenset()
-
-
 def _compact_object(schema: Any, scope: _Scope, depth: int) -> str:
     """Return an object as `a: string, b?: integer`: required members first, each group in the server's order."""
     schema = scope.opened(schema)
-    properties, required = schema.get("properties"), _required(schema)
+    properties, required = schema.get("properties"), required_of(schema)
     if not isinstance(properties, Mapping):
         return "" if depth == 1 else "..."
     shown = list[str]()

@@ -1,7 +1,4 @@
-"""Tool filters of a server's entry in servers.yaml: patterns first, then the switches of `tools`.
-
-A refresh of the server's list adds switches and marks stale ones.
-"""
+"""Tool filters of an entry in servers.yaml: patterns first, then the switches of `tools`, which a refresh updates."""
 
 from __future__ import annotations
 

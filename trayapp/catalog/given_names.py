@@ -1,7 +1,4 @@
-"""Exposed names of tools, kept on disk, so that the first tool that had a name keeps it.
-
-They are in a file beside the approvals, since they have to outlive the cache.
-"""
+"""Exposed names of tools, in a file that outlives the cache, so that the first tool that had a name keeps it."""
 
 from __future__ import annotations
 

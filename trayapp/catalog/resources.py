@@ -44,13 +44,12 @@ Part = tuple[str, str | None]  # (literal, None), or (beginning of an expansion,
 
 
 class AmbiguousResourceError(MultiMcpError):
-    """Raised when more than one server has the resource. `candidates` are unambiguous URIs, sorted."""
+    """Raised when more than one server has the resource."""
 
     code = "ambiguous_resource"
 
     def __init__(self, uri: str, candidates: list[str]) -> None:
         super().__init__(f"{uri} is a resource of more than one server", f"Specify one of: {', '.join(candidates)}")
-        self.candidates = candidates
 
 
 def resource_base(name: str) -> str:
@@ -158,10 +157,7 @@ class ResourceMap:
         return uri if self._plain_owners(uri) == [(server, uri)] else prefixed(server, uri)
 
     def exposed_link(self, server: str, uri: str) -> str:
-        """Return a URI in a result of `server` as clients must send it.
-
-        It is unchanged unless it would lead to another server, or to our own resources.
-        """
+        """Return a URI in a result of `server` as clients must send it: unchanged, unless it would lead elsewhere."""
         if (known := self._resources.get((server, uri))) is not None:
             return known
         owners = self._plain_owners(uri)

@@ -10,22 +10,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from trayapp.model.offer import Item, Offer
+from trayapp.model.offer import ITEM_KEYS, Item, Offer
 from trayapp.wire.capabilities import ClientKind
 
 VARIANTS_MOST = 8  # per server; the least recently read ones are dropped
 
 Names = Mapping[str, frozenset[str]]  # list -> names of its items
-
-# The member that identifies an item
-ITEM_KEYS = {
-    "tools": "name",
-    "prompts": "name",
-    "resources": "uri",
-    "templates": "uriTemplate",
-    "skills": "uri",
-    "events": "name",
-}
 
 # Members of an offer that may differ by era -> the value of `older_MEMBER` if the older era has none. (None in
 # `older_MEMBER` means "the same as in the newer era".)

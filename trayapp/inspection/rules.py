@@ -111,8 +111,8 @@ class Rule:
         self.source = source
         self.patterns = patterns
         first, _, beside = hints.partition("&")
-        self.hints = tuple(_BETWEEN_HINTS.split(first))
-        self.beside = tuple(_BETWEEN_HINTS.split(beside)) if beside else ()
+        self.hints: tuple[str, ...] = tuple(_BETWEEN_HINTS.split(first))
+        self.beside: tuple[str, ...] = tuple(_BETWEEN_HINTS.split(beside)) if beside else ()
 
     @functools.cached_property
     def pattern(self) -> re.Pattern[str]:
@@ -973,10 +973,7 @@ def release() -> None:
 
 @functools.cache
 def _search() -> Callable[[bytes], list[int] | None]:
-    """Return the search for all hints: a function from a UTF-8 text to the numbers of the hints that it contains.
-
-    RE2 searches for all of them at once, and reads each character once.
-    """
+    """Return RE2's search for all hints at once: from a UTF-8 text to the numbers of the hints that it contains."""
     import re2  # takes 3 MB and 3 ms; not needed for cached lists
 
     options = re2.Options()

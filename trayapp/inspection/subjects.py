@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 
 from trayapp.inspection.finding import Finding
 from trayapp.inspection.inspect import find_concealed, find_orders, merged
 from trayapp.inspection.text import texts_of
-from trayapp.model.offer import Item, Offer
+from trayapp.model.offer import ITEM_KEYS, Item, Offer
 
 INSTRUCTIONS = "(instructions)"  # the subject name of a server's instructions; a tool of that name is withheld
 
-# By list of an offer: the prefix of its subject names, and the member that names an item.
-KINDS: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {
-        "prompts": ("(prompt) ", "name"),
-        "resources": ("(resource) ", "uri"),
-        "templates": ("(template) ", "uriTemplate"),
-        "events": ("(event) ", "name"),
-    }
-)
+# List of an offer -> prefix of its subject names
+KINDS = {"prompts": "(prompt) ", "resources": "(resource) ", "templates": "(template) ", "events": "(event) "}
 OLDER = "(older) "  # first prefix of the subject name of a definition for the older era, where that differs
 SKILL = "(skill) "  # prefix of a skill's subject name: like a changed tool, a changed skill waits for approval
 # Members of a prompt, resource, template or event that reach a model or a person. A URI may be shown in place of a
 # missing description.
 TOLD = ("title", "description", "uri", "uriTemplate", "mimeType", "annotations", "inputSchema", "payloadSchema")
 SCREENED_TOGETHER = 10  # definitions; ten usual ones have 7 KB, and more would hardly save time
-_BEGINNINGS = tuple(beginning for beginning, _ in KINDS.values())
+_BEGINNINGS = tuple(KINDS.values())
 
 
 def is_apart(name: str) -> bool:
@@ -45,9 +37,8 @@ def is_tool(name: str) -> bool:
 
 def subject_name(kind: str, item: Item) -> str | None:
     """Return the subject name of a list's item; None if it has no name or URI by which clients could request it."""
-    beginning, member = (SKILL, "uri") if kind == "skills" else KINDS[kind]
-    own = item.get(member)
-    return f"{beginning}{own}" if isinstance(own, str) else None
+    own = item.get(ITEM_KEYS[kind])
+    return f"{SKILL if kind == 'skills' else KINDS[kind]}{own}" if isinstance(own, str) else None
 
 
 def subjects_of(offer: Offer) -> dict[str, Item]:
@@ -100,10 +91,7 @@ def findings_of(name: str, item: Item) -> tuple[Finding, ...]:
 
 
 def concealed_in_each(subjects: Mapping[str, Item]) -> Iterator[tuple[str, tuple[Finding, ...]]]:
-    """Yield the name and the findings of hidden content of each subject.
-
-    Most subjects hide nothing. Screening several together takes two thirds of the time.
-    """
+    """Yield (name, findings of hidden content). Screening several subjects together takes two thirds of the time."""
     from trayapp.inspection.screening import may_conceal  # loaded with the first check, since no cached list needs it
 
     some = list(subjects.items())

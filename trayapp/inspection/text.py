@@ -9,7 +9,6 @@ from trayapp.model.late import late
 from trayapp.model.offer import Item
 
 FIELDS = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
-_FIELDS_SET = frozenset(FIELDS)
 READ_MOST = 100_000  # characters of one definition; the longest known honest one has 15,000
 TOGETHER = 600  # characters; longer sentences are searched in overlapping parts
 REACH = 200  # characters that a match may span: parts of a longer sentence overlap by this many
@@ -27,10 +26,7 @@ class Sentence(NamedTuple):
 
 
 def passages(text: str) -> list[str]:
-    """Split a text into parts of whole sentences, each on one line. Characters after READ_MOST are ignored.
-
-    The caller must have removed hidden content (hidden.bared).
-    """
+    """Split READ_MOST characters of a text from `hidden.bared` into parts of whole sentences, each on one line."""
     if " " not in text and len(text) <= TOGETHER and text.isascii() and text.isprintable():
         return [text]  # a name or a value: some definitions have hundreds of them
     return [passage for line in _joined(text[:READ_MOST].splitlines()) for passage in _in_passages(line)]
@@ -110,7 +106,7 @@ def _joined(lines: list[str]) -> Iterator[str]:
 def texts_of(item: Item) -> list[tuple[str, str]]:
     """Return (place, text) for each different text of a definition, names of parameters included, at any depth."""
     first: dict[str, str] = {}
-    beside = sorted(item.keys() - _FIELDS_SET)
+    beside = sorted(item.keys() - FIELDS)
     for field in (*FIELDS, *beside):
         if field in item:
             _note_texts(item[field], field, first)

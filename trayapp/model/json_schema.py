@@ -33,6 +33,12 @@ def properties_of(schema: Any) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
+def required_of(schema: Mapping[str, Any]) -> list[str]:
+    """Return the names of the members that a schema requires."""
+    found = schema.get("required")
+    return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
+
+
 def referenced(root: Any, reference: str) -> Any:
     """Return the part of `root` that a local reference (`#/$defs/a`, RFC 6901) names, or None if there is none."""
     if reference != "#" and not reference.startswith("#/"):

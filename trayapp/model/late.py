@@ -1,7 +1,4 @@
-"""Regular expressions compiled on first use, so that they do not slow down start-up.
-
-A large pattern takes a millisecond or more to compile, and tens of KiB.
-"""
+"""Regular expressions compiled on first use, since a large one takes a millisecond or more, and tens of KiB."""
 
 from __future__ import annotations
 

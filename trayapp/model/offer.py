@@ -18,6 +18,15 @@ LISTS = {
     "skills": "skills",
     "events": "events",
 }
+# The member that identifies an item
+ITEM_KEYS = {
+    "tools": "name",
+    "prompts": "name",
+    "resources": "uri",
+    "templates": "uriTemplate",
+    "skills": "uri",
+    "events": "name",
+}
 UNREAD = "no answer yet"  # reason for a list that is still being read
 
 

@@ -38,11 +38,7 @@ class KnownSecrets:
         self._longest_first: tuple[str, ...] = ()
 
     def note(self, values: Iterable[str], *, renewed: bool = False) -> None:
-        """Add secrets. Values that could be everyday words are ignored.
-
-        `renewed`: values that are replaced often, such as access tokens. They are counted separately, so that they
-        never displace lasting ones.
-        """
+        """Add secrets, except everyday words. `renewed`: often replaced, such as tokens. They displace no others."""
         kept = self._renewed if renewed else self._lasting
         parts: list[str] = []
         for value in values:  # each line of a multi-line secret, too, but not the header and footer of private keys

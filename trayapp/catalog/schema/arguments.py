@@ -20,7 +20,7 @@ from typing import Any
 from trayapp.catalog.schema.mending import TYPES, is_number, is_whole
 from trayapp.catalog.suggest import nearest
 from trayapp.model.errors import MultiMcpError
-from trayapp.model.json_schema import properties_of, referenced
+from trayapp.model.json_schema import properties_of, referenced, required_of
 
 PROBLEMS_MOST = 20  # sentences in one message
 STEPS_MOST = 50_000  # steps of one check: about 50 ms
@@ -146,9 +146,9 @@ class _Check:
         yield from self._wrong_combination(value, schema, where, depth)
 
     def _wrong_object(self, value: Mapping[str, Any], schema: Any, where: str, depth: int) -> Iterator[str]:
-        known, required = properties_of(schema), schema.get("required")
-        for name in required if isinstance(required, list) else ():
-            if isinstance(name, str) and name not in value:
+        known = properties_of(schema)
+        for name in required_of(schema):
+            if name not in value:
                 yield f"{_path(where, name)}: is missing"
         for name, inner in value.items():
             if name in known:

@@ -71,7 +71,7 @@ def is_sound(item: Item) -> bool:
 def repaired(schema: Any) -> Schema:
     """Return a schema as clients get it; if it cannot be repaired, a schema that allows any object."""
     found = repair(schema)
-    return _anything() if isinstance(found, WithheldTool) else found
+    return {"type": "object", "properties": {}} if isinstance(found, WithheldTool) else found
 
 
 def repair(schema: Any) -> Schema | WithheldTool:
@@ -82,7 +82,7 @@ def repair(schema: Any) -> Schema | WithheldTool:
     wrong, and a WithheldTool if the schema describes no object, or requires headers that no client may send.
     """
     if not isinstance(schema, dict):
-        return _anything()
+        return {"type": "object", "properties": {}}
     mender = Mender(schema)
     mended = mender.mended(_tolerated(schema))
     if "$ref" in schema and "$ref" not in mended and not mended.get("properties"):
@@ -96,10 +96,6 @@ def repair(schema: Any) -> Schema | WithheldTool:
     if (why := why_no_headers(schema)) is not None:
         return WithheldTool(why)
     return found if found.get("type") == "object" else {**found, "type": "object"}
-
-
-def _anything() -> Schema:
-    return {"type": "object", "properties": {}}
 
 
 def _tolerated(schema: Schema) -> Schema:

@@ -110,10 +110,7 @@ def _pieces(word: str) -> Iterator[str]:
 
 @lru_cache(maxsize=32_768)
 def stem(word: str) -> str:
-    """Return the stem of `word` (in lower case): `merg` of `merging`, `repositori` of `repositories`.
-
-    A word of fewer than SHORTEST letters, or with characters other than a to z, is its own stem.
-    """
+    """Return the stem of `word` (in lower case): `merg` of `merging`. Words of fewer than SHORTEST letters stay whole."""
     if len(word) < SHORTEST or not _ENGLISH.fullmatch(word):
         return word
     word = _participle(_doing(_singular(word)))

@@ -25,7 +25,6 @@ from trayapp.catalog.schema.arguments import as_typed
 from trayapp.catalog.suggest import nearest
 from trayapp.catalog.tokens import tokens
 from trayapp.catalog.tool_class import classify
-from trayapp.catalog.variants import ITEM_KEYS
 from trayapp.gateway.asks import Subject, ask_mode, asks_first
 from trayapp.gateway.calls.consent import CommandConsent
 from trayapp.gateway.calls.routed_call import lost_during_call, timed_out
@@ -43,7 +42,7 @@ from trayapp.gateway.scopes.session_view import SessionView
 from trayapp.gateway.scopes.view import View
 from trayapp.history.ended_call import Caller, EndedCall, refused_call
 from trayapp.model.errors import MultiMcpError, ToolNotFoundError, UsageError
-from trayapp.model.offer import Item, Offer
+from trayapp.model.offer import ITEM_KEYS, Item, Offer
 from trayapp.model.redact import redacted
 from trayapp.wire import control
 from trayapp.wire.messages import CONNECTION_CLOSED, INVALID_PARAMS, Request, RpcError

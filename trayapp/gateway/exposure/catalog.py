@@ -15,11 +15,10 @@ from trayapp.catalog.filters import switch_of
 from trayapp.catalog.lookup import HiddenReason, switched_off
 from trayapp.catalog.names import NONE_GIVEN, Exposed, Key, SeenNames, expose_names
 from trayapp.catalog.resources import ResourceMap, ResourceTools, expose_prompts, resource_tools
-from trayapp.catalog.variants import ITEM_KEYS
 from trayapp.gateway.exposure.served_tools import ServedOffer, ServedTool
 from trayapp.model.config import Config, PrefixMode, ServerConfig
 from trayapp.model.errors import LEAVE_IT, Problem
-from trayapp.model.offer import Item
+from trayapp.model.offer import ITEM_KEYS, Item
 
 if TYPE_CHECKING:
     from trayapp.model.status import ToolCounts

@@ -18,7 +18,6 @@ from trayapp.catalog.cache import CacheEntry, load_all, save, sweep, with_sound
 from trayapp.catalog.filters import ToolsChange, differing, merge_tools, tools_change
 from trayapp.catalog.resources import has_ui
 from trayapp.catalog.variants import (
-    ITEM_KEYS,
     Variant,
     best_variant,
     in_known_order,
@@ -32,7 +31,7 @@ from trayapp.catalog.variants import (
 )
 from trayapp.model.config import Config, ServerConfig, ToolSwitch, launch_hash
 from trayapp.model.errors import MultiMcpError
-from trayapp.model.offer import NO_TRAITS, Offer, ServerTraits
+from trayapp.model.offer import ITEM_KEYS, NO_TRAITS, Offer, ServerTraits
 from trayapp.wire.capabilities import APPS, EVERYTHING, NO_KIND, ClientKind, kind_of, listed_by
 from trayapp.wire.revisions import MODERN_VERSIONS
 
