@@ -15,13 +15,7 @@ from typing import Any, Literal
 
 from trayapp.clients import entry as ours
 from trayapp.clients import files
-from trayapp.clients.context import (
-    RECORD_NAME,
-    ClientsContext,
-    ConnectionRecord,
-    record_connection,
-    recorded_connection,
-)
+from trayapp.clients.context import RECORD, ClientsContext, ConnectionRecord, record_connection, recorded_connection
 from trayapp.clients.family import Keys, lookup
 from trayapp.clients.files import ClientFile, Machine, locate
 from trayapp.clients.table import CLIENTS, NAME, Client, find_client
@@ -49,10 +43,7 @@ class ClientNotFoundError(MultiMcpError):
 
 @dataclass(frozen=True, slots=True)
 class ClientStatus:
-    """The state of one client. `reason`: what is wrong (drifted, unreadable), or a note for the user.
-
-    `profile`: the profile of servers.yaml that the client is limited to; "" = no profile.
-    """
+    """The state of one client. `reason`: what is wrong, or a note. `profile`: its profile of servers.yaml, or ""."""
 
     name: str
     title: str
@@ -64,10 +55,7 @@ class ClientStatus:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The change that connecting or disconnecting makes to one file.
-
-    `before` and `after` are the file's text; None means that the file does not exist at that time.
-    """
+    """The change to one file. `before` and `after` are its text; None means that the file does not exist then."""
 
     client: Client
     file: Path
@@ -92,10 +80,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class OwnEntry:
-    """One entry of ours: its name in the client, and the options after `multi-mcp stdio`.
-
-    If `options` is None, an existing entry keeps its options, and a new one has none.
-    """
+    """One entry of ours: its name, and the options after `multi-mcp stdio` (None: as they are in the file, or none)."""
 
     name: str = NAME
     options: tuple[str, ...] | None = None
@@ -334,10 +319,7 @@ def _backup_text(client: Client, file: Path) -> str | None:
 
 
 def apply(change: Change, context: ClientsContext) -> Change:
-    """Apply a change, update the record, and return the change. Blocks.
-
-    Raises FileChangedError if the file has changed since the plan, and StorageError.
-    """
+    """Apply a change, update the record, and return the change. Blocks. Raises FileChangedError, StorageError."""
     backup = files.backup_of(change.file)
     known = recorded_connection(context, change.client.name)
     own = _record_of(change.client, context, change.file) or ConnectionRecord(change.file, entries=())
@@ -380,7 +362,7 @@ def disconnect(name: str, context: ClientsContext, entry: str | None = None) -> 
 def connected(surroundings: CheckContext) -> list[CheckResult]:
     """Report each connected, drifted or unreadable client, and add a note if none is connected or drifted. Blocks."""
     machine = Machine(environ=surroundings.environ, platform=surroundings.platform)
-    context = ClientsContext(machine, surroundings.paths.config_file.with_name(RECORD_NAME))
+    context = ClientsContext(machine, surroundings.paths.config_file.with_name(RECORD))
     states = found_clients(context)
     findings = [finding for state in states if (finding := _finding(state)) is not None]
     if any(state.state in ("connected", "drifted") for state in states):

@@ -16,7 +16,7 @@ from trayapp.config.paths import find_paths
 from trayapp.model.errors import StorageError
 from trayapp.service.command_line import shim_command
 
-RECORD_NAME = "clients.json"  # beside servers.yaml
+RECORD = "clients.json"  # beside servers.yaml
 VERSION = 1
 CONNECTED = "connected"
 IMPORTS = "imports"
@@ -26,10 +26,9 @@ RECORD_LARGEST = 1_000_000  # bytes; an entry has about 100
 
 @dataclass(frozen=True, slots=True)
 class ClientsContext:
-    """The environment of connect and import.
+    """The environment of connect and import. `command`: the shim, program first. `record`: the path of our record.
 
-    `machine`: where clients keep their files. `record`: the path of our record. `command`: the shim, program first.
-    `settle`: waits while a client is writing its file.
+    `machine`: where clients keep their files. `settle`: waits while a client is writing its file.
     """
 
     machine: Machine
@@ -40,7 +39,7 @@ class ClientsContext:
 
 def own_context() -> ClientsContext:
     """Return the context of this process: the user's machine and record."""
-    return ClientsContext(Machine(), find_paths(os.environ).config_file.with_name(RECORD_NAME))
+    return ClientsContext(Machine(), find_paths(os.environ).config_file.with_name(RECORD))
 
 
 @dataclass(frozen=True, slots=True)

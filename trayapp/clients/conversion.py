@@ -1,9 +1,9 @@
 """Convert one server's entry from a client's keys to the keys of servers.yaml.
 
 Keys without an equivalent are left out and reported, never guessed. Variable references are converted to our syntax;
-the environment is not read here. A client's own sandbox becomes our `confine`. In VS Code, `sandboxEnabled: true` in a
-server of mcp.json enables the sandbox. Its rules are in `sandbox`, in the server or at the top level:
-`{filesystem: {allowWrite, denyRead, denyWrite}, network: {allowedDomains, deniedDomains}}`.
+the environment is not read. A client's own sandbox becomes our `confine`. VS Code's is enabled by `sandboxEnabled:
+true`. Its rules are in `sandbox`, in the server or at the top level: `{filesystem: {allowWrite, denyRead, denyWrite},
+network: {allowedDomains, deniedDomains}}`.
 """
 
 from __future__ import annotations
@@ -272,11 +272,7 @@ class _EntryReader:
         entry |= {"exclude_tools": exclude} if exclude else {}
 
     def _times(self, entry: Entry) -> None:
-        """Convert timeouts to seconds.
-
-        `timeout` is in the client's unit; the timeouts of Continue and Qwen Code for connecting are in milliseconds. A
-        `timeout` of a client that documents none has no unit, so it is left out.
-        """
+        """Convert timeouts to seconds. `timeout` has the client's unit, and is left out if it documents none."""
         client = self._context.client
         timeout: Any = self._take("timeout") if client.timeout_unit else None
         connecting = self._take("connectionTimeout", "discoveryTimeoutMs")
@@ -330,8 +326,7 @@ def inputs_of(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 def confine_from(raw: Mapping[str, Any], *, windows: bool) -> object:
     """Return the value of `confine` for an entry with a sandbox; None if the sandbox is off or missing.
 
-    If its rules cannot be converted, the value is True: confined without further access. On Windows the value is TRY:
-    we cannot confine there, and VS Code has no sandbox there.
+    It is True if the rules cannot be converted, and TRY on Windows, where neither we nor VS Code can confine.
     """
     if not any(value for key, value in raw.items() if _SANDBOX.search(key)) or raw.get(ENABLED) is False:
         return None

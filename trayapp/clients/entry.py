@@ -1,7 +1,4 @@
-"""Our own entry in a client's file: its content, whether it is correct, and the changes that repair it.
-
-No file is read or written here; `fault` only checks whether a program exists.
-"""
+"""Our own entry in a client's file: its content, whether it is correct, and the changes that repair it."""
 
 from __future__ import annotations
 
@@ -142,10 +139,7 @@ def _is_our_url(url: str, name: str) -> bool:
 
 
 def fault(entry: Any, command: Sequence[str], options: Sequence[str] | None = None) -> str:
-    """Return what is wrong with our entry; "" if it is correct.
-
-    `options`: the arguments required after the shim's command; None allows any. A disabled entry is correct.
-    """
+    """Return what is wrong with our entry; "" if nothing is. `options`: those that it must have; None allows any."""
     if not isinstance(entry, Mapping):
         return "its entry is not a mapping"
     words = words_of(entry)
@@ -162,10 +156,7 @@ def fault(entry: Any, command: Sequence[str], options: Sequence[str] | None = No
 def repairs(
     client: Client, entry: Mapping[str, Any], command: Sequence[str], options: Sequence[str] | None
 ) -> dict[str, Any]:
-    """Return the keys of our entry that must change, with their new values; None: remove the key.
-
-    Everything else that the user wrote stays. The entry's options stay, too, unless `options` is given (as in fault).
-    """
+    """Return the keys of our entry that must change, with their new values (None: remove). `options`: as in fault."""
     wanted = wanted_entry(client, [*command, *(options_of(entry) if options is None else options)])
     changes = {key: wanted[key] for key in _LAUNCH if key in wanted and entry.get(key) != wanted[key]}
     changes |= {key: None for key in (*_URLS, *_LAUNCH) if key in entry and key not in wanted}

@@ -15,9 +15,9 @@ Document = dict[str, Any]
 class Family(Protocol):
     """One file format. `file` names the file in error messages.
 
-    A path is a sequence of keys from the top. Where a client keeps a list of servers, an item's name takes the place of
-    a key (yaml_file.YamlFamily). `read`, `put` and `drop` raise UnparsableError for a text that cannot be parsed. `put`
-    and `drop` raise EditRefusedError for a text that the change could damage.
+    A path is a sequence of keys from the top. In a list of servers, an item's name takes the place of a key. `read`,
+    `put` and `drop` raise UnparsableError; `put` and `drop` raise EditRefusedError for a text that the change could
+    damage.
     """
 
     def read(self, text: str, file: str) -> Document:

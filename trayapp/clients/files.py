@@ -80,10 +80,7 @@ class ClientFile:
 
 
 def locate(client: Client, machine: Machine) -> ClientFile:
-    """Return the first of a client's files that exists, or else the first whose client is installed. Blocks.
-
-    If there is neither, return the first possible path, with `found` False.
-    """
+    """Return the first of a client's files that exists, or whose client is installed, or the first. Blocks."""
     paths = possible_files(client, machine)
     moved = {template: path for template, path in paths.items() if template[1].isupper()}
     paths = moved or paths  # a variable, if set, names the only place
@@ -150,10 +147,7 @@ def replace_text(path: Path, before: str | None, after: str, backup: Path | None
 
 
 def retried(change: Callable[[], Result]) -> Result:
-    """Call `change`, and again if the file was saved at the same moment. Return its result.
-
-    Raises FileChangedError after ATTEMPTS calls, and any other error of `change` at once.
-    """
+    """Call `change`, at most ATTEMPTS times while it raises FileChangedError. Return its result."""
     for _ in range(ATTEMPTS - 1):
         with contextlib.suppress(FileChangedError):
             return change()

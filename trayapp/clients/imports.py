@@ -47,10 +47,7 @@ class ImportOffer:
         return not self.known and not self.fault
 
     def written(self) -> dict[str, Any]:
-        """Return the entry to write to our file.
-
-        A user's command without `cwd` gets the home folder, unless it runs in the session's folder.
-        """
+        """Return the entry to write to our file. A user's command without `cwd` gets the home folder."""
         entry = dict(self.found.entry)
         if self.found.folder is None and "command" in entry and "cwd" not in entry and entry.get("scope") != "session":
             entry["cwd"] = "~"
@@ -102,7 +99,7 @@ def writing_fault(name: str, entry: Mapping[str, Any]) -> str:
 def _imported_as(found: FoundServer, names: Mapping[str, ServerConfig | None]) -> str:
     """Return the name under which an earlier import took this server with its secrets in the keyring; "" if none did.
 
-    The keyring is not read: a secret that changed in the client since then does not make another server.
+    A secret that changed in the client since then does not make another server: the keyring is not read.
     """
     for name in itertools.islice(_names_of(found), 2):
         other, server = names.get(name), as_server(name, without_secrets(name, found.entry))
@@ -116,10 +113,7 @@ def _invalid_names(config: Config) -> list[str]:
 
 
 def _same_launch(other: ServerConfig, found: ServerConfig, in_file: bool) -> bool:
-    """Return True if both start the same way.
-
-    A found server without a folder matches any folder and scope in our file: the user may have set them there.
-    """
+    """Return True if both start the same way. Without a folder, `found` matches any folder and scope."""
     if found.cwd in (None, "~") and (in_file or other.cwd in (None, "~")):
         other, found = (replace(each, cwd=None, scope="shared") for each in (other, found))
     return launch_settings(other) == launch_settings(found)
@@ -234,10 +228,7 @@ class ImportedServer:
 
 @dataclass(frozen=True, slots=True)
 class RestoredFile:
-    """The result of putting servers back into one file.
-
-    `whole`: its previous text is back, apart from our own entry. `why_not`: the reason why nothing was put back.
-    """
+    """The result of putting servers back. `whole`: the previous text is back. `why_not`: why nothing was put back."""
 
     move: Move
     whole: bool = False

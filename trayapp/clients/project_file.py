@@ -1,7 +1,7 @@
 """A project's own servers file: find it, add and remove servers, and keep its approval valid.
 
-A change made by our own command is approved by that command. So a file that we create, or that was trusted, is trusted
-after our change; an untrusted file stays untrusted. Sessions read the file through config/layers/overlay.
+Our own command approves its change if the file is new or was trusted; an untrusted file stays untrusted. Sessions read
+the file through config/layers/overlay.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Find clear-text secrets in a server's entry, by name and shape, and replace them with keyring references.
-
-Secret values never appear in a text that is shown.
-"""
+"""Find clear-text secrets in a server's entry, by name and shape, and replace them with keyring references."""
 
 from __future__ import annotations
 

@@ -126,10 +126,7 @@ class ClientLayers:
         self._machine = machine or Machine()
 
     def read(self, names: Sequence[str], file: str) -> tuple[Imported, ...]:
-        """Return the layer of each named client, in order. An unknown client name is a problem of `file`.
-
-        Blocks; never raises.
-        """
+        """Return the layer of each named client. An unknown name is a problem of `file`. Blocks; never raises."""
         return tuple(self._layer(name, file) for name in dict.fromkeys(names))
 
     def signature(self, names: Sequence[str]) -> object:
@@ -294,10 +291,9 @@ def read_switches(client: Client, path: Path) -> list[Document]:
 
 
 def _is_off_in_lists(document: Document, name: str, beside: list[Document]) -> bool:
-    """Return True if `mcp.allowed`, `mcp.excluded` or an enablement file (of Gemini CLI) disables the server.
+    """Return True if `mcp.allowed`, `mcp.excluded` (older: at the top level) or an enablement file disables the server.
 
-    Older versions have these lists at the top level. Names are compared without case, as Gemini CLI does; Qwen Code
-    allows `*` and `?` in them.
+    Names are compared without case, as Gemini CLI does; Qwen Code allows `*` and `?` in them.
     """
     plain = name.lower().strip()
     allowed = _names(lookup(document, ("mcp", "allowed")) or document.get("allowMCPServers"))

@@ -67,11 +67,7 @@ def read(text: str, file: str) -> Document:
 
 
 def put(text: str, path: Keys, value: Any, file: str) -> str:
-    """Set the value at a path (Family.put).
-
-    A mapping becomes a table at the end of the file. In an inline table or in place of another value, it becomes an
-    inline table.
-    """
+    """Set the value at a path (Family.put). A mapping becomes a table, or an inline table inside another one."""
     document = read(text, file)
     statements = _statements(text)
     present = lookup(document, path)
@@ -278,10 +274,7 @@ def _literal(value: Any) -> str:
 
 
 def put_member(text: str, start: int, end: int, path: Keys, key: str, literal: str) -> Splice:
-    """Return the splice that puts `literal` at `path` below the table text[start:end]. `key`: the last key as TOML.
-
-    Missing tables on the way are not created: the caller puts a complete table instead.
-    """
+    """Return the splice that puts `literal` at `path` in the inline table text[start:end]. `key`: its key in TOML."""
     found, rest = _towards(text, start, end, path)
     if found is not None and not rest:
         return Splice(found.value, found.end, literal)

@@ -1,7 +1,4 @@
-"""Edit the YAML files of other programs (family.Family): read a whole file, or change the fewest bytes at one path.
-
-Servers are in a mapping (MAPPED), or in a list of named items (LISTED).
-"""
+"""Edit the YAML files of other programs (family.Family). Servers are in a mapping (MAPPED) or a list (LISTED)."""
 
 from __future__ import annotations
 
@@ -271,10 +268,7 @@ def _cut(editor: _Editor, start: int, node: Node) -> None:
 
 
 def _empty(editor: _Editor, holder: Slot, braces: str) -> None:
-    """Write `braces`, {} or [], after a key whose value is to be cut. Call this before the cut.
-
-    A key without a value would be null, which some programs refuse.
-    """
+    """Write {} or [] after a key whose value is cut next: some programs refuse null."""
     at = editor.layout.colon_end(holder.key)
     if at is None:
         editor.refuse(holder.key.line, f"{shown(holder.path[-1])} has a value that cannot be emptied")

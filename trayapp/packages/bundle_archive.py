@@ -79,16 +79,15 @@ def sha256_of(path: Path) -> str:
 def read_archive(path: Path) -> BundleArchive:
     """Read the manifest of an archive, and check the paths and sizes of all its files. Raises BadBundleError."""
     with _opened(path) as (file, archive):
-        names = {_plain(entry.filename) for entry in _checked(archive)}
-        if MANIFEST not in names:
+        entries = {_plain(entry.filename): entry for entry in _checked(archive)}
+        if (entry := entries.get(MANIFEST)) is None:
             raise BadBundleError(f"{path.name} has no {MANIFEST}", "Get it again from its author")
-        entry = next(one for one in archive.infolist() if _plain(one.filename) == MANIFEST)
         if entry.file_size > MANIFEST_LARGEST:
             raise BadBundleError(f"{path.name} has a {MANIFEST} that is too large", "Get it again from its author")
         manifest, size = archive.read(entry), file.seek(0, os.SEEK_END)
         file.seek(max(0, size - len(SIGNATURE_END) - 2))  # a line end may follow
         signed = file.read().rstrip().endswith(SIGNATURE_END)
-        return BundleArchive(path, _sha256(file), manifest, frozenset(names), signed)
+        return BundleArchive(path, _sha256(file), manifest, frozenset(entries), signed)
 
 
 def unpack(bundle: BundleArchive, folder: Path) -> None:
@@ -129,11 +128,7 @@ def _opened(path: Path) -> Iterator[tuple[BufferedReader, zipfile.ZipFile]]:
 
 
 def _checked(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
-    """Return the entries of an archive. Raises BadBundleError if they are not safe to unpack.
-
-    Not safe: more than MOST_FILES files or LARGEST bytes, links, devices, encrypted files, and paths that lead outside
-    the bundle, are invalid on some system, or hide another entry.
-    """
+    """Return the entries of an archive. Raises BadBundleError if they are not safe to unpack on every system."""
     entries = archive.infolist()
     if len(entries) > MOST_FILES or sum(entry.file_size for entry in entries) > LARGEST:
         raise _bad(f"it contains {len(entries):,} files, {sum(entry.file_size for entry in entries):,} bytes")

@@ -1,7 +1,4 @@
-"""servers.lock: for each server and each package that its command line names, the locked package and earlier ones.
-
-The modules npm, pypi and images implement PackageRequest.
-"""
+"""The file servers.lock, and the interface of a package request: the modules npm, pypi and images implement it."""
 
 from __future__ import annotations
 
@@ -101,9 +98,9 @@ class PackageRequest(ABC):
 
     @abstractmethod
     def newest(self, tools: Tools, before: float, locked: LockedPackage) -> str | None:
-        """Ask the package tool for the newest version published before `before` (Unix seconds).
+        """Return the newest version published before `before` (Unix seconds); None if the locked one is not older.
 
-        Return None if the locked version is not older. Raises PackageError, ToolError.
+        Asks the package tool. Raises PackageError, ToolError.
         """
 
     def is_fetched(self, folder: Path) -> bool:

@@ -1,7 +1,6 @@
-"""Turns the command line of a server that comes as a package into one that starts its locked package.
+"""Turn the command line of a server that comes as a package into one that starts its locked package.
 
-`not_locked` describes the exceptions. The first start locks what the package runner would take at that time. Functions
-block; callers use a thread.
+The first start locks what the package runner would take at that time. Functions block; callers use a thread.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from trayapp.config.programs import is_runner, runner_name
 from trayapp.config.read.command import UncertainError
 from trayapp.model.errors import ConnectFailedError
 from trayapp.packages.images import read_docker
-from trayapp.packages.lock_file import LockedPackage, LockFile, PackageError, PackageRequest
+from trayapp.packages.lock_file import COMPLETE, LockedPackage, LockFile, PackageError, PackageRequest
 from trayapp.packages.npm import read_npx
 from trayapp.packages.pypi import read_uvx
 from trayapp.packages.tools import LIMIT_S, UNLOCK, ToolError, Tools
@@ -110,7 +109,7 @@ class Locks:
     """The lock file, and the folder of locked packages. A trial runs `instead` in place of the locked package.
 
     `configured`: returns the names of the current servers. A lock under any other name is that of a renamed server, and
-    passes to the next server that asks for the same package. Without `configured`, no lock passes.
+    passes to the next server that asks for the same package.
     """
 
     file: LockFile
@@ -137,11 +136,7 @@ class Locks:
             raise ConnectFailedError(server, f"Cannot start {server}: {error.title}", error.hint) from None
 
     def _locked(self, server: str, request: PackageRequest, tools: Tools) -> LockedPackage:
-        """Return the locked package.
-
-        If there is none, first lock the one that the server had under its former name, or else the one that the runner
-        would take now.
-        """
+        """Return the locked package. Without one, lock what the server had under its former name, or a new one."""
         kept = self.file.find(server, request.spec)
         if kept:
             return kept[0]
@@ -164,6 +159,7 @@ class Locks:
                 shutil.rmtree(folder, ignore_errors=True)
                 folder.mkdir(mode=0o700)
                 request.fetch(one, folder, tools, scripts=scripts)
+                (folder / COMPLETE).touch()
         return folder
 
     def folder_of(self, argv: tuple[str, ...]) -> str | None:

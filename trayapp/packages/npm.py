@@ -15,14 +15,7 @@ import orjson
 
 from trayapp.backends.stdio.npm_versions import Version, is_range, read_version, satisfies
 from trayapp.backends.stdio.npx import NpxRequest, argv_of, cached_version, copy_in, package_of, read_request
-from trayapp.packages.lock_file import (
-    COMPLETE,
-    LockedPackage,
-    PackageError,
-    PackageRequest,
-    WithdrawnReleaseError,
-    with_options,
-)
+from trayapp.packages.lock_file import LockedPackage, PackageError, PackageRequest, WithdrawnReleaseError, with_options
 from trayapp.packages.tools import NO_NODE, UNLOCK, ToolError, Tools
 
 QUIET = ("--no-audit", "--no-fund", "--loglevel=error")
@@ -85,10 +78,7 @@ class NpmRequest(PackageRequest):
         return LockedPackage("npm", package, found["version"], str(found.get("integrity")), content)
 
     def _has_limit(self, tools: Tools, folder: Path) -> bool:
-        """Return True if the user limits the age of releases by an option or in npm's settings. Runs npm to read those.
-
-        Then our own option is left out: it would replace the user's limit.
-        """
+        """Return True if the user limits the age of releases. Our own option would replace that limit. Runs npm."""
         if any(option.startswith(AGE_LIMITS) for option in self.asked.passed):
             return True
         said = tools.run("npm", "config", "get", *(name.removeprefix("--") for name in AGE_LIMITS), cwd=folder)
@@ -141,7 +131,6 @@ class NpmRequest(PackageRequest):
         except ToolError as error:
             shutil.rmtree(folder, ignore_errors=True)
             raise _explained(error, locked.package, locked.version) from None
-        (folder / COMPLETE).touch()
 
     def argv(self, locked: LockedPackage, folder: Path, env: Mapping[str, str]) -> tuple[str, ...]:
         for package in self._project(locked.package, locked.version)["dependencies"]:
@@ -173,10 +162,7 @@ def _packages(folder: Path) -> dict[str, Any]:
 
 
 def _kept(place: str, entry: Any) -> dict[str, Any]:
-    """Return a package's entry in npm's lock file, without members that an install does not need.
-
-    Raises PackageError for a link, and for an entry without a hash.
-    """
+    """Return a package's entry in npm's lock file without needless members. Raises PackageError without a hash."""
     if not isinstance(entry, dict) or not (entry.get("integrity") or entry.get("inBundle")) or entry.get("link"):
         name = place.rpartition("node_modules/")[2]
         raise PackageError(f"{name} comes without a hash", f"Only packages from a registry can be locked. {UNLOCK}")

@@ -15,14 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from trayapp.config.read.command import OptionTable, UncertainError, options
-from trayapp.packages.lock_file import (
-    COMPLETE,
-    LockedPackage,
-    PackageError,
-    PackageRequest,
-    WithdrawnReleaseError,
-    with_options,
-)
+from trayapp.packages.lock_file import LockedPackage, PackageError, PackageRequest, WithdrawnReleaseError, with_options
 from trayapp.packages.tools import UNLOCK, ToolError, Tools
 
 WHEELS = ("--only-binary", ":all:")
@@ -115,7 +108,6 @@ class PypiRequest(PackageRequest):
         except ToolError as error:
             shutil.rmtree(folder, ignore_errors=True)
             raise _explained(error, f"{locked.package}=={locked.version}") from None
-        (folder / COMPLETE).touch()
 
     def argv(self, locked: LockedPackage, folder: Path, env: Mapping[str, str]) -> tuple[str, ...]:
         program = _programs(folder) / _exe(self.program)

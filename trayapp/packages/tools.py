@@ -46,10 +46,7 @@ class Tools:
     _stopped: threading.Event = field(default_factory=threading.Event, repr=False, compare=False)
 
     def run(self, name: str, *args: str, cwd: Path | None = None) -> str:
-        """Run a tool to its end and return its stdout.
-
-        Raises ToolError if the tool is missing, fails, is stopped, or takes longer than LIMIT_S.
-        """
+        """Run a tool to its end and return its stdout. Raises ToolError, also after LIMIT_S."""
         path = self.env.get("PATH")
         if name == "npm" and shutil.which("node", path=path) is None:  # npm comes with node, and needs it to run
             raise ToolError(*NO_NODE)
@@ -93,10 +90,7 @@ class Tools:
             _kill(process)
 
     async def in_thread(self, work: Callable[[], T]) -> T:
-        """Do blocking work with these tools in a thread.
-
-        End the tools if this call is cancelled, for example because the gateway stops.
-        """
+        """Do blocking work with these tools in a thread. End the tools if this call is cancelled."""
         import anyio.to_thread  # already loaded in the gateway; verbs do not need it
 
         try:

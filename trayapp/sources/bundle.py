@@ -17,12 +17,11 @@ from typing import Any
 from trayapp.clients import jsonc
 from trayapp.config.problems import UnparsableError
 from trayapp.sources.programs import name_of_package
-from trayapp.sources.source import Entry, Source, UnclearSourceError, ValueKind, Variable
+from trayapp.sources.source import TOOLS_MOST, Entry, Keys, Source, UnclearSourceError, ValueKind, Variable, objects_in
 
 VERSIONS = ("0.1", "0.2", "0.3", "0.4")
 TYPES = ("node", "python", "binary", "uv")
 KINDS: tuple[ValueKind, ...] = ("string", "number", "boolean", "directory", "file")
-TOOLS_MOST = 1000
 SIGNED, UNSIGNED = "signed, but multi-mcp does not verify signatures", "not signed"
 
 _VARIABLE = re.compile(r"\$\{([^{}]*)\}")
@@ -32,10 +31,9 @@ Table = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class BundlePlace:
-    """The folder where a bundle will be unpacked, and the system there.
+    """The folder where a bundle will be unpacked, and the system there, named as in a manifest (`win32`).
 
-    `files`: the bundle's paths below that folder. `folders`: variable (HOME, DESKTOP, ...) -> path. `platform`: as in a
-    manifest, such as `win32`.
+    `files`: the bundle's paths below that folder. `folders`: variable (HOME, DESKTOP, ...) -> path.
     """
 
     folder: str
@@ -79,8 +77,7 @@ def read_manifest(data: bytes) -> Manifest:
 def read_bundle(manifest: Manifest, place: BundlePlace, digest: str, *, signed: bool = False) -> Source:
     """Return the server of a bundle that will be unpacked at `place`. Raises UnclearSourceError.
 
-    `digest`: the bundle's SHA-256 in hexadecimal. `signed`: True if the bundle has a signature, which is not verified;
-    the source's `kind` says so to the user.
+    `digest`: the bundle's SHA-256 in hexadecimal. `signed`: True if the bundle has a signature, which is not verified.
     """
     document = manifest.document
     platforms = _strings(_table(document, "compatibility"), "platforms")
@@ -92,8 +89,6 @@ def read_bundle(manifest: Manifest, place: BundlePlace, digest: str, *, signed: 
     entry, wants = _filled(_launch(document, place), options, place)
     author = _text(_table(document, "author"), "name")
     by = f" by {author}" if author else ""
-    listed = document.get("tools")
-    tools = [one for one in listed if isinstance(one, Mapping)] if isinstance(listed, list) else []
     return Source(
         name_of_package("-".join(manifest.name.lower().split())),
         entry,
@@ -101,7 +96,7 @@ def read_bundle(manifest: Manifest, place: BundlePlace, digest: str, *, signed: 
         tuple(wants),
         (),
         _text(document, "description"),
-        tools=tuple({"name": _text(one, "name")} for one in tools[:TOOLS_MOST]),
+        tools=tuple({"name": _text(one, "name")} for one in objects_in(document, "tools")[:TOOLS_MOST]),
         more_tools=document.get("tools_generated") is True,
     )
 
@@ -142,10 +137,7 @@ def _default_launch(kind: str, start: str, env: Table, place: BundlePlace) -> tu
 
 
 def _program(command: str, place: BundlePlace) -> str:
-    """Return the program to start: one in the bundle as a path below `${__dirname}`, Python by its name on this system.
-
-    Any other program is returned unchanged.
-    """
+    """Return the program to start: one in the bundle by its path below `${__dirname}`, Python by its name here."""
     if command in ("python", "python3") and command not in place.programs:
         return next(iter(sorted(place.programs)), command)
     inside = command.removeprefix("${__dirname}").replace("${/}", "/").replace("${pathSeparator}", "/")
@@ -197,25 +189,21 @@ def _default(raw: Any, multiple: bool, field: str, place: BundlePlace) -> str:
 
 def _filled(entry: Entry, options: Mapping[str, Variable], place: BundlePlace) -> tuple[Entry, list[Variable]]:
     """Return the entry with the bundle's variables replaced, and a Variable for each value that the user must give."""
-    wants: list[Variable] = []
-    args = []
-    for at, word in enumerate(entry["args"]):
-        args.append(_with_folders(word, place, options))
-        wants += _places(word, ("args", at), options)
-    env = {}
-    for name, text in entry["env"].items():
-        env[name] = _with_folders(text, place, options)
-        wants += _places(text, ("env", name), options)
+    args = [_with_folders(word, place, options) for word in entry["args"]]
+    env = {name: _with_folders(text, place, options) for name, text in entry["env"].items()}
     command = _with_folders(entry["command"], place, options)
-    if _places(command, ("command",), options):
+    if any(name.startswith(_CONFIG) for name in _VARIABLE.findall(command)):
         raise _unclear("lets the user's values choose the program")
+    places: list[tuple[Keys, str]] = [(("args", at), word) for at, word in enumerate(args)]
+    places += [(("env", name), text) for name, text in env.items()]
+    wants = [
+        replace(options[name.removeprefix(_CONFIG)], keys=keys)
+        for keys, text in places
+        for name in dict.fromkeys(_VARIABLE.findall(text))
+        if name.startswith(_CONFIG)
+    ]
     made: Entry = {"command": command, "args": args} | ({"env": env} if env else {}) | {"cwd": entry["cwd"]}
     return made, wants
-
-
-def _places(text: str, keys: tuple[str | int, ...], options: Mapping[str, Variable]) -> list[Variable]:
-    names = dict.fromkeys(name.removeprefix(_CONFIG) for name in _VARIABLE.findall(text) if name.startswith(_CONFIG))
-    return [replace(options[name], keys=keys) for name in names]
 
 
 def _with_folders(text: str, place: BundlePlace, options: Mapping[str, Variable] | None = None) -> str:

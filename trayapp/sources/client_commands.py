@@ -7,14 +7,23 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import pairwise, takewhile
+from itertools import dropwhile, pairwise, takewhile
 from pathlib import Path
 
 from trayapp.clients.conversion import is_variable_name
 from trayapp.config.programs import program_of
 from trayapp.sources.documents import read_document, without_cmd
 from trayapp.sources.programs import ASSIGNMENT, CONTAINERS, RUNNERS, name_for, package_of, words_of
-from trayapp.sources.source import Entry, Source, UnclearSourceError, wanted, with_passed, with_words_apart, without_env
+from trayapp.sources.source import (
+    Entry,
+    Source,
+    UnclearSourceError,
+    source_of,
+    wanted,
+    with_passed,
+    with_words_apart,
+    without_env,
+)
 from trayapp.sources.start_commands import (
     HTTP,
     PACKAGE_FORM,
@@ -43,11 +52,8 @@ _CLIENT_PACKAGES = {
 def adds_server(line: str) -> bool:
     """Return True for a command of a client or of a program that adds servers: `claude mcp add ...`, `npx add-mcp`."""
     words = _without_package(line.split())
-    return (
-        program_of(words[0]) in CLIENT_COMMANDS
-        or is_mcp_add(words)
-        or without_version(package_of(words) or words[0]) in _SERVER_INSTALLERS
-    )
+    installs = without_version(package_of(words) or words[0]) in _SERVER_INSTALLERS
+    return installs or program_of(words[0]) in CLIENT_COMMANDS or is_mcp_add(words)
 
 
 def read_line(line: str, home: Path, *, windows: bool) -> list[Source]:
@@ -113,7 +119,7 @@ _INSTALLER_VERBS = frozenset(("find", "search", "list", "list-agents", "detect",
 def _installed(words: Sequence[str], home: Path, windows: bool) -> list[Source] | None:
     """Return the server that `npx add-mcp TARGET [options]` and the like write into clients' files.
 
-    None for another program, for an unknown option, and for a line that does not name exactly one server.
+    Return None for another program, an unknown option, or a line that does not name exactly one server.
     """
     package = package_of(words) or words[0]
     installer = without_version(package)
@@ -149,13 +155,10 @@ def _installed(words: Sequence[str], home: Path, windows: bool) -> list[Source] 
         return None
     name = given.pop("--name", [""])[-1] or name_for(server)
     left_out = ("project",) if given.pop("--project", []) else ()
-    comma = {"--env": r",(?=[A-Za-z_]\w*=)", "--header": r",(?=[\w-]+=)"} if installer == "mcp-add" else {}
-    parts = (
-        (option, re.split(comma[option], value) if option in comma else [value])
-        for option, values in given.items()
-        for value in values
-    )
-    options = [word for option, values in parts if option for value in values for word in (option, value)]
+    if installer == "mcp-add":  # takes several values in one word
+        for option, comma in (("--env", r",(?=[A-Za-z_]\w*=)"), ("--header", r",(?=[\w-]+=)")):
+            given[option] = [part for value in given.get(option, []) for part in re.split(comma, value)]
+    options = [word for option, values in given.items() if option for value in values for word in (option, value)]
     added = _mcp_add(installer, home, windows, ["add", "--name", name, *options, *start]) or []
     return [replace(one, left_out=(*one.left_out, *left_out)) for one in added]
 
@@ -268,11 +271,10 @@ _BY_COMMA = frozenset(("q mcp add", "kiro-cli mcp add"))  # there, `--args a,b` 
 
 def _args(given: Sequence[str], by_comma: bool) -> list[str]:
     """Return the words of `--args`, which may be given as a JSON list or, with `by_comma`, as one word with commas."""
-    if len(given) == 1 and given[0].startswith("["):
-        with suppress(ValueError):
-            listed = json.loads(given[0])
-            if isinstance(listed, list) and all(isinstance(one, str) for one in listed):
-                return listed
+    with suppress(ValueError):
+        listed = json.loads(given[0]) if len(given) == 1 and given[0].startswith("[") else None
+        if isinstance(listed, list) and all(isinstance(one, str) for one in listed):
+            return listed
     return given[0].split(",") if by_comma and len(given) == 1 and " " not in given[0] else list(given)
 
 
@@ -310,9 +312,8 @@ _PACKAGE_OPTIONS = frozenset(("--npm-package", "--npm", "--package"))
 class _AddOptions:
     """Options and plain words of a client's `mcp add`; all words after `--` are plain.
 
-    `anywhere`: before `--`, the client also takes its options after the first word of the server's command, as Claude
-    Code and Gemini CLI do, but not Codex. `passes_unknown`: the client takes its own options anywhere before `--`, and
-    passes all others to the server.
+    `anywhere`: the client takes its options even after the first word of the server's command (not Codex).
+    `passes_unknown`: the client also passes options that are not its own to the server.
     """
 
     def __init__(self, words: Sequence[str], *, anywhere: bool = True, passes_unknown: bool = False) -> None:
@@ -327,8 +328,8 @@ class _AddOptions:
             if word == "--":
                 self.plain += words
                 return
-            asked = name == _CLIENT_SECRET and words[:1] and words[0][:1] != "-"
-            if asked or (name in _VALUED and (equals or words)):
+            secret = name == _CLIENT_SECRET and words[:1] and words[0][:1] != "-"
+            if secret or (name in _VALUED and (equals or words)):
                 self._take(name, value if equals else words.pop(0))
                 taken: list[str] = []
                 if name == "--args":  # also takes the words after it, even the server's options (Hermes)
@@ -365,10 +366,7 @@ class _AddOptions:
                 self.unused.append(name.lstrip("-"))
 
     def _without_options(self, words: list[str]) -> list[str]:
-        """Take the client's options out of the words before `--`. Return the other words.
-
-        If there is any other option among them, return all words: the client itself would refuse such a line.
-        """
+        """Take out the client's options. Return the other words, or all of them if an unknown option is left."""
         given: list[tuple[str, str]] = []
         plain: list[str] = []
         left = list(words)
@@ -391,10 +389,7 @@ class _AddOptions:
         self._given.setdefault(name, []).extend(values)
 
     def _without_known(self, words: Sequence[str]) -> list[str]:
-        """Take out the client's options whose values have the form in _KNOWN_VALUES. Return the server's words.
-
-        Options of a container or a bridge stay in its command: `docker run -e`, `mcp-remote --header`.
-        """
+        """Take out the options whose values have the form in _KNOWN_VALUES, except those of a container or a bridge."""
         plain: list[str] = []
         left = list(words)
         while left:
@@ -426,12 +421,12 @@ class _AddOptions:
 
     def _hoist(self) -> None:
         """Move options after a URL or a quoted command to the client's options: `add NAME URL --header ...`."""
-        remote = self.named(*_TRANSPORT) in HTTP
-        is_address = len(self.plain) > 2 and (remote or _is_address(self.plain[1]))
-        has_option = len(self.plain) > 2 and self.plain[2].startswith("-")
+        if len(self.plain) < 3:
+            return
+        has_option = self.plain[2].startswith("-")
+        is_address = self.named(*_TRANSPORT) in HTTP or _is_address(self.plain[1])
         if is_address or (has_option and is_quoted_command(self.plain[1])):
-            behind = _AddOptions(["x", *self.plain[2:]])._given if has_option else {}
-            for name, values in behind.items():
+            for name, values in _AddOptions(["x", *self.plain[2:]])._given.items() if has_option else ():
                 self._take(name, *values)
             self.plain = self.plain[:2]
 
@@ -463,8 +458,7 @@ def _client(kind: str) -> Reader:
             if option.startswith("--with-") and option.endswith("-extension"):  # goose: a command or an address
                 if not _is_address(config):
                     return read_line(config, home, windows=windows)
-                entry = {"url": config}
-                return [Source(name_for(entry), entry, kind, wanted(entry))]
+                return [source_of({"url": config}, kind)]
         return _mcp_add(kind, home, windows, words[1:]) if words[:1] == ["mcp"] else None
 
     return read
@@ -472,14 +466,12 @@ def _client(kind: str) -> Reader:
 
 def _editor(words: Sequence[str], home: Path, windows: bool) -> list[Source] | None:
     """Return the servers of `code --add-mcp '{...}'`; None without that option. Raises UnclearSourceError."""
-    for at, word in enumerate(words):
-        name, equals, value = word.partition("=")
-        if name == "--add-mcp":
-            text = value if equals else next(iter(words[at + 1 :]), "")
-            if not text:
-                raise UnclearSourceError("This describes no server", "Paste the whole line")
-            return read_document(_json_word(text), "code --add-mcp", home, windows=windows)
-    return None
+    own = list(dropwhile(lambda word: word.partition("=")[0] != "--add-mcp", words))
+    if not own:
+        return None
+    if not (text := own[0].partition("=")[2] or "".join(own[1:2])):
+        raise UnclearSourceError("This describes no server", "Paste the whole line")
+    return read_document(_json_word(text), "code --add-mcp", home, windows=windows)
 
 
 def _json_word(text: str) -> str:

@@ -1,6 +1,6 @@
-"""Reads command lines that start a server, or that add one to a client (`claude mcp add ...`).
+"""Read command lines that start a server, or that add one to a client (`claude mcp add ...`).
 
-Refuses a line that needs a shell: such a line could do more than start one program.
+A line that needs a shell is refused: it could do more than start one program.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from trayapp.sources.source import (
     start_of,
     wanted,
     with_variants,
+    without_keys,
 )
 from trayapp.sources.start_commands import (
     ADD_ANYWAY,
@@ -143,10 +144,7 @@ def read_command_line(text: str, home: Path, *, windows: bool) -> list[Source]:
 
 
 def _with_plain_signs(line: str) -> str:
-    """Return a line with the quotation marks and hyphens that a text processor replaced with its own.
-
-    Raises UnclearSourceError for a remark after a dash.
-    """
+    """Return a line with plain quotation marks and hyphens. Raises UnclearSourceError for a remark after a dash."""
     for typed, marks in (('"', "\u201c\u201d"), ("'", "\u2018\u2019")):
         line = line if typed in line else re.sub(f"[{marks}]", typed, line)
     if _REMARK.search(line):
@@ -156,8 +154,7 @@ def _with_plain_signs(line: str) -> str:
     adds = re.search(r"\smcp\s+add(?:-json)?\s", line) is not None
 
     def hyphens(found: re.Match[str]) -> str:
-        before = line[: found.start() + 1]
-        if found["dash"] and found["word"] == "" and (not adds or _HYPHENS.search(before)):
+        if found["dash"] and found["word"] == "" and (not adds or _HYPHENS.search(line[: found.start() + 1])):
             raise UnclearSourceError(f"This line has a remark after {found['dash']}", "Paste it without the remark")
         return found["quoted"] or ("-" if len(found["word"]) == len(found["dash"]) == 1 else "--") + found["word"]
 
@@ -197,10 +194,10 @@ def _of_lines(text: str, lines: list[str], settings: Mapping[str, str], home: Pa
 
 
 def _with_backslashes(line: str) -> str:
-    """Return a line for Windows with its backslashes doubled, so that splitting keeps them.
+    """Return a line for Windows with doubled backslashes, which splitting then keeps.
 
-    Unchanged, because splitting keeps their backslashes anyway: text in single quotes, and a line that begins with a
-    path with a drive. The escaped quotes of JSON also stay unchanged.
+    Text in single quotes and a line that begins with a path with a drive stay unchanged: splitting keeps their
+    backslashes. So do the escaped quotes of JSON.
     """
     if re.match(r"[\"']?[A-Za-z]:[\\/]", line):
         return line
@@ -212,8 +209,8 @@ def _with_backslashes(line: str) -> str:
 def _preparations_apart(lines: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the lines that set, add or start something, and the lines that only install, fetch or build.
 
-    Lines that activate an environment are in the second list if the others add servers. All lines are in the first list
-    if none of them adds or starts something.
+    Lines that activate an environment are among the latter if the others add servers. If no line adds or starts
+    something, all lines are in the first list.
     """
     rest = [line for line in lines if not is_preparation(line)]
     activating = [line for line in rest if _ACTIVATES.fullmatch(line)]
@@ -256,11 +253,8 @@ def without_prompt(line: str) -> str:
 def _without_output(lines: Sequence[str]) -> list[str]:
     """Return the lines without prompts. After the first prompt, drop lines that start nothing: they are output."""
     first = next((at for at, line in enumerate(lines) if _PROMPT.match(line)), len(lines))
-    return [
-        without_prompt(line)
-        for at, line in enumerate(lines)
-        if at <= first or _PROMPT.match(line) or is_command_line(line)
-    ]
+    useful = (line for at, line in enumerate(lines) if at <= first or _PROMPT.match(line) or is_command_line(line))
+    return list(map(without_prompt, useful))
 
 
 def _statements(line: str) -> Iterator[str]:
@@ -278,17 +272,11 @@ def _several_lines(lines: Sequence[str], home: Path, windows: bool) -> UnclearSo
     programs = {
         line: program_of(next((word for word in line.split() if not ASSIGNMENT.fullmatch(word)), "")) for line in lines
     }
+    runs = {line for line in lines if not re.match(r"(?:docker|podman) (?!run\b|mcp\b)", line)}
     starting = [line for line in lines if adds_server(line)]
-    starting = starting or [
-        line
-        for line in lines
-        if programs[line] in RUNNERS - BUILDERS and not re.match(r"(?:docker|podman) (?!run\b|mcp\b)", line)
-    ]
-    starting = starting or [
-        line
-        for line in lines
-        if programs[line] not in FETCHERS | BUILDERS | SHELLS and is_command_line(line) and not _setting(line)
-    ]
+    starting = starting or [line for line in lines if programs[line] in RUNNERS - BUILDERS and line in runs]
+    others = [line for line in lines if programs[line] not in FETCHERS | BUILDERS | SHELLS]
+    starting = starting or [line for line in others if is_command_line(line) and not _setting(line)]
     other = redacted(next((line for line in lines if line not in starting), ""))
     if len(starting) != 1 and not (other and starting and all(map(adds_server, starting))):
         read, faults = [], []
@@ -310,9 +298,8 @@ def _several_lines(lines: Sequence[str], home: Path, windows: bool) -> UnclearSo
         except UnclearSourceError as error:
             return error
     first = "; ".join(line if line == redacted(line) else f"{' '.join(line.split()[:4])} ..." for line in starting)
-    return UnclearSourceError(
-        f"This has other lines, too, such as: {other[:60]}", f"Run them first if they are needed, then add: {first}"
-    )
+    title = f"This has other lines, too, such as: {other[:60]}"
+    return UnclearSourceError(title, f"Run them first if they are needed, then add: {first}")
 
 
 def _settings_apart(lines: Sequence[str]) -> tuple[dict[str, str], list[str]]:
@@ -322,12 +309,9 @@ def _settings_apart(lines: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     """
     settings: dict[str, str] = {}
     rest: list[str] = []
-    only_adders = True
     for line in lines:
-        setting = _setting(line)
-        if setting is None or not only_adders:
+        if (setting := _setting(line)) is None or not all(map(adds_server, rest)):
             rest.append(line)
-            only_adders = only_adders and adds_server(line)
         else:
             settings |= setting
     if not rest:
@@ -344,10 +328,7 @@ def _as_local(line: str, lines: Sequence[str]) -> str:
 
 
 def _setting(line: str) -> dict[str, str] | None:
-    """Return {name: value} for the variable that a line sets; None for another line.
-
-    A name begins with `$` if only the shell has the variable.
-    """
+    """Return {name: value} for a line that sets a variable, else None. `$` before a name: only the shell has it."""
     if (found := _SETTING.fullmatch(line)) is None:
         return None
     is_local = re.match(r"\$(?!env:)", line, re.IGNORECASE) is not None  # a variable of PowerShell: no program gets it
@@ -356,11 +337,7 @@ def _setting(line: str) -> dict[str, str] | None:
 
 
 def _added(lines: Sequence[str], home: Path, windows: bool) -> list[Source]:
-    """Return the servers that lines add to clients, each once.
-
-    Return [] for more than LINES_MOST lines, if two servers with the same name differ, if a line cannot be read, or if
-    a line does anything but add a server, start an added server or set a variable of one.
-    """
+    """Return the servers that lines add to clients, each once; [] if that is unclear or they do anything else."""
     set_for: dict[str, dict[str, str]] = {}
     for given in filter(None, map(_SETS_FOR.fullmatch, lines)):
         set_for.setdefault(given[1], {})[given[2]] = given[4]
@@ -390,7 +367,7 @@ def _with_env(source: Source, env: Mapping[str, str]) -> Source:
     token = str(entry.get("bearer_token_env"))
     if token in env:
         entry["headers"] = {**entry.get("headers", {}), "Authorization": f"Bearer {env[token]}"}
-        entry = {key: value for key, value in entry.items() if key not in ("auth", "bearer_token_env")}
+        entry = without_keys(entry, "auth", "bearer_token_env")
     if "command" in entry and env:
         own = {name: value for name, value in entry.get("env", {}).items() if value or name not in env}
         entry["env"] = {**env, **own}
@@ -407,18 +384,15 @@ def _filled_in(value: Any, env: Mapping[str, str]) -> Any:
 
 def _logical_lines(text: str) -> list[str]:
     """Return the lines of a text, each joined with the next if it ends inside quotes."""
-    lines: list[list[str]] = []
+    lines: list[str] = []
     mark = ""  # the quotation mark that is still open
     for line in text.splitlines():
-        if mark:
-            lines[-1].append(line)
-        else:
-            lines.append([line])
+        lines.append(f"{lines.pop()}\n{line}" if mark else line)
         for found in re.findall(r"\\.|['\"]", _FOLDER_QUOTED.sub(r'\1"', line)):
             letter = found[-1] if found == found[-1] or mark != '"' else ""  # \" escapes only inside "..."
             if letter in ("'", '"') and mark in ("", letter):
                 mark = "" if mark else letter
-    return ["\n".join(parts) for parts in lines]
+    return lines
 
 
 def is_command_line(text: str) -> bool:
@@ -438,8 +412,7 @@ def is_command_line(text: str) -> bool:
         words = text.split()
     if not words:
         return False
-    word = words[0]
-    program = program_of(word)
+    program = program_of(word := words[0])
     if _NAMED_MCP.fullmatch(text.strip()) or ("mcp" in program and text != given):
         return True
     return (
@@ -460,14 +433,9 @@ def holds_command(text: str) -> bool:
 
 def holds_only_commands(text: str) -> bool:
     """Return True if each line of a text is a command, a comment, or sets, installs, checks or activates something."""
-    lines = map(without_prompt, _NEXT_LINE.sub(" ", text).splitlines())
-    return all(
-        is_command_line(line)
-        or _setting(f"${line}") is not None
-        or is_preparation(line)
-        or line.startswith("#")
-        or _CHECKS.fullmatch(line)
-        or _ACTIVATES.fullmatch(line)
-        for line in lines
-        if line
-    )
+
+    def is_one(line: str) -> bool:
+        known = is_command_line(line) or _setting(f"${line}") is not None or is_preparation(line)
+        return known or line[:1] in ("", "#") or bool(_CHECKS.fullmatch(line) or _ACTIVATES.fullmatch(line))
+
+    return all(map(is_one, map(without_prompt, _NEXT_LINE.sub(" ", text).splitlines())))

@@ -24,17 +24,20 @@ from trayapp.sources.loose_json import ELLIPSIS, RUN_WORDS, read_loosely
 from trayapp.sources.placeholders import OPTIONAL, REQUIRED
 from trayapp.sources.programs import REACHING, RUNNERS, SHELLS, container_options, name_for, words_of
 from trayapp.sources.source import (
+    PAIRS,
     START_FIRST,
     Source,
     TemplateError,
     UnclearSourceError,
     Variable,
+    objects_in,
     refuse_large,
     start_of,
     wanted,
     with_passed,
     with_words_apart,
     without_env,
+    without_keys,
 )
 from trayapp.sources.start_commands import refuse_developers_script, refuse_http, refuse_verb, with_input
 
@@ -57,7 +60,7 @@ _PERCENT = re.compile(r"(?<![^=,;])%(?!CD%)([A-Za-z_]\w*)%(?=[/\\])")
 _COMMENT_LINE = re.compile(r"\s*(?://|#|/?\*)(.*)")
 _COMMENT_BEHIND = re.compile(r"""(?:(?<=[\s,"'])//|(?<=\s)#)[^"']*$""")
 _KEY = re.compile(r"""[\s{,-]{0,80}+["']?([\w.-]{1,80}+)["']?\s{0,80}[:=]""")
-_PAIRS = frozenset(("env", "headers"))
+_TOKEN_ENV = re.compile("(?:bearer)?token(?:env|envvar|fromenv)")
 _SCHEME = re.compile(r"(?i)\A(bearer|basic|token) *\Z")
 LONGEST_COMMENT = 200  # characters at the end of a line that may hold a comment after a value
 
@@ -70,8 +73,8 @@ def read_document(
     `kind`: the form of the snippet, as shown to the user. `inputs`: VS Code's inputs from outside the snippet.
     """
     document = _with_servers_of_tools(_parsed(text))
-    refuse_manifest(document)
-    if not (found := list(servers_in(document))):
+    _refuse_manifest(document)
+    if not (found := list(_servers_in(document))):
         raise _no_server(document)
     refuse_large(sum(len(json.dumps(raw, default=str)) for _, raw, _ in found))
     inner = document.get("mcp")
@@ -82,13 +85,11 @@ def read_document(
     optional |= {name for name, described in settings.items() if OPTIONAL.search(described)}
     by_name: dict[str, Source] = {}  # a server may be listed again for another client
     for name, raw, client in found:
-        if settings and isinstance(raw, Mapping) and "command" in raw:
+        if settings and "command" in raw:
             raw = {**raw, "env": {**dict.fromkeys(settings, ""), **(raw.get("env") or {})}}
         one = _source(name, raw, client, kind, inputs, home, windows)
-        called = [want for want in one.wants if want.keys[0] in _PAIRS and want.keys[-1] in optional | required]
-        wants = (
-            replace(want, required=want.keys[-1] not in optional) if want in called else want for want in one.wants
-        )
+        called = [want for want in one.wants if want.keys[0] in PAIRS and want.keys[-1] in optional | required]
+        wants = (replace(it, required=it.keys[-1] not in optional) if it in called else it for it in one.wants)
         one = replace(one, wants=tuple(wants))
         first = by_name.setdefault(one.name, one)
         if start_of(first.entry) != start_of(one.entry):
@@ -99,17 +100,16 @@ def read_document(
 
 
 def _no_server(document: Mapping[str, Any]) -> UnclearSourceError:
-    held: Mapping[str, Any] = next((document[key] for key in HOLDERS if isinstance(document.get(key), Mapping)), {})
+    held: Mapping[str, Any] = next((document[key] for key in _HOLDERS if isinstance(document.get(key), Mapping)), {})
     for name, raw in held.items():
-        if isinstance(raw, Mapping) and kind_of(raw, KINDS) in ("ws", "wss", "websocket"):
+        if isinstance(raw, Mapping) and _kind_of(raw, _KINDS) in ("ws", "wss", "websocket"):
             return _uses_socket(str(name))
     if isinstance(whole := document.get("name"), str) and {"version", "$schema"} & document.keys():
         title = f"{whole} offers no server: its description has no mcpServers, packages or remotes"
         return UnclearSourceError(title, "See its own page")
-    empty = next((f"{name} has neither a command nor a url" for name, raw in held.items() if not is_server(raw)), "")
-    return UnclearSourceError(
-        empty or "This text defines no server", "Paste the whole snippet, with its command or url"
-    )
+    empty = next((f"{name} has neither a command nor a url" for name, raw in held.items() if not _is_server(raw)), "")
+    hint = "Paste the whole snippet, with its command or url"
+    return UnclearSourceError(empty or "This text defines no server", hint)
 
 
 def _uses_socket(name: str) -> UnclearSourceError:
@@ -117,8 +117,7 @@ def _uses_socket(name: str) -> UnclearSourceError:
     return UnclearSourceError(title, "Look for its http or https address, or for a command that starts it")
 
 
-def refuse_manifest(document: Mapping[str, Any]) -> None:
-    """Raise UnclearSourceError for an extension's manifest, a part of one, or the description of an API."""
+def _refuse_manifest(document: Mapping[str, Any]) -> None:
     if {"openapi", "swagger", "asyncapi"} & document.keys():
         raise UnclearSourceError("This describes an API, not an MCP server", "Paste the snippet of a client")
     if "manifest_version" in document or "dxt_version" in document:
@@ -133,14 +132,13 @@ def refuse_manifest(document: Mapping[str, Any]) -> None:
 
 def _settings_of(document: Mapping[str, Any]) -> dict[str, str]:
     """Return variable -> description for the `settings` of a Gemini CLI extension (gemini-extension.json)."""
-    listed = document.get("settings")
-    each = [one for one in listed if isinstance(one, Mapping)] if isinstance(listed, list) else []
-    return {name: str(one.get("description") or "") for one in each if isinstance(name := one.get("envVar"), str)}
+    named = ((one.get("envVar"), one.get("description")) for one in objects_in(document, "settings"))
+    return {name: str(description or "") for name, description in named if isinstance(name, str)}
 
 
-def _passed_on(raw: Any) -> list[str]:
+def _passed_on(raw: Mapping[str, Any]) -> list[str]:
     """Return the names in Codex's `env_vars`: variables that it passes from its own environment to a server."""
-    listed = raw.get("env_vars") if isinstance(raw, Mapping) else None
+    listed = raw.get("env_vars")
     named = [one.get("name") if isinstance(one, Mapping) else one for one in listed] if isinstance(listed, list) else []
     return [name for name in named if isinstance(name, str) and name]
 
@@ -164,38 +162,35 @@ def _keys_called(what: re.Pattern[str], text: str) -> set[str]:
         behind = _COMMENT_BEHIND.search(line[-LONGEST_COMMENT:])
         if key and (covers or (behind and what.search(behind[0]))):
             found.add(key[1])
-        covers = covers and (not line.rstrip().endswith(("{", "[", ":")) or (key is not None and key[1] in _PAIRS))
+        covers = covers and (not line.rstrip().endswith(("{", "[", ":")) or (key is not None and key[1] in PAIRS))
     return found
 
 
 def _source(
-    name: str, raw: Any, client: str, kind: str, inputs: Mapping[str, Any], home: Path, windows: bool
+    name: str, raw: Mapping[str, Any], client: str, kind: str, inputs: Mapping[str, Any], home: Path, windows: bool
 ) -> Source:
-    raw, called = _with_inputs_closed(flat_entry(raw), inputs), name or "The server"
-    passed: list[str] = []
-    if isinstance(raw, Mapping):
-        raw = _with_credential_sent(raw)
-        if isinstance(sent := raw.get("headers"), Mapping):  # `Bearer `, with nothing after it
-            schemes = {key: _SCHEME.sub(r"\1 <token>", one) for key, one in sent.items() if isinstance(one, str)}
-            raw = {**raw, "headers": {**sent, **schemes}}
-        if passed := [one for one in _passed_on(raw) if is_variable_name(one)]:
-            raw = {**raw, "env": {**dict.fromkeys(passed, ""), **(raw.get("env") or {})}}
-        auth = raw.get("auth")
-        token = [auth[key] for key in auth if _TOKEN_ENV.fullmatch(spelled(key))] if isinstance(auth, Mapping) else []
-        if token:  # the name of the variable that holds the token
-            raw = {**{key: value for key, value in raw.items() if key != "auth"}, "bearer_token_env": token[0]}
-        if isinstance(line := raw.get("command"), str):
-            is_mark = re.fullmatch(r"\s*<[^<>]+>\S*\s*", line) is not None  # `<path of the program>/program`
-            raw = {**raw, "command": [line] if is_mark else _SPACED.sub(r'"\1"', line)}
-            if operator := None if is_mark else _OPERATOR.search(line):
-                title = f"{called}: its command needs a shell (it has {operator[1]})"
-                raise UnclearSourceError(title, "Paste one plain command")
-        if isinstance(args := raw.get("args"), list):
-            if any(isinstance(one, Mapping | list) for one in args):
-                raise UnclearSourceError(f"{called}: its arguments are not plain text", "Paste one plain command")
-            if any(one in RUN_WORDS and next_one == ELLIPSIS for one, next_one in pairwise(args)):
-                title = f"{called}: its arguments are incomplete: they contain {ELLIPSIS}"
-                raise UnclearSourceError(title, "Paste them in full")
+    raw, called = _with_credential_sent(_with_inputs_closed(_flat_entry(raw), inputs)), name or "The server"
+    if isinstance(sent := raw.get("headers"), Mapping):  # `Bearer `, with nothing after it
+        schemes = {key: _SCHEME.sub(r"\1 <token>", one) for key, one in sent.items() if isinstance(one, str)}
+        raw = {**raw, "headers": {**sent, **schemes}}
+    if passed := [one for one in _passed_on(raw) if is_variable_name(one)]:
+        raw = {**raw, "env": {**dict.fromkeys(passed, ""), **(raw.get("env") or {})}}
+    auth = raw.get("auth")
+    token = [auth[key] for key in auth if _TOKEN_ENV.fullmatch(_spelled(key))] if isinstance(auth, Mapping) else []
+    if token:  # the name of the variable that holds the token
+        raw = {**without_keys(raw, "auth"), "bearer_token_env": token[0]}
+    if isinstance(line := raw.get("command"), str):
+        is_mark = re.fullmatch(r"\s*<[^<>]+>\S*\s*", line) is not None  # `<path of the program>/program`
+        raw = {**raw, "command": [line] if is_mark else _SPACED.sub(r'"\1"', line)}
+        if operator := None if is_mark else _OPERATOR.search(line):
+            title = f"{called}: its command needs a shell (it has {operator[1]})"
+            raise UnclearSourceError(title, "Paste one plain command")
+    if isinstance(args := raw.get("args"), list):
+        if any(isinstance(one, Mapping | list) for one in args):
+            raise UnclearSourceError(f"{called}: its arguments are not plain text", "Paste one plain command")
+        if any(one in RUN_WORDS and next_one == ELLIPSIS for one, next_one in pairwise(args)):
+            title = f"{called}: its arguments are incomplete: they contain {ELLIPSIS}"
+            raise UnclearSourceError(title, "Paste them in full")
     context = Context(BY_NAME[client], home, None, inputs, windows, asks_folder=True)
     try:
         made = convert(raw, context)
@@ -208,10 +203,10 @@ def _source(
     entry = with_words_apart(without_env(entry if windows else without_cmd(entry)))
     entry, note = with_input(entry)
     entry = with_passed(entry)
-    for place in ("env", "headers"):
+    for place in PAIRS:
         if place in entry:
-            own = {key: value for key, value in entry[place].items() if not NO_KEY.fullmatch(str(key))}
-            entry = {key: value for key, value in entry.items() if key != place} | ({place: own} if own else {})
+            own = {key: value for key, value in entry[place].items() if not _NO_KEY.fullmatch(str(key))}
+            entry = without_keys(entry, place) | ({place: own} if own else {})
     entry = _with_shell_variables(entry, windows)
     left_out = tuple(key for key in unused if key != "inputs")  # inputs are read from the whole document
     left_out += ("env_vars",) if len(passed) < len(_passed_on(raw)) else ()
@@ -227,9 +222,8 @@ def _source(
     if re.match("wss?://", str(entry.get("url"))):
         raise _uses_socket(called)
     if client == "cursor" or not name:  # seconds in some clients, milliseconds in others
-        unclear = [key for key in ("request_timeout", "connect_timeout") if key in entry]
-        entry = {key: value for key, value in entry.items() if key not in unclear}
-        left_out = (*left_out, *unclear)
+        left_out += tuple(key for key in ("request_timeout", "connect_timeout") if key in entry)
+        entry = without_keys(entry, "request_timeout", "connect_timeout")
     wants = wanted(entry, asked_inputs(json.dumps(raw, default=str, ensure_ascii=False), context))
     if "scope" not in raw and not _depends_on_session(entry, wants):
         entry = {key: value for key, value in entry.items() if key != "scope"}
@@ -250,9 +244,8 @@ def _with_credential_sent(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     if credential is None and not static:
         return raw
     sent = {credential[0]: credential[1].format(raw["auth_value"])} if credential else {}
-    used = {"static_headers", *(("auth_type", "auth_value") if credential else ())}
-    headers = {**(raw.get("headers") or {}), **static, **sent}
-    return {key: value for key, value in raw.items() if key not in used} | {"headers": headers}
+    raw = without_keys(raw, "static_headers", *(("auth_type", "auth_value") if credential else ()))
+    return raw | {"headers": {**(raw.get("headers") or {}), **static, **sent}}
 
 
 def _with_inputs_closed(raw: Any, inputs: Mapping[str, Any]) -> Any:
@@ -283,7 +276,7 @@ def _with_shell_variables(entry: dict[str, Any], windows: bool) -> dict[str, Any
         return _SHELL_VARIABLE.sub(r"${\1}", value)
 
     changed = dict(entry)
-    for place in _PAIRS & entry.keys():
+    for place in entry.keys() & PAIRS:
         changed[place] = {key: read(value) for key, value in entry[place].items()}
     if "args" in entry and program_of(str(entry.get("command") or "")) not in SHELLS | REACHING:
         changed["args"] = [word if " " in str(word) else read(word) for word in entry["args"]]
@@ -293,8 +286,8 @@ def _with_shell_variables(entry: dict[str, Any], windows: bool) -> dict[str, Any
 def _depends_on_session(entry: Mapping[str, Any], wants: Sequence[Variable]) -> bool:
     """Return True if each session needs its own process of a server.
 
-    It does if the entry has a relative path, unless the command names the folder of that path or the user is asked for
-    it. It also does if the server drives a browser, which sessions cannot share.
+    It does if the server drives a browser, or if the entry has a relative path. The path does not count if the command
+    names its folder or the user is asked for it.
     """
     if "command" not in entry or program_of(str(entry["command"])) in REACHING:
         return False
@@ -305,22 +298,18 @@ def _depends_on_session(entry: Mapping[str, Any], wants: Sequence[Variable]) -> 
         args = []
     if (options := container_options(words_of(entry))) is not None:
         args = options[2:]  # other paths are those of the container
-    command = "" if any(one.keys == ("command",) for one in wants) else str(entry["command"])
-    shared = {key: value for key, value in entry.items() if key != "scope"}
+    command = "" if ("command",) in asked else str(entry["command"])
     folder = "/" if ("cwd",) in asked else str(entry.get("cwd") or "/")
     relative = relative_paths(command, args) or is_relative(folder)
-    return bool(relative) or "scope" in with_own_browser(shared)
+    return bool(relative) or "scope" in with_own_browser(without_keys(entry, "scope"))
 
 
 def without_cmd(entry: dict[str, Any]) -> dict[str, Any]:
-    """Remove `cmd /c`, and variables that Windows itself sets, from an entry that was written for Windows.
-
-    Raises UnclearSourceError if cmd would start more than one program.
-    """
+    """Remove `cmd /c` and Windows' own variables from an entry. Raises UnclearSourceError for more than one program."""
     env = entry.get("env") or {}
-    if own := {name for name in env if name.upper() in _WINDOWS_OWN}:
-        kept = {name: value for name, value in env.items() if name not in own}
-        entry = {key: value for key, value in entry.items() if key != "env"} | ({"env": kept} if kept else {})
+    kept = {name: value for name, value in env.items() if name.upper() not in _WINDOWS_OWN}
+    if len(kept) < len(env):
+        entry = without_keys(entry, "env") | ({"env": kept} if kept else {})
     args = entry.get("args") or []
     args = str(args[0]).split() if len(args) == 1 else args
     if program_of(str(entry.get("command", ""))) == "cmd" and len(args) > 1 and str(args[0]).lower() == "/c":
@@ -356,10 +345,9 @@ def _parsed(text: str) -> dict[str, Any]:
 
 
 def _json(text: str) -> dict[str, Any]:
-    """Parse an object in JSON or loose JSON. Raises UnclearSourceError.
+    """Parse an object in JSON or loose JSON, even without its braces. Raises UnclearSourceError.
 
-    The braces around a fragment (`"github": {...}`) may be missing. A list of words is read as a command, a list of
-    objects as servers.
+    A list of words is read as a command, a list of objects as servers.
     """
     if _LISTED_WORDS.fullmatch(text):
         text = f'{{"command": [{text.strip("[], ")}]}}'
@@ -384,20 +372,17 @@ def _with_servers_of_tools(document: dict[str, Any]) -> dict[str, Any]:
     tools = document.get("tools")
     named = [
         {"name": one.get("server_label"), "url": one["server_url"]}
-        | {key: value for key, value in one.items() if key not in ("type", "server_label", "server_url")}
+        | without_keys(one, "type", "server_label", "server_url")
         for one in (tools if isinstance(tools, list) else [document])
         if isinstance(one, Mapping) and isinstance(one.get("server_url"), str)
     ]
     return {"mcpServers": named} if named else document
 
 
-_TOKEN_ENV = re.compile("(?:bearer)?token(?:env|envvar|fromenv)")
-
-
 # --- where the servers are
 
 # Keys that hold servers by name, and the client whose format applies there.
-HOLDERS = {
+_HOLDERS = {
     "mcpServers": "cursor", "mcp_servers": "codex", "servers": "vscode", "context_servers": "zed", "mcp": "opencode",
     "amp.mcpServers": "amp", "extensions": "goose",
 }  # fmt: skip
@@ -413,41 +398,41 @@ _BESIDE = frozenset((
     "name", "id", "description", "cwd", "timeout", "disabled", "enabled", "isActive", "alwaysAllow", "icon",
 ))  # fmt: skip
 # A key that stands for omitted keys, or for a comment, which JSON lacks.
-NO_KEY = re.compile(r"\.{3}|\u2026|(?://|#|[_$]+(?:comment|note)).*|comment", re.IGNORECASE)
-DEEPEST = 6  # levels above the servers: {"mcp": {"servers": {...}}} has two; lists are not counted
+_NO_KEY = re.compile(r"\.{3}|\u2026|(?://|#|[_$]+(?:comment|note)).*|comment", re.IGNORECASE)
+_DEEPEST = 6  # levels above the servers: {"mcp": {"servers": {...}}} has two; lists are not counted
 _NESTED = re.compile(
     r"(?i)config(?:uration)?|remote|local|connection|param(?:eter)?s|stdio|s?http|sse|streamable[-_]?http|deployment"
     r"|server|launch|run|spec|process|execution"
 )
 _OF_KIND = re.compile(r"(?i)config|stdio|s?http|sse|streamable[-_]?http")
-KINDS = ("type", "transport", "transportType", "transport_type")
+_KINDS = ("type", "transport", "transportType", "transport_type")
 _ADDRESS = re.compile("(?:mcp|server|https?|sse|base|remote|streamablehttp|endpoint|api)?(?:ur[li]|endpoint|address)")
 _HOLDS = re.compile(r"(?i).*[-_]?servers|mcp")
 _OF_TRANSPORT = re.compile("(sse|s?http|stdio)_servers")
 
 
-def servers_in(document: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
+def _servers_in(document: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
     """Yield each server's name ("" if it has none), raw entry, and the client whose entry format it has."""
     if _is_flat_server(document):
         yield str(document.get("name") or ""), document, "vscode"
         return
     meta, spec = document.get("metadata"), document.get("spec")
-    if "mcp" in str(document.get("kind")).lower() and isinstance(meta, Mapping) and is_server(spec):  # Kubernetes
+    if "mcp" in str(document.get("kind")).lower() and isinstance(meta, Mapping) and _is_server(spec):  # Kubernetes
         yield str(meta.get("name") or ""), spec, "vscode"
         return
-    if isinstance(document.get("name"), str) and is_server(document.get("config")):
+    if isinstance(document.get("name"), str) and _is_server(document.get("config")):
         yield document["name"], document["config"], "vscode"
         return
-    holders = list(_held(document, DEEPEST))
+    holders = list(_held(document, _DEEPEST))
     for key, servers in holders:
-        client = HOLDERS.get(key, "cursor")
+        client = _HOLDERS.get(key, "cursor")
         if key == "mcp":  # the key of OpenCode and Kilo Code, of Crush, or of another client
             types = {str(raw.get("type")) for raw in servers.values()}
             listed = any(isinstance(raw.get("command"), list) for raw in servers.values())
             is_opencode = listed or types & {"local", "remote"}
             client = "opencode" if is_opencode else "crush" if types & {"stdio", "http", "sse"} else "cursor"
         yield from ((str(name), raw, client) for name, raw in servers.items())
-    if not holders and document and all(is_server(raw) for raw in document.values()):
+    if not holders and document and all(_is_server(raw) for raw in document.values()):
         yield from ((str(name), raw, "cursor") for name, raw in document.items())
 
 
@@ -456,13 +441,13 @@ def _held(
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the key and value of each holder of servers, searching up to this many levels.
 
-    `certain`: the document is below a key with `mcp` in its name, so whatever looks like an entry is one. In the same
-    mapping, a key that holds the servers of a known client hides keys that only look like holders.
+    In the same mapping, a key that holds the servers of a known client hides keys that only look like holders.
+    `certain`: the document is below a key with `mcp` in its name, so anything in the form of an entry is an entry.
     """
     held: set[str] = set()
-    for key in (*HOLDERS, *(key for key in document if _OTHER_HOLDER.fullmatch(str(key)))):
+    for key in (*_HOLDERS, *(key for key in document if _OTHER_HOLDER.fullmatch(str(key)))):
         beside = held and not (_OF_TRANSPORT.fullmatch(str(key)) and any(map(_OF_TRANSPORT.fullmatch, held)))
-        if key in held or (beside and key not in HOLDERS):
+        if key in held or (beside and key not in _HOLDERS):
             continue
         inside = document.get(key)
         if isinstance(inside, list):
@@ -470,25 +455,24 @@ def _held(
         if isinstance(inside, Mapping):
             inside = {name: raw for name, raw in inside.items() if not _is_left_out(str(name), raw)}
             if certain or "mcp" in str(key).lower():
-                inside = {
-                    name: raw if _HOLDS.fullmatch(str(name)) or name in HOLDERS else flat_entry(raw, certain=True)
-                    for name, raw in inside.items()
-                }
-            if inside and all(is_server(raw) for raw in inside.values()):
+                for name in inside:
+                    if not _HOLDS.fullmatch(str(name)) and name not in _HOLDERS:
+                        inside[name] = _flat_entry(inside[name], certain=True)
+            if inside and all(map(_is_server, inside.values())):
                 held.add(key)
                 yield key, inside
     for key, value in document.items():
         if levels and key not in held and not _LANGUAGE_SERVERS.fullmatch(str(key)):
             for inside in value if isinstance(value, list) else [value]:
-                if isinstance(inside, Mapping) and not is_server(inside):
+                if isinstance(inside, Mapping) and not _is_server(inside):
                     yield from _held(inside, levels - 1, certain=certain or "mcp" in str(key).lower())
 
 
 def _is_left_out(name: str, raw: Any) -> bool:
     """Return True for a server that is defined elsewhere: `{}`, `{"...": "as above"}`, `{"enabled": false}`."""
     if not isinstance(raw, Mapping):
-        return raw is None or (isinstance(raw, str) and NO_KEY.fullmatch(name) is not None)
-    is_elided = all(one in ("enabled", "disabled") or NO_KEY.fullmatch(str(one)) for one in raw)
+        return raw is None or (isinstance(raw, str) and _NO_KEY.fullmatch(name) is not None)
+    is_elided = all(one in ("enabled", "disabled") or _NO_KEY.fullmatch(str(one)) for one in raw)
     return is_elided or raw.get("command") in ("...", "\u2026") or raw.get("type") in NO_SERVER
 
 
@@ -514,21 +498,21 @@ def _by_name(listed: Sequence[Any]) -> dict[str, Any] | None:
     for one in items:
         inside = one if isinstance(one, Mapping) else {}
         # `{NAME: {...}}`
-        if len(inside) == 1 and not is_server(inside) and all(map(is_server, inside.values())):
+        if len(inside) == 1 and not _is_server(inside) and all(map(_is_server, inside.values())):
             named |= {str(name): raw for name, raw in inside.items()}
         else:
             name = str(inside.get("name") or inside.get("id") or "")
-            if not name and not _is_flat_server(flat_entry(inside)):
+            if not name and not _is_flat_server(_flat_entry(inside)):
                 return None
             named[name] = one
     return named if len(named) == len(items) else None
 
 
-def is_server(raw: Any) -> bool:
+def _is_server(raw: Any) -> bool:
     """Return True if a value has the form of a server's entry: it says what to start or which address to use."""
     if not isinstance(raw, Mapping):
         return False
-    entry = flat_entry(raw)
+    entry = _flat_entry(raw)
     if isinstance(entry.get("baseUrl"), str) and str(entry.get("type")).lower() in TRANSPORTS:
         return True
     return any(isinstance(entry.get(key), str | list | Mapping) for key in _LAUNCH)
@@ -538,49 +522,48 @@ def _is_flat_server(document: Mapping[str, Any]) -> bool:
     """Return True if the document itself is an entry. Other data with a `command` lacks an entry's other keys."""
     keys = {str(key) for key in document}
     hook = document.get("type") == "command"  # an action that a client runs on an event
-    evidence = keys & _ENTRY_ONLY
-    flat = flat_entry(document)
+    evidence, flat = keys & _ENTRY_ONLY, _flat_entry(document)
     kinds = {str(flat.get(key)).lower() for key in ("type", "transport") if key in flat}
     if evidence <= {"type", "transport"} and not kinds & {*TRANSPORTS, "stdio", "local", "remote", "url", "mcp"}:
         evidence = set()  # `"type": "webhook"`
-    return is_server(document) and not hook and bool(evidence or keys <= _LAUNCH | _BESIDE)
+    return _is_server(document) and not hook and bool(evidence or keys <= _LAUNCH | _BESIDE)
 
 
-def flat_entry(raw: Any, *, certain: bool = False) -> Any:
+def _flat_entry(raw: Any, *, certain: bool = False) -> Any:
     """Return an entry with the keys of its inner objects moved to the top level.
 
-    Such objects are `transport: {type, url}`, `options: {cwd, env}` and, if the entry has a name, `stdio: {command,
-    args}`. If nothing else says what to start, the only key with an address becomes `url`. `certain`: `raw` is an
-    entry, even without a name or a transport. Raises TemplateError if the entry shows several transports and does not
-    say which one it uses.
+    These are `transport: {type, url}`, `options: {cwd, env}` and, if the entry has a name, `stdio: {command, args}`. If
+    nothing else says what to start, the only key with an address becomes `url`. `certain`: `raw` is an entry, even
+    without a name or a transport. Raises TemplateError if it shows several transports and does not say which one it
+    uses.
     """
     if not isinstance(raw, Mapping):
         return raw
     raw = {key: value for key, value in raw.items() if value is not None or key not in _LAUNCH}
-    kind = kind_of(raw, KINDS)
+    kind = _kind_of(raw, _KINDS)
     is_known = certain or isinstance(raw.get("name"), str) or kind in {*TRANSPORTS, "stdio"}
     holding = _NESTED if certain else _OF_KIND
     nested = [key for key, value in raw.items() if holding.fullmatch(str(key)) and _launches(value)]
     if is_known and nested and not _launches(raw):
-        own = [key for key in nested if spelled(key) == spelled(kind)] or nested
+        own = [key for key in nested if _spelled(key) == _spelled(kind)] or nested
         if len(own) > 1:
-            shown = ", ".join(map(str, own))
-            title = f"{raw.get('name') or 'This'} is a template: it shows several transports ({shown})"
+            called, shown = raw.get("name") or "This", ", ".join(map(str, own))
+            title = f"{called} is a template: it shows several transports ({shown})"
             raise TemplateError(title, "Paste it with the one that it uses")
-        named = str(own[0]).lower()
-        inside = {key: value for key, value in raw[own[0]].items() if key != "name" or "name" not in raw}
-        raw = {key: value for key, value in raw.items() if key not in nested} | inside
-        kind = kind_of(raw, KINDS) or (named if named in {*TRANSPORTS, "stdio"} else kind_of(raw, ("mode", "protocol")))
-        if not kind_of(raw, KINDS) and kind in {*TRANSPORTS, "stdio"}:
-            raw = {key: value for key, value in raw.items() if key not in ("mode", "protocol")} | {"type": kind}
+        raw = without_keys(raw, *nested) | without_keys(raw[own[0]], *({"name"} & raw.keys()))
+        if not (kind := _kind_of(raw, _KINDS)):
+            named = str(own[0]).lower()
+            kind = named if named in {*TRANSPORTS, "stdio"} else _kind_of(raw, ("mode", "protocol"))
+            if kind in {*TRANSPORTS, "stdio"}:
+                raw = without_keys(raw, "mode", "protocol") | {"type": kind}
     inner = {key: raw[key] for key in ("transport", "options") if isinstance(raw.get(key), Mapping)}
     if not set(inner.get("options", ())) <= {"cwd", "env"}:
         del inner["options"]
-    flat = {key: value for key, value in raw.items() if key not in inner}
+    flat = without_keys(raw, *inner)
     for deeper in inner.values():
         flat |= deeper
     if (certain or kind in TRANSPORTS - {"http"}) and not _launches(flat):
-        urls = [key for key, value in flat.items() if _ADDRESS.fullmatch(spelled(key)) and _is_http(value)]
+        urls = [key for key, value in flat.items() if _ADDRESS.fullmatch(_spelled(key)) and _is_http(value)]
         if len(urls) == 1:
             flat = {"url" if key == urls[0] else key: value for key, value in flat.items()}
     return flat
@@ -594,12 +577,12 @@ def _is_http(value: Any) -> bool:
     return isinstance(value, str) and re.match("https?://", value) is not None
 
 
-def kind_of(raw: Mapping[str, Any], keys: Sequence[str]) -> str:
+def _kind_of(raw: Mapping[str, Any], keys: Sequence[str]) -> str:
     """Return the first text among these keys of an entry, in lower case; "" without one."""
     return next((one.lower() for key in keys if isinstance(one := raw.get(key), str)), "")
 
 
-def spelled(key: Any) -> str:
+def _spelled(key: Any) -> str:
     """Return a key in lower case, without `-` and `_`."""
     return re.sub("[-_]", "", str(key).lower())
 
@@ -607,8 +590,7 @@ def spelled(key: Any) -> str:
 def is_tool_argument(document: Mapping[str, Any]) -> bool:
     """Return True for `{"command": "ls -l"}`: a bare command that does not look like a server's.
 
-    If the arguments are separate (`{"command": "get", "args": ["--all"]}`), a path in any of the words makes it a
-    server.
+    If `args` are separate, a path in any of the words makes it a server.
     """
     command, args = document.get("command", document.get("cmd")), document.get("args")
     words = command if isinstance(command, list) else str(command or "").split()

@@ -18,8 +18,8 @@ from trayapp.sources.source import Entry, Keys, Source, ValueKind, Variable
 def with_home(source: Source, home: Path) -> Source:
     """Return a source with the home folder in place of `~` and `$HOME`, as a shell would do.
 
-    Placeholders stay, and so do paths in a container or on another machine, where the home folder differs. In `command`
-    and `cwd`, `$HOME` becomes `~`.
+    Placeholders stay, and so do paths in a container or on another machine. In `command` and `cwd`, `$HOME` becomes
+    `~`.
     """
     program = program_of(str(source.entry.get("command") or ""))
     taken = {one.keys for one in source.wants}
@@ -119,10 +119,9 @@ _SPELLED = {"docker-compose.yml": ("docker-compose.yaml", "compose.yaml", "compo
 
 
 def own_folder(entry: Entry) -> tuple[str | None, str]:
-    """Return the folder in which a command line says to run (None if it names none), and a file that must be there.
+    """Return the folder in which a command line says to run (None: it names none), and a file that must be there.
 
-    The file is the server's code (`dist/index.js`), its project's file (`package.json`) or a file for its container. It
-    is "" if the code comes from elsewhere.
+    The file is the server's code, its project's file (`package.json`) or one for its container; "" if it needs none.
     """
     words = words_of(entry)
     is_mark = words[0].startswith(("<", "{", "["))  # a placeholder for a program
@@ -169,8 +168,8 @@ def own_folder(entry: Entry) -> tuple[str | None, str]:
 def with_folder(source: Source, exists: Callable[[str], bool]) -> Source:
     """Return a source that asks for the folder of its code, unless the current folder has the code.
 
-    In both cases, a relative `cwd` and `scope: session` are removed. A source stays unchanged if it names an absolute
-    folder, already asks for the folder or needs none.
+    In both cases, a relative `cwd` and `scope: session` are removed. A source that needs no folder, names an absolute
+    one or already asks for it stays unchanged.
     """
     entry = source.entry
     folder = str(entry.get("cwd") or "")

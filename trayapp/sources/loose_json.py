@@ -1,12 +1,10 @@
-"""Reads objects that are almost JSON, as pages, word processors and other languages write them.
+"""Read objects that are almost JSON, as pages, word processors and other languages write them.
 
 Only these deviations are accepted:
 - Quotes may be single or curly. They may be missing around a key and around a placeholder.
 - Commas may be missing, repeated, or replaced by semicolons.
 - The outer braces and the last closing brackets may be missing.
-- A key may be followed by `=`.
-- Comments count as blanks.
-- A Windows path may have single backslashes.
+- A key may be followed by `=`. Comments count as blanks. A Windows path may have single backslashes.
 - Words of other languages (`True`, `None`, `nil`) are values. `process.env.NAME` is read as `${NAME}`.
 - Brackets of any form that contain keys are an object, all others a list (Lua, Nix).
 - `...` for something that the author left out is ignored, except after RUN_WORDS, where it stands for a program.
@@ -58,10 +56,7 @@ def read_loosely(text: str) -> dict[str, Any]:
 
 
 def _inside(tokens: Iterator[tuple[str, str]], opening: str, levels: int) -> dict[str, Any] | list[Any]:
-    """Return the object or list inside a bracket, up to the closing bracket or the end of the text.
-
-    `levels`: how many levels of brackets may be nested from here on, including this one. Raises ValueError.
-    """
+    """Return the object or list up to the closing bracket, nested at most `levels` deep. Raises ValueError."""
     if not levels:
         raise ValueError("it is nested too deeply")
     keyed: dict[str, Any] = {}

@@ -118,7 +118,7 @@ def script_of(words: Sequence[str]) -> str:
 def name_of_package(package: str) -> str:
     """Return a server's name from its package: `filesystem` for `@modelcontextprotocol/server-filesystem@1.2.3`.
 
-    The name has at most LONGEST_NAME characters. It is `server` if nothing else is left.
+    It has at most LONGEST_NAME characters, and is `server` if nothing else is left.
     """
     bare = re.sub(r"(?<=.)(?:@|#|[=<>!~]=?|\[).*$", "", package)
     bare = re.sub(r"\.(?:git|tgz|tar\.gz)$", "", bare)

@@ -1,4 +1,4 @@
-"""Recognizes the server that a text names, in any form. Nothing is started, fetched or written.
+"""Recognize the server that a text names, in any form. Nothing is started, fetched or written.
 
 Install links are clients' own URI schemes, and the web pages that redirect to them. Sources:
 cursor.com/docs/context/mcp/install-links, code.visualstudio.com/api/extension-guides/ai/mcp (vscode:mcp/install),
@@ -49,6 +49,7 @@ from trayapp.sources.source import (
     Variable,
     given_names,
     refuse_large,
+    source_of,
     start_of,
     wanted,
     with_variants,
@@ -152,9 +153,9 @@ _YAML_KEY = re.compile(
 def recognize(
     text: str, home: Path, *, windows: bool = False, exists: Callable[[str], bool] = lambda path: True
 ) -> list[Source]:
-    """Return the servers that a text names. Raises UnclearSourceError.
+    """Return the servers that a text names, the alternatives of a server.json best first. Raises UnclearSourceError.
 
-    The alternatives of a server.json come best first. `exists`: returns True if a path is on this machine.
+    `exists`: returns True if a path is on this machine.
     """
     if len(text) > LARGEST:
         raise UnclearSourceError(f"This has {len(text):,} characters", "Paste the server's own snippet")
@@ -172,14 +173,12 @@ def recognize(
                 raise error
         except UnclearSourceError as inner:
             raise _program_error(text) or inner from None
-    elsewhere = {"command", "package", "url"}  # if one of these is a placeholder, too, it cannot give a name
-    names = [
-        name_for(one.entry) if _NO_NAME(one.name) and not elsewhere & {want.name for want in one.wants} else one.name
-        for one in found
-    ]
-    names = [short_name(name) if is_registry_name(name) else _NOT_IN_NAME.sub("-", name) for name in names]
     made: list[Source] = []
-    for name, one in zip(names, found, strict=True):
+    for one in found:
+        # if one of these is a placeholder, too, it cannot give a name
+        has_no_name = _NO_NAME(one.name) and not {"command", "package", "url"} & {want.name for want in one.wants}
+        name = name_for(one.entry) if has_no_name else one.name
+        name = short_name(name) if is_registry_name(name) else _NOT_IN_NAME.sub("-", name)
         one = with_folder(with_home(_with_localhost(one), home), exists)
         made.append(replace(one, name=name, wants=with_paths_of_others(one, home, windows=windows, exists=exists)))
     return made
@@ -203,8 +202,7 @@ def _program_error(text: str) -> UnclearSourceError | None:
     urls = {one.rstrip(".,;:") for one in _URL.findall(text)}
     address = [one for one in urls if _ENDPOINT.search(one) and redacted(one) == one]
     hint = "Paste only the server's part: its command with its arguments, or its address"
-    if len(address) == 1:
-        hint = f"To add that server, paste its address: {address[0]}"
+    hint = f"To add that server, paste its address: {address[0]}" if len(address) == 1 else hint
     return UnclearSourceError(f"This is a program ({kind}), not a configuration", hint)
 
 
@@ -214,10 +212,8 @@ def _in_parts(text: str, home: Path, *, windows: bool) -> list[Source]:
     All snippets must start the same server. The one with the most variables is used, with the variables of the others.
 
     Raises UnclearSourceError if
-    - two snippets start different servers,
-    - a snippet sets a variable or header that the result would lack,
-    - a snippet that adds a server to a client cannot be read,
-    - the only snippet, or every snippet between fences, cannot be read.
+    - two snippets start different servers, or one sets a variable or header that the result would lack,
+    - a snippet that adds a server to a client, the only snippet, or every snippet between fences cannot be read.
     """
     read: list[list[Source]] = []
     fault: UnclearSourceError | None = None
@@ -262,9 +258,9 @@ def _parts(text: str) -> Iterator[Iterator[str]]:
     The forms are install links, texts that a shell writes to a file, fenced blocks and objects. In a text without
     fences, they also include code spans, and the lines between sentences.
     """
-    configured = (one for one in _URL.findall(text) if not _LINKS.match(one))
-    if links := [*_LINKS.findall(text), *filter(is_link, configured)]:
-        yield iter(list(map(html.unescape, links[:PARTS_MOST])))
+    configured = [one for one in _URL.findall(text) if not _LINKS.match(one) and is_link(one)]
+    if links := _LINKS.findall(text) + configured:
+        yield map(html.unescape, links[:PARTS_MOST])
     lines = text.splitlines()
     if written := list(islice(_here_texts(lines), PARTS_MOST)):
         yield iter(written)
@@ -308,7 +304,7 @@ def _objects(text: str) -> Iterator[str]:
 
 
 class _ProseLines:
-    """Tells lines of prose (headings, list items, sentences) from snippets. Call it with the lines in order."""
+    """Tell lines of prose (headings, list items, sentences) from snippets. Call it with the lines in order."""
 
     def __init__(self) -> None:
         self._before = ""  # the previous line, or "" if that was prose
@@ -350,9 +346,8 @@ def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:
         _refuse_page(text)
         if fault := unsafe_url(outside_containers(text), asks=True):
             raise UnclearSourceError(f"This address {fault}", unsafe_url_hint(text))
-        is_sse = text.split("?")[0].rstrip("/").endswith("/sse")
-        entry: Entry = {"url": text} | ({"type": "sse"} if is_sse else {})
-        return [Source(name_for(entry), entry, "an address", wanted(entry))]
+        entry: Entry = {"url": text} | ({"type": "sse"} if text.split("?")[0].rstrip("/").endswith("/sse") else {})
+        return [source_of(entry, "an address")]
     if _BUNDLE.fullmatch(text):
         raise UnclearSourceError(f"There is no file {text}", "Give the path of the bundle")
     if (given := _labelled(text)) is not None:
@@ -360,12 +355,11 @@ def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:
             _refuse_page(given["url"])
             name, mark, value = given.get("hea", f"Authorization: {given.get('aut', '')}").partition(":")
             headers = {name.strip(): value.strip()} if mark and re.match(r"\S+ \S|\S{12}", value.strip()) else {}
-            entry = {"url": given["url"], "headers": headers}
-            found = read_document(json.dumps(entry), "a list of settings", home, windows=windows)
+            text = json.dumps({"url": given["url"], "headers": headers})
+            found = read_document(text, "a list of settings", home, windows=windows)
         else:
             env = re.sub(r",\s*(?=\w+=)", " ", given.get("env", ""))
-            line = f"{env} {given['com']} {given.get('arg', '')}".strip()
-            found = read_command_line(line, home, windows=windows)
+            found = read_command_line(f"{env} {given['com']} {given.get('arg', '')}".strip(), home, windows=windows)
         return [replace(one, name=given.get("nam") or one.name, kind="a list of settings") for one in found]
     inner = next(filter(None, rest.groups())) if (rest := _INTRODUCED.fullmatch(text)) else text
     if inner != text and ((" " in inner and is_command_line(inner)) or re.fullmatch(r"https?://\S+", inner)):
@@ -393,9 +387,8 @@ def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:
         found = read_command_line(text, home, windows=windows)
         if holds_only_commands(text):
             return found
-    hint = "Paste a snippet, a command, a link or an address"
-    if re.fullmatch(r"[\w.-]+", text):
-        hint = f"Write npm:{text} or pypi:{text} for a package, or use: multi-mcp add NAME -- {text}"
+    named = f"Write npm:{text} or pypi:{text} for a package, or use: multi-mcp add NAME -- {text}"
+    hint = named if re.fullmatch(r"[\w.-]+", text) else "Paste a snippet, a command, a link or an address"
     raise UnclearSourceError("This describes no known kind of server", hint)
 
 
@@ -417,8 +410,7 @@ def _without_comments(text: str) -> str:
 
 def _labelled(text: str) -> dict[str, str] | None:
     """Return {first three letters of a label: value} for a list such as `Command: npx`; None for another text."""
-    lines = [line for line in text.splitlines()[:PARTS_MOST] if line.strip()]
-    read = [_LABEL.fullmatch(line) for line in lines]
+    read = [_LABEL.fullmatch(line) for line in text.splitlines()[:PARTS_MOST] if line.strip()]
     given = {found[1].lower()[:3]: _WHOLE_QUOTED.sub(r"\2", found[2].strip()) for found in read if found is not None}
     given = {{"end": "url", "add": "url"}.get(key, key): value for key, value in given.items()}
     given |= {"url": re.sub(r"\s+\(.*\)$", "", given["url"])} if "url" in given else {}
@@ -439,12 +431,10 @@ def is_registry_name(text: str) -> bool:
 def _package(kind: str, name: str) -> Source:
     starts = {"npm": ["npx", "-y", name], "pypi": ["uvx", name.replace("==", "@")]}
     command, *args = starts.get(kind, ["docker", "run", "-i", "--rm", name])
-    entry: Entry = {"command": command, "args": args}
-    return Source(name_for(entry), entry, f"a package ({kind})")
+    return source_of({"command": command, "args": args}, f"a package ({kind})")
 
 
 def _refuse_page(url: str) -> None:
-    """Raise UnclearSourceError for the address of a package's page, a bundle, or a page for people."""
     if _PACKAGE_PAGE.fullmatch(url) is not None:
         hint = "Write npm:NAME or pypi:NAME. If it is a server: multi-mcp add NAME --url ADDRESS"
         raise UnclearSourceError("This looks like a package's page, not a server", hint)
@@ -470,12 +460,13 @@ def is_link(text: str) -> bool:
 
 def text_of_link(what: str) -> str:
     """Return the text or path in `multi-mcp://add?what=...` or a desktop's `file:` link; any other `what` unchanged."""
-    parts = urlsplit(what.strip()) if len(what) < LARGEST and "\n" not in what.strip() else None
-    if parts is not None and parts.scheme.lower() == "multi-mcp":
+    if len(what) >= LARGEST or "\n" in what.strip():
+        return what
+    parts = urlsplit(what.strip())
+    if parts.scheme.lower() == "multi-mcp":
         return parse_qs(parts.query).get("what", [what])[0]
-    if parts is not None and parts.scheme.lower() == "file" and parts.netloc in ("", "localhost"):
-        return url2pathname(parts.path)
-    return what
+    is_file = parts.scheme.lower() == "file" and parts.netloc in ("", "localhost")
+    return url2pathname(parts.path) if is_file else what
 
 
 def read_link(text: str, home: Path, *, windows: bool) -> list[Source]:
@@ -501,8 +492,7 @@ def read_link(text: str, home: Path, *, windows: bool) -> list[Source]:
         keys = {key: _json_or_text(query[key][0]) for key in ("command", "args", "env") if key in query}
         found = read_document(json.dumps(keys), kind, home, windows=windows, inputs=_inputs(query))
     elif "url" in query:
-        entry: Entry = {"url": query["url"][0]}
-        found = [Source(name_for(entry), entry, kind, wanted(entry))]
+        found = [source_of({"url": query["url"][0]}, kind)]
     else:
         raise UnclearSourceError("This link contains no server", "Open it, and paste what it shows")
     return [replace(found[0], name=name)] if name and len(found) == 1 else found
@@ -547,14 +537,11 @@ def _goose(query: dict[str, list[str]], kind: str) -> Source:
         entry = with_words_apart({"command": query["cmd"][0], "args": query.get("arg", [])})
     else:
         raise UnclearSourceError("This link contains no server", "Open it, and paste what it shows")
-    asked = [pair.partition("=") for pair in query.get("env", [])]
-    if asked:
-        entry["env"] = {name: "" for name, _, _ in asked}
     wants: tuple[Variable, ...] = ()
-    for name, _, text in asked:
+    for name, _, text in (pair.partition("=") for pair in query.get("env", [])):
+        entry.setdefault("env", {})[name] = ""
         why, default = ("", text) if _DEFAULT.fullmatch(text) else (text, "")
         wants += (Variable(name, ("env", name), "", why, secret=may_be_secret(name, ""), default=default),)
-    name = query.get("id", query.get("name", [""]))[0]
+    name = query.get("id", query.get("name", [""]))[0] or name_for(entry)
     left_out = ("timeout",) if "timeout" in query else ()
-    description = query.get("description", [""])[0]
-    return Source(name or name_for(entry), entry, kind, wants or wanted(entry), left_out, description)
+    return Source(name, entry, kind, wants or wanted(entry), left_out, query.get("description", [""])[0])

@@ -1,4 +1,4 @@
-"""Reads `server.json`, the registry's description of a server (schema 2025-12-11 and earlier).
+"""Read `server.json`, the registry's description of a server (schema 2025-12-11 and earlier).
 
 Each package or remote that can be used becomes an alternative, best first: packages, then remotes, SSE last.
 """
@@ -14,7 +14,7 @@ from trayapp.config.urls import unsafe_url
 from trayapp.model.redact import redacted
 from trayapp.sources.placeholders import placeholder_in
 from trayapp.sources.programs import name_of_package, package_of
-from trayapp.sources.source import Entry, Keys, Source, UnclearSourceError, Variable
+from trayapp.sources.source import TOOLS_MOST, Entry, Keys, Source, UnclearSourceError, Variable, objects_in
 
 _RUNNERS = {"npm": "npx", "pypi": "uvx", "oci": "docker", "nuget": "dnx"}
 _KIND = "server.json"
@@ -31,7 +31,6 @@ _HINTS = frozenset(("npx", "uvx", "docker", "dnx", "podman", "bunx"))
 _ENV = ("-e", "--env")
 _RUN = ("run", "-i", "--rm")
 CHOICES_MOST = 100
-TOOLS_MOST = 1000
 
 
 class OnlyBundlesError(UnclearSourceError):
@@ -50,15 +49,12 @@ def is_server_json(document: Mapping[str, Any]) -> bool:
 
 
 def read_server_json(document: Mapping[str, Any], kind: str = _KIND) -> list[Source]:
-    """Return the ways to start or reach a server, best first.
-
-    Raises UnclearSourceError if there is none, OnlyBundlesError if the server offers only bundles.
-    """
+    """Return the ways to start or reach a server, best first. Raises UnclearSourceError, OnlyBundlesError."""
     one = _server_in(document)
     full = _text(one, "name")
     name = short_name(full)
     description = _text(one, "description")
-    packages, remotes = _listed(one, "packages"), _listed(one, "remotes")
+    packages, remotes = objects_in(one, "packages"), objects_in(one, "remotes")
     ways = [_package(part) for part in packages]
     ways += sorted(map(_remote, remotes), key=lambda way: way is not None and way[0].get("type") == "sse")
     tools = _tools(one) or _tools(document)
@@ -83,7 +79,7 @@ def read_server_json(document: Mapping[str, Any], kind: str = _KIND) -> list[Sou
 def bundles_in(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return (address, SHA-256) of each of a server's bundles that has a hash and a safe address."""
     one = _server_in(document)
-    listed = [part for part in _listed(one, "packages") if _text(part, "registryType", "registry_type") == "mcpb"]
+    listed = [part for part in objects_in(one, "packages") if _text(part, "registryType", "registry_type") == "mcpb"]
     pairs = [(_text(part, "identifier"), _text(part, "fileSha256", "file_sha256").lower()) for part in listed]
     return [(url, digest) for url, digest in pairs if re.fullmatch(r"[0-9a-f]{64}", digest) and not unsafe_url(url)]
 
@@ -94,17 +90,13 @@ def _server_in(document: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _tools(part: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
-    """Return the tools that a publisher names in `_meta`, if any."""
     meta = part.get("_meta")
     own = meta.get("io.modelcontextprotocol.registry/publisher-provided") if isinstance(meta, Mapping) else None
-    return tuple(_listed(own, "tools")[:TOOLS_MOST]) if isinstance(own, Mapping) else ()
+    return tuple(objects_in(own, "tools")[:TOOLS_MOST]) if isinstance(own, Mapping) else ()
 
 
 def short_name(name: str) -> str:
-    """Return a server's name from its registry name: `github` for `io.github.github/github-mcp-server`.
-
-    If the last part is generic, return the last part of the namespace: `acme` for `com.acme/mcp`.
-    """
+    """Return a server's name from its registry name: `acme` for `com.acme/mcp`, `git` for `io.github.x/git-mcp`."""
     namespace, _, last = name.rpartition("/")
     return name_of_package(f"@{namespace.rpartition('.')[2]}/{last}" if namespace and last else name)
 
@@ -140,12 +132,6 @@ class _Filled:
             )
 
 
-def _listed(part: Input, *keys: str) -> list[Input]:
-    """Return the objects in the list under the first of these keys that holds a list; [] if none does."""
-    found: list[Any] = next((part[key] for key in keys if isinstance(part.get(key), list)), [])
-    return [one for one in found if isinstance(one, Mapping)]
-
-
 def _text(part: Input, *keys: str) -> str:
     """Return the first non-empty text, number or boolean under these keys, as text; "" if there is none."""
     for key in keys:
@@ -179,36 +165,31 @@ def _package(part: Input) -> Way | None:
     if isinstance(transport, Mapping) and transport.get("type") not in (None, "stdio"):
         return None  # a server that is started separately and then reached by its address
     hint = _text(part, "runtimeHint", "runtime_hint")
-    if hint in _HINTS:
-        runner = hint
-    own = _arguments(_listed(part, "runtimeArguments", "runtime_arguments"))
-    behind = _arguments(_listed(part, "packageArguments", "package_arguments"), offers_places=True)
-    env = _listed(part, "environmentVariables", "environment_variables")
+    runner = hint if hint in _HINTS else runner
+    own = _arguments(objects_in(part, "runtimeArguments", "runtime_arguments"))
+    behind = _arguments(objects_in(part, "packageArguments", "package_arguments"), offers_places=True)
+    env = objects_in(part, "environmentVariables", "environment_variables")
     package = identifier + (f"@{version}" if version and version != "latest" else "")
     if runner in ("docker", "podman"):
         tagged = not version or ":" in identifier.rpartition("/")[2] or "@" in identifier
         image = identifier if tagged else f"{identifier}:{version}"
-        known = {*_RUN, image}  # some authors repeat these in runtimeArguments
-        own = [word for word in own if word.text not in known]
-        variables = {_text(one, "name") for one in env}
+        own = [word for word in own if word.text not in (*_RUN, image)]  # some authors repeat these
+        variables = {_text(one, "name"): None for one in env}
         own = [word for at, word in enumerate(own) if word.text not in variables or (at and own[at - 1].text in _ENV)]
-        passed = [word.text for word in own]
-        names = [name for one in env if (name := _text(one, "name")) not in passed]
-        named = [word for name in names for word in (_Filled("-e"), _Filled(name))]
+        names = variables.keys() - {word.text for word in own}
+        named = [_Filled(word) for name in variables if name in names for word in ("-e", name)]
         words = [*map(_Filled, _RUN), *named, *own, _Filled(image)]
-    elif runner in ("npx", "bunx"):
-        yes = [_Filled("-y")] if runner == "npx" else []  # bunx never asks
-        words = [*yes, *_with_package(runner, [word for word in own if word.text not in ("-y", "--yes")], package)]
-    elif runner == "dnx":  # asks before it fetches a package
-        words = [_Filled("--yes"), *(word for word in own if word.text not in ("-y", "--yes")), _Filled(package)]
+    elif runner in ("npx", "bunx", "dnx"):
+        own = [word for word in own if word.text not in ("-y", "--yes")]
+        yes = {"npx": ["-y"], "dnx": ["--yes"], "bunx": []}[runner]  # bunx never asks before it fetches a package
+        named = [*own, _Filled(package)] if runner == "dnx" else _with_package(runner, own, package)
+        words = [*map(_Filled, yes), *named]
     elif any(word.text == identifier for word in own):  # some authors repeat the package in runtimeArguments
         words = [_Filled(package) if word.text == identifier else word for word in own]
-    elif (
-        runner == "uvx" and behind and behind[0].text[:1] != "-" and (line := _named_by_from(own, identifier, version))
-    ):
-        words = line
     else:
-        words = _with_package(runner, own, package)
+        is_program = runner == "uvx" and behind and behind[0].text[:1] != "-"
+        words = _named_by_from(own, identifier, version) if is_program else []
+        words = words or _with_package(runner, own, package)
     words += behind
     entry: Entry = {"command": runner, "args": [word.text for word in words]}
     wants = [one for at, word in enumerate(words) for one in word.variables(("args", at))]
@@ -217,11 +198,7 @@ def _package(part: Input) -> Way | None:
 
 
 def _with_package(runner: str, own: Sequence[_Filled], package: str) -> list[_Filled]:
-    """Return the runtime arguments with the package inserted after the runner's own options.
-
-    Some authors add the server's arguments to the runtime arguments. They must follow the package, or the runner takes
-    the first of them for a package.
-    """
+    """Return the runtime arguments with the package before the server's own, which some authors add to them."""
     texts = [word.text for word in own]
     taken = package_of([runner, *texts])
     naming = ("--from",) if runner == "uvx" else ("-p", "--package")
@@ -231,10 +208,7 @@ def _with_package(runner: str, own: Sequence[_Filled], package: str) -> list[_Fi
 
 
 def _named_by_from(own: Sequence[_Filled], identifier: str, version: str) -> list[_Filled]:
-    """Return the runtime arguments with the value of `--from` pinned to `version`, unless it already has a version.
-
-    Return [] if there is no `--from`, or if it names another package.
-    """
+    """Return the runtime arguments with `--from` pinned to `version`; [] without it or for another package."""
     texts = [word.text for word in own]
     at = texts.index("--from") + 1 if "--from" in texts else len(texts)
     if at >= len(texts) or re.split(r"[\[@=<>!~ ]", texts[at])[0].lower() != identifier.lower():
@@ -247,12 +221,11 @@ def _remote(part: Input) -> Way | None:
     kind, url = part.get("type") or part.get("transport_type"), part.get("url")
     if not isinstance(url, str) or kind not in ("streamable-http", "sse", "http", None):
         return None
-    given = part.get("variables")
-    definition = given if isinstance(given, Mapping) else {}
-    filled = _filled_in(url, {name: definition.get(name, {}) for name in _VARIABLE.findall(url)})
+    given: Any = part.get("variables") if isinstance(part.get("variables"), Mapping) else {}
+    filled = _filled_in(url, {name: given.get(name, {}) for name in _VARIABLE.findall(url)})
     wants = list(filled.variables(("url",)))
     entry: Entry = {"url": filled.text} | ({"type": "sse"} if kind == "sse" else {})
-    _add_inputs(entry, "headers", _listed(part, "headers"), wants)
+    _add_inputs(entry, "headers", objects_in(part, "headers"), wants)
     return entry, "remote", wants
 
 
@@ -264,8 +237,7 @@ def _filled(one: Input, name: str, empty: str = "") -> _Filled:
     inner = one.get("variables")
     if isinstance(inner, Mapping):
         return _filled_in(text, inner)
-    marked = _VARIABLE.search(text)
-    mark = marked[0] if marked else placeholder_in(text)
+    mark = marked[0] if (marked := _VARIABLE.search(text)) else placeholder_in(text)
     return _Filled(text, ((mark, name, one),)) if mark else _Filled(text)
 
 
@@ -276,8 +248,7 @@ def _filled_in(text: str, inner: Mapping[str, Any]) -> _Filled:
         definition = inner.get(name)
         if not isinstance(definition, Mapping):
             continue
-        value = _text(definition, "value", "default")
-        if value:
+        if value := _text(definition, "value", "default"):
             text = text.replace(f"{{{name}}}", value)
         else:
             asks.append((f"{{{name}}}", name, definition))
@@ -313,11 +284,7 @@ def _arguments(listed: Sequence[Input], *, offers_places: bool = False) -> list[
 
 
 def _add_inputs(entry: Entry, key: str, inputs: Sequence[Input], wants: list[Variable]) -> None:
-    """Put variables or headers into the entry, and append the values that the user has to give to `wants`.
-
-    `key`: `env` or `headers`. A name that stands for several (`HEADER_*`) is left out, unless the input is required or
-    has a value.
-    """
+    """Put variables or headers (`key`) into the entry, and append the values that the user has to give to `wants`."""
     values: dict[str, str] = {}
     for one in inputs:
         name = _text(one, "name")

@@ -1,8 +1,4 @@
-"""A recognized source: one server in the keys of servers.yaml, and the values that the user still has to give.
-
-The functions here compare and combine sources, find the values that an entry's placeholders ask for, and put the user's
-values into the entry.
-"""
+"""A recognized source: one server in the keys of servers.yaml, and the values that the user still has to give."""
 
 from __future__ import annotations
 
@@ -37,15 +33,17 @@ from trayapp.sources.placeholders import (
     placeholder_in,
     placeholders_in,
 )
-from trayapp.sources.programs import ASSIGNMENT, CONTAINERS, SHELLS, package_of, words_of
+from trayapp.sources.programs import ASSIGNMENT, CONTAINERS, SHELLS, name_for, package_of, words_of
 
 Entry = dict[str, Any]
 Keys = tuple[str | int, ...]
 ValueKind = Literal["string", "number", "boolean", "directory", "file", "path"]
 
+PAIRS = ("env", "headers")
 LARGEST = 1_000_000  # characters of pasted text
 LARGEST_SNIPPET = 100_000  # characters of pasted text that define servers
 LONGEST_LINE = 32_767  # characters of a command line, as in Windows
+TOOLS_MOST = 1000  # tools that an author lists, for display
 START_FIRST = "Start it, and add its address instead"  # the hint for a server that speaks HTTP
 
 
@@ -65,17 +63,13 @@ class TemplateError(UnclearSourceError):
 def refuse_large(length: int) -> None:
     """Raise UnclearSourceError for more than LARGEST_SNIPPET characters: no user would read them before approving."""
     if length > LARGEST_SNIPPET:
-        raise UnclearSourceError(
-            f"The servers in this text have {length:,} characters", "Paste the snippet of one server"
-        )
+        title = f"The servers in this text have {length:,} characters"
+        raise UnclearSourceError(title, "Paste the snippet of one server")
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A value that the user has to give. `keys` lead to it in the entry; `placeholder` is the text to replace.
-
-    A value that is `shared` is given once for all places of that name.
-    """
+    """A value that the user has to give. `keys` lead to it in the entry; `placeholder` is the text to replace."""
 
     name: str
     keys: Keys
@@ -100,10 +94,7 @@ class Variable:
         return ", ".join(filter(None, (least, most, several)))
 
     def checked(self, text: str) -> str:
-        """Return a value as the server gets it: a path without `~`, several values without blanks around them.
-
-        Raises UsageError for a wrong choice or number, and for a path that is not absolute.
-        """
+        """Return a value as the server gets it: a path without `~`, several without blanks. Raises UsageError."""
         parts = [part.strip() for part in re.split(rf"[{os.pathsep}\n]", text)] if self.multiple else [text]
         return os.pathsep.join(self._checked(part) for part in parts if part or not self.multiple)
 
@@ -120,9 +111,8 @@ class Variable:
             low = -math.inf if self.least is None else self.least
             high = math.inf if self.most is None else self.most
             if not (math.isfinite(number) and low <= number <= high):
-                raise UsageError(
-                    ", ".join(filter(None, (f"{self.name} must be a number", self.hint()))), "Give another one"
-                )
+                title = ", ".join(filter(None, (f"{self.name} must be a number", self.hint())))
+                raise UsageError(title, "Give another one")
         if self.kind in ("directory", "file", "path"):
             path = Path(os.path.expanduser(text))  # noqa: PTH111 (leaves an unknown user's folder as it is)
             if not path.is_absolute():
@@ -168,9 +158,6 @@ def with_passed(entry: Entry) -> Entry:
     return {**entry, "env": {**(entry.get("env") or {}), **dict.fromkeys(names, "")}} if names else entry
 
 
-_STARTS = ("command", "args", "url")
-
-
 def launch_of(entry: Entry) -> Entry:
     """Return an entry without `type` and empty values. Equal results start the same server in the same way."""
     return {key: value for key, value in entry.items() if value and key != "type"}
@@ -178,10 +165,21 @@ def launch_of(entry: Entry) -> Entry:
 
 def start_of(entry: Entry) -> Entry:
     """Return an entry's command, args and url, without npx's `-y`. Equal results start the same server."""
-    start = launch_of({key: value for key, value in entry.items() if key in _STARTS})
+    start = launch_of({key: entry[key] for key in ("command", "args", "url") if key in entry})
     if program_of(str(entry.get("command") or "")) in ("npx", "bunx"):
         start["args"] = [word for word in entry.get("args") or [] if word not in ("-y", "--yes")]
     return start
+
+
+def without_keys(entry: Mapping[str, Any], *keys: str) -> Entry:
+    """Return an entry without these keys."""
+    return {key: value for key, value in entry.items() if key not in keys}
+
+
+def objects_in(part: Mapping[str, Any], *keys: str) -> list[Mapping[str, Any]]:
+    """Return the objects in the list under the first of these keys that holds a list; [] if none does."""
+    found: list[Any] = next((part[key] for key in keys if isinstance(part.get(key), list)), [])
+    return [one for one in found if isinstance(one, Mapping)]
 
 
 def given_names(source: Source) -> set[str]:
@@ -193,15 +191,15 @@ def with_variants(source: Source, variants: Sequence[Source]) -> Source:
     """Return a source that also asks for the variables and headers of other ways to start the same server.
 
     A variable or header that one way lacks is optional, such as A and B in `A=... x` and `B=... x`. A way that has
-    neither variables nor headers counts only if all ways have the same `kind`. The source is unchanged if a variable is
-    a placeholder in one way and a value in another. Raises TemplateError if the ways differ in more than one plain
-    word.
+    neither variables nor headers counts only if all ways have the same `kind`. If the ways differ only in one plain
+    word, the user may choose. The source is unchanged if a variable is a placeholder in one way and a value in another.
+    Raises TemplateError if the ways differ in more than one plain word.
     """
-    given: list[set[Keys]] = [
-        {(place, str(name)) for place in PAIRS for name in one.entry.get(place) or {}} for one in variants
+    given: list[dict[Keys, None]] = [
+        {(place, str(name)): None for place in PAIRS for name in one.entry.get(place) or {}} for one in variants
     ]
     sets = given if len({one.kind for one in variants}) == 1 else list(filter(None, given))
-    needed = set.intersection(*sets) if sets else set()
+    needed = [keys for keys in sets[0] if all(keys in own for own in sets)] if sets else []
     offered: dict[Keys, tuple[str, ...]] = {}
     for keys in needed:
         holding = [one for one, own in zip(variants, given, strict=True) if keys in own]
@@ -211,36 +209,23 @@ def with_variants(source: Source, variants: Sequence[Source]) -> Source:
             offered[keys] = values
         elif len(values) > 1 and not all(asking):
             return source  # ways with settings of their own, which do not mix
-    source = replace(source, wants=(*source.wants, *_choices(source, offered)))
-    entry = source.entry
-    wants = list(source.wants)
+    entry, wants = source.entry, list(source.wants)
+    for keys, values in offered.items():
+        told = " ".join(f"{keys[1]}={value}" for value in values)
+        if len(offered) > 1 or not all(map(_CHOICE.fullmatch, values)) or redacted(told) != told:
+            named = ", ".join(str(keys[1]) for keys in offered)
+            title = f"This shows several ways to run {source.name}, each with its own values ({named})"
+            raise TemplateError(title, "Paste one")
+        own = str(entry[str(keys[0])][keys[1]])
+        wants.append(Variable(str(keys[1]), keys, own, f"one of {', '.join(values)}", choices=values))
     for one in variants:
         for want in one.wants:
             place, name = str(want.keys[0]), want.keys[-1]
             if place in PAIRS and name not in (entry.get(place) or {}):
                 entry = {**entry, place: {**(entry.get(place) or {}), str(name): one.entry[place][name]}}
                 wants.append(want)
-    own = (replace(one, required=one.required and (one.keys[0] not in PAIRS or one.keys in needed)) for one in wants)
-    return replace(source, entry=entry, wants=tuple(own))
-
-
-def _choices(source: Source, offered: Mapping[Keys, tuple[str, ...]]) -> Iterator[Variable]:
-    """Yield a Variable with choices if the ways to start a server differ only in one plain word.
-
-    `offered`: keys -> the values in which the ways differ. Raises TemplateError if they differ in more.
-    """
-    for keys, values in offered.items():
-        told = [f"{keys[1]}={value}" for value in values]
-        if len(offered) > 1 or not all(map(_CHOICE.fullmatch, values)) or redacted(" ".join(told)) != " ".join(told):
-            named = ", ".join(str(keys[1]) for keys in offered)
-            title = f"This shows several ways to run {source.name}, each with its own values ({named})"
-            raise TemplateError(title, "Paste one")
-        own = str(source.entry[str(keys[0])][keys[1]])
-        yield Variable(str(keys[1]), keys, own, f"one of {', '.join(values)}", choices=values)
-
-
-_CHOICE = re.compile(r"[A-Za-z][\w-]*|\d{1,5}")
-PAIRS = ("env", "headers")
+    asked = (replace(one, required=one.required and (one.keys[0] not in PAIRS or one.keys in needed)) for one in wants)
+    return replace(source, entry=entry, wants=tuple(asked))
 
 
 def without_env(entry: Entry) -> Entry:
@@ -279,10 +264,7 @@ def _options(entry: Mapping[str, Any]) -> list[str]:
 
 
 def with_value(entry: Entry, variable: Variable, value: str) -> Entry:
-    """Return the entry with `value` in place of a variable's placeholder.
-
-    If `value` is empty, remove a variable or header (unless it `stays`), or an optional argument.
-    """
+    """Return the entry with a user's value in place of a placeholder. Without a value, remove what is optional."""
     head, *rest = variable.keys
     if not rest:
         return {**entry, str(head): _replaced(str(entry.get(str(head), "")), variable, value)}
@@ -294,8 +276,7 @@ def with_value(entry: Entry, variable: Variable, value: str) -> Entry:
     changed = {name: _replaced(one, variable, value) if name == key else one for name, one in inner.items()}
     if not value and not variable.stays:
         del changed[key]
-    kept = {name: one for name, one in entry.items() if name != head}
-    return kept | ({str(head): changed} if changed else {})
+    return without_keys(entry, str(head)) | ({str(head): changed} if changed else {})
 
 
 def _replaced(text: str, variable: Variable, value: str) -> str:
@@ -303,10 +284,7 @@ def _replaced(text: str, variable: Variable, value: str) -> str:
 
 
 def own_part(source: Source, variable: Variable, text: str) -> str:
-    """Return a user's value without the text around its placeholder, if the user typed that text, too.
-
-    For `https://HOST/mcp`, `https://a.test/mcp` becomes `a.test`.
-    """
+    """Return a user's value without the text around its placeholder: HOST is `a.test` in `https://a.test/mcp`."""
     if not variable.placeholder:
         return text
     whole: Any = source.entry
@@ -325,8 +303,8 @@ def own_part(source: Source, variable: Variable, text: str) -> str:
 def _words_with(words: Sequence[str], at: int, variable: Variable, value: str) -> list[str]:
     """Return the words of a command line with a variable's value put in.
 
-    A value for `NAME=` is appended. Several values become several words if the placeholder is the whole word. Without a
-    value, a word that is optional or wholly a shared placeholder is removed, together with the option before it.
+    Several values become several words if the placeholder is the whole word. Without a value, a word that is optional
+    or wholly a shared placeholder is removed, together with the option before it.
     """
     whole = variable.shared and words[at] == variable.placeholder
     is_named = variable.placeholder == "" and words[at].endswith("=")  # `NAME=`, with nothing after it
@@ -336,12 +314,16 @@ def _words_with(words: Sequence[str], at: int, variable: Variable, value: str) -
         before = words[at - 1] if at else ""
         option = before.startswith("-") and "=" not in before
         return [*words[: at - 1 if option else at], *words[at + 1 :]]
-    several = whole and variable.multiple
-    values = value.split(os.pathsep) if several else [_replaced(words[at], variable, value)]
+    values = value.split(os.pathsep) if whole and variable.multiple else [_replaced(words[at], variable, value)]
     return [*words[:at], *values, *words[at + 1 :]]
 
 
 # --- the values that an entry asks for
+
+
+def source_of(entry: Entry, kind: str) -> Source:
+    """Return a source without a name of its own."""
+    return Source(name_for(entry), entry, kind, wanted(entry))
 
 
 def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) -> tuple[Variable, ...]:
@@ -431,6 +413,7 @@ def _inside_json(text: str) -> Iterator[tuple[str, str]]:
                     yield key, value
 
 
+_CHOICE = re.compile(r"[A-Za-z][\w-]*|\d{1,5}")
 # A sentence that says what belongs there: three words or more, one of them an article, a preposition or the like, which
 # lists of values lack.
 _DESCRIPTION = re.compile(
@@ -457,23 +440,20 @@ def _described(place: str, values: Mapping[str, Any], asked: Collection[Any]) ->
 
 
 def _has_to_be_filled(name: str, beside: Any) -> bool:
-    """Return True if an empty variable is for the user to fill in.
+    """Return True if an empty variable is for the user to fill in: a secret, with no placeholder beside it.
 
-    Its name must be that of a secret. No value beside it may be a placeholder: an author who writes placeholders means
-    an empty value to be empty.
+    An author who writes placeholders means an empty value to be empty.
     """
     values = beside.values() if isinstance(beside, Mapping) else ()
-    is_secret = re.search("(?i)(?:token|key|secret|pass(?:word|wd|phrase|code)?|pwd|credentials?|pat|auth)$", name)
-    return is_secret is not None and not any(
-        isinstance(one, str) and one and placeholder_in(one) is not None for one in values
-    )
+    secret = re.search("(?i)(?:token|key|secret|pass(?:word|wd|phrase|code)?|pwd|credentials?|pat|auth)$", name)
+    return secret is not None and not any(isinstance(one, str) and one and placeholder_in(one) for one in values)
 
 
 def _shared(found: Sequence[Variable]) -> list[Variable]:
     """Return the variables, with one shared value for a bracketed placeholder that occurs several times.
 
-    This applies to `<REPO>` in `<REPO>/venv/bin/python <REPO>/server.py`. A placeholder in a variable, in a header or
-    after an option stays separate, since it has a name of its own.
+    This applies to `<REPO>` in `<REPO>/venv/bin/python <REPO>/server.py`. A variable, a header and the value of an
+    option have a name of their own, so their placeholders stay separate.
     """
     own = [one for one in found if one.name in (one.placeholder, "command", "cwd") and one.keys[0] not in PAIRS]
     marks = [one.placeholder for one in own if re.fullmatch(r"<[^<>]+>|\{+[^{}]+\}+", one.placeholder)]

@@ -18,13 +18,12 @@ from trayapp.sources.programs import (
     RUNNERS,
     SHELLS,
     container_options,
-    name_for,
     name_of_package,
     package_of,
     script_of,
     words_of,
 )
-from trayapp.sources.source import START_FIRST, Entry, Source, UnclearSourceError, wanted, with_passed
+from trayapp.sources.source import START_FIRST, Entry, Source, UnclearSourceError, source_of, with_passed
 
 # Scripts that build, check or publish a package: `npm run build:all`, `yarn lint`, `npm audit`.
 _DEVELOPERS_SCRIPT = re.compile(
@@ -293,7 +292,7 @@ def read_start_command(words: Sequence[str]) -> Source:
     if script := next(filter((_DEVELOPERS_FOLDER if program == "go" else _DEVELOPERS).match, words), ""):
         raise UnclearSourceError(f"{script} is a developer's script, not a server")
     entry: Entry = with_passed({"command": words[0], "args": words[1:]} | ({"env": env} if env else {}))
-    return Source(name_for(entry), entry, f"a command line{note}", wanted(entry))
+    return source_of(entry, f"a command line{note}")
 
 
 def refuse_bare_runner(words: Sequence[str]) -> None:
@@ -337,10 +336,7 @@ def _address_in(words: Sequence[str]) -> str:
 
 
 def _setup_verb(behind: Sequence[str]) -> str:
-    """Return the word that makes a package set up or print something instead of serving; "" if there is none.
-
-    `behind`: the words after the package. After `mcp`, the result is two words, such as `mcp install`.
-    """
+    """Return the words that make a package set up something instead of serving (`mcp install`); "" if none do."""
     if behind[:1] == ["mcp"] and set(behind[1:2]) & _SETUP_VERBS:
         return " ".join(behind[:2])
     for at, word in enumerate(behind):
