@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 READS = ToolClassification("read", "name")  # the class of a call that reads a resource
+UNCLEAR = ToolClassification("write", "name")
 
 
 class Subject(NamedTuple):
@@ -84,9 +85,7 @@ def asks_first(mode: AskMode, tool_class: ToolClass, *, listed: bool) -> bool:
 
 def strictest(items: list[Item]) -> ToolClassification:
     """Return the strictest class among a tool's definitions, or `write` if there are none."""
-    return max(
-        map(classify, items), key=lambda one: STRICTNESS[one.tool_class], default=ToolClassification("write", "name")
-    )
+    return max(map(classify, items), key=lambda one: STRICTNESS[one.tool_class], default=UNCLEAR)
 
 
 # -- arguments as the user sees them ---------------------------------------------------------------------------------
@@ -127,9 +126,8 @@ def shown_arguments(arguments: Any) -> list[Shown]:
         if number == MOST or room <= 0:
             found.append(Shown("...", f"and {len(arguments) - number} more"))
             break
-        found.append(
-            Shown(shown_text(str(name), NAME_LONGEST), *_shown_value(str(name), value, min(VALUE_LONGEST, room)))
-        )
+        shown = _shown_value(str(name), value, min(VALUE_LONGEST, room))
+        found.append(Shown(shown_text(str(name), NAME_LONGEST), *shown))
         room -= len(found[-1].value)
     return found
 
@@ -250,9 +248,8 @@ class OpenAsk:
         """Return the ask as JSON for the command line and panel: a question with its schema, a call with its hash."""
         row = asdict(self.status)
         row["class"] = row.pop("tool_class")
-        return row | (
-            {"schema": self.question.schema} if self.question else {"hash": self.subject and self.subject.hash}
-        )
+        more = {"schema": self.question.schema} if self.question else {"hash": self.subject and self.subject.hash}
+        return row | more
 
 
 class Asks:

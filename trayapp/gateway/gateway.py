@@ -146,9 +146,8 @@ class Gateway:
         dependencies = self._dependencies
         writer = ListingWriter(dependencies.cache_dir, self._write_switches, self._save_more)
         listings = Listings(dependencies.cache_dir, writer, dependencies.clock.time)
-        self._capabilities = capabilities = ClientCapabilities(
-            self.sessions, listings, own.purpose, lambda: self.asks.someone_is_there
-        )
+        capabilities = ClientCapabilities(self.sessions, listings, own.purpose, lambda: self.asks.someone_is_there)
+        self._capabilities = capabilities
         place = dependencies.approved_dir
         approvals = Approvals(place, lambda: self.config.settings, lambda server: self.intake.tools_elsewhere(server))
         changes = ChangeFeed(dependencies.clock)

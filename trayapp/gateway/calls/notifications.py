@@ -53,9 +53,7 @@ class Notifications:
                 session.notify(method, params, call.request_id)
         if busy:
             return
-        at_address = (
-            connection.server.url is not None
-        )  # a server at an address may send the same on all its connections
+        at_address = connection.server.url is not None  # may send the same on all its connections
         for session in [s for s in self._services.sessions if key in s.called_servers and s.has_server(key)]:
             if at_address and session.uses_another(connection):
                 continue

@@ -56,14 +56,11 @@ STOPS_WITHIN_S = 30.0  # how long a cancelled call may still ask, unless the pin
 # Why a question is refused: part of the log line and of the server's error
 _NONE = "no client has a call in progress on this server"
 _OVER = "its call has ended"
-_SEVERAL = (
-    "several sessions have calls in progress on this server, and the request does not say to which call it belongs"
-)
+_UNCERTAIN = "and the request does not say to which call it belongs"
+_SEVERAL = f"several sessions have calls in progress on this server, {_UNCERTAIN}"
 _OFF = "the tool of its call was disabled"
 _MOVED = "its call is being sent again on its session's own connection"
-_GIVEN_UP = (
-    "another session has just cancelled a call to this server, and the request does not say to which call it belongs"
-)
+_GIVEN_UP = f"another session has just cancelled a call to this server, {_UNCERTAIN}"
 
 
 class ServerRequests:
@@ -108,12 +105,9 @@ class ServerRequests:
                 continue
         if calls and not any(call.is_under_way for call in calls):
             raise self._refusal(connection, method, _OVER)
-        if (
-            calls
-            or session.client.modern
-            or not session.client.ready
-            or not can_answer(session.client.capabilities, method, params)
-        ):
+        client = session.client
+        is_able = client.ready and not client.modern and can_answer(client.capabilities, method, params)
+        if calls or not is_able:
             return await self._ask_user(connection, method, params, session, calls)
         return await self.ask(session, method, params)
 
@@ -282,9 +276,8 @@ class ServerRequests:
     def is_for_user(self, session: ClientSession, question: dict[str, Any]) -> bool:
         """Return True if the client can answer no part of the question, and the user can answer all of it."""
         asked = question.get("inputRequests")
-        return (
-            isinstance(asked, dict) and bool(asked) and all(self._only_user_can(session, one) for one in asked.values())
-        )
+        questions = list(asked.values()) if isinstance(asked, dict) else []
+        return bool(questions) and all(self._only_user_can(session, one) for one in questions)
 
     def _only_user_can(self, session: ClientSession, question: Any) -> bool:
         method, params = _method_of(question)

@@ -135,9 +135,8 @@ class HttpPeer:
 
     def stream(self, number: int) -> EventStream | None:
         """Return the stream with that number, or None if it has ended."""
-        return next(
-            (stream for stream in (*self._open.values(), self._standing) if stream and stream.number == number), None
-        )
+        streams = (*self._open.values(), self._standing)
+        return next((stream for stream in streams if stream and stream.number == number), None)
 
     def give_up(self, requests: frozenset[RequestId]) -> None:
         """Cancel the given requests, unless they have been answered: their client is gone."""

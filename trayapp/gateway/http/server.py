@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from trayapp.panel.host import PanelHost
 
 LINGER_S = 1.0  # after a refusal: closing immediately, with bytes unread, would discard the answer
-HEAD_BYTES = 64 * 1024  # of an incomplete head that are received. `guard` limits complete heads
+HEAD_BYTES = 64 * 1024  # limit on what is received of an incomplete head. `guard` limits complete heads
 LAST_ANSWERS_S = 1.0  # at shutdown, for requests in progress to be answered
 LAST_WORDS_S = 0.2  # after that, for requests that are still open to be refused
 CLOSED = RpcError(CONNECTION_CLOSED, "The gateway closed its HTTP port before the answer")
@@ -64,9 +64,8 @@ async def serve(
         tasks.start_soon(sessions.end_idle)
         streamable = StreamableHttp(sessions, StatelessHttp(begin, partial(schema_of, gateway)))
         try:
-            await listen(
-                Guard(by_path(streamable, LegacySse(begin), Manage(gateway, file), PanelLoader(panel)), access), sock
-            )
+            app = by_path(streamable, LegacySse(begin), Manage(gateway, file), PanelLoader(panel))
+            await listen(Guard(app, access), sock)
         finally:
             tasks.cancel_scope.cancel()
 

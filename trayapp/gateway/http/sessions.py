@@ -75,9 +75,7 @@ class HttpSessions:
         self._store = store
         self._idle_most = idle_most
         self._sessions: dict[str, HttpSession] = {}
-        self._idle: OrderedDict[HttpSession, float] = (
-            OrderedDict()
-        )  # idle since (clock time), in the order in which they end
+        self._idle: OrderedDict[HttpSession, float] = OrderedDict()  # idle since (clock time), the next to end first
         self._some_idle = anyio.Event()
 
     def find(self, session_id: str | None) -> HttpSession | None:

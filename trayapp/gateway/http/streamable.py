@@ -207,9 +207,8 @@ def fault_in(message: Any) -> RpcError | None:
         return None if is_answer else NO_MESSAGE
     if not isinstance(message["method"], str) or ("id" in message and not is_request_id(request_id)):
         return NO_MESSAGE
-    return (
-        None if isinstance(message.get("params"), dict | None) else RpcError(INVALID_PARAMS, "params must be an object")
-    )
+    is_object = isinstance(message.get("params"), dict | None)
+    return None if is_object else RpcError(INVALID_PARAMS, "params must be an object")
 
 
 def is_request(message: dict[str, Any]) -> bool:
@@ -359,17 +358,15 @@ def compare_arguments(headers: Headers, arguments: dict[str, Any], schema: Any) 
     for path, token, kind in header_params(schema):
         name = PARAM_HEADER + token
         told, value = headers.all(name.lower()), member_at(arguments, *path)
-        text = text_of(value)
+        text, argument = text_of(value), ".".join(path)
         if len(told) > 1:
             raise RpcError(HEADER_MISMATCH, f"The header {name} appears more than once")
         if text is None and told:
             raise RpcError(HEADER_MISMATCH, f"The header {name} repeats an argument that is missing")
         if text is not None and not told:
-            raise RpcError(
-                HEADER_MISMATCH, f"The header {name} is missing: it must repeat the argument {'.'.join(path)}"
-            )
+            raise RpcError(HEADER_MISMATCH, f"The header {name} is missing: it must repeat the argument {argument}")
         if text is not None and not _is_same(decoded(told[0]), text, value, kind):
-            raise RpcError(HEADER_MISMATCH, f"The header {name} differs from the argument {'.'.join(path)}")
+            raise RpcError(HEADER_MISMATCH, f"The header {name} differs from the argument {argument}")
 
 
 def _is_same(told: str | None, text: str, value: Any, kind: Any) -> bool:

@@ -100,11 +100,9 @@ class ListIntake:
         approvals, read = self._services.approvals, False
         for server in approvals.unread_servers():
             offer = self._services.listings.get(server)
-            found = (
-                await anyio.to_thread.run_sync(approvals.orders, server, offer, abandon_on_cancel=True)
-                if offer is not None
-                else {}
-            )
+            found = {}
+            if offer is not None:
+                found = await anyio.to_thread.run_sync(approvals.orders, server, offer, abandon_on_cancel=True)
             approvals.take_orders(server, found)
             read = read or bool(found)
         if read:

@@ -188,9 +188,7 @@ class SessionView:
             known, callable_, item = READS, self.has(server), {"name": name}
         if not asks_first(mode, known.tool_class, listed=listed):
             return None
-        return Subject(
-            shared, server, name, known.tool_class, known.basis, definition_hash(item), mode, callable=callable_
-        )
+        return Subject(shared, server, name, known.tool_class, known.basis, definition_hash(item), mode, callable_)
 
     def resource(self, uri: str) -> Key:
         """Return the (server, original URI) of a client's URI. Raises MultiMcpError, RpcError."""
@@ -198,9 +196,8 @@ class SessionView:
         key = catalog.uris.find(uri, self.exposure.choice.has)
         if key is not None:
             if key in catalog.skill_files and key not in catalog.served_skill_files:
-                raise RpcError(
-                    INVALID_PARAMS, "The skill of that file is held back until the user approves it", {"uri": uri}
-                )
+                why = "The skill of that file is held back until the user approves it"
+                raise RpcError(INVALID_PARAMS, why, {"uri": uri})
             return key
         if not uri.startswith(SCHEME):
             # No list and no template has the URI. If only one server has resources, the URI is that server's.

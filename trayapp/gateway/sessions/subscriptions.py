@@ -149,9 +149,8 @@ class Subscriptions:
 
     def wanted(self, key: str) -> frozenset[str]:
         """Return the URIs that listeners follow on the connection with that key."""
-        return frozenset(
-            uri for listener in self._all_listeners() for server, uri in listener.places() if server == key
-        )
+        places = (place for listener in self._all_listeners() for place in listener.places())
+        return frozenset(uri for server, uri in places if server == key)
 
     def drop(self, session: ClientSession) -> None:
         """Drop the listeners of a session that has ended."""
@@ -195,11 +194,9 @@ class Subscriptions:
         else:
             for _, uri in missing:
                 live.channel.relay("resources/subscribe", {"uri": uri}, IgnoredCall())
-        server = self._services.shared_key(connection.key)
-        uris = {uri for _, uri in missing}
-        former = [
-            (key, uri) for key, uri in self._subscribed if uri in uris and self._services.shared_key(key) == server
-        ]
+        shared_key, uris = self._services.shared_key, {uri for _, uri in missing}
+        server = shared_key(connection.key)
+        former = [(key, uri) for key, uri in self._subscribed if uri in uris and shared_key(key) == server]
         self._services.spawn(self._unsubscribe_unused, former)
 
     async def restore(self, connection: Connection) -> None:
