@@ -1,16 +1,14 @@
 """The user's accounts, by server address, and sign-ins in progress.
 
 An account's sign-in is read from the vault once, and renewed before its token expires. All requests share one renewal,
-which never opens a browser. If an expired token can no longer be renewed, the user is asked to sign in.
-
-The SDK is imported with the first sign-in or renewal, in a thread.
+which never opens a browser. The SDK is imported with the first sign-in or renewal, in a thread.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -59,32 +57,25 @@ class _Renewal:
         self.scope = anyio.CancelScope(shield=True)
 
 
+@dataclass(eq=False, repr=False)
 class Account:
     """The sign-in at `url` (canonical). `name` distinguishes several accounts at one address; it is usually "".
 
     The class is broad because a token, its client registration and its renewal share one lifetime.
     """
 
-    def __init__(
-        self,
-        url: str,
-        name: str,
-        vault: Vault,
-        tasks: anyio.abc.TaskGroup,
-        now: Callable[[], float],
-        renew: Callable[[Grant], Awaitable[Grant]],
-        changed: Callable[[], None],
-    ) -> None:
-        self.url = url
-        self.name = name
-        self._key = record_key(url, name)
+    url: str
+    name: str
+    _vault: Vault
+    _tasks: anyio.abc.TaskGroup
+    _now: Callable[[], float]
+    _renew_by: Callable[[Grant], Awaitable[Grant]]
+    _changed: Callable[[], None]
+
+    def __post_init__(self) -> None:
+        self._key = record_key(self.url, self.name)
         self.wanted: str | None = None  # scopes that a refused request required
         self.settings: ClientSettings | None = None  # None: no connection has set them yet
-        self._vault = vault
-        self._tasks = tasks
-        self._now = now
-        self._renew_by = renew
-        self._changed = changed
         self._grant: Grant | None = None
         self._loaded = False
         self.unread: KeyringUnavailableError | None = None  # why a sign-in that may be stored could not be read
@@ -342,22 +333,17 @@ class SignIn:
         self.done.set()
 
 
+@dataclass(eq=False, repr=False)
 class Accounts:
-    """All accounts. Tasks run in `tasks`. `changed` is called when a status changes. Nothing here opens a browser."""
+    """All accounts. `_changed` is called when a status changes. Nothing here opens a browser."""
 
-    def __init__(
-        self,
-        vault: Vault,
-        tasks: anyio.abc.TaskGroup,
-        now: Callable[[], float],
-        sleep: Callable[[float], Awaitable[None]],
-        changed: Callable[[], None] = lambda: None,
-    ) -> None:
-        self.vault = vault
-        self._tasks = tasks
-        self._now = now
-        self._sleep = sleep
-        self._changed = changed
+    vault: Vault
+    _tasks: anyio.abc.TaskGroup
+    _now: Callable[[], float]
+    _sleep: Callable[[float], Awaitable[None]]
+    _changed: Callable[[], None] = lambda: None
+
+    def __post_init__(self) -> None:
         self._accounts: dict[AccountKey, Account] = {}
         self._in_progress: dict[AccountKey, SignIn] = {}
         self.met: dict[str, str] = {}  # server -> its address with resolved variables

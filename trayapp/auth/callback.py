@@ -1,8 +1,7 @@
 """The redirect URI of a sign-in: a listener on 127.0.0.1 that takes one answer and closes.
 
-The port is random unless the server's `callback_port` names one. An answer must carry our state (RFC 6749 10.12). If it
-names an issuer, or must name one, that must be the expected one (RFC 9207). The browser gets a page that says
-what happened and what to do. The page loads nothing else.
+The port is random unless the server's `callback_port` names one. An answer must carry our state (RFC 6749 10.12), and
+the expected issuer if it names or must name one (RFC 9207). The browser gets a page with the outcome.
 """
 
 from __future__ import annotations

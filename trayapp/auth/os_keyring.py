@@ -3,8 +3,8 @@
 No exception of a backend leaves this module: callers get KeyringUnavailableError. On Linux, the Secret Service also
 signals over the session bus that a collection was locked, unlocked or created, or that the service started or ended.
 
-A text that is too long for one entry is stored in parts. The parts are written first, then the manifest that makes them
-valid, so an interrupted write leaves the old text intact.
+A text too long for one entry is stored in parts. They are written before the manifest that makes them valid, so an
+interrupted write leaves the old text intact.
 """
 
 from __future__ import annotations
@@ -81,10 +81,9 @@ class KeyringEntries:
 
 
 def _collection_locked() -> bool | None:
-    """Return True if the Secret Service needs a password to open the user's collection.
+    """Return True if the Secret Service needs a password to open the user's collection, None if to create one.
 
-    Return None if there is no collection yet and creating one needs a password. Return False for every other keyring.
-    This is the boundary at which any failure of a backend stops: the keyring then counts as not locked.
+    Return False for every other keyring. At this boundary, any failure of a backend counts as not locked.
     """
     try:
         if type(_backend()).__module__ != SECRET_SERVICE:
@@ -102,8 +101,7 @@ def _collection_locked() -> bool | None:
 def _backend() -> Any:
     """Return the backend that keyring chooses now. It may be UNFIT.
 
-    keyring chooses once and caches the candidates. While its choice is UNFIT, choice and candidates are reset, because
-    the Secret Service may start after us.
+    keyring caches its candidates. While its choice is UNFIT, they are reset: the Secret Service may start after us.
     """
     if sys.platform != "darwin":  # importing the macOS backend runs ldconfig, gcc and ld (15 processes)
         sys.modules.setdefault("keyring.backends.macOS.api", None)  # type: ignore[arg-type]

@@ -1,8 +1,7 @@
 """The vault: records and named secrets in the OS keyring or in the encrypted file, accessed off the event loop.
 
-All accesses use a single thread, so that a locked keyring shows only one dialog, and have a deadline. Changes that
-cannot be stored stay in memory until they can be. A process without a gateway opens the vault for one request
-(`with_vault`). That request fails if a change cannot be stored.
+All accesses use a single thread, so a locked keyring shows only one dialog, and have a deadline. Changes that cannot be
+stored stay in memory until they can be. In a process without a gateway (`with_vault`), they are errors instead.
 """
 
 from __future__ import annotations
@@ -101,8 +100,7 @@ class Vault:
     async def read(self, key: str, *, asked: bool = False) -> str | None:
         """Read a record. Return None if there is none. Raises KeyringUnavailableError.
 
-        `asked`: the user waits for the record, and sees the keyring's own dialog if the keyring must be unlocked.
-        Otherwise, an access that is known to show a dialog fails.
+        `asked`: the user waits, and may see the keyring's dialog. Otherwise, an access that would show it fails.
         """
         if key in self._unstored:
             return self._unstored[key]

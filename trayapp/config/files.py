@@ -1,14 +1,11 @@
 """Reading, locking and replacing whole files: atomically, through links, keeping their mode, with errors for users.
 
-Other programs save these files, too, sometimes in place and slowly. Where the system has the means below, nothing that
-they write is lost:
-- Lease (Linux, for a user's own files on most local disks): while we hold one, another program's open(2) of the file
-  for writing blocks (fcntl(2), F_SETLEASE).
+Other programs save these files, too, sometimes in place and slowly. Where the system has these means, no write is lost:
+- Lease (Linux, most local disks): while we hold one, another program's open(2) for writing blocks (F_SETLEASE).
 - Exchange (Linux, macOS): two files swap names atomically, so the replaced file stays available to us.
 - Watch (inotify on Linux): a descriptor that reports saves without polling.
 
-A lock serializes our own changes, across processes and threads. It is in the run folder: the file's own folder may be
-a repository, read-only or on a network.
+A lock serializes our own changes. It is in the run folder: the file's own may be read-only or on a network.
 """
 
 from __future__ import annotations
@@ -23,7 +20,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from trayapp.model.errors import FileChangedError, StorageError
 from trayapp.wire.lock import FileLock
@@ -83,11 +80,10 @@ def exchange(one: Path, other: Path) -> bool:
     return True
 
 
-class FolderWatch:
+class FolderWatch(NamedTuple):
     """A descriptor that becomes readable on events in the folders of a file and of its link target."""
 
-    def __init__(self, descriptor: int) -> None:
-        self.descriptor = descriptor
+    descriptor: int
 
     def drain(self) -> None:
         with suppress(OSError):  # none left
@@ -211,8 +207,8 @@ def write_atomic(path: Path, data: bytes, still_right: Callable[[], None] = lamb
     """Replace the file with `data`, or leave it unchanged and raise StorageError. For a link, replace its target.
 
     An existing file keeps its mode, a new one gets FILE_MODE. Missing folders are made, the innermost with FOLDER_MODE.
-    `still_right` is called at the last moment and may raise to refuse. A program that saves the file at that moment
-    wins: its file stays or is restored, and FileChangedError is raised.
+    `still_right` is called at the last moment and may raise to refuse. If a program saves the file at that moment, its
+    file stays or is restored, and FileChangedError is raised.
     """
     try:
         target = path.resolve()
@@ -430,8 +426,7 @@ def _sync_folder(folder: Path) -> None:
 def locked(path: Path, wait_s: float = LOCK_WAIT_S) -> Iterator[None]:
     """Hold the lock for the file at `path`, which need not exist. Links are followed. If its holder dies, it is free.
 
-    Not reentrant. Blocks while another process or thread holds it. Raises StorageError after `wait_s`, or if the lock
-    cannot be created.
+    Not reentrant. Blocks while it is held elsewhere. Raises StorageError after `wait_s`, or if it cannot be created.
     """
     place = Path(os.path.normcase(os.path.realpath(path)))  # one name per file, whichever link leads to it
     digest = hashlib.blake2b(os.fsencode(place), digest_size=8)

@@ -118,10 +118,9 @@ def _closings(text: str) -> dict[int, int]:
 def resolve(server: ServerConfig, environ: Mapping[str, str], keyring: Lookup, home: str) -> ServerConfig:
     """Return the server with all its variables replaced and `~` (in command and cwd) expanded to `home`.
 
-    A variable that only the server's own `env` sets is not replaced in its arguments: the program reads the variable
-    itself, so that no argument holds its secret. Raises MissingVariableError, which names every variable without a
-    value, including that of bearer_token_env. Raises ConfigError for an invalid address, command or header, and for
-    characters that cannot be sent. Errors contain no values.
+    A variable that only the server's own `env` sets is not replaced in its arguments: the program reads it itself, and
+    no argument holds its secret. Raises MissingVariableError, which names every variable without a value, and
+    ConfigError for an invalid address, command or header, and for characters that cannot be sent.
     """
     resolver = _Expander(environ.get, keyring)
 

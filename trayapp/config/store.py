@@ -67,10 +67,9 @@ class ConfigStore:
     def edit(self, change: Callable[[str], str], within_s: float = EDIT_S) -> bool:
         """Read, change and write the file. Return True if bytes changed.
 
-        Start over if another program saved the file in the meantime. If the file is missing, start from the first text.
-        Concurrent edits, also of other processes, wait for each other, so none is lost. `change` may be called several
-        times, also after an error if the file has changed since. No attempt begins after `within_s`. Raise what
-        `change`, `read` and `write` raise, and StorageError (see locked).
+        Start over if another program saved the file in the meantime: `change` may be called several times, also after
+        an error. If the file is missing, start from the first text. Concurrent edits wait for each other. No attempt
+        begins after `within_s`. Raises as `change`, `read`, `write` and `locked` do.
         """
         end = time.monotonic() + within_s
         with locked(self.path, within_s):

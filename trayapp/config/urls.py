@@ -42,8 +42,7 @@ def unsafe_url(url: str, *, asks: bool = False) -> str | None:
     """Return why a command must not add an address, or None if it may.
 
     The address must pass `url_fault` and be encrypted (http only for this machine), unless a variable holds its scheme.
-    Users who know their network can write another address into servers.yaml. `asks`: the user sees its `exposure`
-    before confirming, so an address in their own network may be unencrypted.
+    `asks`: the user sees its `exposure` before confirming, so an address in their own network may be unencrypted.
     """
     plain = _VALUE.sub("1", url)  # a host in a variable may be any host, a port in a variable counts as a port
     fault = url_fault(plain)

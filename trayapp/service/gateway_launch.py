@@ -1,7 +1,6 @@
 """Start a gateway that outlives the process that starts it, wait for it, connect to it.
 
-The shim uses fork and exec because its client waits, and `subprocess` takes 9 ms to load. Other callers, which
-have loaded it anyway, use `subprocess`. Keep the imports few.
+The shim uses fork and exec, because its client waits and `subprocess` takes 9 ms to load. Keep the imports few.
 """
 
 # No pathlib: its import would take longer than this whole module

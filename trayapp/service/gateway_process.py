@@ -97,11 +97,7 @@ class GatewayProcess:
 
 
 def logged_end_reason(lines: Sequence[str]) -> str:
-    """Return the message of the last log record if it is an error; otherwise "".
-
-    For a record with a traceback, return its last line, which names the exception. A gateway that ended normally or was
-    killed logs no reason.
-    """
+    """Return the message of the last log record, or the last line of its traceback, if it is an error; otherwise ""."""
     starts = [match for line in lines if (match := RECORD.match(line))]
     if not starts or starts[-1]["level"] not in ("ERROR", "CRITICAL"):
         return ""

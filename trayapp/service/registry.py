@@ -210,23 +210,19 @@ class ServerRegistry:
 
 
 def _rank(entry: RegistryEntry, words: list[str]) -> tuple[int, bool, int, int, int, str]:
-    """Return the sort key of an entry. It compares in this order:
-
-    - the status, active first
-    - an exact match of the words with the name, or with its part after the slash, first
-    - the number of words found in the name, the title and the description
-    - the number found as whole words in the title or in the name's part after the slash
-    - the number found in that part
-    - the name
-    """
-    own = entry.name.partition("/")[2].lower()
+    """Return the sort key of an entry."""
+    own = entry.name.partition("/")[2].lower()  # the part after the slash
     text = f"{entry.name} {entry.title} {entry.description}".lower()
     parts = set(re.split(r"[^a-z0-9]+", f"{own} {entry.title.lower()}"))
     exact = [entry.name.lower()] == words or [part for part in re.split(r"[^a-z0-9]+", own) if part] == words
     return (
-        _ORDER.index(entry.status), not exact, -sum(word in text for word in words),
-        -sum(word in parts for word in words), -sum(word in own for word in words), entry.name,
-    )  # fmt: skip
+        _ORDER.index(entry.status),  # active first
+        not exact,
+        -sum(word in text for word in words),
+        -sum(word in parts for word in words),  # as whole words
+        -sum(word in own for word in words),
+        entry.name,
+    )
 
 
 def _is_small(row: Any) -> bool:

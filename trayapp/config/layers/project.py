@@ -1,11 +1,8 @@
 """A project's own servers file, the programs in the project that its commands name, and the user's approval of both.
 
-The file is found from a session's folder, and read once, so that the hash and the parser get the same bytes. The
-programs are approved together with it: a git pull can change `./run.sh` and leave the file that runs it unchanged.
-The files that such a program loads are not followed.
-
 A project comes from a cloned repository and starts programs. Using its file requires a `TrustedFile`, which only
-TrustStore creates; a changed file needs a new approval. overlay decides what the file changes.
+TrustStore creates. The file is read once: the hash and the parser get the same bytes. Its programs are approved with
+it, since a git pull can change `./run.sh` alone. The files that such a program loads are not followed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Parsing of servers.yaml to a Config. Each problem has its line; one invalid entry affects no other (PRODUCT 4, 15).
-
-Reads and writes no files. It only checks if a command line is an existing path, which is then one word.
-"""
+"""Parsing of servers.yaml to a Config. Each problem has its line. One invalid entry affects no other."""
 
 from __future__ import annotations
 
@@ -52,8 +49,7 @@ def parse(text: str, file: str) -> Config:
     """Return the configuration in `text`, which may be empty. `file` names it in problems.
 
     Raises UnparsableError if the whole file is unusable: not YAML, too large, not a mapping, or a duplicate key of the
-    file or of `servers`. Config.problems has everything else: a fatal problem for each omitted server, others for
-    unknown keys and invalid settings.
+    file or of `servers`. Config.problems has all other problems, a fatal one for each omitted server.
     """
     report = Report(file)
     top = read_top(text, file)
