@@ -56,6 +56,7 @@ IMMUTABLE = (b"cache-control", b"max-age=31536000, immutable")  # for a file who
 ALWAYS_THERE = {name for name, _ in pages.NAV}
 NEWS = ("change", "calls", "logs")  # names of the numbers that `PanelHost.seen` returns
 HTML = "text/html; charset=utf-8"
+EVENTS = "text/event-stream; charset=utf-8"
 SEE_LOG = "See the gateway's log: multi-mcp logs"
 
 Line = tuple[bytes, bytes]
@@ -196,7 +197,7 @@ class Panel:
             tasks.cancel_scope.cancel()
 
         try:
-            await reply.begin_events()
+            await reply.begin("retry: 500\n\n", EVENTS)
             with host.watched():
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(watch, tasks)
@@ -250,14 +251,11 @@ class PanelResponse:
         await self._start(status, headers)
         await self._send_body(body, more=False)
 
-    async def begin(self, text: str) -> None:
-        await self._start(200, [NO_STORE, (b"content-type", HTML.encode())])
+    async def begin(self, text: str, kind: str = HTML) -> None:
+        """Begin a page, or an event stream, which no page can follow."""
+        self.ended = kind != HTML
+        await self._start(200, [NO_STORE, (b"content-type", kind.encode())])
         await self._send_body(text.encode(), more=True)
-
-    async def begin_events(self) -> None:
-        self.ended = True
-        await self._start(200, [NO_STORE, (b"content-type", b"text/event-stream; charset=utf-8")])
-        await self._send_body(b"retry: 500\n\n", more=True)
 
     async def _start(self, status: int, headers: Sequence[Line]) -> None:
         self._begun = True
@@ -270,7 +268,7 @@ class PanelResponse:
     async def tell(self, events: Mapping[str, str]) -> None:
         """Send the events, each with its line of data, or a comment if there are none."""
         body = "".join(f"event: {name}\ndata: {data}\n\n" for name, data in events.items()) or ":\n\n"
-        await self._send({"type": "http.response.body", "body": body.encode(), "more_body": True})
+        await self._send_body(body.encode(), more=True)
 
 
 def error_result(error: MultiMcpError | RpcError) -> ActionResult:

@@ -137,22 +137,13 @@ class App:
     """
 
     def __init__(
-        self,
-        sources: StateSources,
-        face: TrayPlatform,
-        clock: Callable[[], float],
-        replacement: Update,
+        self, sources: StateSources, face: TrayPlatform, clock: Callable[[], float], replacement: Update
     ) -> None:
-        self._sources = sources
-        self._face = face
-        self._clock = clock
-        self._replacement = replacement
+        self._sources, self._face, self._clock, self._replacement = sources, face, clock, replacement
         self._actions: Actions
         self._supervisor: Supervisor
-        self._told = NoticeMemory()
-        self._notices_lock = threading.Lock()
-        self._busy: set[Action] = set()
-        self._busy_lock = threading.Lock()
+        self._told, self._notices_lock = NoticeMemory(), threading.Lock()
+        self._busy, self._busy_lock = set[Action](), threading.Lock()
         self._looked_at = -LOOK_AGAIN_S
         self.is_replaced = False  # True: once this tray has ended, the newly installed program runs in its place
         self._icon = face.make_icon()
@@ -166,8 +157,7 @@ class App:
 
     def join(self, actions: Actions, supervisor: Supervisor) -> None:
         """Set the parts that need this app to exist first."""
-        self._actions = actions
-        self._supervisor = supervisor
+        self._actions, self._supervisor = actions, supervisor
 
     def run(self) -> None:
         """Run the tray until Quit, a signal, or the end of the desktop session. Call this on the main thread."""

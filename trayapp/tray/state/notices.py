@@ -338,13 +338,16 @@ def _file(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
         text = f"{texts.plain(texts.problem_words(first))}\n{texts.plain(first.hint)}"
     after = "Until it is fixed, the servers run as before." if whole else "All other servers run."
     opens = (f"Open {texts.file_name(first)}", Action(Verb.OPEN_FILE, first.file))
-    return notice_of(NoticeKind.FILE, texts.file_broken(first), f"{text}\n{after}", opens)
+    where = f"{texts.name(first.server, 18)} in " if first.server else ""
+    title = f"{where}{texts.file_name(first)} cannot be used"
+    return notice_of(NoticeKind.FILE, title, f"{text}\n{after}", opens)
 
 
 def _tools(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
     servers = [server for server in known.servers if server.name in names]
-    title, text = texts.tools_changed([(texts.server_name(s), *_tool_change(s, told)) for s in servers])
-    return notice_of(_event_key(NoticeKind.TOOLS, names), title, text)
+    lines = [texts.fit(f"{texts.server_name(s)}: {texts.tool_change(*_tool_change(s, told))}") for s in servers]
+    title = f"The tools of {count(len(servers), 'server')} changed" if len(servers) > 1 else "Tools changed"
+    return notice_of(_event_key(NoticeKind.TOOLS, names), title, texts.bounded(lines))
 
 
 def _keyring(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:

@@ -204,12 +204,6 @@ def problem_line(problem: Problem) -> str:
     return fit(problem_words(problem))
 
 
-def keyring(state: KeyringState, error: Mapping[str, str]) -> str:
-    """Return `! Sign-ins are not kept: there is no keyring`."""
-    why = plain(error.get("title", "")) or (KEYRING_LOCKED if state == "locked" else "There is no keyring")
-    return fit(f"! Sign-ins are not kept: {why[:1].lower() + why[1:]}")
-
-
 def is_unlockable(state: KeyringState | None, error: Mapping[str, str]) -> bool:
     """Return True if a desktop dialog can unlock the keyring. None can open an encrypted file made with another key."""
     return state == "locked" and "keyring" in error.get("title", "keyring")
@@ -221,12 +215,6 @@ def server_line(server: ServerStatus) -> str:
     tools = f", {count(server.tools.enabled, 'tool')}" if has_tools else ""
     state = State.FAILED if server.failed else server.state
     return fit(f"{GLYPHS[state]} {server_name(server)}: {STATES[state]}{tools}")
-
-
-def failed_entry(server: ServerStatus) -> str:
-    """Return `! db failed: no such program: my-db`."""
-    why = reason_alone(server)
-    return fit(f"! {why}" if why.startswith(server.name) else f"! {server_name(server)} failed: {why}")
 
 
 def reason_alone(server: ServerStatus) -> str:
@@ -260,12 +248,6 @@ def problem_lines(problem: Problem) -> list[str]:
     return [*wrapped(whole, PROBLEM_LINES), *wrapped(problem.hint, PROBLEM_LINES)]
 
 
-def offer(servers: Sequence[Offered]) -> str:
-    """Return `! Use the 5 servers of Cursor and Zed`."""
-    number = "server" if len(servers) == 1 else f"{len(servers)} servers"
-    return fit(listed(tools_of(servers), before=f"! Use the {number} of "))
-
-
 def tools_of(servers: Sequence[Offered]) -> list[str]:
     """Return the titles of the AI tools that have these servers."""
     return list(dict.fromkeys(server.title for server in servers))
@@ -286,24 +268,11 @@ def file_name(problem: Problem) -> str:
     return fit(base_name(problem.file), NAME) or "servers.yaml"
 
 
-def file_broken(problem: Problem) -> str:
-    """Return `servers.yaml cannot be used` or `db in servers.yaml cannot be used`."""
-    file = file_name(problem)
-    return f"{name(problem.server, 18)} in {file} cannot be used" if problem.server else f"{file} cannot be used"
-
-
 def tool_change(added: int, gone: int) -> str:
     """Return `2 new tools, 1 gone`."""
     parts = [count(added, "new tool")] if added else []
     parts += [f"{gone} gone" if parts else f"{count(gone, 'tool')} gone"] if gone else []
     return ", ".join(parts)
-
-
-def tools_changed(changes: Sequence[tuple[str, int, int]]) -> tuple[str, str]:
-    """Return a title and a text for changes, each a (server, added, removed)."""
-    lines = [fit(f"{name(server)}: {tool_change(added, gone)}") for server, added, gone in changes]
-    title = f"The tools of {count(len(changes), 'server')} changed" if len(changes) > 1 else "Tools changed"
-    return title, bounded(lines)
 
 
 def bounded(lines: Sequence[str], most: int = 3) -> str:

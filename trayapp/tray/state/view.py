@@ -259,7 +259,9 @@ def _wants(state: TrayState, known: Assessment) -> list[Entry]:
     wants += _first_few("failed", map(_failure, known.failed), "! {} failed")
     wants += _first_few("problem", map(_problem, known.problems), "! {}", "problem")
     if known.offered:
-        wants.append(Item("offer", texts.offer(known.offered), children=_offer(known.offered)))
+        number = "server" if len(known.offered) == 1 else f"{len(known.offered)} servers"
+        label = texts.listed(texts.tools_of(known.offered), before=f"! Use the {number} of ")
+        wants.append(Item("offer", texts.fit(label), children=_offer(known.offered)))
     return wants
 
 
@@ -293,7 +295,9 @@ def _keyring(state: KeyringState, error: Mapping[str, str]) -> Item:
     lines = [line for part in ("title", "hint") for line in texts.wrapped(error.get(part, ""))]
     rows = tuple(Item(f"keyring/{at}", line, enabled=False) for at, line in enumerate(lines))
     below: tuple[Entry, ...] = (SEPARATOR, Item("keyring/open", texts.OPEN_FILE, Action(Verb.OPEN_FILE)))
-    return Item("keyring", texts.keyring(state, error), enabled=bool(rows), children=rows + below if rows else ())
+    why = texts.plain(error.get("title", "")) or (texts.KEYRING_LOCKED if state == "locked" else "There is no keyring")
+    text = texts.fit(f"! Sign-ins are not kept: {why[:1].lower() + why[1:]}")
+    return Item("keyring", text, enabled=bool(rows), children=rows + below if rows else ())
 
 
 def _offer(offered: tuple[Offered, ...]) -> tuple[Entry, ...]:
@@ -358,7 +362,9 @@ def _failure(server: ServerStatus) -> Item:
     if server.project is None:
         entries.append(Item(f"{key}/entry", "Open its entry", Action(Verb.OPEN_FILE)))
         entries.append(Item(f"{key}/off", "Disable", Action(Verb.DISABLE, server.name)))
-    return Item(key, texts.failed_entry(server), children=tuple(entries))
+    why = texts.reason_alone(server)
+    text = why if why.startswith(server.name) else f"{texts.server_name(server)} failed: {why}"
+    return Item(key, texts.fit(f"! {text}"), children=tuple(entries))
 
 
 def _problem(problem: Problem) -> Item:
