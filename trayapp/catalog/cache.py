@@ -108,10 +108,7 @@ def read_file(path: Path) -> bytes:
             raise ValueError("not a file")
         if status.st_size > FILE_LARGEST:
             raise ValueError(f"{status.st_size} bytes is too large")
-        parts = []
-        while data := os.read(descriptor, status.st_size + 1):
-            parts.append(data)
-        return b"".join(parts)
+        return b"".join(iter(lambda: os.read(descriptor, status.st_size + 1), b""))
     finally:
         os.close(descriptor)
 
@@ -131,9 +128,8 @@ def write_own(path: Path, content: Any, what: str) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         replace_file(path, data)
     except (OSError, TypeError, ValueError, RecursionError) as error:
-        raise StorageError(
-            f"Cannot write {what}: {error}", f"Check the space and the permissions of {path.parent}"
-        ) from error
+        hint = f"Check the space and the permissions of {path.parent}"
+        raise StorageError(f"Cannot write {what}: {error}", hint) from error
 
 
 def _as_json(entry: CacheEntry) -> dict[str, Any]:
@@ -159,15 +155,8 @@ def _entry(raw: dict[str, Any]) -> CacheEntry:
     facts["results"] = {name: more for name, more in raw["results"].items() if isinstance(more, dict)}
     facts["failed"] = {name: str(why) for name, why in raw["failed"].items() if name in LISTS}
     facts["signed"] = raw.get("signed") is True
-    return CacheEntry(
-        raw["server"],
-        raw["hash"],
-        raw["saved_at"],
-        Offer(**facts),
-        _sound(raw.get("sound")),
-        _traits(raw),
-        from_json(raw.get("variants")),
-    )
+    sound, variants = _sound(raw.get("sound")), from_json(raw.get("variants"))
+    return CacheEntry(raw["server"], raw["hash"], raw["saved_at"], Offer(**facts), sound, _traits(raw), variants)
 
 
 def _traits(raw: dict[str, Any]) -> ServerTraits:

@@ -70,9 +70,8 @@ def merge_tools(
 
 def differing(switches: Mapping[str, ToolSwitch], server: ServerConfig) -> dict[str, ToolSwitch]:
     """Return the switches to write under `write_tools: switched`: those in the file, and those unlike the default."""
-    absent = server.new_tools == "enabled"
-    listed = server.tools or {}
-    return {name: switch for name, switch in switches.items() if name in listed or switch.enabled != absent}
+    listed, by_default = server.tools or {}, server.new_tools == "enabled"
+    return {name: switch for name, switch in switches.items() if name in listed or switch.enabled != by_default}
 
 
 def tools_change(switches: Mapping[str, ToolSwitch] | None, found: Iterable[str]) -> ToolsChange:
@@ -98,8 +97,7 @@ def _matcher(patterns: tuple[str, ...]) -> re.Pattern[str]:
 def _expression(glob: str) -> str:
     """Return a regular expression for a glob: `*` is any text, `?` any one character, the rest literal; case-sensitive.
 
-    Each `*` but the last takes the first match and never backtracks (an atomic group). That finds every match there is,
-    in bounded time for any pattern.
+    Each `*` but the last takes the first match and never backtracks (an atomic group). This bounds the time.
     """
     parts = ["".join("." if c == "?" else re.escape(c) for c in part) for part in re.split(r"\*+", glob)]
     if len(parts) == 1:

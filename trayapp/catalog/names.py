@@ -147,8 +147,7 @@ def expose(
             names[holder] = wish
         rivals[wish] = list(dict.fromkeys((*keys, *alike)))
     losers = {key: wish for key, (wish, _) in wishes.items() if key not in names}
-    nobodys = {wish: keys for wish, keys in groups.items() if len(keys) > 1 and names.keys().isdisjoint(keys)}
-    shared = {wish: tuple(sorted(keys)) for wish, keys in nobodys.items()}
+    shared = {w: tuple(sorted(ks)) for w, ks in groups.items() if len(ks) > 1 and names.keys().isdisjoint(ks)}
     names |= _suffixed(losers, {*groups, *taken}, given.names)
     clashes = _clashes(names, {wish: rivals[wish] for wish in losers.values() if len(wish) <= NAME_LENGTH}, wishes)
     return Exposed(mode, {name: key for key, name in names.items()}, names, shared, clashes)

@@ -1,7 +1,6 @@
-"""Exposed names and URIs of resources, templates and prompts.
+"""Exposed names and URIs of resources, templates and prompts, and their rewriting in a server's messages.
 
-This module also matches URIs with templates, and rewrites the addresses in a server's messages so that they lead back
-to that server. A function that rewrites returns its argument itself if nothing in it changes. Pure.
+A function that rewrites returns its argument itself if nothing in it changes.
 """
 
 from __future__ import annotations

@@ -50,14 +50,11 @@ TRY = "try"  # `confine: try`: where a server cannot be confined, it starts unco
 
 
 class Confine(NamedTuple):
-    """A `confine` value other than false: the access of a confined server beyond the common baseline.
+    """A `confine` value other than false: the access of a confined server beyond the common baseline."""
 
-    Paths are as written. A host is a name, `*.name` or an address.
-    """
-
-    read: tuple[str, ...] = ()
+    read: tuple[str, ...] = ()  # paths, as written
     write: tuple[str, ...] = ()  # implies read
-    network: bool | tuple[str, ...] = True  # a list: only those hosts, over HTTP(S) through our proxy
+    network: bool | tuple[str, ...] = True  # names, `*.name`, addresses: only these, over HTTP(S) through our proxy
     sockets: bool = False  # Unix sockets of its own, which browsers need
     required: bool = True  # False: `try`
 
@@ -78,8 +75,7 @@ Confining = Confine | Literal[False] | None  # None: not set
 
 def confine_of(own: Confining, setting: Confining) -> Confine | None:
     """Return a stdio server's confinement, or None if unconfined. The entry's `own` value overrides the setting."""
-    said = setting if own is None else own
-    return said or None
+    return (setting if own is None else own) or None
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,13 +29,9 @@ LEAVE_IT = "Only they may enable it again. Tell them if it is needed, and leave 
 
 
 class MultiMcpError(Exception):
-    """Base of our errors: `title` says what happened, and `hint` what to do, in one line each.
+    """Base of our errors: `title` says what happened, `hint` what to do. `field`: the form field concerned, or ""."""
 
-    `code` is a stable snake_case name for the kind of error, for JSON output and for tests. `field`: the form field
-    that the error concerns; "" for none.
-    """
-
-    code = "failed"
+    code = "failed"  # a stable name for the kind of error, for JSON output and for tests
     exit_code = ExitCode.FAILED
     model_hint: str | None = None  # shown to a model instead of `hint`: what to ask its user
 

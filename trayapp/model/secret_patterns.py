@@ -167,15 +167,10 @@ class _SecretName(NamedTuple):
 
     start: int
     before: str
-    prefix: str
+    prefix: str  # begins with `-` in a command-line flag, such as --token
     word: str
     kind: str  # the group of _WORD
     suffix: str
-
-    @property
-    def is_flag(self) -> bool:
-        """True if it is a command-line flag, such as --token."""
-        return self.prefix.startswith("-")
 
 
 def may_name(text: str) -> bool:
@@ -249,9 +244,9 @@ def _separates(line: str, name: _SecretName, after: re.Match[str]) -> bool:
         return name.before == "<" and not after["gap"]
     if sep == ",":
         return after["close"] != "" and (
-            name.is_flag or _PAIR.fullmatch(line, max(0, name.start - 3), name.start) is not None
+            name.prefix.startswith("-") or _PAIR.fullmatch(line, max(0, name.start - 3), name.start) is not None
         )
-    return sep != "" or (name.is_flag and after["close"] == "" and after["gap"] != "")
+    return sep != "" or (name.prefix.startswith("-") and after["close"] == "" and after["gap"] != "")
 
 
 def _span(line: str, after: re.Match[str], name: _SecretName) -> _Span:
@@ -311,7 +306,7 @@ def _is_secret(line: str, span: _Span, name: _SecretName, after: re.Match[str]) 
         return False
     if name.word.lower() == "pwd" and value.startswith(("/", "~")):
         return False
-    if name.is_flag and after["sep"] in ("", ","):
+    if name.prefix.startswith("-") and after["sep"] in ("", ","):
         return is_random(value) or not (
             value.startswith("-") or (value.isupper() and value.isalpha()) or value in _PROSE_WORDS
         )

@@ -110,7 +110,7 @@ def _pieces(word: str) -> Iterator[str]:
 
 @lru_cache(maxsize=32_768)
 def stem(word: str) -> str:
-    """Return the stem of `word` (in lower case): `merg` of `merging`. Words of fewer than SHORTEST letters stay whole."""
+    """Return the stem of `word` (in lower case): `merg` of `merging`. Words shorter than SHORTEST stay whole."""
     if len(word) < SHORTEST or not _ENGLISH.fullmatch(word):
         return word
     word = _participle(_doing(_singular(word)))
