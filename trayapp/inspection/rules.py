@@ -570,7 +570,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "secrets.file",
-        "wants a file that contains secrets",
+        "asks for a file that contains secrets",
         _INVARIANT,
         f"{_SECRET_FILE_HINTS}|.kdbx|.pem|.ovpn|.p12|.pfx|.ppk|whose name|with name|whose file|with file",
         rf"\b(?<!not )(?<!never )(?<!avoid ){_TAKE}\b{_NO_STATEMENT} (?!or |and |\(e\.g\. ){_GAP_FILE}",
@@ -593,7 +593,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "secrets.languages",
-        "wants, in another language, the contents of a file with secrets",
+        "asks, in another language, for the contents of a file with secrets",
         _INVARIANT,
         f"{_SECRET_FILE_HINTS}&{_CONTENTS_ABROAD}",
         # The searched text has no accents on Latin letters (hidden.bared)
@@ -602,7 +602,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "secrets.contents",
-        "wants the model to hand over a file of yours, what you have open, or your clipboard",
+        "asks the model to hand over a file of yours, what you have open, or your clipboard",
         _INVARIANT,
         "and pass|and include|and send|and put|and submit|and attach|and upload|and giv|and includ|then pass|then send|"
         "then put|then includ|then submit|then attach|then upload|then giv|open tab|open file|open editor|open doc|"
@@ -618,7 +618,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "secrets.give",
-        "wants the model to hand over passwords, keys or other private things",
+        "asks the model to hand over passwords, keys or other private things",
         _OWASP_LEAK,
         f"{_SECRET_HINTS}|login|address book|contacts|belong&collect|gather|export|grab|all |any |every |each |'s |"
         "their |stored |found |known |private information|extract|harvest|steal|you |seen |mentioned|typed|shared|said|"
@@ -661,7 +661,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "secrets.ask",
-        "wants the model to ask you for a password or the like",
+        "asks the model to ask you for a password or the like",
         _OWASP_LEAK,
         "bank pin|card pin|account pin|login|password|passphrase|phrase|mnemonic|card|cvv|social|code|private key|"
         "document.cookie&user|human|them|customer|operator|owner|person|request the|type |document.cookie|"
@@ -683,7 +683,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "secrets.environment",
-        "wants the environment variables of its own process",
+        "asks for the environment variables of its own process",
         _MCPTOX,
         "environ|env`|printenv|process.env|run env|run `export",
         rf"\b(?:{_TAKE}|{_GIVE})\b{_NO_STATEMENT} (?:\w+ ){{0,3}}?(?:all |every |whole |full |entire |complete |"
@@ -701,7 +701,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "secrets.talk",
-        "wants your conversation, or the model's own instructions",
+        "asks for your conversation, or the model's own instructions",
         _OWASP_LEAK,
         f"{_TALK_HINTS}&history|so far|entire|full|whole|complete|previous|prior|current|all |all of|what|everything|"
         "anything|'s |your |you |the system|the hidden|this conv|in the |in this|between|content|copy|transcript|dump|"
@@ -731,7 +731,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "secrets.tools",
-        "wants to know what other tools the model has, or what they returned",
+        "asks which other tools the model has, or what they returned",
         _MCPTOX,
         "tool|servers|select *|private&you|from other|hand|pass|put|attach|include|send|give|public",
         r"\b(?:names?|list|descriptions?|definitions?|schemas?|inventory|outputs?|results?) (?:and \w+ )?of (?:all |"
@@ -745,7 +745,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "exfiltrate.address",
-        "wants a copy of your data sent to an address of its own",
+        "asks the model to send a copy of your data to an address of its own",
         _MCPTOX,
         "@|://|external|third-party|attacker",
         r"\b(?:copy|copies|duplicate|backup|transcript|everything|contents?|outcome|each|every|all|"
@@ -767,7 +767,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "exfiltrate.link",
-        "wants the model to put your data into a link or picture",
+        "asks the model to put your data into a link or picture",
         _OWASP_LEAK,
         "query string|url|image|link|pixel|markdown|![&append|encode|embed|put|insert|base64|![",
         r"\b(?:append|encode|embed|put|insert|base64)\w*\b[^\n]{0,70}?\b(?:as|in|into|to) (?:the |an? |"
@@ -835,7 +835,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "tools.every",
-        "wants to take part in every call of other tools or servers",
+        "asks to take part in every call of other tools or servers",
         _INVARIANT,
         "any server|every server|each server|all server|another server|other server|connected server|mcp server|"
         "any tool|another tool|every tool|each tool|any other tool|every other tool|each other tool|another other tool",
@@ -849,7 +849,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "tools.first",
-        "wants to be called before everything else, whatever you asked for",
+        "asks to be called before everything else, whatever you asked for",
         _MCPTOX,
         "before|first|prior to|ahead of|whenever|after each|after every|when &other server|even if|regardless|whatever|"
         "did not ask|other tool|of any tool|before you reply|ahead of each",
@@ -865,7 +865,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "run.download",
-        "wants the model to run code from the network",
+        "asks the model to run code from the network",
         _OWASP_AGENCY,
         "curl|wget|powershell|urlopen|npx|/dev/tcp|invoke-expression|iex|base64 -d|piping it|pip install|npm install|"
         "reverse shell|to program|eval(atob",
@@ -878,7 +878,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "run.damage",
-        "wants the model to delete, expose or disable something",
+        "asks the model to delete, expose or disable something",
         _OWASP_AGENCY,
         "rm -rf|chmod|--no-verify|dangerously|push --force|grant all|cluster-admin|--privileged|branch protection|"
         "audit log|audit.log|antivirus|anti-virus|defender|gatekeeper|selinux|history|always run|~/|/home/|$home|"
@@ -895,7 +895,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "run.persist",
-        "wants to change what starts by itself, or the instructions of other AI tools",
+        "asks the model to change what starts by itself, or the instructions of other AI tools",
         _OWASP_AGENCY,
         "bashrc|zshrc|.profile|crontab|authorized_keys|.cursor|claude.md|agents.md|cursorrules|mcp.json|mcpservers|"
         "launchagents|autostart|/etc/hosts|settings.json|core.hookspath|alwaysallow|permissions.allow|long-term memory|"
@@ -910,7 +910,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "run.later",
-        "wants to bind the model beyond this conversation",
+        "tries to bind the model beyond this conversation",
         _OWASP_INJECTION,
         "future|later |subsequent|other conversation|other session|other chat|other task|other message|other response",
         r"\b(?:remember|keep|apply|follow|carry|obey|repeat)\b[^\n]{0,60}?\b(?:in|for|to|across|during|"
@@ -919,7 +919,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "run.money",
-        "wants the model to send money or change amounts",
+        "asks the model to send money or change amounts",
         _OWASP_AGENCY,
         "wallet|iban|0x|bc1|acct_|amount|fee|tip|account&transfer|send|move|pay|paid|wire|donate|add|multiply|round up|"
         "increase|double|use 0x|set 0x|through account",
