@@ -227,7 +227,7 @@ def take(peer: HttpPeer, message: dict[str, Any], stream: EventStream | None = N
 
 
 def event_in(event_id: str) -> tuple[int, int]:
-    """Return the stream and the number in an event's id; zeros, which no event has, if the id is malformed."""
+    """Return the stream and the number in an event's id. For a malformed id, both are 0, which no event has."""
     stream, _, number = event_id.partition("-")
     known = len(event_id) <= 40 and all(part.isascii() and part.isdecimal() for part in (stream, number))
     return (int(stream), int(number)) if known else (0, 0)

@@ -227,5 +227,5 @@ def _may_leave(session: ConnectedSession, connection: Connection) -> bool:
 
 
 def shared_form(server: ServerConfig) -> ServerConfig:
-    """Return the entry for a server's shared connection, which only reads the lists of a per-session server: lazy."""
+    """Return the entry for a server's shared connection. For a per-session server, it only reads the lists."""
     return replace(server, lifecycle="lazy") if server.scope == "session" else server

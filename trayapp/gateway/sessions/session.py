@@ -261,7 +261,7 @@ class Session:
         return unread
 
     def behind(self) -> list[Connection]:
-        """Return the session's connections whose lists have changed, or may be about to, after one of its calls."""
+        """Return the session's connections whose lists have changed and were not read again, or may soon change."""
         pool, called = self._dependencies.services.pool, self.called_servers
         noticed = (one for one in pool if one.notice_left_s > 0 and (not self.lasting or one.key in called))
         behind = dict.fromkeys([*(one for one in pool if one.is_behind), *noticed])
