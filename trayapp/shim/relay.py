@@ -144,13 +144,8 @@ class Shim:
         self._poll.register(0, select.POLLIN)
         while True:
             ready = self._poll.poll(self._patience_ms())
-            if not ready and self._early:
-                self._load_ledger()
-            if not ready and self._swollen:
-                from trayapp.wire.memory import give_back_freed_memory
-
-                self._swollen = False
-                give_back_freed_memory()
+            if not ready:
+                self._rest()
             for source, _ in ready:
                 if source == 0:
                     data = read_socket(0, CHUNK if self._from_client else FIRST_CHUNK)
@@ -168,6 +163,16 @@ class Shim:
                 self._look_for_mute()
             if self._gateway < 0 and self._connect() and not self._replayed():
                 self._drop()
+
+    def _rest(self) -> None:
+        """Do the work that waits until there is no traffic."""
+        if self._early:
+            self._load_ledger()
+        if self._swollen:
+            from trayapp.wire.memory import give_back_freed_memory
+
+            self._swollen = False
+            give_back_freed_memory()
 
     def _patience_ms(self) -> "int | None":
         if self._gateway >= 0 and self._early:

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from contextlib import suppress
 
-from trayapp.shim.relay import CHUNK, LOOK_MS, QUIET_MS, PartlyWritten, Shim, greeting
+from trayapp.shim.relay import CHUNK, PartlyWritten, Shim, greeting
 from trayapp.wire.greeting import read_endpoint
 
 CONNECT_TIMEOUT_S = 2.0
@@ -40,8 +40,7 @@ class ThreadedShim(Shim):
         while True:
             event = self._next_event()
             if event is None:
-                if self._early:
-                    self._load_ledger()
+                self._rest()
             elif event[0] == CLIENT and not event[1]:
                 return
             elif event[0] == CLIENT:
@@ -59,10 +58,9 @@ class ThreadedShim(Shim):
     def _next_event(self) -> Event | None:
         if self._postponed:
             return self._postponed.popleft()
-        looks = self._gateway == NO_GATEWAY or self._asked_at
-        wait = QUIET_MS if self._early and self._gateway != NO_GATEWAY else LOOK_MS if looks else None
+        patience_ms = self._patience_ms()
         try:
-            return self._events.get(timeout=wait / 1000 if wait else None)
+            return self._events.get(timeout=patience_ms / 1000 if patience_ms else None)
         except queue.Empty:
             return None
 

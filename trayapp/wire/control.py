@@ -179,10 +179,10 @@ class SnapshotStream:
     `stopping`: True if it announced that it ends on purpose.
     """
 
-    def __init__(self, run: str, beat_s: float, tcp: bool = USES_TCP) -> None:
+    def __init__(self, run: str, beat_s: float) -> None:
         self.beats = False
         self.stopping = False
-        self._socket = connect(run, Hello("control"), tcp)
+        self._socket = connect(run, Hello("control"))
         self._splitter = FrameSplitter()
         request = {"jsonrpc": "2.0", "id": _WATCH_ID, "method": WATCH, "params": {"beat_s": beat_s}}
         try:

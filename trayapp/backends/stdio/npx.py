@@ -328,9 +328,9 @@ def argv_of(request: NpxRequest, copy: CachedPackage, env: Mapping[str, str]) ->
     """Return the command that runs that copy without npm, or None if the copy has no such program."""
     name = request.bin
     if not name:  # the only program, or the one named like the package without its scope
-        own, bins = request.package.rpartition("/")[2], copy.bins
-        name = next(iter(bins)) if len(set(bins.values())) == 1 else own if own in bins else None
-    program = program_file(copy, name) if name else None
+        is_only = len(set(copy.bins.values())) == 1
+        name = next(iter(copy.bins)) if is_only else request.package.rpartition("/")[2]
+    program = program_file(copy, name)
     by_node = wants_node(program) if program else None
     if program is None or by_node is None:
         return None
@@ -520,4 +520,6 @@ def read_small(path: Path, limit: int, *, cut: bool = False) -> bytes | None:
         return None
     finally:
         os.close(descriptor)
-    return data if data is None or len(data) <= limit else data[:limit] if cut else None
+    if data is not None and len(data) > limit:
+        return data[:limit] if cut else None
+    return data

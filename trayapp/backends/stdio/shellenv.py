@@ -99,10 +99,10 @@ def merged(own: Mapping[str, str], shell: Mapping[str, str]) -> dict[str, str]:
 async def login_environment(
     environ: Mapping[str, str], limit_s: float = SHELL_LIMIT_S, descriptors: tuple[int, ...] = (0, 1, 2)
 ) -> dict[str, str]:
-    """Ask the user's login shell for its environment, for at most `limit_s` seconds, and return all its variables.
+    """Run the user's login shell for at most `limit_s` seconds, and return all variables of its environment.
 
-    Return {} if there is no need to ask (see the module; `descriptors` are checked for a terminal), or if the shell did
-    not answer, which is logged in one line. When cancelled or at the limit, the shell and its group are killed.
+    Return {} if there is no need to run it (see the module; `descriptors` are checked for a terminal), or if it printed
+    none, which is logged in one line. When cancelled or at the limit, kill the shell and its group.
     """
     if not should_ask(environ, any(map(os.isatty, descriptors))):
         return {}
