@@ -553,6 +553,7 @@ def test_opencode_2_keeps_its_servers_one_level_below(tmp_path: Path) -> None:
         ({"args": ["x"]}, "it has neither command nor url"),
         ({"command": "x", "env": 5}, "env is not a mapping"),
         ({"command": ["x"], "args": "a b"}, "args is not a list"),
+        ({"url": {"a": 1}}, "its address is not text"),
         ({"command": "x", "env": {"A": "half \ud800"}}, "it contains a lone surrogate"),
     ],
 )

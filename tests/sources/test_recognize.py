@@ -121,6 +121,7 @@ def test_what_was_judged_before_it_was_read_names_the_right_server_or_is_refused
         '{"id": "1", "name": "A video", "url": "https://acme.example.com/1", "views": 7}',
         '"feeds": [\n  {\n    "name": "A",\n    "url": "https://acme.example.com",\n    "scopes": ["a"]\n  }\n]',
         '{"account": 1, "role": "a", "command": "aws s3 ls"}', "npx wrangler deploy",
+        '{"a": {"url": {"type": "string"}}}', '{"a": {"command": "a-mcp", "headers": 5}}',
         "uvx foo-mcp validate-corpus", "npx foo-mcp generate", "npx", "https://github.com/acme/foo-mcp",
         "https://acme.example.com/foo.mcpb", "https://a.test/package/@x/acme-mcp", "https://a.test/project/acme/",
         "foo.mcpb", "foo-mcp", "npx @smithery/cli mcp add @x/foo",

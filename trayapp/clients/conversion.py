@@ -201,6 +201,8 @@ class _EntryReader:
         url = self._take("httpUrl") or self._take(*_URLS)
         if not url:
             return
+        if not isinstance(url, str):
+            raise ValueError("its address is not text")
         entry["url"] = self._text(url)
         if named := _TYPES.get(str(kind).lower(), "http" if has_http_url else ""):
             entry["type"] = named

@@ -204,6 +204,8 @@ def _source(
     entry, note = with_input(entry)
     entry = with_passed(entry)
     for place in PAIRS:
+        if not isinstance(entry.get(place, {}), Mapping):
+            raise UnclearSourceError(f"{called}: {place} is not a mapping", "Correct it, then add it again")
         if place in entry:
             own = {key: value for key, value in entry[place].items() if not _NO_KEY.fullmatch(str(key))}
             entry = without_keys(entry, place) | ({place: own} if own else {})
