@@ -1290,6 +1290,11 @@ def test_a_command_in_a_sentence_may_be_wrapped() -> None:
     assert one.entry == {"command": "lab-mcp", "args": ["start-mcp-server", "--context", "a", "--from-cwd"]}
 
 
+def test_a_module_option_without_a_module_is_left_as_it_is() -> None:
+    (one,) = recognize('{"a": {"command": "python", "args": ["-m"]}}', HOME)
+    assert (one.entry, one.wants) == ({"command": "python", "args": ["-m"]}, ())
+
+
 @pytest.mark.requirement("source-asked")
 def test_a_folder_below_the_authors_own_is_asked_for_whole() -> None:
     text = '{"a": {"command": "make", "args": ["mcp"], "cwd": "tools/a"}}'

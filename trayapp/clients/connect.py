@@ -94,8 +94,7 @@ MAIN = OwnEntry()
 
 def found_clients(context: ClientsContext) -> list[ClientStatus]:
     """Return the state of every client installed here, in the order of the table. Blocks: reads their files."""
-    states = [client_state(client.name, context) for client in CLIENTS]
-    return [state for state in states if state.state != "not found"]
+    return [state for client in CLIENTS if (state := client_state(client.name, context)).state != "not found"]
 
 
 def client_state(name: str, context: ClientsContext) -> ClientStatus:
@@ -367,12 +366,10 @@ def connected(surroundings: CheckContext) -> list[CheckResult]:
     findings = [finding for state in states if (finding := _finding(state)) is not None]
     if any(state.state in ("connected", "drifted") for state in states):
         return findings
-    names = ", ".join(state.title for state in states)
-    note = CheckResult(CHECK_CODE, "note", "No known AI tool was found")
-    if names:
-        what = f"None of these is connected: {names}"
-        note = CheckResult(CHECK_CODE, "note", what, "Connect all of them: multi-mcp connect --all")
-    return [*findings, note]
+    if not states:
+        return [CheckResult(CHECK_CODE, "note", "No known AI tool was found")]
+    what = f"None of these is connected: {', '.join(state.title for state in states)}"
+    return [*findings, CheckResult(CHECK_CODE, "note", what, "Connect all of them: multi-mcp connect --all")]
 
 
 def _finding(state: ClientStatus) -> CheckResult | None:

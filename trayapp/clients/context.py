@@ -26,15 +26,12 @@ RECORD_LARGEST = 1_000_000  # bytes; an entry has about 100
 
 @dataclass(frozen=True, slots=True)
 class ClientsContext:
-    """The environment of connect and import. `command`: the shim, program first. `record`: the path of our record.
+    """The environment of connect and import."""
 
-    `machine`: where clients keep their files. `settle`: waits while a client is writing its file.
-    """
-
-    machine: Machine
-    record: Path
-    command: list[str] = field(default_factory=shim_command)
-    settle: Callable[[Path], object] = wait_until_quiet
+    machine: Machine  # where clients keep their files
+    record: Path  # the path of our record
+    command: list[str] = field(default_factory=shim_command)  # the shim, program first
+    settle: Callable[[Path], object] = wait_until_quiet  # waits while a client is writing its file
 
 
 def own_context() -> ClientsContext:

@@ -29,17 +29,13 @@ LONGEST_NAME = 100  # characters; servers.yaml accepts it even with a client's n
 
 @dataclass(frozen=True, slots=True)
 class ImportOffer:
-    """The offer to import one found server as `name`.
-
-    `known`: the name of a server that starts the same way, "" if none. `there`: that server is in our file; otherwise
-    it is another offer. `fault`: why the server cannot be imported.
-    """
+    """The offer to import one found server as `name`."""
 
     found: FoundServer
     name: str
-    known: str = ""
-    there: bool = False
-    fault: str = ""
+    known: str = ""  # the name of a server that starts the same way, "" if none
+    there: bool = False  # the known server is in our file; otherwise, it is another offer
+    fault: str = ""  # why the server cannot be imported
 
     @property
     def is_new(self) -> bool:

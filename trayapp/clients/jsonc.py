@@ -264,10 +264,9 @@ class _Text:
         if len(holder.members) == 1 and not around.strip():
             return [Splice(holder.start + 1, holder.end, "")]
         line_end = self._rest_of_line(end)
-        whole_lines = self._begins_line(member.start) and line_end is not None
         is_last = index == len(holder.members) - 1
         comma = holder.members[index - 1].comma if index and is_last and member.comma is None else None
-        if whole_lines and line_end is not None:
+        if line_end is not None and self._begins_line(member.start):
             cut = Splice(self._before_line(member.start), line_end, "")
         else:
             cut = self._cut_words(holder, index, end)

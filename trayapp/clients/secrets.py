@@ -69,16 +69,13 @@ class _SecretWalk:
     def entry(self, entry: Entry) -> dict[str, Any]:
         changed = dict(entry)
         for key, mark in (("env", "="), ("headers", ": ")):
-            values = entry.get(key)
-            if isinstance(values, Mapping):
+            if isinstance(values := entry.get(key), Mapping):
                 changed[key] = {name: self._value(str(name), value, mark) for name, value in values.items()}
-        args = entry.get("args")
-        if isinstance(args, list):
+        if isinstance(args := entry.get("args"), list):
             changed["args"] = [self._argument(args, at) for at in range(len(args))]
         if isinstance(entry.get("url"), str):
             changed["url"] = self._url(entry["url"])
-        secret = entry.get("client_secret")
-        if isinstance(secret, str) and secret and not has_variable(secret):
+        if isinstance(secret := entry.get("client_secret"), str) and secret and not has_variable(secret):
             changed["client_secret"] = self._secret("client_secret", secret)
         return changed
 
@@ -115,9 +112,8 @@ class _SecretWalk:
 
     def _secret(self, name: str, value: str) -> str:
         plain = secret_name(self._server, name)
-        numbered = (f"{plain}-{n}" if n > 1 else plain for n in count(1))
-        untaken = (one for one in numbered if one not in self._taken)
-        free = next(one for one in untaken if self._values.setdefault(one, value) == value)
+        names = (one for n in count(1) if (one := f"{plain}-{n}" if n > 1 else plain) not in self._taken)
+        free = next(one for one in names if self._values.setdefault(one, value) == value)
         return self._become(Secret(free, name, value))
 
 

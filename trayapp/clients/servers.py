@@ -7,6 +7,7 @@ read, it disables none. `settings.imports` takes nothing from project files, bec
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -41,26 +42,22 @@ _ALL_COUNT = frozenset(("opencode", "kilo"))  # clients that merge all of their 
 
 @dataclass(frozen=True, slots=True)
 class FoundServer:
-    """One server of a client. `entry`: in our keys; `keys`: its key path in `file`.
-
-    `folder`: the server is only for sessions in it. `also`: further places of its parts, if the client merges files.
-    """
+    """One server of a client, in our keys."""
 
     client: Client
     file: Path
-    keys: Keys
+    keys: Keys  # its key path in `file`
     name: str
     entry: Entry
     line: int = 0
-    folder: Path | None = None
+    folder: Path | None = None  # the server is only for sessions in this folder
     left_out: tuple[str, ...] = ()
-    also: tuple[tuple[Path, Keys], ...] = ()
+    also: tuple[tuple[Path, Keys], ...] = ()  # further places of its parts, if the client merges files
 
     @property
     def from_project(self) -> bool:
         """Return True if the server is in a file inside its folder, and so may have come with a repository."""
-        beside = self.folder is not None and self.file.is_relative_to(self.folder)
-        return beside and self.keys[:1] != (PROJECTS,)
+        return self.folder is not None and self.file.is_relative_to(self.folder) and self.keys[:1] != (PROJECTS,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,14 +216,13 @@ class _FilesReader:
     def _below(self, text: str, document: Document, source: _Source) -> Iterator[_Raw]:
         beneath = source.holder == self._client.holder and len(holders(self._client, document)) > 1
         if source.holder == (USUAL_HOLDER,) and USUAL_HOLDER not in document:  # `mcp-servers` (config-16, config-17)
-            variants = ((key,) for key in document if is_servers_key(key))
-            source = replace(source, holder=next(variants, source.holder))
+            source = replace(source, holder=next(((key,) for key in document if is_servers_key(key)), source.holder))
         servers = lookup(document, source.holder)
         lines = self._client.family.lines(text, source.holder) if servers and len(text) <= LINES_TOLD_TO else {}
         beside = read_switches(self._client, locate(self._client, self._machine).path) if servers else []
         for name, value in servers.items() if isinstance(servers, Mapping) else ():
-            older = isinstance(value, Mapping) and "type" in value  # other keys here are settings and the newer holder
-            if (older or not beneath) and not is_ours(name, value):
+            # beneath the newer holder, other keys are settings
+            if (not beneath or (isinstance(value, Mapping) and "type" in value)) and not is_ours(name, value):
                 place = (source, (*source.holder, name), lines.get(name, 0))
                 off = switched_off(self._client, document, source.holder, name, beside)
                 # YAML names may be numbers, JSON names may hold lone surrogates
@@ -283,10 +279,8 @@ def read_switches(client: Client, path: Path) -> list[Document]:
     """Return the documents in the files of switches_of. A missing file gives {}, an unreadable one nothing. Blocks."""
     found: list[Document] = []
     for file in switches_of(client, path):
-        try:
+        with suppress(UnparsableError, StorageError):
             found.append(jsonc.read(files.read_text(file) or "", str(file)))
-        except (UnparsableError, StorageError):
-            continue
     return found
 
 

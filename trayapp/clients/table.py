@@ -27,28 +27,19 @@ NAME = "multi-mcp"  # the name of our entry in every client
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """One MCP client. It is broad because it has a field for each way in which clients differ.
-
-    `files`: where it keeps the user's servers. The first that exists counts, or else the first whose folder exists.
-    `installed`: folders or files that show that it is installed, if the folder of the file does not show it.
-    `holder`: the key path of its servers; `inner`: one more key in newer files.
-    `form`: its entry for a stdio server, without the program and the arguments.
-    `project`: files that it also reads in a project's folder.
-    `fresh`: text that a file created by us must also contain.
-    `runs_in`: where it starts the user's servers without `cwd`: in the session's folder, or in no particular folder.
-    """
+    """One MCP client. It is broad because it has a field for each way in which clients differ."""
 
     name: str
     title: str
-    files: Platforms
-    form: Entry
-    holder: Keys = ("mcpServers",)
+    files: Platforms  # its file for the servers: the first that exists, or else the first whose folder exists
+    form: Entry  # its entry for a stdio server, without the program and the arguments
+    holder: Keys = ("mcpServers",)  # the key path of its servers
     family: Family = jsonc
     format: Literal["JSON", "JSONC", "TOML", "YAML"] = "JSON"
-    installed: tuple[str, ...] = ()
-    project: tuple[str, ...] = ()
-    fresh: str = ""
-    inner: str = ""
+    installed: tuple[str, ...] = ()  # paths that show that it is installed, if the folder of its file does not
+    project: tuple[str, ...] = ()  # files that it also reads in a project's folder
+    fresh: str = ""  # text that a file created by us must also contain
+    inner: str = ""  # one more key after `holder` in newer files
     http: bool = True
     restart: Restart = "no"  # what makes it read a new entry
     max_tools: int = 0  # the most tools that it accepts, 0 = no known limit
@@ -56,7 +47,7 @@ class Client:
     timeout_unit: Literal["ms", "s", ""] = ""  # unit of `timeout` in its entries; "": it documents no such key
     timeout_of: Literal["call", "start"] = "call"  # what `timeout` limits: an answer, or the start with the first list
     variables: tuple[Syntax, ...] = ()
-    runs_in: Literal["session", "home"] = "session"
+    runs_in: Literal["session", "home"] = "session"  # where servers without `cwd` start; home: in no particular folder
 
     def entry(self, command: str, args: list[str]) -> Entry:
         """Return the client's entry for a stdio server."""

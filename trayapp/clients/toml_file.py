@@ -38,17 +38,13 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """A table header, or one key with its value: text[start:end] without a trailing comment.
+    """A table header, or one key with its value: text[start:end] without a trailing comment."""
 
-    `path` is absolute, or relative to the inline table that the key is in. `value`: where the value of a key begins; -1
-    for a header. `is_list`: the header of an array of tables.
-    """
-
-    path: Keys
+    path: Keys  # absolute, or relative to the inline table that the key is in
     start: int
     end: int
-    value: int = -1
-    is_list: bool = False
+    value: int = -1  # where the value of a key begins; -1 for a header
+    is_list: bool = False  # True for the header of an array of tables
 
     @property
     def is_head(self) -> bool:
@@ -237,16 +233,14 @@ def _with_key(text: str, statements: Sequence[_Statement], path: Keys, value: An
         head = f"[{'.'.join(map(_key, path[:-1]))}]{newline}{_key(path[-1])} = {_literal(value)}{newline}"
         return spliced(text, [Splice(start, start, head)])
     if at is None:
-        refuse(
-            file, _line(text, path[:-1]), no_mapping(path[:-1]) if lookup(read(text, file), path[:-1]) else "no table"
-        )
+        why = no_mapping(path[:-1]) if lookup(read(text, file), path[:-1]) else "no table"
+        refuse(file, _line(text, path[:-1]), why)
     last = statements[at]
     for statement in statements[at + 1 :]:
         if statement.is_head:
             break
         last = statement
-    end = _lines(text, last).end
-    newline = _newline(text)
+    end, newline = _lines(text, last).end, _newline(text)
     gap = "" if text[end - 1 : end] == "\n" else newline
     return spliced(text, [Splice(end, end, f"{gap}{_key(path[-1])} = {_literal(value)}{newline}")])
 

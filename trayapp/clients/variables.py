@@ -9,6 +9,7 @@ import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 
 from trayapp.clients.table import Client
@@ -143,9 +144,5 @@ def _secret_command(command: str, windows: bool) -> str | None:
         if windows:
             return None
         command = f"sh -c {shlex.quote(command)}"
-    depth = 0
-    for letter in command:
-        depth += {"{": 1, "}": -1}.get(letter, 0)
-        if depth < 0:
-            return None
-    return f"${{cmd:{command}}}" if command and not depth else None
+    depths = list(accumulate((letter == "{") - (letter == "}") for letter in command))
+    return f"${{cmd:{command}}}" if depths and min(depths) >= 0 and not depths[-1] else None

@@ -44,16 +44,13 @@ class BadBundleError(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class BundleArchive:
-    """A checked archive. `sha256` is the hash of the file; `files` are the paths inside it, with `/`.
-
-    `signed`: the file carries a signature, which was not verified.
-    """
+    """A checked archive."""
 
     path: Path
-    sha256: str
+    sha256: str  # of the file
     manifest: bytes
-    files: frozenset[str]
-    signed: bool = False
+    files: frozenset[str]  # paths inside it, with `/`
+    signed: bool = False  # it has a signature, which was not verified
 
     def locked(self, name: str, version: str) -> LockedPackage:
         """Return the bundle as a package for servers.lock."""

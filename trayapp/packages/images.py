@@ -53,15 +53,12 @@ _DOCKER = OptionTable(
 
 @dataclass(frozen=True, slots=True)
 class ImageRequest(PackageRequest):
-    """The image that a `docker run` or `podman run` asks for. `at` is its index in the command line.
-
-    `client`: the program with the options that say which daemon it asks. `passed`: the options to use for a pull.
-    """
+    """The image that a `docker run` or `podman run` asks for."""
 
     words: tuple[str, ...]
-    at: int
-    client: tuple[str, ...]
-    passed: tuple[str, ...] = ()
+    at: int  # the index of the image in `words`
+    client: tuple[str, ...]  # the program with the options that say which daemon it asks
+    passed: tuple[str, ...] = ()  # the options to use for a pull
 
     has_versions = False  # `pinned` is False, too: a tag may move to another image
 

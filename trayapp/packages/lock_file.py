@@ -42,17 +42,14 @@ class UnreadableLockError(ConfigError):
 
 @dataclass(frozen=True, slots=True)
 class LockedPackage:
-    """One exact package. `content` lists everything to fetch for it, with hashes, in the form that its tool reads.
-
-    `integrity` is the hash of the package itself, from its registry. `at` is the time of the lock in Unix seconds.
-    """
+    """One exact package."""
 
     kind: Kind
     package: str
     version: str
-    integrity: str
-    content: Any
-    at: float = field(default_factory=time.time)
+    integrity: str  # the hash of the package itself, from its registry
+    content: Any  # all that has to be fetched for it, with hashes, in the form that its tool reads
+    at: float = field(default_factory=time.time)  # the time of the lock, in Unix seconds
 
     @property
     def folder_name(self) -> str:

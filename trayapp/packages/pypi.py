@@ -25,19 +25,16 @@ _REQUIREMENT = re.compile(rf"({_NAME})(\[[\w,. -]+\])?(?:@([\w.!+-]+)|((?:[=<>!~
 
 @dataclass(frozen=True, slots=True)
 class PypiRequest(PackageRequest):
-    """The package that uvx, `uv tool run` or `pipx run` is asked for. `limits` are version limits in pip's form.
-
-    `passed`: the options that decide which release is taken.
-    """
+    """The package that uvx, `uv tool run` or `pipx run` is asked for."""
 
     package: str
     extras: str
-    limits: str
+    limits: str  # version limits in pip's form
     program: str
     args: tuple[str, ...]
     beside: tuple[str, ...] = ()  # requirements of --with
     python: str | None = None
-    passed: tuple[str, ...] = ()
+    passed: tuple[str, ...] = ()  # the options that decide which release is taken
 
     @property
     def spec(self) -> str:

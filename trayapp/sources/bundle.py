@@ -31,15 +31,12 @@ Table = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class BundlePlace:
-    """The folder where a bundle will be unpacked, and the system there, named as in a manifest (`win32`).
-
-    `files`: the bundle's paths below that folder. `folders`: variable (HOME, DESKTOP, ...) -> path.
-    """
+    """The folder where a bundle will be unpacked, and the system there."""
 
     folder: str
-    files: frozenset[str]
-    folders: Mapping[str, str]
-    platform: str
+    files: frozenset[str]  # the bundle's paths below that folder
+    folders: Mapping[str, str]  # variable (HOME, DESKTOP, ...) -> path
+    platform: str  # as in a manifest, such as `win32`
     programs: frozenset[str] = frozenset()  # which of `python` and `python3` are on the PATH
 
     @property

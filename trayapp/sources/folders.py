@@ -18,8 +18,7 @@ from trayapp.sources.source import Entry, Keys, Source, ValueKind, Variable
 def with_home(source: Source, home: Path) -> Source:
     """Return a source with the home folder in place of `~` and `$HOME`, as a shell would do.
 
-    Placeholders stay, and so do paths in a container or on another machine. In `command` and `cwd`, `$HOME` becomes
-    `~`.
+    Placeholders and paths in a container or on another machine stay. In `command` and `cwd`, `$HOME` becomes `~`.
     """
     program = program_of(str(source.entry.get("command") or ""))
     taken = {one.keys for one in source.wants}
@@ -145,10 +144,11 @@ def own_folder(entry: Entry) -> tuple[str | None, str]:
     named = next((value for option, value in pairwise(rest) if option in _FOLDER_OPTIONS), None)
     named = named or next((word.partition("=")[2] for word in rest if word.partition("=")[0] in _FOLDER_OPTIONS), None)
     if inline := next(filter(_INLINE.fullmatch, rest), ""):  # a module or code follows, then its arguments
-        module = rest[rest.index(inline) + 1 :][:1]
+        at = rest.index(inline)
         if program in _SCRIPTED or inline != "-m":
-            return named, "src" if inline == "-m" and module[0].startswith("src.") else ""  # `src` is never installed
-        rest = rest[: rest.index(inline)]
+            is_own = inline == "-m" and "".join(rest[at + 1 : at + 2]).startswith("src.")  # `src` is never installed
+            return named, "src" if is_own else ""
+        rest = rest[:at]
     plain = [word for word in rest if not word.startswith("-")]
     start = list(dropwhile(lambda word: word in _PROJECT_VERBS, plain))
     files = [word for at, word in enumerate(start) if _CODE_FILE.search(word) or (not at and _PATH_FIRST.match(word))]
@@ -161,8 +161,7 @@ def own_folder(entry: Entry) -> tuple[str | None, str]:
         return named, _PROJECTS[program]
     if any(map(_WITHOUT_PROJECT.match, rest)) or any(map(_ELSEWHERE.match, start[:1])):
         return named, ""
-    is_project = bool(_PROJECT_VERBS & {*plain[:1]})
-    return named, _PROJECTS.get(program, "") if is_project else ""
+    return named, _PROJECTS.get(program, "") if _PROJECT_VERBS & {*plain[:1]} else ""
 
 
 def with_folder(source: Source, exists: Callable[[str], bool]) -> Source:

@@ -125,16 +125,13 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One recognized server.
-
-    `entry`: its entry for servers.yaml. `kind`: its original form, as shown to the user. `left_out`: ignored keys.
-    """
+    """One recognized server."""
 
     name: str
-    entry: Entry
-    kind: str
+    entry: Entry  # its entry for servers.yaml
+    kind: str  # its original form, as shown to the user
     wants: tuple[Variable, ...] = ()
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()  # ignored keys
     description: str = ""
     tools: tuple[Mapping[str, Any], ...] = ()  # as listed by its author
     more_tools: bool = False  # True if the author's list is incomplete
