@@ -62,12 +62,12 @@ class RowMaker:
     def row(self, call: EndedCall, caller: Caller, time: float, kind: str) -> Row:
         """Return the row of a call, without secrets. `time`: Unix seconds at its end. `kind`: the tool's class."""
         params = call.params if isinstance(call.params, Mapping) else {}
-        given: Any = {name: value for name, value in params.items() if name != "_meta"}
-        if call.method in ("tools/call", "prompts/get"):
-            given = params.get("arguments") or {}
-        tool = f"{call.method} {params.get('name') or params.get('uri') or ''}".strip()
-        if call.method == "tools/call":
-            tool = str(params.get("name", ""))
+        given: Any = params.get("arguments") or {}
+        if call.method not in ("tools/call", "prompts/get"):
+            given = {name: value for name, value in params.items() if name != "_meta"}
+        tool = str(params.get("name", ""))
+        if call.method != "tools/call":
+            tool = f"{call.method} {params.get('name') or params.get('uri') or ''}".strip()
         arguments = _json(given)
         answer = _parsed(call.answer)
         result, error = _result_text(answer, call.answer)

@@ -58,7 +58,7 @@ NAV = (
     ("", "Overview"), ("tools", "Tools"), ("add", "Add"), ("activity", "Activity"), ("approvals", "Approvals"),
     ("clients", "AI tools"), ("tokens", "Tokens"), ("health", "Health"), ("setup", "Setup"), ("help", "Help"),
 )  # fmt: skip
-# The templates of the first page. Compiling only these takes a third of the time that all take.
+# The templates of the first page. Compiling only these takes a third of the time.
 FIRST_TEMPLATES = ("head.html", "base.html", "overview.html", "parts.html", "waiting.html")
 
 Context = dict[str, Any]

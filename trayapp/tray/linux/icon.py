@@ -133,7 +133,6 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
         try:
             self._find_bus(quietly=False)
             self._mark_ready()
-            # Use the best host after every change, until the end.
             display = may_have_xembed(os.environ)
             search = HostSearch(self._bus is not None, display, time.monotonic(), self._panel_wait_s)
             is_told = False
@@ -277,4 +276,4 @@ def _handle(handler: Callable[[], object]) -> None:
     try:
         handler()
     except Exception:  # the boundary of a click: the next one must still work
-        log.exception("A click failed")
+        log.exception("Unexpected error in a click")

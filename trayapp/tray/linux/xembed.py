@@ -73,15 +73,12 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
         """Read the display on a separate thread. The icon appears once it is made `visible`."""
         self._woken, self._wake = os.pipe()
         self._running = True
-        self._thread = threading.Thread(target=self._run, name="xembed", daemon=True)
-        self._thread.start()
+        threading.Thread(target=self._run, name="xembed", daemon=True).start()
 
     def stop(self) -> None:
         """Remove the icon and end its thread, without waiting for the end."""
         if self._running:
             self._stop()
-
-    # -- between threads -------------------------------------------------------------------------------------------
 
     def _rewrite_implementation(self, *methods: Callable[[], None]) -> None:
         """Make these methods queue their calls for the display's thread.

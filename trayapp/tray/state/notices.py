@@ -155,7 +155,7 @@ def due_notices(state: TrayState, told: NoticeMemory, now: float) -> DueNotices:
     return DueNotices(shown, after, again_s, (*over, *answered))
 
 
-# These ask the user for something. They are withdrawn once the user has acted elsewhere: some desktops keep them.
+# Kinds that need the user. They are withdrawn once the user has acted elsewhere: some desktops keep them.
 ASKING = (
     NoticeKind.CRASH_LOOP,
     NoticeKind.HANGS,

@@ -19,7 +19,7 @@ Outcome = Mapping[str, Any]  # the outcome of one server (wire/control)
 SHOWN = 3
 READ_COLUMNS = 90  # columns of a text file: an editor shows this many without sideways scrolling
 
-# How the title of a failure begins. The reason follows in the text.
+# The beginning of a failure's title. The reason follows in the text.
 FAILURES: dict[Verb, str] = {
     Verb.RECONNECT: "Reconnecting failed",
     Verb.REFRESH: "Refreshing failed",

@@ -40,7 +40,7 @@ STATES: dict[str, str] = {
     State.STOPPING: "closing",
 }
 
-# The mark at the start of a server's line: it shows the state.
+# The mark at the start of a server's line, which shows the state
 GLYPHS = {
     State.DISABLED: "–",
     State.IDLE: "○",
@@ -60,7 +60,7 @@ NO_SERVERS = "No servers yet"
 ALL_WELL = "All is well"
 NO_WORDS = "No reason given"
 KEYRING_LOCKED = "The keyring is locked"
-# What one or more servers need (`listed`)
+# Arguments of `listed`: the words for one server, and for several
 NEEDS_SIGN_IN = (" needs a sign-in", " need a sign-in")
 NEEDS_PERMISSIONS = (" needs more permissions", " need more permissions")
 NEEDS_APPROVAL = ": changed tools wait for approval"
