@@ -11,11 +11,11 @@ import sys
 import anyio
 import psutil
 
-import trayapp.auth.login  # before the limit: what is imported is not what is measured
+import trayapp.auth.login  # before the limit: imports are not measured
 from tests.auth.world import person
 from trayapp.auth.grant import SignInError
 
-ROOM = 256 << 20  # bytes of address space above what is there
+ROOM = 256 << 20  # bytes of address space beyond the used ones
 
 
 async def main(urls: list[str]) -> None:

@@ -49,28 +49,28 @@ Answer = Response | None
 
 @dataclass
 class Issuer:
-    """Signs everybody in at once, unless a switch says otherwise. It also is the SDK's provider of its own routes."""
+    """A service that signs everybody in, unless a switch changes that. It is also the SDK's provider of its routes."""
 
     now: Callable[[], float] = time.time
-    lifetime: int | None = 3600  # seconds; None = the answer does not say, 0 = it says so but the server takes it
-    rotates: bool = True  # each refresh token counts once
+    lifetime: int | None = 3600  # seconds; None = omitted, 0 = sent, but the server accepts the token
+    rotates: bool = True  # each refresh token is valid once
     renewable: bool = True
     registers: bool = True
     takes_documents: bool = False
     names_itself: bool = True  # iss in answers (RFC 9207)
-    other_iss: str | None = None  # what it calls itself there
-    other_issuer: str | None = None  # what it calls itself in its metadata
+    other_iss: str | None = None  # the issuer in answers
+    other_issuer: str | None = None  # the issuer in its metadata
     denies: str | None = None  # an error of RFC 6749 4.1.2.1
     metadata_status: int = 200
     token_status: int = 200
     methods: list[str] | None = field(default_factory=lambda: ["S256"])
     token_methods: list[str] = field(default_factory=lambda: ["client_secret_post", "client_secret_basic"])
     scopes: list[str] | None = None
-    also_says: dict[str, Any] = field(default_factory=dict)  # in its metadata, whatever is true
-    echoes: bool = False  # repeats what it was sent in its errors, as careless services do
+    also_says: dict[str, Any] = field(default_factory=dict)  # further members of its metadata
+    echoes: bool = False  # its errors repeat the request, as those of careless services do
     delay: anyio.Event | None = None  # token requests wait for it
     token_padding: int = 0  # letters that make tokens longer
-    instead: dict[str, Response] = field(default_factory=dict)  # path, or RENEWAL -> what is answered there
+    instead: dict[str, Response] = field(default_factory=dict)  # path, or RENEWAL -> the response there
     expires_in: str | None = None  # the JSON in the place of the lifetime
     port: int = 0
 
@@ -78,7 +78,7 @@ class Issuer:
     codes: dict[str, AuthorizationCode] = field(default_factory=dict)
     access: dict[str, AccessToken] = field(default_factory=dict)
     refresh: dict[str, RefreshToken] = field(default_factory=dict)
-    secrets: set[str] = field(default_factory=set)  # all that ever was handed out
+    secrets: set[str] = field(default_factory=set)  # all tokens and codes ever issued
     asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)  # grant type, form of each token request
     visits: list[dict[str, str]] = field(default_factory=list)  # queries of the authorization page
     seen: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)  # verb, path, headers
@@ -88,11 +88,11 @@ class Issuer:
 
     @property
     def url(self) -> str:
-        """Its issuer identifier."""
+        """Return the issuer identifier."""
         return f"http://127.0.0.1:{self.port}"
 
     def refreshes(self) -> int:
-        """Token requests that wanted a renewal."""
+        """Return the number of token requests for a renewal."""
         return sum(kind == "refresh_token" for kind, _ in self.asked)
 
     def end_all(self) -> None:
@@ -210,7 +210,7 @@ class Issuer:
             await self._app(scope, _again(body), send if self.expires_in is None else self._with_lifetime(send))
 
     def _with_lifetime(self, send: Send) -> Send:
-        """Return the tokens that end when `expires_in` says."""
+        """Return the tokens with the lifetime in `expires_in`."""
         start: list[Any] = []
 
         async def sent(message: Any) -> None:
@@ -283,7 +283,7 @@ class Issuer:
             yield self
 
     def at(self, port: int) -> None:
-        """Be what answers on that port."""
+        """Serve the program on that port."""
         self.port = port
         self._app = self.app()
 
@@ -309,7 +309,7 @@ async def serving(app: Any, listener: socket.socket) -> AsyncIterator[None]:
 
 
 class _Quiet(uvicorn.Server):
-    """Leaves the signals to pytest."""
+    """A server that leaves the signals to pytest."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -325,7 +325,7 @@ def _again(body: bytes) -> Receive:
 
 @dataclass
 class Guarded(HttpServer):
-    """An MCP server that takes tokens of one issuer. `needs`: the scope that a JSON-RPC method wants."""
+    """An MCP server that accepts tokens of one issuer. `needs`: the scope that a JSON-RPC method requires."""
 
     issuer: Issuer = field(default_factory=Issuer)
     describes_itself: bool = True  # serves RFC 9728 metadata
@@ -381,7 +381,7 @@ class Guarded(HttpServer):
 
 
 class SelfIssuing(Guarded):
-    """A server that signs people in itself, at its own origin, as in 2025-03-26."""
+    """A server with a sign-in service at its own origin, as in 2025-03-26."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI."""

@@ -1,4 +1,4 @@
-"""The places that the vault's contract is tested on, and fakes of other systems."""
+"""The stores for the contract of the vault, and fakes of other systems."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BUS_CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Config
   </policy>
 </busconfig>
 """
-UNLOCKS = "org.gnome.keyring.InternalUnsupportedGuiltRiddenInterface"  # how gnome-keyring's own tests do it
+UNLOCKS = "org.gnome.keyring.InternalUnsupportedGuiltRiddenInterface"  # used by gnome-keyring's own tests
 NO_DISPLAY = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_DATA_HOME")
 
 
@@ -80,7 +80,7 @@ class DyingEntries(WindowsEntries):
 
 
 class ForgetfulEntries(WindowsEntries):
-    """Entries as a process leaves them that is killed after some writes: later writes never happen."""
+    """Entries of a killed process, without its later writes."""
 
     writes_left: int = 1 << 30
 

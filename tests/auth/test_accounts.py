@@ -40,7 +40,7 @@ async def where_it_ends(url: str) -> str:
 
 
 async def token(made: Person, server: Guarded) -> str | None:
-    """Return the Authorization for a request to the server now."""
+    """Return the current Authorization value for a request to the server."""
     return await made.accounts.of(server.url()).authorization(server.url())
 
 
@@ -48,7 +48,7 @@ async def token(made: Person, server: Guarded) -> str | None:
 
 
 @pytest.mark.requirement("auth-sign-in")
-async def test_a_sign_in_ends_with_a_token_for_that_address_and_a_page_that_says_so() -> None:
+async def test_a_sign_in_ends_with_a_token_for_that_address_and_a_page() -> None:
     async with guarded() as server, person() as made:
         assert await token(made, server) is None
         begun = await made.sign_in(server.url())
@@ -65,7 +65,7 @@ async def test_a_sign_in_ends_with_a_token_for_that_address_and_a_page_that_says
 
 
 @pytest.mark.requirement("auth-sign-in")
-async def test_a_sign_in_proves_itself_with_pkce_state_and_the_resource() -> None:
+async def test_a_sign_in_sends_pkce_state_and_the_resource() -> None:
     async with guarded() as server, person() as made:
         await made.sign_in(server.url())
         visit = server.issuer.visits[0]
@@ -87,7 +87,7 @@ async def test_a_sign_in_proves_itself_with_pkce_state_and_the_resource() -> Non
     ],
     ids=["well-known only", "scopes by metadata", "scopes by challenge", "refuses only some requests"],
 )
-async def test_who_signs_people_in_is_found(switches: dict[str, Any]) -> None:
+async def test_the_sign_in_service_is_found(switches: dict[str, Any]) -> None:
     async with guarded(**switches) as server, person() as made:
         await made.sign_in(server.url())
         assert await token(made, server) is not None
@@ -96,7 +96,7 @@ async def test_who_signs_people_in_is_found(switches: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("path", ["", "/oauth"])
-async def test_a_server_that_signs_people_in_itself_as_in_2025_03_26(path: str) -> None:
+async def test_a_server_may_be_its_own_sign_in_service_as_in_2025_03_26(path: str) -> None:
     issuer = Issuer()
     server = SelfIssuing(issuer=issuer, describes_itself=False)
     async with server.running(), person() as made:
@@ -109,7 +109,7 @@ async def test_a_server_that_signs_people_in_itself_as_in_2025_03_26(path: str) 
 
 
 @pytest.mark.requirement("auth-clients")
-async def test_each_sign_in_registers_anew_with_its_own_port() -> None:
+async def test_each_sign_in_registers_a_client_with_its_own_port() -> None:
     async with guarded() as server, person() as made:
         first = await made.sign_in(server.url())
         second = await made.sign_in(server.url())
@@ -118,7 +118,7 @@ async def test_each_sign_in_registers_anew_with_its_own_port() -> None:
 
 
 @pytest.mark.requirement("auth-clients")
-async def test_a_stale_registration_is_noticed_and_made_anew_once() -> None:
+async def test_a_stale_registration_is_replaced_once() -> None:
     async with guarded() as server, person() as made:
         await made.sign_in(server.url())
         server.issuer.forget_clients()
@@ -133,7 +133,7 @@ async def test_a_stale_registration_is_noticed_and_made_anew_once() -> None:
 
 @pytest.mark.requirement("auth-clients")
 @pytest.mark.parametrize("methods", [["client_secret_post"], ["client_secret_basic"]])
-async def test_a_client_of_the_users_own_proves_itself_as_the_service_wants(methods: list[str]) -> None:
+async def test_the_users_own_client_authenticates_by_a_method_of_the_service(methods: list[str]) -> None:
     issuer = Issuer(registers=False, token_methods=methods)
     async with guarded(issuer=issuer) as server, person() as made:
         issuer.clients["mine"] = AnyRedirect(
@@ -150,7 +150,7 @@ async def test_a_client_of_the_users_own_proves_itself_as_the_service_wants(meth
         assert issuer.refreshes() == 1
 
 
-async def test_a_service_that_registers_nobody_says_what_to_do() -> None:
+async def test_a_service_without_registration_is_an_error_with_a_hint() -> None:
     async with guarded(issuer=Issuer(registers=False)) as server, person() as made:
         with pytest.raises(SignInError, match="does not register new clients") as caught:
             await made.sign_in(server.url())
@@ -158,7 +158,7 @@ async def test_a_service_that_registers_nobody_says_what_to_do() -> None:
 
 
 @pytest.mark.requirement("auth-clients")
-async def test_a_document_is_our_name_where_the_service_takes_one() -> None:
+async def test_a_metadata_document_is_the_client_id_if_the_service_supports_it() -> None:
     document = "https://multi-mcp.example/client.json"
     async with guarded(issuer=Issuer(takes_documents=True)) as server, person() as made:
         await made.sign_in(server.url(), document_url=document)
@@ -194,7 +194,7 @@ async def test_one_sign_in_at_a_time_for_an_address() -> None:
         ({"methods": ["plain"]}, "PKCE"),
     ],
 )
-async def test_a_sign_in_that_fails_says_why_in_page_and_error(switches: dict[str, Any], title: str) -> None:
+async def test_a_failed_sign_in_has_its_reason_in_page_and_error(switches: dict[str, Any], title: str) -> None:
     async with guarded(issuer=Issuer(**switches)) as server, person() as made:
         with pytest.raises(SignInError, match=title) as caught:
             await made.sign_in(server.url())
@@ -206,7 +206,7 @@ async def test_a_sign_in_that_fails_says_why_in_page_and_error(switches: dict[st
             assert "Not signed in" in page or "failed" in page
 
 
-async def test_an_answer_without_its_issuer_is_refused_where_the_service_names_itself() -> None:
+async def test_an_answer_without_issuer_is_refused_if_the_service_promises_one() -> None:
     async with guarded() as server, person() as made:
         begun = made.start(server.url())
         await begun.shown()
@@ -218,14 +218,14 @@ async def test_an_answer_without_its_issuer_is_refused_where_the_service_names_i
 
 
 @pytest.mark.parametrize("switches", [{"other_resource": "https://evil.example/mcp"}, {"resource_status": 500}])
-async def test_a_server_that_describes_itself_wrongly_is_not_signed_in_to(switches: dict[str, Any]) -> None:
+async def test_no_sign_in_to_a_server_with_wrong_metadata(switches: dict[str, Any]) -> None:
     async with guarded(**switches) as server, person() as made:
         with pytest.raises(SignInError):
             await made.sign_in(server.url())
         assert server.issuer.seen == []
 
 
-async def test_a_server_that_is_gone_says_so() -> None:
+async def test_an_unreachable_server_is_an_error() -> None:
     async with person() as made:
         with pytest.raises(SignInError, match="cannot be reached"):
             await made.sign_in("http://127.0.0.1:1/mcp")
@@ -239,7 +239,7 @@ async def test_nothing_is_sent_to_a_service_without_encryption() -> None:
 
 
 @pytest.mark.requirement("auth-mixup")
-async def test_a_client_of_the_users_own_is_not_taken_to_another_service() -> None:
+async def test_the_users_own_client_is_not_used_at_another_service() -> None:
     evil = Issuer()
     async with guarded() as server, evil.running(), person() as made:
         server.issuer.clients["mine"] = evil.clients["mine"] = AnyRedirect(
@@ -269,7 +269,7 @@ async def test_five_minutes_without_an_answer_end_the_listener() -> None:
 
 
 @pytest.mark.requirement("auth-callback")
-async def test_the_address_pasted_back_is_as_good_as_the_browser() -> None:
+async def test_a_pasted_address_completes_the_sign_in_like_the_browser() -> None:
     async with guarded() as server, person() as made:
         begun = made.start(server.url())
         answer = await where_it_ends(await begun.shown())
@@ -283,7 +283,7 @@ async def test_the_address_pasted_back_is_as_good_as_the_browser() -> None:
         assert await token(made, server) is not None
 
 
-async def test_a_slow_service_keeps_the_page_waiting_and_then_tells_how_it_ended() -> None:
+async def test_the_page_waits_for_a_slow_service_and_then_shows_the_outcome() -> None:
     async with guarded() as server, person() as made:
         server.issuer.delay = anyio.Event()
         begun = made.start(server.url())
@@ -307,7 +307,7 @@ async def test_a_slow_service_keeps_the_page_waiting_and_then_tells_how_it_ended
 
 @pytest.mark.requirement("auth-renew")
 @pytest.mark.parametrize("restart", [False, True])
-async def test_a_token_is_renewed_before_it_ends_also_after_a_restart(restart: bool) -> None:
+async def test_a_token_is_renewed_before_it_expires_also_after_a_restart(restart: bool) -> None:
     async with guarded() as server, person() as made:
         await made.sign_in(server.url())
         first = await token(made, server)
@@ -322,7 +322,7 @@ async def test_a_token_is_renewed_before_it_ends_also_after_a_restart(restart: b
 
 
 @pytest.mark.requirement("auth-renew")
-async def test_twenty_that_wait_make_one_renewal_also_when_the_first_one_goes_away() -> None:
+async def test_twenty_requests_share_one_renewal_even_if_the_first_is_cancelled() -> None:
     async with guarded() as server, person() as made:
         await made.sign_in(server.url())
         await made.clock.pass_(4000)
@@ -349,7 +349,7 @@ async def test_twenty_that_wait_make_one_renewal_also_when_the_first_one_goes_aw
 
 @pytest.mark.requirement("auth-rotation")
 @pytest.mark.parametrize("answered", [True, False])
-async def test_a_gateway_that_ends_in_the_middle_of_a_renewal_waits_a_moment_for_it(answered: bool) -> None:
+async def test_a_gateway_that_ends_waits_a_moment_for_a_renewal_in_flight(answered: bool) -> None:
     async with guarded() as server, person() as made:
         await made.sign_in(server.url())
         made.clock.jump(4000)
@@ -371,7 +371,7 @@ async def test_a_gateway_that_ends_in_the_middle_of_a_renewal_waits_a_moment_for
 
 
 @pytest.mark.requirement("auth-renew")
-async def test_after_a_401_the_token_is_renewed_once_and_not_again_at_once() -> None:
+async def test_after_a_401_the_token_is_renewed_once_and_then_not_for_a_while() -> None:
     async with guarded() as server, person() as made:
         await made.sign_in(server.url())
         account = made.accounts.of(server.url())
@@ -387,7 +387,7 @@ async def test_after_a_401_the_token_is_renewed_once_and_not_again_at_once() -> 
 
 @pytest.mark.requirement("auth-renew")
 @pytest.mark.parametrize("status", [500, 503, 429, 403])
-async def test_a_service_that_fails_for_now_costs_no_sign_in(status: int) -> None:
+async def test_a_temporary_failure_of_the_service_keeps_the_sign_in(status: int) -> None:
     async with guarded() as server, person() as made:
         await made.sign_in(server.url())
         server.issuer.token_status = status
@@ -404,7 +404,7 @@ async def test_a_service_that_fails_for_now_costs_no_sign_in(status: int) -> Non
         assert await token(made, server) not in (first, None)
 
 
-async def test_a_revoked_sign_in_is_over_and_nothing_opens() -> None:
+async def test_a_revoked_sign_in_has_ended_and_opens_no_browser() -> None:
     async with guarded() as server, person() as made:
         await made.sign_in(server.url())
         server.issuer.end_all()
@@ -422,7 +422,7 @@ async def test_a_revoked_sign_in_is_over_and_nothing_opens() -> None:
 
 @pytest.mark.parametrize("rotates", [True, False])
 @pytest.mark.parametrize("lifetime", [None, 5, 3600])
-async def test_services_of_every_kind_are_renewed(rotates: bool, lifetime: int | None) -> None:
+async def test_tokens_of_every_kind_of_service_are_renewed(rotates: bool, lifetime: int | None) -> None:
     async with guarded(issuer=Issuer(rotates=rotates, lifetime=lifetime)) as server, person() as made:
         server.issuer.now = made.clock.time
         await made.sign_in(server.url())
@@ -437,7 +437,7 @@ async def test_services_of_every_kind_are_renewed(rotates: bool, lifetime: int |
             assert await server.issuer.load_access_token(header.removeprefix("Bearer ")) is not None
 
 
-async def test_a_service_without_renewal_is_signed_in_to_again() -> None:
+async def test_without_refresh_tokens_the_user_signs_in_again() -> None:
     async with guarded(issuer=Issuer(renewable=False)) as server, person() as made:
         await made.sign_in(server.url())
         await made.clock.pass_(4000)
@@ -446,7 +446,7 @@ async def test_a_service_without_renewal_is_signed_in_to_again() -> None:
 
 
 @pytest.mark.requirement("auth-step-up")
-async def test_a_scope_that_was_wanted_is_asked_for_besides_those_that_were_granted() -> None:
+async def test_a_required_scope_is_requested_besides_the_granted_ones() -> None:
     async with guarded(challenge_scope="read") as server, person() as made:
         await made.sign_in(server.url())
         account = made.accounts.of(server.url())
@@ -463,7 +463,7 @@ async def test_a_scope_that_was_wanted_is_asked_for_besides_those_that_were_gran
 
 
 @pytest.mark.requirement("auth-bound")
-async def test_a_record_for_another_address_is_none() -> None:
+async def test_a_record_for_another_address_is_ignored() -> None:
     async with guarded() as server, person() as made:
         await made.sign_in(server.url())
         key = record_key(server.url())
@@ -476,7 +476,7 @@ async def test_a_record_for_another_address_is_none() -> None:
 
 
 @pytest.mark.requirement("auth-rotation")
-async def test_a_renewed_token_is_kept_before_it_is_used() -> None:
+async def test_a_renewed_token_is_stored_before_it_is_used() -> None:
     async with guarded() as server, person() as made:
         await made.sign_in(server.url())
         await made.clock.pass_(4000)
@@ -487,7 +487,7 @@ async def test_a_renewed_token_is_kept_before_it_is_used() -> None:
 
 
 @pytest.mark.requirement("auth-sign-out")
-async def test_signing_out_forgets_and_revokes() -> None:
+async def test_signing_out_deletes_and_revokes_the_tokens() -> None:
     issuer = Issuer()
     issuer.clients["mine"] = AnyRedirect(
         client_id="mine", client_secret="s3cr3t-mine", token_endpoint_auth_method="client_secret_post"

@@ -50,7 +50,7 @@ ADDRESSES = st.builds(lambda *parts: parts[0] + "://" + "".join(parts[1:]), SCHE
 
 
 def goes_to(address: str) -> tuple[str, str, int | None] | None:
-    """Return the address that the HTTP library really sends a request to."""
+    """Return the address to which the HTTP library sends a request."""
     with suppress(httpx2.InvalidURL):
         url = httpx2.URL(address)
         return url.scheme, url.host.rstrip("."), url.port or {"http": 80, "https": 443}[url.scheme]
@@ -60,7 +60,7 @@ def goes_to(address: str) -> tuple[str, str, int | None] | None:
 @pytest.mark.requirement("auth-bound")
 @settings(max_examples=2_000)
 @given(ADDRESSES, ADDRESSES)
-def test_what_a_token_covers_goes_to_the_same_place(ours: str, asked: str) -> None:
+def test_a_covered_address_is_at_the_same_place(ours: str, asked: str) -> None:
     for whole_origin in (False, True):
         if covers(ours, asked, whole_origin=whole_origin):
             assert goes_to(asked) == goes_to(canonical(ours))
@@ -81,14 +81,14 @@ def test_an_address_has_one_spelling_and_covers_itself(address: str) -> None:
 
 @settings(max_examples=500)
 @given(ADDRESSES)
-def test_a_request_as_it_goes_out_is_covered(address: str) -> None:
+def test_an_address_as_sent_is_covered(address: str) -> None:
     if "@" not in urlsplit(address).netloc and "\\" not in address and not address.startswith("HTTPS"):
         assert covers(address, str(httpx2.URL(address)))
 
 
 @pytest.mark.requirement("auth-bound")
 @given(ADDRESSES, ADDRESSES)
-def test_two_addresses_share_a_record_only_when_they_are_one(left: str, right: str) -> None:
+def test_two_addresses_share_a_record_only_if_they_are_equal(left: str, right: str) -> None:
     assert (record_key(left) == record_key(right)) == (canonical(left) == canonical(right))
 
 
@@ -178,7 +178,7 @@ class Life:
 @pytest.mark.requirement("auth-bound")
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(STEPS)
-def test_whatever_is_edited_or_redirected_each_token_goes_home(steps: list[tuple[str, str, str]]) -> None:
+def test_despite_edits_and_redirects_each_token_is_sent_only_to_its_address(steps: list[tuple[str, str, str]]) -> None:
     sent: list[tuple[str, str | None]] = []
 
     async def live() -> None:

@@ -49,7 +49,7 @@ async def raw(callback: Callback, data: bytes) -> bytes:
 
 
 @pytest.mark.requirement("auth-callback")
-async def test_the_answer_comes_through_and_the_page_waits_for_the_outcome() -> None:
+async def test_the_answer_arrives_and_the_page_waits_for_the_outcome() -> None:
     async with expecting() as callback, anyio.create_task_group() as tasks:
         pages: list[httpx2.Response] = []
 
@@ -72,7 +72,7 @@ async def test_the_answer_comes_through_and_the_page_waits_for_the_outcome() -> 
 
 @pytest.mark.requirement("auth-callback")
 @pytest.mark.parametrize("query", ["", "code=x", "code=x&state=", "code=x&state=other", f"code=x&state={STATE}x"])
-async def test_sec_19_an_answer_with_another_state_counts_for_nothing_and_ends_nothing(query: str) -> None:
+async def test_sec_19_an_answer_with_another_state_is_ignored(query: str) -> None:
     async with expecting() as callback:
         page = await visit(callback, query)
         assert page.status_code == 410
@@ -101,9 +101,7 @@ async def test_a_second_answer_is_too_late() -> None:
         (None, False, f"&iss={ISSUER}", False),
     ],
 )
-async def test_the_issuer_has_to_be_the_one_that_was_asked(
-    issuer: str | None, required: bool, said: str, good: bool
-) -> None:
+async def test_the_issuer_must_be_the_expected_one(issuer: str | None, required: bool, said: str, good: bool) -> None:
     async with expecting(issuer, iss_required=required) as callback:
         callback.paste(f"code=x&state={STATE}{said}")
         if good:
@@ -123,7 +121,7 @@ async def test_the_issuer_has_to_be_the_one_that_was_asked(
         ("nothing=here", "no code"),
     ],
 )
-async def test_a_refusal_says_why(said: str, title: str) -> None:
+async def test_a_refusal_has_its_reason(said: str, title: str) -> None:
     async with expecting() as callback:
         callback.paste(f"{said}&state={STATE}")
         with pytest.raises(SignInError, match=title):
@@ -131,7 +129,7 @@ async def test_a_refusal_says_why(said: str, title: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "127.0.0.1:1", "localhost.evil.example"])
-async def test_a_page_elsewhere_that_was_given_our_address_gets_nothing(host: str) -> None:
+async def test_a_request_with_a_foreign_host_gets_nothing(host: str) -> None:
     async with expecting() as callback:
         answer = await visit(callback, f"code=x&state={STATE}", host=host)
         assert (answer.status_code, answer.content) == (400, b"")
@@ -150,7 +148,7 @@ async def test_a_page_elsewhere_that_was_given_our_address_gets_nothing(host: st
         (b"GET /" + b"x" * HEAD_MAX + b"\r\n\r\n", b""),
     ],
 )
-async def test_other_requests_are_turned_away_and_the_listener_lives(sent: bytes, status: bytes) -> None:
+async def test_other_requests_are_refused_and_the_listener_goes_on(sent: bytes, status: bytes) -> None:
     async with expecting() as callback:
         host = callback.redirect_uri.split("/")[2].encode()
         got = await raw(callback, sent.replace(b"{host}", host))
@@ -159,12 +157,12 @@ async def test_other_requests_are_turned_away_and_the_listener_lives(sent: bytes
         assert (await callback.answer()).code == "x"
 
 
-async def test_nothing_counts_before_something_was_asked() -> None:
+async def test_an_answer_before_the_request_is_ignored() -> None:
     async with listening("web") as callback:
         assert (await visit(callback, "code=x&state=")).status_code == 410
 
 
-async def test_a_port_in_use_is_said() -> None:
+async def test_a_port_in_use_is_an_error() -> None:
     async with listening("web") as first:
         port = int(first.redirect_uri.split(":")[2].split("/")[0])
         with pytest.raises(SignInError, match=f"port {port}"):

@@ -1,4 +1,4 @@
-"""What must hold for years: endless renewals, restarts and crashes in between, nobody asked again, nothing lost."""
+"""Years of renewals with restarts and crashes lose no sign-in and ask nobody again."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def test_a_thousand_expiries_with_restarts_and_rotation_open_no_browser_an
 
 @pytest.mark.requirement("vault-torn", "auth-rotation")
 @pytest.mark.parametrize("writes", range(0, 36, 3))
-async def test_a_crash_at_any_write_of_a_renewal_leaves_a_sign_in_or_asks_for_one(writes: int) -> None:
+async def test_a_crash_at_any_write_of_a_renewal_leaves_a_sign_in_or_requests_one(writes: int) -> None:
     entries = ForgetfulEntries()
     async with guarded(issuer=Issuer(token_padding=8_000)) as server, person(entries) as made:
         url = server.url()

@@ -1,4 +1,4 @@
-"""Which addresses a sign-in goes to, and how answers are put in words."""
+"""The addresses that a sign-in may use, and readable errors."""
 
 from __future__ import annotations
 
@@ -47,20 +47,20 @@ OUTSIDE = [
         ("", False),
     ],
 )
-def test_codes_and_tokens_go_encrypted_or_stay_here(url: str, safe: bool) -> None:
+def test_codes_and_tokens_are_sent_encrypted_or_to_this_machine(url: str, safe: bool) -> None:
     assert is_safe(url) == safe
 
 
 @pytest.mark.requirement("auth-inside")
 @pytest.mark.parametrize("url", INSIDE)
-def test_a_server_elsewhere_cannot_send_us_inside(url: str) -> None:
+def test_a_remote_server_cannot_direct_requests_to_the_local_network(url: str) -> None:
     with pytest.raises(SignInError, match="redirects to"):
         require_outside(url, THERE)
     require_outside(url, HERE)
 
 
 @pytest.mark.parametrize("url", OUTSIDE)
-def test_a_server_elsewhere_may_have_its_service_anywhere_else(url: str) -> None:
+def test_a_remote_server_may_name_any_other_remote_service(url: str) -> None:
     require_outside(url, THERE)
 
 
@@ -81,7 +81,7 @@ def answer(status: int, **more: object) -> httpx2.Response:
         (ValueError("hush"), answer(200, text="hush"), "cannot be read"),
     ],
 )
-def test_failures_are_told_in_words_without_what_services_said(
+def test_errors_are_readable_and_do_not_quote_services(
     error: Exception, last: httpx2.Response | None, words: str
 ) -> None:
     told = explained(error, [last] if last else [], THERE)

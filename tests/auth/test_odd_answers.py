@@ -33,7 +33,7 @@ ABSURD = ("1e18", "1000000000000000000", "1" + "0" * 400, "-1", "-9e300", "NaN",
 
 @pytest.fixture(scope="module")
 def bomb() -> bytes:
-    """Half a megabyte that decompresses to half a gigabyte."""
+    """Return half a megabyte that decompresses to half a gigabyte."""
     packer = zlib.compressobj(9, wbits=31)
     part = b" " * (1 << 20)
     return b"".join(packer.compress(part) for _ in range(UNPACKED // len(part))) + packer.flush()
@@ -46,8 +46,8 @@ def packed(body: bytes, status: int = 200) -> Response:
 
 @pytest.mark.requirement("auth-bounded")
 @pytest.mark.skipif(sys.platform != "linux", reason="limits a process's memory")
-async def test_an_answer_that_unpacks_to_much_costs_little_memory(bomb: bytes) -> None:
-    """Run all, a success and an error at each place, in one process: its imports take most of the time."""
+async def test_a_compression_bomb_takes_little_memory(bomb: bytes) -> None:
+    """Test a success and an error at each place in one process, because its imports take most of the time."""
     limit_s = stretched(50)
     async with AsyncExitStack() as stack:
         urls = []
@@ -70,7 +70,7 @@ async def test_an_answer_that_unpacks_to_much_costs_little_memory(bomb: bytes) -
     [b"x" * (ANSWER_MOST + 1), b"[" * 100_000, b'{"a":' * 50_000 + b"1" + b"}" * 50_000, b"\xff", b"", b"null", b"[]"],
     ids=["large", "unclosed", "deep", "no text", "empty", "null", "list"],
 )
-async def test_an_answer_that_cannot_be_read_ends_a_sign_in_in_words(place: str, body: bytes) -> None:
+async def test_an_unreadable_answer_ends_a_sign_in_with_a_readable_error(place: str, body: bytes) -> None:
     async with guarded() as server, person() as made:
         server.issuer.instead[place] = Response(body, media_type="application/json")
         with pytest.raises(SignInError) as failed:
@@ -82,7 +82,7 @@ async def test_an_answer_that_cannot_be_read_ends_a_sign_in_in_words(place: str,
 @pytest.mark.requirement("auth-bounded")
 @pytest.mark.parametrize("member", ["registration_endpoint", "token_endpoint"])
 @pytest.mark.parametrize("address", ["http://127.0.0.1:1/" + "a" * 100_000, "http://127.0.0.1:1/\x00", "x:\n", 5, []])
-async def test_an_address_that_nobody_can_ask_ends_a_sign_in_in_words(member: str, address: Any) -> None:
+async def test_an_invalid_address_ends_a_sign_in_with_a_readable_error(member: str, address: Any) -> None:
     async with guarded() as server, person() as made:
         server.issuer.also_says = {member: address}
         with pytest.raises(SignInError) as failed:
@@ -93,7 +93,7 @@ async def test_an_address_that_nobody_can_ask_ends_a_sign_in_in_words(member: st
 @pytest.mark.requirement("auth-bounded")
 @pytest.mark.parametrize("place", ["/token", RENEWAL])
 @pytest.mark.parametrize("token", ["a\nb", "a\0b", "a\rb", " ab", "ab\t", "\u00e9", "\U0001f680", "\ud800"])
-async def test_a_token_that_no_header_can_hold_is_none(place: str, token: str) -> None:
+async def test_a_token_that_no_header_can_hold_is_ignored(place: str, token: str) -> None:
     said = json.dumps({"access_token": token, "token_type": "Bearer", "refresh_token": "r"})
     async with guarded() as server, person() as made:
         server.issuer.instead[place] = Response(said, media_type="application/json")
@@ -130,7 +130,7 @@ async def test_a_token_with_an_absurd_lifetime_is_used_until_it_is_refused(said:
 
 
 @pytest.mark.parametrize("said", ["3600.0", '"3600"', "3600.5"])
-async def test_a_lifetime_that_is_nearly_right_is_read(said: str) -> None:
+async def test_a_slightly_wrong_lifetime_is_read(said: str) -> None:
     async with guarded() as server, person() as made:
         server.issuer.expires_in = said
         await made.sign_in(server.url())
@@ -144,7 +144,7 @@ def shown(status: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("seconds", [0, 1, 3600, 86_400 * 365])
-def test_a_plain_lifetime_is_itself(seconds: int) -> None:
+def test_a_valid_lifetime_is_unchanged(seconds: int) -> None:
     assert lifetime(seconds) == seconds
 
 
@@ -159,7 +159,7 @@ RECORD: dict[str, Any] = {
 @pytest.mark.requirement("auth-odd-times")
 @pytest.mark.parametrize("field", ["expires_at", "issued_at"])
 @pytest.mark.parametrize("value", [1e18, 10**18, 10**400, -1e18, float("nan"), float("inf"), "x", [1], {}, True, None])
-def test_a_record_with_an_absurd_time_is_a_sign_in_without_it(field: str, value: Any) -> None:
+def test_an_absurd_time_in_a_record_is_ignored(field: str, value: Any) -> None:
     grant = from_text(json.dumps({**RECORD, field: value}), RECORD["url"])
     assert grant is not None
     assert grant.expires_at in (None, 5.0)
@@ -173,24 +173,24 @@ def test_a_record_with_an_absurd_time_is_a_sign_in_without_it(field: str, value:
     [{"refresh_token": 5}, {"scope": []}, {"issuer": "x"}, {"resource": 1}, {"access_token": None}, {"client": {}},
      {"client": {"id": 7}}, {"client": None}],
 )  # fmt: skip
-def test_a_record_of_another_shape_is_none(more: dict[str, Any]) -> None:
+def test_a_record_of_another_form_is_ignored(more: dict[str, Any]) -> None:
     assert from_text(json.dumps({**RECORD, **more}), RECORD["url"]) is None
 
 
 @pytest.mark.requirement("auth-renew")
-async def test_a_record_with_invalid_metadata_of_its_service_is_no_sign_in_to_renew() -> None:
+async def test_a_record_with_invalid_metadata_cannot_be_renewed() -> None:
     grant = from_text(json.dumps({**RECORD, "issuer": {"issuer": 5}}), RECORD["url"])
     assert grant is not None
     with pytest.raises(GrantLostError, match="cannot be used"):
         await renew(grant, lambda: 9.0)
 
 
-def test_a_record_nested_without_end_is_none() -> None:
+def test_a_record_that_is_nested_too_deeply_is_ignored() -> None:
     assert from_text("[" * 100_000, RECORD["url"]) is None
 
 
 @pytest.mark.parametrize("until", [1e18, -1e18, float("nan"), float("inf"), "x"])
-def test_status_shows_a_sign_in_whatever_its_end(until: Any) -> None:
+def test_status_shows_a_sign_in_with_any_expiry(until: Any) -> None:
     auth = {"signed_in": True, "until": until, "renews": True, "kept": True}
     assert signed_in_words(auth) == "signed in, renewed automatically"
 

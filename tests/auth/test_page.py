@@ -1,4 +1,4 @@
-"""The page that a sign-in ends with: its texts, and how a real browser shows it."""
+"""The page at the end of a sign-in: its texts, and its look in a real browser."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TITLES = {
     "error": "The sign-in to web failed",
     "unknown": "This sign-in is over",
 }
-SCHEMES = {"light": 1, "dark": 0}  # in the numbers of the browser's switch
+SCHEMES = {"light": 1, "dark": 0}  # as numbered by the browser's switch
 SIZE = (800, 600)
 BROWSER_S = 50.0
 
@@ -40,14 +40,14 @@ def test_the_page_loads_nothing_and_runs_nothing(outcome: Outcome) -> None:
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES)
-def test_whatever_stands_in_names_and_reasons_is_text(outcome: Outcome) -> None:
+def test_names_and_reasons_are_escaped(outcome: Outcome) -> None:
     evil = "<script>alert('x')</script>\"&"
     text = html(outcome, evil, evil).decode()
     assert "<script" not in text
     assert "alert('x')" not in text
 
 
-def test_a_reason_without_end_is_cut() -> None:
+def test_a_long_reason_is_cut() -> None:
     text = html("error", "web", "y" * 10_000).decode()
     assert re.findall(r"y{5,}", text) == ["y" * DETAIL_MAX]
 
@@ -111,7 +111,7 @@ MARKS: dict[Outcome, set[str]] = {"success": {"green"}, "denied": {"amber"}, "er
 @pytest.mark.requirement("auth-page")
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("outcome", OUTCOMES)
-async def test_a_real_browser_shows_how_the_sign_in_ended(outcome: Outcome, scheme: str) -> None:
+async def test_a_real_browser_shows_the_outcome(outcome: Outcome, scheme: str) -> None:
     async with guarded(issuer=STATES[outcome]()) as server, person() as made:
         begun = made.start(server.url())
         address = await begun.shown()

@@ -1,4 +1,4 @@
-"""One contract for every place of records: the real gnome-keyring, the encrypted file, memory, Windows' limit."""
+"""One contract for every store of records: the real gnome-keyring, the encrypted file, memory, Windows' limit."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def session() -> Iterator[Desk]:
 
 @pytest.fixture(params=PLACES)
 def records(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Records]:
-    """Yield each place in turn, empty."""
+    """Yield each store in turn, empty."""
     place: str = request.param
     with ExitStack() as stack:
         if "keyring" in place:
@@ -46,13 +46,13 @@ def records(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Records]
             yield ChunkedRecords(WindowsEntries() if place == "windows" else MemoryEntries())
 
 
-def test_what_is_written_is_read_again(records: Records) -> None:
+def test_a_written_text_is_read_back(records: Records) -> None:
     records.write("account:a", "one")
     records.write("account:b", "zwei 🔑 \n\x00")
     assert [records.read("account:a"), records.read("account:b")] == ["one", "zwei 🔑 \n\x00"]
 
 
-def test_what_was_never_written_is_none(records: Records) -> None:
+def test_a_missing_text_is_none(records: Records) -> None:
     assert records.read("nobody") is None
     records.delete("nobody")
     assert records.read("nobody") is None
@@ -64,13 +64,13 @@ def test_16_kilobytes_survive(records: Records) -> None:
     assert records.read("big") == BIG
 
 
-def test_a_later_write_takes_the_place_of_the_earlier_whatever_their_lengths(records: Records) -> None:
+def test_a_later_write_replaces_an_earlier_one_of_any_length(records: Records) -> None:
     for text in ("short", BIG, BIG[:3000], "short again", BIG, ""):
         records.write("key", text)
         assert records.read("key") == text
 
 
-def test_what_is_deleted_is_gone(records: Records) -> None:
+def test_a_deleted_text_is_gone(records: Records) -> None:
     for text in ("short", BIG):
         records.write("key", text)
         records.write("other", "stays")
@@ -119,7 +119,7 @@ def test_a_crash_at_any_write_leaves_the_old_text_or_the_new_one(old: str | None
 
 
 @pytest.mark.requirement("vault-torn")
-def test_a_text_of_which_a_part_is_missing_or_another_is_none() -> None:
+def test_a_text_with_a_missing_or_foreign_part_is_none() -> None:
     for spoil in ("missing", "foreign", "swapped"):
         entries = WindowsEntries()
         records = ChunkedRecords(entries)
@@ -136,19 +136,19 @@ def test_a_text_of_which_a_part_is_missing_or_another_is_none() -> None:
 
 
 @pytest.mark.parametrize("head", ["", "3:x", "2:", "2:{}", '2:{"gen":1,"parts":99999999,"sum":""}', "2:[1]"])
-def test_an_entry_that_is_none_of_ours_is_no_text(head: str) -> None:
+def test_an_entry_of_another_form_is_none(head: str) -> None:
     entries = MemoryEntries()
     entries.set("key", head)
     assert ChunkedRecords(entries).read("key") is None
 
 
-def test_a_reader_beside_a_writer_gets_the_one_text_or_the_other() -> None:
+def test_a_reader_beside_a_writer_gets_the_old_text_or_the_new_one() -> None:
     entries, turns = WindowsEntries(), iter(range(1_000))
     writer = ChunkedRecords(entries)
     writer.write("key", BIG)
 
     class Reading(WindowsEntries):
-        """The same entries, but the writer writes in the middle of reading them."""
+        """The same entries, but a write occurs in the middle of reading them."""
 
         def get(self, name: str) -> str | None:
             if next(turns) == 3:
@@ -169,7 +169,7 @@ def test_parts_fit_and_make_the_whole(text: str, limit: int) -> None:
 # -- the encrypted file ----------------------------------------------------------------------------------------------
 
 
-def test_the_file_holds_nothing_readable_and_is_its_owners_alone(tmp_path: Path) -> None:
+def test_the_file_is_encrypted_and_only_its_owner_can_access_it(tmp_path: Path) -> None:
     path = tmp_path / "secrets.sealed"
     SealedFile(path, "correct horse").write("account:https://a", "s3cr3t-token")
     data = path.read_bytes()
@@ -225,7 +225,7 @@ def test_another_passphrase_opens_nothing(tmp_path: Path) -> None:
         SealedFile(path, "", MemoryEntries()).read("a")
 
 
-def test_without_passphrase_and_keyring_there_is_no_place(tmp_path: Path) -> None:
+def test_without_passphrase_and_keyring_the_file_cannot_be_used(tmp_path: Path) -> None:
     with pytest.raises(KeyringUnavailableError, match="no key") as caught:
         SealedFile(tmp_path / "secrets.sealed", "").write("a", "x")
     assert caught.value.state == "missing"
@@ -241,7 +241,7 @@ def test_a_file_whose_key_was_lost_is_not_overwritten(tmp_path: Path) -> None:
     assert keyring.texts == {}
 
 
-def test_a_read_only_folder_is_said(tmp_path: Path) -> None:
+def test_a_read_only_folder_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(KeyringUnavailableError, match=r"cannot be (read|written)"):
         SealedFile(tmp_path / "file" / "secrets.sealed", "x").write("a", "b")
@@ -300,7 +300,7 @@ def test_without_a_secret_service_the_keyring_is_missing() -> None:
 
 
 @pytest.mark.requirement("vault-states")
-def test_a_keyring_that_the_user_does_not_unlock_is_locked_and_told_so_without_a_dialog() -> None:
+def test_a_locked_keyring_is_reported_without_a_dialog() -> None:
     with desk() as made:
         keep(made)
         assert ask(made) == "False kept"
@@ -310,7 +310,7 @@ def test_a_keyring_that_the_user_does_not_unlock_is_locked_and_told_so_without_a
 
 
 @pytest.mark.requirement("vault-one-dialog")
-def test_a_new_keyring_holds_nothing_and_asks_for_a_password_when_something_is_to_be_kept() -> None:
+def test_a_new_keyring_is_empty_and_needs_a_password_for_the_first_write() -> None:
     with desk(keyring=False) as made:
         made.start_keyring(password="")
         assert ask(made) == "False None"
@@ -318,7 +318,7 @@ def test_a_new_keyring_holds_nothing_and_asks_for_a_password_when_something_is_t
 
 
 @pytest.mark.requirement("vault-states")
-def test_a_keyring_that_comes_up_after_us_is_found() -> None:
+def test_a_keyring_that_starts_after_us_is_found() -> None:
     with desk(keyring=False) as made:
         pipe = subprocess.PIPE
         argv = [sys.executable, "-c", ASK, "again"]

@@ -84,7 +84,7 @@ async def a_desk() -> AsyncIterator[Desk]:
 
 
 @pytest.mark.requirement("vault-off-loop")
-async def test_questions_are_asked_in_one_thread_that_is_not_the_loops() -> None:
+async def test_all_accesses_use_one_thread_beside_the_event_loop() -> None:
     async with a_desk() as desk:
         await asyncio.gather(*(desk.vault.write(f"k{n}", "x") for n in range(20)))
         assert len(desk.entries.threads) == 1
@@ -92,14 +92,14 @@ async def test_questions_are_asked_in_one_thread_that_is_not_the_loops() -> None
         assert desk.states == ["available"]
 
 
-async def test_nothing_is_asked_before_something_is_wanted() -> None:
+async def test_the_keyring_is_not_accessed_before_it_is_needed() -> None:
     before = threading.active_count()
     async with a_desk() as desk:
         assert (desk.vault.state, desk.entries.asked, threading.active_count()) == (None, 0, before)
 
 
 @pytest.mark.requirement("vault-off-loop")
-async def test_a_keyring_that_hangs_costs_its_deadline_once_and_then_nothing() -> None:
+async def test_a_hung_keyring_delays_only_the_first_access_by_its_deadline() -> None:
     async with a_desk() as desk:
         desk.entries.mood = "hangs"
         with pytest.raises(KeyringUnavailableError, match="does not answer"):
@@ -122,7 +122,9 @@ async def test_a_keyring_that_hangs_costs_its_deadline_once_and_then_nothing() -
 
 @pytest.mark.requirement("vault-memory")
 @pytest.mark.parametrize("mood", ["locked", "missing"])
-async def test_what_cannot_be_kept_lives_in_memory_and_is_kept_later(mood: Literal["locked", "missing"]) -> None:
+async def test_a_change_that_cannot_be_stored_stays_in_memory_and_is_stored_later(
+    mood: Literal["locked", "missing"],
+) -> None:
     async with a_desk() as desk, anyio.create_task_group() as tasks:
         naps: list[float] = []
         nap = anyio.Event()
@@ -155,7 +157,7 @@ async def test_what_cannot_be_kept_lives_in_memory_and_is_kept_later(mood: Liter
 
 
 @pytest.mark.requirement("vault-one-dialog")
-async def test_a_locked_keyring_shows_its_dialog_only_when_the_user_wants_something() -> None:
+async def test_a_locked_keyring_shows_its_dialog_only_at_a_request_of_the_user() -> None:
     async with a_desk() as desk:
         desk.entries.mood = "locked"
         for _ in range(5):
@@ -170,7 +172,7 @@ async def test_a_locked_keyring_shows_its_dialog_only_when_the_user_wants_someth
 
 
 @pytest.mark.requirement("vault-off-loop")
-async def test_an_answer_that_comes_after_its_deadline_is_no_news_of_the_event_loop() -> None:
+async def test_an_answer_after_its_deadline_is_not_reported_by_the_event_loop() -> None:
     unhandled = list[dict[str, Any]]()
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: unhandled.append(context))
     async with a_desk() as desk:
@@ -189,7 +191,7 @@ async def test_an_answer_that_comes_after_its_deadline_is_no_news_of_the_event_l
 
 
 @pytest.mark.requirement("vault-follows")
-async def test_a_keyring_that_says_it_was_unlocked_is_looked_at_at_once() -> None:
+async def test_a_signal_of_an_unlocked_keyring_leads_to_an_immediate_access() -> None:
     async with a_desk() as desk, anyio.create_task_group() as tasks:
         said = asyncio.Queue[None]()
 
@@ -212,7 +214,7 @@ async def test_a_keyring_that_says_it_was_unlocked_is_looked_at_at_once() -> Non
         tasks.cancel_scope.cancel()
 
 
-async def test_a_refusal_is_known_for_a_while() -> None:
+async def test_a_refusal_is_remembered_for_a_while() -> None:
     async with a_desk() as desk:
         desk.entries.mood = "missing"
         for _ in range(3):
@@ -224,7 +226,7 @@ async def test_a_refusal_is_known_for_a_while() -> None:
         assert await desk.vault.read("key") is None
 
 
-async def test_another_place_is_used_from_then_on() -> None:
+async def test_another_store_is_used_from_then_on() -> None:
     async with a_desk() as desk:
         await desk.vault.write("key", "here")
         other = MemoryEntries()
@@ -239,7 +241,7 @@ async def test_another_place_is_used_from_then_on() -> None:
 
 
 @pytest.mark.requirement("secret-verbs")
-async def test_secrets_are_kept_listed_and_forgotten_by_name() -> None:
+async def test_secrets_are_stored_listed_and_deleted_by_name() -> None:
     async with a_desk() as desk:
         vault = desk.vault
         assert await vault.set_secret("github", "ghp_x")
@@ -254,7 +256,7 @@ async def test_secrets_are_kept_listed_and_forgotten_by_name() -> None:
 
 
 @pytest.mark.requirement("vault-one-dialog")
-async def test_a_dialog_that_the_user_closed_does_not_come_again_for_the_same_secret() -> None:
+async def test_a_dialog_that_the_user_closed_is_not_shown_again_for_the_same_secret() -> None:
     async with a_desk() as desk:
         assert await desk.vault.set_secret("github", "x")
         desk.entries.mood = "locked"
@@ -270,7 +272,7 @@ async def test_a_dialog_that_the_user_closed_does_not_come_again_for_the_same_se
         assert await desk.vault.secret_names() == ["github", "other"]
 
 
-async def test_without_a_keyring_secrets_live_in_memory() -> None:
+async def test_without_a_keyring_secrets_stay_in_memory() -> None:
     async with a_desk() as desk:
         desk.entries.mood = "missing"
         assert not await desk.vault.set_secret("github", "x")
@@ -281,18 +283,18 @@ async def test_without_a_keyring_secrets_live_in_memory() -> None:
 
 
 @pytest.mark.parametrize("name", ["", " ", " x", "a:b", "a{b", "a}b", "a$b", "a\nb", "x" * 129])
-def test_a_name_that_no_file_could_hold_is_refused(name: str) -> None:
+def test_an_invalid_name_is_refused(name: str) -> None:
     with pytest.raises(UsageError):
         check_secret(name)
 
 
 @pytest.mark.parametrize("value", ["", "x" * 65537])
-def test_an_empty_or_endless_value_is_refused(value: str) -> None:
+def test_an_empty_or_too_long_value_is_refused(value: str) -> None:
     with pytest.raises(UsageError):
         check_secret("name", value)
 
 
-async def test_a_keyring_that_is_unlocked_by_and_by_is_noticed_with_growing_waits_and_no_dialog() -> None:
+async def test_a_keyring_that_is_unlocked_later_is_noticed_without_a_dialog() -> None:
     async with a_desk() as desk, anyio.create_task_group() as tasks:
         naps: list[float] = []
 

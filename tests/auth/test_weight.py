@@ -1,4 +1,4 @@
-"""The cost of sign-ins and secrets in a gateway that uses none."""
+"""The cost of sign-ins and secrets in a gateway that uses neither."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ print('mcp' in sys.modules, 'pydantic' in sys.modules)
 
 
 @pytest.mark.requirement("proc-import-weight")
-def test_servers_over_http_need_nothing_of_the_sdk() -> None:
+def test_servers_over_http_do_not_load_the_sdk() -> None:
     """The import takes 0.6 s and 35 MiB: the first lists would wait for it."""
     done = subprocess.run([sys.executable, "-c", HTTP], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
@@ -36,8 +36,8 @@ assert mcp.Client is Client and hasattr(login, "authorize")
 """
 
 
-def test_a_sign_in_gets_the_sdk_whole() -> None:
-    """No package of it is there without its own code having run."""
+def test_a_sign_in_loads_the_whole_sdk() -> None:
+    """Every imported package of the SDK has run its own code."""
     subprocess.run([sys.executable, "-W", "error", "-c", SIGN_IN], check=True)
 
 
