@@ -1,6 +1,4 @@
-"""Read a call of the one tool: its fields determine a mode, or an error that says which field belongs where. Also check
-the arguments that it gives for a server's tool.
-"""
+"""Read a call of the one tool: its mode and fields, and the arguments for a server's tool."""
 
 from __future__ import annotations
 
@@ -124,12 +122,10 @@ def _mode(values: dict[str, Any]) -> Mode:
     for mode in MODES:
         if values.get(mode) and (mode != "server" or "search" not in values):
             return mode
-    for mode in MODES:
-        if mode in values:
-            if mode == "search":
-                return mode
-            raise WrongFieldsError(f"{mode} is empty", "Leave out all fields to get the status")
-    return "status"
+    empty: Mode = next((mode for mode in MODES if mode in values), "status")
+    if empty not in ("search", "status"):
+        raise WrongFieldsError(f"{empty} is empty", "Leave out all fields to get the status")
+    return empty
 
 
 def _check_places(mode: Mode, values: Mapping[str, Any]) -> None:
@@ -147,11 +143,9 @@ def _check_places(mode: Mode, values: Mapping[str, Any]) -> None:
         return
     name = lost[0]
     if name == "args":
-        inside = values["args"]
-        own = [key for key in inside if key in FIELDS] if isinstance(inside, Mapping) else []
+        own = [key for key in values["args"] if key in FIELDS] if isinstance(values["args"], Mapping) else []
         aside = f"Put {', '.join(own)} beside args, not into it"
-        hint = aside if own else 'Say which tool: {"tool": ..., "args": ...}'
-        raise WrongFieldsError("args without tool", hint)
+        raise WrongFieldsError("args without tool", aside if own else 'Say which tool: {"tool": ..., "args": ...}')
     owners = " or ".join(one for one in MODES if name in WITH[one])
     inside_hint = "; if it is an argument of the tool, put it into args" if mode == "tool" else ""
     raise WrongFieldsError(f"{name} goes with {owners}{inside_hint}", f"The call has: {', '.join(values)}")
@@ -164,11 +158,9 @@ def check_inside(args: Mapping[str, Any], schema: Any) -> None:
     properties = schema.get("properties") if isinstance(schema, dict) else None
     if not isinstance(properties, dict) or schema.get("additionalProperties") not in (None, False):
         return
-    if "patternProperties" in schema or any(key in schema for key in ("$ref", "allOf", "anyOf", "oneOf")):
+    if any(key in schema for key in ("patternProperties", "$ref", "allOf", "anyOf", "oneOf")):
         return
-    slipped = [name for name in args if name in FIELDS and name not in properties]
-    if slipped:
-        names = ", ".join(slipped)
+    if names := ", ".join(name for name in args if name in FIELDS and name not in properties):
         raise WrongFieldsError(f"{names} inside args", f"Put {names} beside args: the tool has no such parameter")
 
 
@@ -189,10 +181,7 @@ class ArgumentsError(MultiMcpError):
 
 
 def prepared_call(seen: Exposure, key: Key, args: Any, beside: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the method and params of a call. `beside`: other members of the client's params, passed on unchanged.
-
-    Raises ArgumentsError, WrongFieldsError.
-    """
+    """Return the method and params of a call, with the members of `beside`. Raises ArgumentsError, WrongFieldsError."""
     schema = (seen.entries[key[0]].get(key) or {}).get("inputSchema")
     try:
         arguments = read_arguments(args, schema)

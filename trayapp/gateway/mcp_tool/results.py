@@ -24,13 +24,7 @@ _WANTED: dict[object, dict[str, str]] = {"text": {"text": ""}, "image": {"data":
 
 
 def fit_reply(
-    protocol: str,
-    limit: int,
-    store: CutResults,
-    gone: Callable[[], MultiMcpError | None],
-    reply: Reply,
-    *,
-    reads: bool,
+    protocol: str, limit: int, store: CutResults, gone: Callable[[], MultiMcpError | None], reply: Reply, *, reads: bool
 ) -> Reply:
     """Adapt a server's reply to its client. If the call failed because the tool is gone, return an error that says so.
 
@@ -43,13 +37,11 @@ def fit_reply(
     is_short = 0 < len(reply.frame) <= limit and reply.frame.count(b"\\n") < LINES_MOST
     if reply.is_large and passes and (not limit or is_short):
         return reply
-    result = reply.message.get("result")
-    if not isinstance(result, dict) or result.get("isError") is True:
-        error = reply.message.get("error")
-        refused = isinstance(error, dict) and error.get("code") in NO_SUCH_TOOL
-        missing = gone() if isinstance(result, dict) or refused else None
-        if missing is not None:
-            return Reply.of_result(error_result(missing, f"Error ({missing.code}): {missing}"))
+    result, error = reply.message.get("result"), reply.message.get("error")
+    failed = isinstance(result, dict) and result.get("isError") is True
+    refused = isinstance(error, dict) and error.get("code") in NO_SUCH_TOOL
+    if (failed or refused) and (missing := gone()) is not None:
+        return Reply.of_result(error_result(missing, f"Error ({missing.code}): {missing}"))
     if not isinstance(result, dict) or task_of(result) is not None:
         return reply  # clients with tasks get the task: the call's own result comes later
     fit = fitted(as_tool_result(result) if reads else result, protocol)
@@ -81,8 +73,7 @@ def error_result(error: MultiMcpError, text: str) -> Result:
 def fitted(result: Result, protocol: str) -> Result:
     """Return `result` with a list of parts that the revision knows; `result` itself if it already has one.
 
-    Unknown parts become text, and missing members of known parts are added. If there are no parts, structured content
-    becomes one.
+    Unknown parts become text, and known parts get their missing members. Without parts, structured content becomes one.
     """
     content = result.get("content")
     parts = [fitted_part(part, protocol) for part in content] if isinstance(content, list) else []
@@ -132,17 +123,17 @@ def _json(value: Any) -> str:
 
 
 def paged(result: dict[str, Any], limit: int, store: CutResults) -> dict[str, Any]:
-    """Return `result` with at most `limit` bytes of text. If it is cut, keep its whole text in `store`.
+    """Return `result` with at most `limit` bytes of text; `result` itself if it is short. If it is cut, keep its whole
+    text in `store`.
 
-    A short result is returned unchanged. The first text that does not fit is cut, and later ones are left out. Parts
-    that are not text stay. Structured content that is too long becomes text, unless the text already contains it.
+    The first text that does not fit is cut, and later ones are left out. Parts that are not text stay. Structured
+    content that is too long becomes text, unless the text already contains it.
     """
     parts = result.get("content")
     parts = list(parts) if isinstance(parts, list) else []
     structured = None  # structured content as text, if it is longer than a page
-    if result.get("structuredContent") is not None:
-        written = dumps(result["structuredContent"])
-        structured = written.decode("utf-8", "surrogatepass") if len(written) > limit else None
+    if result.get("structuredContent") is not None and len(written := dumps(result["structuredContent"])) > limit:
+        structured = written.decode("utf-8", "surrogatepass")
     if structured is not None and not any(_says(part, structured) for part in parts):
         parts.append(_text(structured))
     text = "\n".join(text for part in parts if (text := _text_of(part)) is not None)
@@ -153,8 +144,8 @@ def paged(result: dict[str, Any], limit: int, store: CutResults) -> dict[str, An
         return short
     kept = store.keep(text)
     end = cut_at(text, 0, page_bytes(limit, kept.file))
-    shown_note = note(kept.name, 0, end, len(text), kept.file)
-    return {**short, "content": [*_first_page(parts, end), _text(shown_note.lstrip("\n"))]}
+    rest = _text(note(kept.name, 0, end, len(text), kept.file).lstrip("\n"))
+    return {**short, "content": [*_first_page(parts, end), rest]}
 
 
 def _says(part: Any, structured: str) -> bool:
@@ -169,26 +160,22 @@ def _says(part: Any, structured: str) -> bool:
 
 
 def _first_page(parts: list[Any], end: int) -> list[Any]:
-    """Return the parts of a result with the first `end` characters of its text, counted with one line end between
-    texts.
-    """
+    """Return the parts of a result with the first `end` characters of its text. The end of each text counts as one."""
     shown: list[Any] = []
-    left = end
     for part in parts:
-        text = _text_of(part)
-        if text is None:
+        if (text := _text_of(part)) is None:
             shown.append(part)
-        elif left > 0:
-            cut = {"text": text[:left]}
+        elif end > 0:
+            cut = {"text": text[:end]}
             shown.append(part | cut if part["type"] == "text" else {**part, "resource": part["resource"] | cut})
-            left -= len(text) + 1
+            end -= len(text) + 1
     return shown
 
 
 def _text_of(part: Any) -> str | None:
     """Return the text of a text part or of a text resource."""
-    if not isinstance(part, dict):
+    if not isinstance(part, dict) or part.get("type") not in ("text", "resource"):
         return None
-    holder = part.get("resource") if part.get("type") == "resource" else part if part.get("type") == "text" else None
+    holder = part if part["type"] == "text" else part.get("resource")
     text = holder.get("text") if isinstance(holder, dict) else None
     return text if isinstance(text, str) else None

@@ -138,9 +138,8 @@ def _join_names(names: Sequence[str]) -> str:
 
 
 def server_line(seen: Exposure, server: str, one: Availability) -> str:
-    """Return a server's status: `connected, 3 tools`, or `failed 12s ago, 4 tools: why`.
-
-    Notes follow about tools that are switched off or not approved, and about missing lists.
+    """Return a server's status: `connected, 3 tools`, or `failed 12s ago, 4 tools: why`. Notes follow about tools that
+    are disabled or held back, and about missing lists.
     """
     tools = sum(key in seen.tools for key in seen.entries[server])
     reads = len(seen.entries[server]) - tools
@@ -185,10 +184,7 @@ def list_text(seen: Exposure, server: str, one: Availability, offset: int = 0, l
 
 
 def page(items: Sequence[T], offset: int, limit: int) -> tuple[Sequence[T], int | None]:
-    """Return at most `limit` items from `offset`, and the offset of the next page, None after the last one.
-
-    Both numbers are corrected to the nearest valid ones.
-    """
+    """Return at most `limit` items from `offset`, and the offset of the next page, None after the last one."""
     start = max(0, offset)
     end = start + max(1, limit)
     return items[start:end], end if end < len(items) else None
@@ -208,11 +204,10 @@ def search_text(
 ) -> str:
     """Return the hits with their parameters, after a line about servers (all, or `server`) that cannot serve.
 
-    `brief`: leave out hits beyond ANSWER_LONGEST, except the first SURE; if even these are longer, shorten all but the
-    first. `asking`: servers whose lists are being read for the first time. `kept_back`: what ToolSearch.kept_back
-    returns.
-
     Without hits, name the servers that have tools. Otherwise also name the words that no hit matches.
+
+    `brief`: leave out hits beyond ANSWER_LONGEST, except the first SURE; if even these are longer, shorten all but the
+    first. `asking`: servers whose lists are being read for the first time. `kept_back`: from ToolSearch.kept_back.
     """
     from trayapp.catalog.search.index import SURE  # imported here: the other texts are also used without a search
 
@@ -240,8 +235,8 @@ def _away_lines(
     switched_off: Mapping[str, int],
     held_back: Mapping[str, int],
 ) -> list[str]:
-    """Return one line about servers that cannot serve or are still being asked, and about tools that are switched off
-    or not approved; an empty list if there are none.
+    """Return one line about servers that cannot serve or are still being asked, and about tools that are disabled or
+    held back; an empty list if there are none.
     """
     failed = {name: one.away for name, one in availabilities.items() if one.why and one.enabled}
     notes = [f"{name}: {shortened(away, WHY_LONGEST)}" for name, away in failed.items()][:WHYS_MOST]

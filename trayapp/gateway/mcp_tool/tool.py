@@ -89,10 +89,7 @@ class McpTool:
         return self._session.seen.exposure
 
     def answer(self, request: Request) -> None:
-        """Answer at once, or start a task for what has to wait.
-
-        Every error is a result with isError, for a model to read.
-        """
+        """Answer at once, or start a task if the answer has to wait. An error is a result with isError, for a model."""
         try:
             if wrong := self._seen.choice.wrong:
                 raise UnknownOptionsError(wrong)
@@ -131,7 +128,7 @@ class McpTool:
                 return self._discovery.status()
 
     def close(self) -> None:
-        """Forget the cut results of the session, which has ended. Keep those that single requests share."""
+        """Forget the cut results of the session, which has ended, but not those that single requests share."""
         if self._session.lasting:
             self._results.drop()
 
@@ -201,10 +198,7 @@ class McpTool:
             raise
 
     def _prepare_call(self, request: Request, asked: ToolRequest, key: Key) -> tuple[Request, Finishing]:
-        """Return the request for the server, and the adapter of its answer for the client.
-
-        Members of the params other than `name` and `arguments` are passed on unchanged.
-        """
+        """Return the request for the server, and the adapter of its answer for the client."""
         beside = {name: value for name, value in request.params.items() if name not in ("name", "arguments")}
         method, params = prepared_call(self._seen, key, asked.args, beside)
         limit, gone = self._session.seen.view.config.settings.result_limit, partial(self._find_gone, key, asked.text)
@@ -242,9 +236,9 @@ class McpTool:
 
 
 class Discovery:
-    """Answers a model's questions about tools: the status, a server's tools, a search, the description of a tool.
+    """Answers to a model's questions about tools: the status, a server's tools, a search, the description of a tool.
 
-    Connects servers in the background when the model reads about their tools (`warm_up`).
+    A server is connected in the background when the model reads about its tools (`warm_up`).
     """
 
     def __init__(self, session: ToolSession, dependencies: ToolDependencies) -> None:

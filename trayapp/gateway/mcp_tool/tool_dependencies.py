@@ -1,5 +1,4 @@
-"""Define what the one tool uses in all sessions: the whole texts of long results, in memory and in files that only this
-user can read, and background connections to servers that are likely to be called.
+"""Keep the whole texts of the one tool's long results, and connect servers that are likely to be called.
 
 The tool itself is loaded on its first use: no first list needs it.
 """
@@ -8,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+from codecs import utf_8_decode
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -41,10 +41,9 @@ class ResultFiles:
 
         Blocks for less time than reading the answer took.
         """
-        path: Path | None = None
+        path = self._folder / f"{self._own}{secrets.token_hex(4)}.txt"
         try:
             make_folder(self._folder)
-            path = self._folder / f"{self._own}{secrets.token_hex(4)}.txt"
             with new_file(path) as file:
                 file.write(text.encode("utf-8", "surrogatepass"))
         except OSError as error:
@@ -85,12 +84,7 @@ def cut_at(text: str, start: int, limit: int) -> int:
     piece = text[start : start + limit]
     data = piece.encode("utf-8", "surrogatepass")
     if len(data) > limit:
-        data = data[:limit]
-        while data and data[-1] & 0xC0 == 0x80:  # do not cut a character
-            data = data[:-1]
-        if data and data[-1] >= 0xC0:
-            data = data[:-1]
-        piece = data.decode("utf-8", "surrogatepass") or text[start]
+        piece = utf_8_decode(data[:limit], "surrogatepass")[0] or text[start]  # without a character that is cut
     lines = piece.split("\n", LINES_MOST)
     if len(lines) > LINES_MOST:
         return start + len(piece) - len(lines[-1])
@@ -110,10 +104,7 @@ class KeptText:
 
 
 class CutResults:
-    """The whole texts of long results: those of one session, or of all single requests.
-
-    The oldest are dropped when there are too many.
-    """
+    """The whole texts of the latest long results: those of one session, or of all single requests."""
 
     def __init__(self, files: ResultFiles) -> None:
         self._files = files
@@ -171,10 +162,7 @@ AT_ONCE = 4  # a search must not start all servers; the others start with their 
 
 
 class WarmUp:
-    """Background connections to idle servers whose tools a model has just read about: a call is likely.
-
-    A server that nobody calls is closed like any idle one.
-    """
+    """Background connections to idle servers whose tools a model has just read about: a call is likely."""
 
     def __init__(self, spawn: Callable[[Callable[[Connection], Awaitable[None]], Connection], object]) -> None:
         self._spawn = spawn
