@@ -3,7 +3,7 @@
 import os
 import sys
 
-from trayapp.shim.relay import Shim, greeting, run, say
+from trayapp.shim.relay import Shim, greeting, say
 from trayapp.wire.rundir import run_dir
 
 USAGE = "usage: multi-mcp stdio [--expose auto|tools|search] [--servers A,B] [--profile NAME]"
@@ -18,11 +18,11 @@ def main(argv: list[str]) -> int:
     if sys.platform == "win32":
         from trayapp.shim.windows import ThreadedShim
 
-        run(ThreadedShim(options, run_dir(os.environ)))
+        ThreadedShim(options, run_dir(os.environ)).run()
         return 0
     if sys.platform == "linux":
         options["pipes"] = "1"  # requests two pipes from the gateway, which cost less than its socket
-    run(Shim(greeting(options), run_dir(os.environ)))
+    Shim(greeting(options), run_dir(os.environ)).run()
     return 0
 
 

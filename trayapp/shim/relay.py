@@ -35,16 +35,6 @@ PASSED_BYTES = 64  # room for the file descriptors of two pipes beside a message
 LOOK_MS = 1000  # how often to check for a gateway that was stopped on purpose, while the client sends no requests
 
 
-def run(shim: "Shim") -> None:
-    """Run one session from start to end. Without a gateway, each request gets an error."""
-    try:
-        if not shim.open_gateway():
-            say(f"multi-mcp: {shim.why_not()}")
-        shim.relay()
-    except (KeyboardInterrupt, BrokenPipeError):
-        pass  # the client is gone
-
-
 def say(words: str) -> None:
     """Write a line to stderr, never to stdout. stderr may be closed or on a full disk: ignore failures."""
     if sys.stderr is not None:
@@ -98,6 +88,15 @@ class Shim:
         if sys.platform != "win32":  # the module `windows` has its own way of waiting
             self._poll = select.poll()
 
+    def run(self) -> None:
+        """Run one session from start to end. Without a gateway, each request gets an error."""
+        try:
+            if not self.open_gateway():
+                say(f"multi-mcp: {self._load_ledger().refusal}")
+            self.relay()
+        except (KeyboardInterrupt, BrokenPipeError):
+            pass  # the client is gone
+
     # -- finding a gateway ---------------------------------------------------------------------------------------
 
     def open_gateway(self) -> bool:
@@ -124,10 +123,6 @@ class Shim:
         self._start_again_at = time.monotonic() + START_AGAIN_S
         self._load_ledger().note_failed_start(is_paused=exit_code == IS_PAUSED)
         return False
-
-    def why_not(self) -> str:
-        """Return why no gateway could be reached and what to do, in the words that the client gets."""
-        return self._load_ledger().refusal
 
     def _connect_within(self, seconds: float) -> bool:
         deadline, pause = time.monotonic() + seconds, 0.005
