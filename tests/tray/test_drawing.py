@@ -209,7 +209,7 @@ class FakeEntry:
 
 def some_sources(clients: Callable[[], tuple[ClientState, ...]] = tuple) -> tuple[StateSources, FakeEntry]:
     entry = FakeEntry()
-    return StateSources(Autostart(entry, StartCommand(("/x",))), clients, tuple, tuple, offer_told=False), entry
+    return StateSources(Autostart(entry, StartCommand(("/x",))), clients, lambda kind: (), offer_told=False), entry
 
 
 class FakeFace:

@@ -122,7 +122,7 @@ def test_what_is_offered_is_looked_for_until_there_is_nothing() -> None:
     one, late = (Offered("a", "Cursor", "x"),), (Offered("late", "Cursor", "x"),)
     answers: list[tuple[Offered, ...] | None] = [None, one, (), late]
     sources = StateSources(
-        Autostart(FakeEntry(), StartCommand(("/x",))), tuple, lambda: answers.pop(0), tuple, offer_told=True
+        Autostart(FakeEntry(), StartCommand(("/x",))), tuple, lambda kind: answers.pop(0), offer_told=True
     )
     assert sources.state().offered == ()
     for names in ([], ["a"], [], []):

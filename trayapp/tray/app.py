@@ -59,15 +59,12 @@ class TrayPlatform(NoticeDisplay, Protocol):
         """Return the text of a menu entry, with the system's menu marks escaped."""
 
 
-Offer = Callable[[], tuple[Offered, ...] | None]  # None: unknown, because reading failed
-
-
 class StateSources:
     """The tray's state, and its sources.
 
     - `clients`: finds the AI tools. It may block.
-    - `offer`: finds servers in the AI tools' files that multi-mcp lacks. It may block.
-    - `doubled`: finds servers in these files that multi-mcp also has. It may block.
+    - `servers`: finds servers in the AI tools' files: with `--first` those that multi-mcp lacks, with `--doubled` those
+      that it also has. It may block. None: unknown, because reading failed.
     - `offer_told`: True if a notification already reported servers to import.
     """
 
@@ -75,24 +72,21 @@ class StateSources:
         self,
         autostart: Autostart,
         clients: Callable[[], tuple[ClientState, ...]],
-        offer: Offer,
-        doubled: Offer,
+        servers: Callable[[str], tuple[Offered, ...] | None],
         *,
         offer_told: bool,
     ) -> None:
-        self._autostart, self._find_clients, self._find_doubled = autostart, clients, doubled
-        self._find_offered: Offer | None = offer
-        self._lock = threading.Lock()
+        self._autostart, self._find_clients, self._find_servers = autostart, clients, servers
+        self._nothing_to_offer, self._lock = False, threading.Lock()
         is_on = self._start_at_login()
         self._state = TrayState(ChildState.STARTING, clients=None, autostart=is_on, offer_told=offer_told)
 
     def look_around(self) -> None:
         """Read again what no snapshot shows: the AI tools' files, and the entry for start at login."""
-        is_on, clients, find_offered = self._start_at_login(), self._find_clients(), self._find_offered
-        offered = find_offered() if find_offered is not None else ()
-        if offered == ():
-            self._find_offered = None  # an offer that was empty once stays empty
-        doubled = self._find_doubled() if any(client.connected for client in clients) else ()
+        is_on, clients = self._start_at_login(), self._find_clients()
+        offered = () if self._nothing_to_offer else self._find_servers("--first")
+        self._nothing_to_offer = offered == ()  # an offer that was empty once stays empty
+        doubled = self._find_servers("--doubled") if any(client.connected for client in clients) else ()
         self._change(autostart=is_on, clients=clients, offered=offered or (), doubled=doubled or ())
 
     def _start_at_login(self) -> bool | None:

@@ -148,8 +148,7 @@ def build(environ: dict[str, str], run: str, paths: Paths, switch: Autostart, fa
         answer = _read_tools(environ, "import", kind, "--dry-run")
         return offered_of(answer, known=kind == "--doubled") if answer is not None else None
 
-    offer, doubled = partial(servers, "--first"), partial(servers, "--doubled")
-    sources = StateSources(switch, clients, offer, doubled, offer_told=told.exists())
+    sources = StateSources(switch, clients, servers, offer_told=told.exists())
     app = App(sources, face, time.monotonic, Update(run))
     face.app = app
     supervisor = Supervisor(GatewayProcess(environ, run, paths.log_dir), app.saw)
