@@ -105,12 +105,11 @@ class ConfigStore:
             quiet = wait_until_quiet(self.path)
             try:
                 seen = self.read()
+                if self.signature() == quiet or time.monotonic() > end:
+                    return seen
             except MultiMcpError:
                 if self.signature() == quiet or time.monotonic() > end:
                     raise
-            else:
-                if self.signature() == quiet or time.monotonic() > end:
-                    return seen
 
     def _folder_changed(self) -> bool:
         """Return True if an entry of the file's folder was added or removed a moment ago."""

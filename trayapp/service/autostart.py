@@ -95,7 +95,14 @@ class Autostart:
 
 def find_autostart(environ: Mapping[str, str], argv: list[str]) -> Autostart:
     """Return the switch of this platform. `argv`: the command to start."""
-    return Autostart(_entry(environ), StartCommand(tuple(argv), absolute_home(environ).get(HOME, "")))
+    start = StartCommand(tuple(argv), absolute_home(environ).get(HOME, ""))
+    if sys.platform == "win32":
+        return Autostart(RunKey(WindowsRegistry()), start)
+    if sys.platform == "darwin":
+        return Autostart(LaunchAgent(Path.home() / "Library" / "LaunchAgents" / f"{LABEL}.plist"), start)
+    config = environ.get("XDG_CONFIG_HOME", "")
+    folder = Path(config) if Path(config).is_absolute() else Path.home() / ".config"
+    return Autostart(XdgEntry(folder / "autostart" / f"{APP}.desktop"), start)
 
 
 def absolute_home(environ: Mapping[str, str]) -> dict[str, str]:
@@ -103,17 +110,6 @@ def absolute_home(environ: Mapping[str, str]) -> dict[str, str]:
     home = environ.get(HOME, "").strip()
     absolute = {HOME: os.path.abspath(os.path.expanduser(home))} if home else {}  # noqa: PTH100, PTH111 (as wire/rundir)
     return {**environ, **absolute}
-
-
-def _entry(environ: Mapping[str, str]) -> AutostartEntry:
-    if sys.platform == "win32":
-        return RunKey(WindowsRegistry())
-    if sys.platform == "darwin":
-        return LaunchAgent(Path.home() / "Library" / "LaunchAgents" / f"{LABEL}.plist")
-
-    config = environ.get("XDG_CONFIG_HOME", "")
-    folder = Path(config) if Path(config).is_absolute() else Path.home() / ".config"
-    return XdgEntry(folder / "autostart" / f"{APP}.desktop")
 
 
 # Characters that no quoting preserves on every desktop: some launchers double `$` and `%` or add a backslash.
