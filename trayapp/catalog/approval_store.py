@@ -108,7 +108,7 @@ def _beside(item: Item) -> Item:
 
 
 def definition_hash(item: Item) -> str:
-    """Return a hash (hex) of the content, in any order of keys, without what varies in members beside PINNED."""
+    """Return a hash (hex) of a definition that ignores the order of keys, and what varies in members beside PINNED."""
     definition = item
     if not item.keys() <= PINNED_SET:
         definition = {**_counting(item), "": _steady(_beside(item), 0)}  # no member has the name ""

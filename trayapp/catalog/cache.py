@@ -57,7 +57,7 @@ def with_sound(entry: CacheEntry) -> CacheEntry:
 
 
 def file_name(server: str) -> str:
-    """Return the name of a server's file: the cache and the approvals use the same."""
+    """Return the name of a server's file, in the cache and among the approvals."""
     return f"{file_stem(server)}.json"
 
 

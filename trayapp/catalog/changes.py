@@ -33,7 +33,7 @@ _READ = frozenset({"type", "properties", "required", "additionalProperties", "en
 
 
 def difference(old: Item, new: Item) -> list[str]:
-    """Return the differences by field, in at most LINES_MOST lines: `- ` approved, `+ ` current, `  ` unchanged."""
+    """Return the differences by field (`- ` approved, `+ ` current, `  ` unchanged): LINES_MOST lines, then a count."""
     import difflib  # takes 1 ms; loaded only when a person looks at a definition
 
     lines: list[str] = []

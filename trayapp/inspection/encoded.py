@@ -1,4 +1,4 @@
-"""Decoding of base64, hex and escapes in a text: a model can read words that are encoded so, a person cannot."""
+"""Decoding of base64, hex and escapes in a text, which a model can read and a person cannot."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class Sentence(NamedTuple):
 
 
 def passages(text: str) -> list[str]:
-    """Split READ_MOST characters of a text from `hidden.bared` into parts of whole sentences, each on one line."""
+    """Split a text from `hidden.bared`, up to READ_MOST, into parts of whole sentences, each on one line."""
     if " " not in text and len(text) <= TOGETHER and text.isascii() and text.isprintable():
         return [text]  # a name or a value: some definitions have hundreds of them
     return [passage for line in _joined(text[:READ_MOST].splitlines()) for passage in _in_passages(line)]

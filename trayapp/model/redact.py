@@ -38,7 +38,7 @@ class KnownSecrets:
         self._longest_first: tuple[str, ...] = ()
 
     def note(self, values: Iterable[str], *, renewed: bool = False) -> None:
-        """Add secrets, except everyday words. `renewed`: often replaced, such as tokens. They displace no others."""
+        """Add secrets, except everyday words. `renewed`: often replaced, such as tokens; never displace others."""
         kept = self._renewed if renewed else self._lasting
         parts: list[str] = []
         for value in values:  # each line of a multi-line secret, too, but not the header and footer of private keys

@@ -182,7 +182,7 @@ class _Check:
                 yield from self._wrong_choice(value, choices, where, depth)
 
     def _wrong_choice(self, value: Any, choices: list[Any], where: str, depth: int) -> Iterator[str]:
-        """Yield the problems of the closest alternative; nothing if one or more fit, also those of a `oneOf`."""
+        """Yield the problems of the closest alternative; nothing if at least one fits, even of a `oneOf`."""
         each = [list(self.wrong(value, choice, where, depth + 1)) for choice in choices]
         if all(each):
             kinds = [choice.get("type") for choice in choices if isinstance(choice, Mapping)]
