@@ -129,6 +129,7 @@ def test_one_line_holds_the_parameters(schema: Any, line: str) -> None:
 @settings(deadline=None)
 @given(odd_schemas, json_values)
 def test_anything_can_be_described(schema: Any, other: Any) -> None:
-    for tool in ({"inputSchema": schema}, {"name": other, "title": other, "description": other, "annotations": other}):
+    texts = {"name": other, "title": other, "description": other}
+    for tool in ({"inputSchema": schema}, texts, {"annotations": other}):
         assert "\n" not in compact(tool)
         assert describe(tool, "s_x", "s").startswith("s_x (")

@@ -33,15 +33,15 @@ def compact(tool: Mapping[str, Any]) -> str:
 
 def describe(tool: Mapping[str, Any], exposed_name: str, server: str) -> str:
     """Return a full description: names, text, and each parameter with type, `*required*`, enums, defaults, nesting."""
-    name = tool.get("name")
-    title = tool.get("title") or (tool.get("annotations") or {}).get("title")
+    name, given = tool.get("name"), tool.get("annotations")
+    annotations = given if isinstance(given, Mapping) else {}
+    title = tool.get("title") or annotations.get("title")
     other = f"{name} of " if isinstance(name, str) and name != exposed_name else ""
     head = f"{exposed_name} ({other}server {server})"
     description = tool.get("description")
     told = [text.strip() for text in (title, description) if isinstance(text, str) and text.strip()]
-    annotations = tool.get("annotations")
     known = {"readOnlyHint": "read-only", "destructiveHint": "destructive", "idempotentHint": "idempotent"}
-    hints = [word for key, word in known.items() if isinstance(annotations, Mapping) and annotations.get(key) is True]
+    hints = [word for key, word in known.items() if annotations.get(key) is True]
     marks = [f"Hints: {', '.join(hints)}"] if hints else []
     return "\n".join([head, *told, *marks, "", "Parameters:", parameters(tool.get("inputSchema"))])
 

@@ -86,6 +86,7 @@ WRONG: list[tuple[str, Any, dict[str, Any], list[str]]] = [
         "infinite", {"n": math.inf}, schema_of(n={"type": "integer"}),
         ["n: inf is not a number that JSON can hold", "n: must be an integer, not Infinity"],
     ),
+    ("no properties", {"a": 1}, {"properties": 5, "additionalProperties": False}, ["a: unknown parameter"]),
     ("missing", {}, {"required": ["q", "r"]}, ["q: is missing", "r: is missing"]),
     ("type", {"n": "5"}, schema_of(n={"type": "integer"}), ['n: must be an integer, not "5"']),
     ("types", {"n": []}, schema_of(n={"type": ["integer", "null"]}), ["n: must be an integer or null, not []"]),
