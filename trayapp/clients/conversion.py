@@ -339,7 +339,7 @@ def confine_from(raw: Mapping[str, Any], *, windows: bool) -> object:
         return True
     write, hosts = lookup(rules, ("filesystem", "allowWrite")), lookup(rules, ("network", "allowedDomains"))
     # Left out: ".", the server's working folder, which it may write to anyway, and "~/.npm": each confined server has
-    # private package caches, so that it cannot change what other servers run.
+    # private package caches, or it could change what other servers run.
     texts = (path for path in write or () if isinstance(path, str))
     paths = [path for path in texts if path.startswith(("/", "~/")) and path != "~/.npm"]
     names = [host for host in hosts or () if isinstance(host, str)]

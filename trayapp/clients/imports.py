@@ -232,7 +232,7 @@ class RestoredFile:
 
 
 def record_import(context: ClientsContext, taken: Iterable[ImportedServer], moves: Iterable[Move]) -> None:
-    """Record an import, so that it can be undone. Blocks. Raises StorageError."""
+    """Record an import for a later undo. Blocks. Raises StorageError."""
     rows = [{"file": str(t.file), "name": t.name, "launch": t.launch, "secrets": list(t.secrets)} for t in taken]
     moved = [
         {"client": m.client.name, "file": str(m.file), "backup": str(m.backup), "keys": [list(k) for k in m.keys]}
@@ -292,7 +292,7 @@ def put_back(context: ClientsContext) -> list[RestoredFile]:
 
 
 def _recorded(done: RestoredFile, context: ClientsContext) -> RestoredFile:
-    """Record the result of one file immediately, so that it is not repeated after a later failure or interruption."""
+    """Record the result of one file immediately: after a later failure or interruption, it is not repeated."""
     if done.why_not:
         return done
     backup = str(done.move.backup)

@@ -268,7 +268,7 @@ def _statements(line: str) -> Iterator[str]:
 
 
 def _several_lines(lines: Sequence[str], home: Path, windows: bool) -> UnclearSourceError:
-    """Return an error that names the lines that start or add servers, or says why such a line cannot be used."""
+    """Return an error that names the lines that start or add servers, or explains why one of them cannot be used."""
     programs = {
         line: program_of(next((word for word in line.split() if not ASSIGNMENT.fullmatch(word)), "")) for line in lines
     }
@@ -278,25 +278,18 @@ def _several_lines(lines: Sequence[str], home: Path, windows: bool) -> UnclearSo
     others = [line for line in lines if programs[line] not in FETCHERS | BUILDERS | SHELLS]
     starting = starting or [line for line in others if is_command_line(line) and not _setting(line)]
     other = redacted(next((line for line in lines if line not in starting), ""))
-    if len(starting) != 1 and not (other and starting and all(map(adds_server, starting))):
-        read, faults = [], []
-        for line in starting:
-            try:
-                read += [one.name for one in read_line(line, home, windows=windows)]
-            except UnclearSourceError as error:
-                faults.append(error)
-        if faults and not read:
-            return faults[0]  # none of the lines can be used, so choosing one would not help
-        title = f"These are {len(lines)} lines"
-        if read and not faults and not other:
-            names = ", ".join(dict.fromkeys(read))
-            title = f"These are {len(lines)} lines that each start something different ({names})"
-        return UnclearSourceError(title)
-    if len(starting) == 1:
+    can_follow = len(starting) == 1 or (other and starting and all(map(adds_server, starting)))
+    read, faults = [], []
+    for line in starting:
         try:
-            read_line(starting[0], home, windows=windows)
+            read += [one.name for one in read_line(line, home, windows=windows)]
         except UnclearSourceError as error:
-            return error
+            faults.append(error)
+    if faults and not read and (len(starting) == 1 or not can_follow):
+        return faults[0]  # none of the lines can be used, so choosing one would not help
+    if not can_follow:
+        each = f" that each start something different ({', '.join(dict.fromkeys(read))})"
+        return UnclearSourceError(f"These are {len(lines)} lines{each if read and not (faults or other) else ''}")
     first = "; ".join(line if line == redacted(line) else f"{' '.join(line.split()[:4])} ..." for line in starting)
     title = f"This has other lines, too, such as: {other[:60]}"
     return UnclearSourceError(title, f"Run them first if they are needed, then add: {first}")

@@ -70,7 +70,7 @@ def _inside(tokens: Iterator[tuple[str, str]], opening: str, levels: int) -> dic
             listed += [ELLIPSIS] if listed and listed[-1] in RUN_WORDS else []
         elif kind == "colon":
             if key is not None or not listed or not isinstance(listed[-1], str):
-                raise ValueError(f"no key stands before {token}")
+                raise ValueError(f"there is no key before {token}")
             key = listed.pop()
         elif kind == "other":
             raise ValueError(f"{token} is out of place")

@@ -216,21 +216,19 @@ def names_itself(name: str, text: str) -> bool:
     upper = name.upper().replace("-", "_")
     if any(named.search(upper) and only_says.fullmatch(text) for named, only_says in _SAYS):
         return True
-    words = _WORDS.fullmatch(text)
+    last = words[1].upper() if (words := _WORDS.fullmatch(text)) else ""
     hidden = re.search("(?:TOKEN|KEY|SECRET|PASS|PASSWORD|PASSWD|PWD)$", upper) is not None
-    if words and (
-        (hidden and _NOUN.fullmatch(words[1].upper())) or (upper.endswith("USER") and words[1].lower() == "id")
-    ):
+    if (hidden and _NOUN.fullmatch(last)) or (upper.endswith("USER") and last == "ID"):
         return True  # `PASSWORD: access_key`
     if text.isupper() and _NOUNS.fullmatch(text) and text.endswith(upper.rpartition("_")[2]):
         return True  # `DB_NAME: DATABASENAME`
     same = re.sub("[- ]", "_", text.upper())
     if "_" in same and GENERIC_NAME.fullmatch(text) and upper.rpartition("_")[2] in same.split("_"):
         return True  # `GOOGLE_PROJECT: PROJECT_NAME`
-    return (words is not None and upper.endswith(words[1].upper())) or (
-        len(text) > (1 if text.isupper() else 3)
-        and (upper == same or (upper.endswith(same) and GENERIC_NAME.fullmatch(text) is not None))
-    )
+    if last and upper.endswith(last):
+        return True
+    ends = upper == same or (upper.endswith(same) and GENERIC_NAME.fullmatch(text) is not None)
+    return ends and len(text) > (1 if text.isupper() else 3)
 
 
 # Names of values, and texts that only say what belongs there if the value has such a name.
@@ -270,15 +268,12 @@ def is_secret(option: str, word: str, mark: str) -> bool:
     samples = (f"{option or mark}=plain-value", word.replace(mark, "plain-value"))
     if re.fullmatch("pass|passwd|pwd", option, re.IGNORECASE):
         return may_be_secret("", mark)
-    # otherwise the name in `mark` counts: `--url redis://:<password>@host`
-    is_whole = mark in (word, word.partition("=")[2])
-    named = (
-        None
-        if option and is_whole and names_plain_value(option)
-        else re.search(r"(?i)(?:token|secret|password|(?<![a-z])key)(?![a-z])|://[^/@\s]*:[^/@\s]+@", mark)
-        or _CONNECTION_NAME.search(f"{option} {mark}")
-    )
-    return (named is not None and may_be_secret("", mark)) or any(redacted(sample) != sample for sample in samples)
+    # if `mark` is only a part of the value, its own name counts: `--url redis://:<password>@host`
+    is_plain = option and mark in (word, word.partition("=")[2]) and names_plain_value(option)
+    named = re.search(r"(?i)(?:token|secret|password|(?<![a-z])key)(?![a-z])|://[^/@\s]*:[^/@\s]+@", mark)
+    named = named or _CONNECTION_NAME.search(f"{option} {mark}")
+    hides = named is not None and not is_plain and may_be_secret("", mark)
+    return hides or any(redacted(sample) != sample for sample in samples)
 
 
 def placeholders_in(text: str) -> list[str]:

@@ -16,7 +16,7 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import groupby, islice, takewhile
+from itertools import chain, groupby, islice, takewhile
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -217,7 +217,7 @@ def _in_parts(text: str, home: Path, *, windows: bool) -> list[Source]:
     """
     read: list[list[Source]] = []
     fault: UnclearSourceError | None = None
-    for parts in map(list, _parts(text)):
+    for parts in (list(islice(each, PARTS_MOST)) for each in _parts(text)):
         read, adding = [], None
         for part in filter(_without_comments, parts):
             try:
@@ -258,24 +258,20 @@ def _parts(text: str) -> Iterator[Iterator[str]]:
     The forms are install links, texts that a shell writes to a file, fenced blocks and objects. In a text without
     fences, they also include code spans, and the lines between sentences.
     """
-    configured = [one for one in _URL.findall(text) if not _LINKS.match(one) and is_link(one)]
-    if links := _LINKS.findall(text) + configured:
-        yield map(html.unescape, links[:PARTS_MOST])
+    configured = (one for one in _URL.findall(text) if not _LINKS.match(one) and is_link(one))
+    yield map(html.unescape, chain(_LINKS.findall(text), configured))
     lines = text.splitlines()
-    if written := list(islice(_here_texts(lines), PARTS_MOST)):
-        yield iter(written)
+    yield _here_texts(lines)
     fences = [at for at, line in enumerate(lines) if _FENCES.match(line)]
     if len(fences) > 1:
-        yield (
-            "\n".join(line.removeprefix("> ") for line in lines[first + 1 : last])
-            for first, last in islice(zip(fences[::2], fences[1::2], strict=False), PARTS_MOST)
-        )
-    yield islice(_objects(text), PARTS_MOST)
+        fenced = (lines[first + 1 : last] for first, last in zip(fences[::2], fences[1::2], strict=False))
+        yield ("\n".join(line.removeprefix("> ") for line in part) for part in fenced)
+    yield _objects(text)
     if len(fences) < 2:
         runs = ("\n".join(run).strip() for is_prose, run in groupby(lines, _ProseLines()) if not is_prose)
-        yield islice(filter(None, runs), PARTS_MOST)
-        yield (span[1] for span in islice(_CODE.finditer(text), PARTS_MOST))
-        yield (re.sub(r"\s+", " ", span[1]) for span in islice(_WRAPPED_CODE.finditer(text), PARTS_MOST))
+        yield filter(None, runs)
+        yield (span[1] for span in _CODE.finditer(text))
+        yield (re.sub(r"\s+", " ", span[1]) for span in _WRAPPED_CODE.finditer(text))
 
 
 def _here_texts(lines: Sequence[str]) -> Iterator[str]:

@@ -327,21 +327,21 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
     """Return a Variable for each value that an entry leaves to the user, in the order in which the user is asked.
 
     Such a value is or contains a placeholder or an author's example, is empty, or only describes what belongs there.
-    `inputs`: text that stands for an input of the snippet (`${input:ID}`) -> the snippet's definition of that input.
+    `inputs`: text in place of an input of the snippet (`${input:ID}`) -> the snippet's definition of that input.
     """
     found: list[Variable] = []
     passed = passed_variables(entry)
     program = program_of(str(entry.get("command") or ""))
     package = package_of(words_of(entry))
 
-    def add(name: str, keys: Keys, text: Any, secret: Callable[[str], bool], *, stands: bool = False) -> None:
+    def add(name: str, keys: Keys, text: Any, secret: Callable[[str], bool], *, is_placeholder: bool = False) -> None:
         if not isinstance(text, str):
             return
         for mark, definition in (inputs or {}).items():
             if mark in text:
                 found.append(_input(mark, definition, keys))
         own = re.sub(r"^-{0,2}\w[\w.-]*=", "", text) if keys[0] == "args" else text
-        is_mark = stands or (own != "" and names_itself(name, own))
+        is_mark = is_placeholder or (own != "" and names_itself(name, own))
         marks = [own] if is_mark else placeholders_in(own) or placeholders_in(text)
         if not marks and keys[0] in ("args", "env") and (inside := list(_inside_json(own))):
             found.extend(
@@ -379,10 +379,10 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
         valued = valued and not (program in SHELLS and before.endswith("c"))  # the word is code
         plain = (option[1] if option else before if valued else "").lstrip("-")
         plain = plain or ("package" if word == package else "")
-        stands = isinstance(word, str) and word.isupper() and len(word) > 3 and before not in ("-e", "--env")
-        stands = stands and GENERIC_NAME.fullmatch(word) is not None  # `ORG_NAME` in place of a name
-        plain = plain or (word if stands else "")
-        add(plain, ("args", at), word, partial(is_secret, plain, word), stands=stands)
+        is_placeholder = isinstance(word, str) and word.isupper() and len(word) > 3 and before not in ("-e", "--env")
+        is_placeholder = is_placeholder and GENERIC_NAME.fullmatch(word) is not None  # `ORG_NAME` in place of a name
+        plain = plain or (word if is_placeholder else "")
+        add(plain, ("args", at), word, partial(is_secret, plain, word), is_placeholder=is_placeholder)
     for key in ("command", "url", "cwd", "client_id"):
         add(key, (key,), entry.get(key), partial(is_secret, "", str(entry.get(key) or "")))
     add("client_secret", ("client_secret",), entry.get("client_secret"), lambda mark: True)
