@@ -37,21 +37,19 @@ def lay_over(config: Config, imported: tuple[Imported, ...], file: str) -> Confi
     own file and otherwise ignored: it disables no server of `file`.
     """
     top = _top(config)
-    below, problems = _usable(_with_lines(imported, top, file))
+    below, usable, problems = _usable(_with_lines(imported, top, file))
     own = server_pairs(top, CONFIG_NAME)
     report = Report(file)
     servers = {
         name: read_entry(merged_pair(below[name], pair), report) if name in below else config.servers.get(name)
         for name, pair in own.items()
     }
-    foreign = {name: pair for name, pair in below.items() if name not in own}
-    quiet = Report(file)  # discarded: these problems are already reported, with the right file
-    servers |= {name: read_entry(pair, quiet) for name, pair in foreign.items()}
+    foreign = {name: server for name, server in usable.items() if name not in own}
     laid = {name for name in own if name in below}
     kept = tuple(problem for problem in config.problems if problem.server not in laid)
     return replace(
         config,
-        servers={name: server for name, server in servers.items() if server is not None},
+        servers={name: server for name, server in (servers | foreign).items() if server is not None},
         problems=(*sorted((*kept, *report.sorted()), key=lambda problem: problem.line), *problems),
         imported=imported,
         foreign={name: _file_of(name, imported) for name in foreign},
@@ -162,15 +160,17 @@ def _with_lines(imported: tuple[Imported, ...], top: list[Pair], file: str) -> t
     return tuple(replace(layer, problems=tuple(placed(layer, one) for one in layer.problems)) for layer in imported)
 
 
-def _usable(imported: tuple[Imported, ...]) -> tuple[dict[str, Pair], list[Problem]]:
+def _usable(imported: tuple[Imported, ...]) -> tuple[dict[str, Pair], dict[str, ServerConfig], list[Problem]]:
+    """Return the entries of the layers that can be used, their servers, and all problems."""
     problems = [problem for layer in imported for problem in layer.problems]
-    usable: dict[str, Pair] = {}
+    entries: dict[str, Pair] = {}
+    servers: dict[str, ServerConfig] = {}
     for name, pair in _pairs(imported).items():
         report = Report(_file_of(name, imported))
-        if read_entry(pair, report) is not None:
-            usable[name] = pair
+        if (server := read_entry(pair, report)) is not None:
+            entries[name], servers[name] = pair, server
         problems += [replace(problem, fatal=False) for problem in report.sorted()]
-    return usable, problems
+    return entries, servers, problems
 
 
 def _pairs(imported: tuple[Imported, ...]) -> dict[str, Pair]:
