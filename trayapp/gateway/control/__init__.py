@@ -1,4 +1,4 @@
-"""Control requests of tray, panel and command line, and the snapshot that these get.
+"""Control requests of tray, panel and command line, and the snapshot that they show.
 
 Never here: client sessions.
 """

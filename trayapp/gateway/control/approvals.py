@@ -1,7 +1,4 @@
-"""Answer control requests about the user's decisions: on held-back tools, open asks, and commands that print secrets.
-
-Tray, panel and command line use the same requests.
-"""
+"""Answer control requests about decisions of the user: on held-back tools, open asks, commands that print secrets."""
 
 from __future__ import annotations
 
@@ -107,9 +104,8 @@ class ApprovalRequests:
     # -- open asks -----------------------------------------------------------------------------------------------
 
     async def _list_asks(self, asked: Asked) -> Any:
-        approvals = self._gateway.services.approvals
-        servers = self._gateway.servers.shared.servers
-        always = [{"server": name, "tool": tool} for name in servers for tool in approvals.pins.allowed(name)]
+        pins, servers = self._gateway.services.approvals.pins, self._gateway.servers.shared.servers
+        always = [{"server": name, "tool": tool} for name in servers for tool in pins.allowed(name)]
         return {"asks": [ask.row() for ask in self._gateway.asks], "always": always}
 
     async def _allow(self, asked: Asked) -> Any:
@@ -162,12 +158,9 @@ class SecretCommandRequests:
 
     async def _list_waiting(self, asked: Asked) -> Any:
         waiting = await anyio.to_thread.run_sync(self._unapproved, asked.get("server"))
-        return {
-            "rows": [
-                {"server": name, "commands": commands, "shown": [escape_unprintable(one) for one in commands]}
-                for name, commands in waiting.items()
-            ]
-        }
+        shown = {name: [escape_unprintable(one) for one in commands] for name, commands in waiting.items()}
+        rows = [{"server": name, "commands": commands, "shown": shown[name]} for name, commands in waiting.items()]
+        return {"rows": rows}
 
     async def _approve(self, asked: Asked) -> Any:
         """Approve those of `commands` that still wait for approval. The user has seen each of them in full."""
@@ -181,7 +174,5 @@ class SecretCommandRequests:
 
     def _unapproved(self, server: str | None) -> dict[str, list[str]]:
         """Return the commands that wait for approval, by enabled server. `server`: only this server's. Blocks."""
-        servers = dict(self._gateway.servers.shared.servers)
-        return self._trust.unapproved(
-            one for name, one in servers.items() if not one.disabled and server in (None, name)
-        )
+        servers = list(self._gateway.servers.shared.servers.values())
+        return self._trust.unapproved(one for one in servers if not one.disabled and server in (None, one.name))

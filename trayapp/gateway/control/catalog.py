@@ -1,7 +1,6 @@
 """Answer control requests about the catalog: list, search, describe and call tools, get prompts, count tokens.
 
-The answers come from the code that also serves the one tool. With `project`, they are what a session in that folder
-would get.
+A request with `project` gets the answers that a session in that folder would get.
 """
 
 from __future__ import annotations
@@ -311,10 +310,7 @@ class CatalogRequests:
 
 
 def _subject(seen_by: SessionView, key: Key, method: str) -> Subject | None:
-    """Return the subject of the user's consent to a call of the command line or the panel, None if it needs none.
-
-    A call needs consent if the same call through `mcp` would.
-    """
+    """Return the subject of the user's consent to a call, None if the same call through `mcp` would need none."""
     return seen_by.subject(seen_by.view.key(key[0]), method, key[1], listed=False)
 
 
@@ -433,7 +429,7 @@ def tool_rows(
 def offer_rows(offer: Offer | None) -> dict[str, Any]:
     """Return `{"version", "prompts", "resources", "templates"}`, with a `{"name", "description"}` for each item.
 
-    `version`: the server's name and version. If `offer` is None, all members are empty.
+    `version`: the server's name and version. Without an offer, all members are empty.
     """
     offer = offer or Offer()
     info = offer.server_info or {}
@@ -496,8 +492,7 @@ def costs(lists: ListResults) -> dict[str, Any]:
 def unused(found: dict[str, Any], since: float, called: Container[tuple[str, str]]) -> dict[str, Any]:
     """Return `{"since", "tools", "tokens"}`: the tools without a call, the largest first.
 
-    `found`: the result of `costs`. `since`: Unix time since which `called` is known; 0 if there are no calls, and then
-    no tool is returned.
+    `found`: the result of `costs`. `since`: Unix time since which `called` is known. If it is 0, no tool is returned.
     """
     rows = [
         {"server": server["name"], **tool}

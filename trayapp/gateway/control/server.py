@@ -161,7 +161,6 @@ class Control:
         """Reconnect the named server, or all except idle ones, which connect with their next call. Close the further
         connections of these servers.
         """
-
         pool, shared_key = self._gateway.services.pool, self._gateway.services.shared_key
 
         async def one(connection: Connection) -> dict[str, Any]:
@@ -202,9 +201,8 @@ class Control:
         if params.get("server") is not None:
             chosen = [pool.find(text_of(params, "server"))]
         else:
-            own = self._gateway.servers.own
-            usable = [c for c in pool if c.state is not State.DISABLED and not own.is_own(c.key)]
-            chosen = [c for c in usable if asleep or not sleeps(c)]
+            shared = [c for c in pool if not self._gateway.servers.own.is_own(c.key)]
+            chosen = [c for c in shared if c.state is not State.DISABLED and (asleep or not sleeps(c))]
         async with anyio.create_task_group() as tasks:
             for connection in chosen:
                 tasks.start_soon(one, connection)

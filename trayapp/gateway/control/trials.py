@@ -87,9 +87,8 @@ class TrialRequests:
         updates = self._gateway.services.pool.updates
         one = updates.tried.get(server.name)
         if one is None or one.version != asked.get("to"):
-            raise UsageError(
-                f"{server.name} has not been tried with that version", f"See: multi-mcp update {server.name}"
-            )
+            hint = f"See: multi-mcp update {server.name}"
+            raise UsageError(f"{server.name} has not been tried with that version", hint)
         await anyio.to_thread.run_sync(updates.take, server, package, one)
         connection, failure = self._gateway.services.pool.find(server.name), None
         try:
@@ -110,8 +109,7 @@ class TrialRequests:
         return server, package
 
     async def _try_confined(self, asked: Asked) -> Any:
-        services = self._gateway.services
-        name = text_of(asked, "server")
+        services, name = self._gateway.services, text_of(asked, "server")
         connection = services.pool.find(name)
         server = connection.server
         if server.command is None:
@@ -122,11 +120,10 @@ class TrialRequests:
         if record is not None and record.confine == now:
             now = record.remedy()  # a trial calls no tool, so only this record has the refusals during calls
         trial = await services.pool.try_confined(connection, now)
-        error = trial.error
         return {
             "way": trial.status.way,
             "tools": None if trial.tools is None else list(trial.tools),
-            "error": {"title": error.title, "hint": error.hint} if error is not None else None,
+            "error": {"title": trial.error.title, "hint": trial.error.hint} if trial.error is not None else None,
             "read": list(trial.read),
             "written": list(trial.written),
             "refused": [asdict(one) for one in trial.status.refused],
@@ -137,7 +134,5 @@ class TrialRequests:
 
 
 def _row(server: ServerConfig, one: LockedPackage, *before: LockedPackage, pinned: bool) -> Asked:
-    return {
-        "server": server.name, "kind": one.kind, "package": one.package, "version": one.version, "newest": None,
-        "pinned": pinned, "before": [old.version for old in before], "error": None,
-    }  # fmt: skip
+    row = {"server": server.name, "kind": one.kind, "package": one.package, "version": one.version, "newest": None}
+    return {**row, "pinned": pinned, "before": [old.version for old in before], "error": None}

@@ -407,10 +407,7 @@ def first_line(text: object) -> str:
 
 
 def first_paragraph(text: object, longest: int) -> str:
-    """Return the first paragraph of a description as one line, shortened to `longest` characters.
-
-    Its first line may be only part of a sentence.
-    """
+    """Return the first paragraph of a description as one line, shortened to `longest` characters."""
     paragraphs = (part.split() for part in re.split(r"\n\s*\n", text)) if isinstance(text, str) else ()
     return shortened(" ".join(next((words for words in paragraphs if words), ())), longest)
 

@@ -53,8 +53,7 @@ class ToolSearch:
     ) -> list[Hit]:
         """Search as `search` does, with pauses for other work. `regex`: `words` is a pattern.
 
-        `exposure` is called again after each update, since the catalog may have changed. Raises EmptyQueryError,
-        InvalidPatternError.
+        `exposure` returns what the session sees now. Raises EmptyQueryError, InvalidPatternError.
         """
         async with self._updating:
             for _ in range(ROUNDS_MOST):
@@ -68,10 +67,7 @@ class ToolSearch:
         return await anyio.to_thread.run_sync(matching, Pattern(words), entries, limit, abandon_on_cancel=True)
 
     def search(self, exposure: Exposure, words: str, *, server: str | None, limit: int) -> list[Hit]:
-        """Return the best matches among what the exposure shows, at once: the index is updated without pauses.
-
-        Raises EmptyQueryError.
-        """
+        """Return the best matches that the exposure shows. Update the index without pauses. Raises EmptyQueryError."""
         for _ in self.update(exposure.catalog):
             pass
         return self._index.search(words, server=server, limit=limit, allowed=_allowed_keys(exposure))
@@ -79,10 +75,10 @@ class ToolSearch:
     def kept_back(
         self, exposure: Exposure, words: str, hits: Sequence[Hit], *, server: str | None, regex: bool
     ) -> tuple[dict[str, int], dict[str, int]]:
-        """Return how many matching tools the search left out, by server: those that the user disabled, and those that
-        wait for approval. A tool matches if it lacks no more of the words than the best hit.
+        """Return how many matching tools the user disabled, and how many wait for approval, each by server.
 
-        With `regex` or without words, count all disabled and all waiting tools.
+        A tool matches if it lacks no more of the words than the best hit. With `regex` or without words, every tool
+        matches.
         """
         off = {key for key in exposure.switched_off if server in (None, key[0])}
         keys = off.union(key for key in exposure.waiting if server in (None, key[0]))
@@ -121,10 +117,8 @@ class ToolSearch:
             for server in self._index.take_synonyms(self._synonyms):
                 self._made.pop(server, None)
         names: dict[str, dict[Key, str]] = {server: {} for server in catalog.offers}
-        for key in catalog.tools:
-            if key not in catalog.hidden:
-                names[key[0]][key] = catalog.names.by_key[key]
-        for key, name in catalog.read_tools.exposed.by_key.items():
+        shown = {key: catalog.names.by_key[key] for key in catalog.tools if key not in catalog.hidden}
+        for key, name in {**shown, **catalog.read_tools.exposed.by_key}.items():
             names[key[0]][key] = name
         for server in self._index.servers - names.keys():
             self._index.remove(server)

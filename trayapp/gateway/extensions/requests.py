@@ -84,6 +84,7 @@ class ExtensionRequests:
             await seen.meet(unmet)
         elif seen.view.first_list_delay.may_grow:
             await seen.view.first_list_delay.settled()
+        seen = self._session.seen  # the session may have another view now
         if request.method in LISTED:
             require(seen, LISTED[request.method], request.method)
             await self._list(request)
@@ -195,13 +196,13 @@ class ExtensionRequests:
     def send(
         self, server: str, request: Request, connection: Connection, result: ServerResult, fit: Finishing | None
     ) -> None:
-        """Send a request to a connected server that has tasks.
+        """Send a tool call to a connected server that has tasks.
 
         `result`: adapts the server's results. `fit`: adapts the answer of a call through `mcp`.
         """
         session = self._session
         finish = chained(result.noting(session.task_handles, connection), fit) or result
-        if request.method == "tools/call" and needs_bridge(session, request):
+        if needs_bridge(session, request):
             request = as_task(session.seen.exposure, server, request, connection)
             finish = TaskBridge(session, request, connection, finish, always=fit is not None)
         self._sending.send_on(request, connection, finish, through_tool=fit is not None)
@@ -228,10 +229,9 @@ class ExtensionRequests:
                 await connection.fetch(soon=True)
 
     async def _list_tasks(self, request: Request) -> None:
-        """Answer tasks/list of MCP 2025-11-25 with the tasks of this session.
+        """Answer tasks/list of MCP 2025-11-25 with the tasks whose handles the session has received.
 
-        Sessions share a server, and the server cannot tell their tasks apart. So a session sees only the tasks whose
-        handles it has received.
+        Sessions share a server, and the server cannot distinguish their tasks.
         """
         session, handles, found = self._session, self._session.task_handles, list[dict[str, Any]]()
         for server, capabilities in session.seen.exposure.capabilities.items():
@@ -265,9 +265,8 @@ def inspected_file(
 ) -> Reply:
     """Return a server's answer to a request for a skill's file, or an error if the file is held back.
 
-    A skill's entry is inspected like a tool's definition (exposure/approvals). Its files are not read ahead of need
-    (SEP-2640, lazy retrieval), so each is inspected when a client reads it. `digest`: the digest that the entry lists
-    for the file, or None. `changed` is called when the file differs, so that the entry is requested again.
+    A skill's files are not read ahead of need (SEP-2640, lazy retrieval), so each is inspected when a client reads it.
+    `digest`: from the skill's entry, or None. `changed` is called if the file differs: it requests the entry again.
     """
     result = reply.message.get("result")
     contents = result.get("contents") if isinstance(result, dict) else None

@@ -198,8 +198,7 @@ async def completed_request(connection: Connection, method: str, params: dict[st
         try:
             wanted = params if live.peer.modern else {**params, "task": {}}
             result = await live.channel.send_raw_request(method, live.peer.stamped(wanted, WITH_TASKS))
-            task = task_of(result)
-            if task is None:
+            if (task := task_of(result)) is None:
                 return result
             name = task["taskId"]
             about = live.peer.stamped({"taskId": name}, WITH_TASKS)
