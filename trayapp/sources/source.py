@@ -281,7 +281,7 @@ def _replaced(text: str, variable: Variable, value: str) -> str:
 
 
 def own_part(source: Source, variable: Variable, text: str) -> str:
-    """Return a user's value without the text around its placeholder: HOST is `a.test` in `https://a.test/mcp`."""
+    """Return a user's value without the text around its placeholder, such as `a.test` of `https://a.test/mcp`."""
     if not variable.placeholder:
         return text
     whole: Any = source.entry
@@ -319,7 +319,7 @@ def _words_with(words: Sequence[str], at: int, variable: Variable, value: str) -
 
 
 def source_of(entry: Entry, kind: str) -> Source:
-    """Return a source without a name of its own."""
+    """Return a source whose name follows from its entry."""
     return Source(name_for(entry), entry, kind, wanted(entry))
 
 
