@@ -1,4 +1,4 @@
-"""A gateway, real HTTP servers that want a sign-in, a real authorization server: who gets in, and what is shown."""
+"""Sign-ins of a gateway with real HTTP servers and a real authorization server."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Town:
         self.gateway.take_config(Config(self.settings, {server.name: server for server in servers}))
 
     async def known(self, *servers: ServerConfig) -> None:
-        """Configured, running, everybody asked."""
+        """Configure the servers, start the gateway, and wait until all servers have been asked."""
         self.apply(*servers)
         self.gateway.start_serving()
         await self.gateway.services.pool.settled()
@@ -105,7 +105,7 @@ class Town:
         return wire
 
     async def client(self) -> Client:
-        """Return an AI tool that has shaken hands."""
+        """Return a client whose handshake is complete."""
         client = Client()
         peer = FramePeer(client.write)
         client.session = self.gateway.new_session(peer, {}, "stdio")
@@ -131,14 +131,14 @@ class Town:
         return next(row for row in snapshot_of(self.gateway).to_json()["servers"] if row["name"] == name)
 
     async def until(self, state: State, name: str = "web") -> None:
-        """Wait for it."""
+        """Wait until the condition is true."""
         while self.state(name) is not state:
             await self.gateway.services.changes.next()
 
 
 @asynccontextmanager
 async def town(folder: Path) -> AsyncIterator[Town]:
-    """Yield one that ends with the test."""
+    """Yield a town that ends with the test."""
     async with anyio.create_task_group() as tasks:
         made = Town(folder, tasks)
         try:
@@ -151,7 +151,7 @@ async def town(folder: Path) -> AsyncIterator[Town]:
 
 
 def web(server: HttpServer, name: str = "web", path: str = "/mcp", **more: Any) -> ServerConfig:
-    """Return its entry in servers.yaml."""
+    """Return the server's entry in servers.yaml."""
     return ServerConfig(name, url=server.url(path), **more)
 
 

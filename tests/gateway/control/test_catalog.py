@@ -44,7 +44,7 @@ async def test_a_search_answers_with_rows_best_first_and_with_words_for_people(t
             "away": "",
         }
         assert found["missed"] == []
-        assert made.net.open_now == 0  # a person who looks starts nothing
+        assert made.net.open_now == 0  # listing tools starts no server
 
 
 @pytest.mark.requirement("search-one-hit")
@@ -216,7 +216,7 @@ async def test_a_project_that_is_named_is_seen_as_its_sessions_see_it_for_that_r
         (rows,) = (await asked(made, control.SEARCH, words="echo", project=str(tmp_path)))["results"]
         assert {row["server"] for row in rows} == {"user", "db"}
         await made.told()
-        assert [c.name for c in made.gateway.services.pool] == ["user"]  # nobody is there any more
+        assert [c.name for c in made.gateway.services.pool] == ["user"]  # the visitor has left the project
 
 
 @pytest.mark.requirement("cli-lacking")
@@ -245,7 +245,7 @@ async def test_a_projects_server_that_hangs_is_named_instead_of_waited_for_and_i
         assert all("still starting" in note for note in notes)
         gate.set()
         await made.told()
-        assert {c.name for c in made.gateway.services.pool} == {"user", "mute"}  # whoever looked has gone
+        assert {c.name for c in made.gateway.services.pool} == {"user", "mute"}  # the visitor has left the project
         rows = await asked(made, control.LIST, project=str(tmp_path))
         assert {row["server"] for row in rows} == {"user", "db"}
         assert slow.opened == 1  # what it offers was kept

@@ -32,7 +32,7 @@ async def asked(made: House, method: str, **params: Any) -> Any:
 
 
 async def refusal(made: House, method: str, **params: Any) -> tuple[str, str, int, str]:
-    """title, code, exit_code, hint."""
+    """Return the title, code, exit code and hint of the error that a request gets."""
     error = await made.control().error(method, params)
     data = error["data"]
     return error["message"], data["code"], data["exit_code"], data["hint"]
@@ -360,7 +360,7 @@ async def test_a_watcher_that_does_not_read_gets_the_newest_alone_once_it_does(t
             made.gateway.services.changes.changed()
             await made.told()
             await made.clock.pass_(1)
-        assert len(revisions(wire)) <= 2  # one had its place already
+        assert len(revisions(wire)) <= 2  # one was already queued
         wire.link.resume_writing()
         await settle()
         assert revisions(wire)[-1] == snapshot_of(made.gateway).revision

@@ -1,4 +1,4 @@
-"""A server that cannot list one thing: all else that it offers works, what was known stays, and the reason is shown."""
+"""A server that cannot list one kind of item: its other items work, known items stay, and the reason is shown."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def quick_lists(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def full(fake: FakeServer) -> FakeServer:
-    """Return a server with one of each, and tools."""
+    """Return a server with tools and one item of each other kind."""
     fake.page = 100
     serve(fake, prompts=(PROMPT,), resources=(RESOURCE,), resourceTemplates=(TEMPLATE,))
     return fake
@@ -227,7 +227,7 @@ async def test_tools_are_there_before_a_list_that_hangs_is_given_up(
 async def test_a_server_that_ends_before_it_listed_its_tools_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Although its other lists were read."""
+    """The server's other lists have been read by then."""
     monkeypatch.setattr(listing, "LIST_TIMEOUT_S", 60)
     async with house(tmp_path) as made:
         full(made.net["a"]).replies["tools/list"] = hanging

@@ -1,4 +1,4 @@
-"""What clients see: names, switches, clashes, instructions, and that the bytes do not depend on who answered first."""
+"""Names, switches, clashes and instructions that clients see. The bytes do not depend on which server answers first."""
 
 from __future__ import annotations
 
@@ -278,7 +278,7 @@ def test_the_bytes_are_the_same_whatever_the_order_in_which_the_servers_answered
     assert len(results) == 1
 
 
-tool_names = st.text().filter(is_tool)  # of others no call is known; Hypothesis reads our source
+tool_names = st.text().filter(is_tool)  # all other names are reserved, and Hypothesis takes strings from our source
 
 
 @pytest.mark.requirement("name-form", "name-stable")

@@ -1,4 +1,4 @@
-"""What is known of each server: from the cache, from the server, and how it gets to the disk."""
+"""Known lists of each server: from the cache, from the server, and written to disk."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ class Shelf:
 
     def cached(self, entry: ServerConfig, known: Offer, age_s: float = 0.0) -> None:
         save(self.folder, CacheEntry(entry.name, launch_hash(entry), self.now - age_s, known))
-        for config in (Config(), Config(Settings(), {entry.name: entry}), self.config):  # it is read as a new server's
+        # Only files of new servers are read.
+        for config in (Config(), Config(Settings(), {entry.name: entry}), self.config):
             self.offers.take_config(config)
 
     async def write_all(self) -> None:
@@ -289,7 +290,7 @@ async def test_a_write_that_somebody_waits_for_is_made_at_once(tmp_path: Path, m
     shelf = Shelf(tmp_path, server("a"))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(shelf.writer.keep_writing)
-        for names in (["x"], ["x", "y"]):  # the second comes in the rest after the first
+        for names in (["x"], ["x", "y"]):  # the second is added during the pause after the first
             shelf.offers.take(server("a"), offer(*names))
             with anyio.fail_after(10):
                 await shelf.writer.written()
@@ -302,7 +303,7 @@ async def test_a_write_that_somebody_waits_for_is_made_at_once(tmp_path: Path, m
     ("tools", "more", "found", "written", "change"),
     [
         (None, {}, "x y", None, "x y|"),  # the first meeting
-        ({"x": ToolSwitch(False)}, {}, "x y z", None, "z|"),  # y was there before, unwritten
+        ({"x": ToolSwitch(False)}, {}, "x y z", None, "z|"),  # y was known before, but not written
         ({"x": ToolSwitch(False)}, {}, "y", {"x": ToolSwitch(False, stale=True)}, "|x"),
         (None, {"new_tools": "disabled"}, "x y", {"x": ToolSwitch(), "y": ToolSwitch()}, "x y|"),
         ({"x": ToolSwitch()}, {"new_tools": "disabled"}, "x y", None, "|"),
@@ -472,13 +473,13 @@ async def test_tools_that_need_no_repair_are_marked_in_the_cache_and_served_with
     shelf = Shelf(tmp_path, server("a"))
     offered = Offer((SOUND, ODD), capabilities={})
     shelf.offers.take(server("a"), offered)
-    assert shelf.offers.sound("a", offered) == frozenset()  # nobody has looked yet
+    assert shelf.offers.sound("a", offered) == frozenset()  # unchecked until now
     await shelf.write_all()
     next_start = Shelf(tmp_path, server("a"))
     known = next_start.offers.get("a")
     assert known == offered
     assert next_start.offers.sound("a", known) == {0}
-    assert next_start.offers.sound("a", offered) == frozenset()  # another offer than the one that was marked
+    assert next_start.offers.sound("a", offered) == frozenset()  # not the offer that was marked
     served = [
         one.served("x")
         for sound in (frozenset[int](), next_start.offers.sound("a", known))
@@ -515,7 +516,7 @@ NEWER = ClientKind(newer=True)
 
 
 def newer_offer(*tools: str, **more: Any) -> Offer:
-    """Return what a server lists in the newer era."""
+    """Return the offer of a server in the newer era."""
     return replace(offer(*tools, **more), protocol="2026-07-28")
 
 
@@ -554,7 +555,7 @@ def test_what_was_listed_in_an_era_that_the_server_no_longer_speaks_is_forgotten
 
 @pytest.mark.requirement("lists-for-each-kind")
 def test_a_connection_that_announces_less_takes_nothing_from_what_others_are_listed(tmp_path: Path) -> None:
-    """A connection that sessions share announces nothing that its server is known to ask for."""
+    """A connection that sessions share does not announce a capability that its server is known to use."""
     shelf, entry = Shelf(tmp_path, server("a")), server("a")
     able = ClientKind(able=frozenset({"elicitation", "roots"}))
     less = ClientKind(able=frozenset({"elicitation"}))

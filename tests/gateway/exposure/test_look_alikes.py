@@ -1,4 +1,4 @@
-"""Servers whose tools are named so that calls of another server's tool could go to them: none does, in any mode."""
+"""Tools whose names imitate another server's tools get none of that server's calls, in any prefix mode."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def calls(made: House, name: str) -> int:
 
 
 async def called_every_way(made: House, client: Client, name: str) -> None:
-    """Whatever becomes of it."""
+    """Call a tool directly, through the one tool and by a control request, whether or not the calls succeed."""
     await client.call(name)
     await mcp(client, tool=name, args={})
     await made.control().ask(control.CALL, {"tool": name, "args": {}})
@@ -97,7 +97,7 @@ async def test_the_spellings_of_a_server_that_is_not_known_yet_are_its_own(tmp_p
     ("name", "held"),
     [
         ("mcp__good__lookup", True),
-        ("mcp__good__anything", True),  # no tool of its own is called so
+        ("mcp__good__anything", True),  # the other server has no tool of that name
         ("good_lookup", True),
         ("Good-Lookup", True),
         ("g00d_lookup", True),
@@ -142,7 +142,7 @@ async def test_a_server_called_mcp_is_held_to_the_same(tmp_path: Path) -> None:
 # -- whoever had a name keeps it -------------------------------------------------------------------------------------
 
 CLASHES: dict[str, tuple[PrefixMode, Key, Key, str]] = {
-    # the mode, whose name it is, who comes later, the name
+    # the mode, the server that keeps the name, the server that comes later, the name
     "prefixes": ("server", ("a_b", "c"), ("a", "b_c"), "a_b_c"),
     "prefixes the other way round": ("server", ("a", "b_c"), ("a_b", "c"), "a_b_c"),
     "own names": ("none", ("good", "lookup"), ("evil", "lookup"), "lookup"),
@@ -195,7 +195,7 @@ async def test_a_name_is_kept_while_its_tool_is_gone_and_until_its_server_is(tmp
 
 @pytest.mark.requirement("name-kept")
 async def test_names_are_given_once_every_server_had_its_chance(tmp_path: Path) -> None:
-    """The one that answers first has no more right to a name than the other."""
+    """The server that answers first does not get a name in preference to the other."""
     seen = set()
     for slow in ("a", "a_b"):
         async with house(tmp_path / slow) as made:

@@ -1,4 +1,4 @@
-"""A session's own options: what they come to, that they bind calls, and that live sessions hear of changes."""
+"""Options of a session: their effect on lists and calls, and how open sessions learn of changes."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ async def test_servers_that_do_not_exist_are_named_in_the_status_and_the_others_
 async def test_auto_lists_every_tool_up_to_a_number_and_the_one_tool_above_it(
     tmp_path: Path, tools: int, above: int, deferred: bool
 ) -> None:
-    """defer-01 to defer-03: strictly more."""
+    """defer-01 to defer-03: search mode begins with one tool more than the number."""
     async with house(tmp_path) as made:
         made.cache(server("a"), offer(*(f"t{n}" for n in range(tools))))
         made.apply(server("a"), settings=Settings(defer_above=above))
@@ -174,7 +174,7 @@ async def test_direct_tools_are_listed_beside_the_one_tool(tmp_path: Path, direc
         stocked(made, server("github", direct_tools=direct))
         client = await made.ready()
         assert await client.names() == ["mcp", *names]
-        assert "result" in await client.call("obsidian_read_note")  # what is not listed can be called
+        assert "result" in await client.call("obsidian_read_note")  # tools that are not listed can be called
 
 
 @pytest.mark.requirement("expose-modes")
@@ -184,7 +184,7 @@ async def test_the_one_tool_is_listed_at_once_on_the_very_first_run(tmp_path: Pa
         made.apply(server("slow"), settings=Settings(expose="search"))
         made.start()
         client = await made.ready()
-        assert await client.names() == ["mcp"]  # no time has passed by the clock
+        assert await client.names() == ["mcp"]  # the clock has not moved
         assert (await said(client)).splitlines()[1] == "slow: connecting, 0 tools"
 
 
@@ -261,7 +261,7 @@ async def test_a_profile_that_changes_or_goes_changes_its_sessions(tmp_path: Pat
         assert await client.names() == ["context7_resolve-library-id"]
         made.apply(*entries, settings=Settings())
         await made.told()
-        assert await client.names() == []  # never more than was asked for
+        assert await client.names() == []  # never more than the options allow
         assert (await client.call("github_list_issues"))["error"]
 
 

@@ -1,4 +1,4 @@
-"""The index is brought up to date between other work, and answers as one that was made at once."""
+"""The index is updated with pauses for other work, and finds the same as an index that is built without pauses."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ async def test_others_get_their_turn_while_a_large_index_is_made() -> None:
 async def test_an_update_that_another_one_overtakes_leaves_nothing_behind() -> None:
     finder, old, new = ToolSearch(), exposure(LARGE), exposure({"two": LARGE["two"], "three": offer("three_tool")})
     steps = finder.update(old.catalog)
-    for _ in range(3):  # the first of its servers is half there
+    for _ in range(3):  # its first server is half indexed
         next(steps)
     assert [hit.name for hit in finder.search(new, "three", server=None, limit=5)] == ["three_tool"]
-    assert list(steps) == []  # it ends, and spoils nothing
+    assert list(steps) == []  # it ends without an effect
     assert finder.is_current(new)
     for words in ("one tool", "two tool 7", "three"):
         fresh = ToolSearch().search(new, words, server=None, limit=50)

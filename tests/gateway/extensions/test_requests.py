@@ -20,7 +20,7 @@ TOLD = "notifications/tasks/status"
 
 
 def with_tasks(made: House, key: str, ids: str | None = None, created: str | None = None) -> dict[str, dict[str, Any]]:
-    """Make a fake process keep tasks of MCP 2025-11-25 in its memory. Return them. Without a task, its tools ask.
+    """Make a fake process keep tasks of MCP 2025-11-25, and return them. Plain calls of its tools ask for roots.
 
     `ids`: how the ids begin, by default like none of another process. `created`: when all tasks were created.
     """
@@ -89,7 +89,7 @@ async def test_a_task_is_found_where_it_was_made_after_its_session_got_a_process
 @pytest.mark.requirement("extensions-outlive")
 @pytest.mark.parametrize("ttl", [None, 1_200_000])
 async def test_a_server_is_not_idle_while_it_works_on_a_task(tmp_path: Path, ttl: int | None) -> None:
-    """A client need not ask how far it is. A server may forget a task after its `ttl`; without one, in a day."""
+    """The client need not poll the task. A task without a `ttl` counts as in progress for a day."""
     async with house(tmp_path) as made:
         tasks = with_tasks(made, "a")
         await made.known(server("a", idle_timeout=1))
@@ -148,7 +148,7 @@ async def test_tasks_of_two_processes_that_count_from_one_are_never_mixed_up(
 async def test_a_handle_never_leads_to_another_task_that_got_its_id_after_a_restart(
     tmp_path: Path, again: str, kept: bool
 ) -> None:
-    """Where the server has kept its tasks, the handle leads to the task as before."""
+    """If the server kept its tasks, the handle still leads to the same task."""
     async with house(tmp_path) as made:
         tasks = with_tasks(made, "a", "task", "2026-01-01T00:00:00Z")
         await made.known(server("a"))
@@ -160,7 +160,7 @@ async def test_a_handle_never_leads_to_another_task_that_got_its_id_after_a_rest
             tasks |= with_tasks(made, "a", "task", "2026-01-02T00:00:00Z")
         made.net["a"].die()
         await made.told()
-        if again == "gateway":  # which a session notices by its memory alone
+        if again == "gateway":  # after a restart, the session has no record of the task
             client = await older(made, name="after")
         if not kept:
             new = (await client.result("tools/call", begin))["task"]["taskId"]
@@ -175,7 +175,7 @@ async def test_a_handle_never_leads_to_another_task_that_got_its_id_after_a_rest
 
 @pytest.mark.requirement("extensions-outlive")
 async def test_a_server_that_is_asked_whether_a_task_is_the_same_is_in_use(tmp_path: Path) -> None:
-    """A gateway that has just started reads lists, and closes servers that nobody uses."""
+    """A gateway that has just started reads lists, and then closes servers that are not in use."""
     async with house(tmp_path) as made:
         with_tasks(made, "a", "task", "2026-01-01T00:00:00Z")
         await made.known(server("a"))

@@ -1,4 +1,4 @@
-"""The quick look at arguments: what it lets pass, the full check lets pass, too."""
+"""The quick check of arguments: the full check accepts everything that it accepts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client of some revision gets in the place of a part that it cannot take. Case ids: content-NN."""
+"""Substitutes for content parts that a client's protocol revision does not know. Case ids: content-NN."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def test_pages_of_a_text_are_short_and_lose_no_character(whole: str, limit: int)
 def test_a_page_ends_with_a_line_where_that_costs_little() -> None:
     lines = "".join(f"line {n}\n" for n in range(100))
     assert lines[: cut_at(lines, 0, 100)].endswith("\n")
-    assert cut_at("x" * 90 + "\n" + "y" * 200, 0, 200) == 200  # less than half a page is not given up for it
+    assert cut_at("x" * 90 + "\n" + "y" * 200, 0, 200) == 200  # the line's end is too far from the page's end
 
 
 @pytest.mark.requirement("one-tool-result-paging")

@@ -1,4 +1,4 @@
-"""The fields of the one tool: which mode they mean, and that no mistake is ever taken for a wish to see the status."""
+"""The fields of the one tool: which mode they mean. A mistake is an error, never a request for the status."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from trayapp.gateway.mcp_tool.request import ToolRequest, WrongFieldsError, chec
         # a call wins over a search, whatever came with the search
         ({"tool": "t", "search": "x", "regex": True, "limit": 2}, ToolRequest("tool", "t", regex=True, limit=2)),
         ({"describe": "d", "search": "x"}, ToolRequest("describe", "d")),
-        # what models write who fill in every field, or write everything as text
+        # from models that fill in every field, or write everything as text
         ({"search": "x", "tool": "", "describe": None, "server": ""}, ToolRequest("search", "x")),
         ({"search": "x", "args": {}, "offset": 0, "connect": ""}, ToolRequest("search", "x", args={})),
         ({"search": "x", "regex": "false", "limit": "5"}, ToolRequest("search", "x", limit=5)),

@@ -1,4 +1,4 @@
-"""What becomes of an answer on its way through the one tool: as little as possible."""
+"""Answers of servers pass through the one tool with as few changes as possible."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def finish(protocol: str = NEWEST, limit: int = LIMIT, *, reads: bool = False) -
 
 
 def large(result: dict[str, Any]) -> Reply:
-    """Return an answer that nobody has parsed yet."""
+    """Return an answer that has not been parsed yet."""
     return Reply(b'{"jsonrpc":"2.0","id":1,"result":%b}' % json.dumps(result).encode(), 22, 23)
 
 

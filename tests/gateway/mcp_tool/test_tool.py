@@ -49,7 +49,7 @@ async def not_at_first(number: int) -> None:
 
 @pytest.mark.requirement("one-tool-definition")
 def test_the_definition_is_small_and_names_every_mode() -> None:
-    """252 tokens when counted with the real encoding, of which the estimate is 3 % off here."""
+    """The real encoding gives 252 tokens. The estimate differs by 3 %."""
     assert tokens(json.dumps(DEFINITION, separators=(",", ":"))) * MARGIN < TOKENS_MOST
     assert DEFINITION["inputSchema"]["properties"].keys() >= {"search", "describe", "tool", "args", "server", "result"}
 
@@ -272,7 +272,7 @@ async def test_search_and_describe_connect_lazy_servers_in_the_background(tmp_pa
         assert sum(made.state(name) is State.CONNECTED for name in CATALOGUE) <= 3
         assert made.state("context7") is State.IDLE
         await made.clock.pass_(11 * 60)
-        assert made.net.open_now == 0  # nobody called: closed like any idle one
+        assert made.net.open_now == 0  # closed like any idle server, since nobody called it
 
 
 @pytest.mark.requirement("one-tool-warm-up")
@@ -302,7 +302,7 @@ async def test_a_long_question_does_not_come_back(tmp_path: Path, mode: str) -> 
 
 @pytest.mark.requirement("one-tool-call")
 async def test_a_call_reaches_the_server_under_its_own_name_and_its_result_comes_back_whole(tmp_path: Path) -> None:
-    """call-05, call-11, call-12: every part in its order, every flag, every member that nobody knows."""
+    """call-05, call-11, call-12: the order of the parts, flags and unknown members stay."""
     whole = {
         "content": [
             {"type": "text", "text": "a"},
@@ -471,7 +471,7 @@ async def test_a_tool_of_a_server_that_nobody_has_met_is_found_by_asking_it(tmp_
     """call-13, call-14: the server with the longest fitting name first."""
     async with house(tmp_path) as made:
         made.apply(server("a"), server("a-b"), settings=ONLY_SEARCH)
-        made.gateway.state = "running"  # nothing is discovered by itself
+        made.gateway.state = "running"  # no server is asked without a request
         client = await made.ready()
         assert "result" in await client.ask("tools/call", {"name": "mcp", "arguments": {"tool": "a-b_echo"}})
         assert (made.net["a-b"].opened, made.net["a"].opened) == (1, 0)

@@ -1,4 +1,4 @@
-"""Servers connected ahead of a call: few at a time, none twice, and a failure is nobody's."""
+"""Servers are connected ahead of a call: few at a time, none twice. A failure is not reported to anyone."""
 
 from __future__ import annotations
 
