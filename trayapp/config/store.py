@@ -188,7 +188,7 @@ def sample_text() -> str:
 
 
 def with_sample(config: Config, command: Sequence[str]) -> Config:
-    """Return the configuration with the sample server started by `command`, not by an older installation."""
+    """Return the configuration with `command` as the command of the sample server, whatever its entry names."""
     program, *args = command
     changed = {
         name: replace(server, command=program, args=tuple(args))

@@ -128,7 +128,7 @@ def await_gone(pid: int, timeout_s: float = GONE_TIMEOUT_S) -> bool:
 
 
 def gateway_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a gateway: MULTI_MCP_HOME becomes absolute, since its working folder is another."""
+    """Return the environment of a gateway. MULTI_MCP_HOME becomes absolute, because the working folder differs."""
     env = dict(environ)
     env.pop("MULTI_MCP_BACKEND", None)  # marks descendants of server processes
     if env.get("MULTI_MCP_HOME"):

@@ -479,7 +479,7 @@ class Supervisor:
             return self._kill()
 
     def _end_other(self, watch: Stream) -> None:
-        """Ask a gateway that is not ours to end, and wait until it has. Raises MultiMcpError if it hangs or goes on."""
+        """Ask a gateway that is not ours to end, and wait. Raises MultiMcpError if it hangs or keeps running."""
         if self._hung:
             raise MultiMcpError(f"{HANGS}, and this app did not start it", self._gateway.kill_hint())
         self._gateway.request_stop()

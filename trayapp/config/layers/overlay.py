@@ -203,7 +203,7 @@ def overlay(user: Config, trusted: TrustedFile) -> Overlay:
 
 
 def preview(user: Config, file: ProjectFile) -> Overlay:
-    """Return the overlay of a file that may be untrusted, for display only: none of its servers may run."""
+    """Return the overlay of a file that may be untrusted, only for display: none of its servers may run."""
     name = str(file.path)
     report = Report(name)
     try:

@@ -80,7 +80,7 @@ def spelled(key: str, known: frozenset[str]) -> Spelling | None:
 
 
 def field_of(key: str) -> str:
-    """Return the key that `key` spells, `disabled` for `enabled`, `lifecycle` for `always_on`; an unknown key as is."""
+    """Return the canonical name of a key (`enabled`: `disabled`, `always_on`: `lifecycle`), or an unknown key as is."""
     spelling = spelled(key, SERVER_KEYS)
     return {"enabled": "disabled", "always_on": "lifecycle"}.get(spelling.name, spelling.name) if spelling else key
 

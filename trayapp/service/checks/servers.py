@@ -67,7 +67,7 @@ def config_servers(context: CheckContext) -> list[CheckResult]:
 
 
 def launches(context: CheckContext) -> list[CheckResult]:
-    """Report whether each enabled server has its variables, folder and program, unless `programs` reports that."""
+    """Report whether each enabled server has its variables, its folder and a program that `programs` does not check."""
     servers = _enabled(context)
     reported = {program for program in _wanted(servers) if _on_path(program, context) is None}
     found = [finding for server in servers if server.command not in reported for finding in _launch(server, context)]

@@ -181,7 +181,7 @@ def keyring(context: CheckContext) -> list[CheckResult]:
 
 
 def sealed_file(context: CheckContext) -> list[CheckResult]:
-    """Report the state of the encrypted file for secrets, which stays when `settings.token_store` changes."""
+    """Report the state of the encrypted file for secrets. The file stays when `settings.token_store` changes."""
     path, config = context.paths.config_file.with_name(SEALED_NAME), read_config(context)
     if config is None or not path.exists():
         return []
