@@ -75,6 +75,7 @@ def test_the_fields_say_the_mode(arguments: Any, expected: ToolRequest) -> None:
         ({"tool": ["t"]}, ["tool must be text"]),
         ({"search": "x", "regex": "maybe"}, ["regex must be true or false"]),
         ({"search": "x", "limit": "many"}, ["limit must be a whole number"]),
+        ({"search": "x", "limit": "--5"}, ["limit must be a whole number"]),
         ({"search": "x", "limit": True}, ["limit must be a whole number"]),
         ({"search": "x", "limit": 1.5}, ["limit must be a whole number"]),
         ({"search": "x", "limit": float("nan")}, ["limit must be a whole number"]),

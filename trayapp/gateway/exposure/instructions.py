@@ -39,7 +39,7 @@ def instructions(seen: Exposure) -> str | None:
 
 
 def summary(seen: Exposure) -> str | None:
-    """Return at most LONGEST bytes: how many tools there are, and what the servers do. None if no server is enabled.
+    """Return the number of tools and a summary of each server, in at most LONGEST bytes. None if no server is enabled.
 
     The more servers there are, the fewer words each gets.
     """
@@ -47,9 +47,8 @@ def summary(seen: Exposure) -> str | None:
     if not servers:
         return None
     tools = {name: [item for key, item in seen.entries[name].items() if key in seen.tools] for name in servers}
-    number = sum(map(len, tools.values()))
     head = (
-        f"{count(number, 'tool')} of {count(len(servers), 'server')} behind the tool {ONE_TOOL}; "
+        f"{count(sum(map(len, tools.values())), 'tool')} of {count(len(servers), 'server')} behind the tool {ONE_TOOL}; "
         'whenever one of these could help, first call it with {"search":"what it should do"}: '
     )
     about = {name: _about(seen, name) for name in servers}

@@ -101,7 +101,7 @@ def _value(name: str, value: Any) -> Any:
             raise WrongFieldsError(f"{name} must be true or false, not {value!r}"[:200])
         return value
     if name in NUMBERS:
-        if isinstance(value, str) and value.strip().lstrip("-").isdecimal() and len(value) <= 15:
+        if isinstance(value, str) and value.strip().removeprefix("-").isdecimal() and len(value) <= 15:
             value = int(value)
         if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
             value = int(value)
