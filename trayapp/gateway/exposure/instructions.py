@@ -47,8 +47,9 @@ def summary(seen: Exposure) -> str | None:
     if not servers:
         return None
     tools = {name: [item for key, item in seen.entries[name].items() if key in seen.tools] for name in servers}
+    number = count(sum(map(len, tools.values())), "tool")
     head = (
-        f"{count(sum(map(len, tools.values())), 'tool')} of {count(len(servers), 'server')} behind the tool {ONE_TOOL}; "
+        f"{number} of {count(len(servers), 'server')} behind the tool {ONE_TOOL}; "
         'whenever one of these could help, first call it with {"search":"what it should do"}: '
     )
     about = {name: _about(seen, name) for name in servers}
