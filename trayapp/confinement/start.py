@@ -181,12 +181,7 @@ class ConfinedStart:
         options: dict[str, Any],
     ) -> None:
         from trayapp.confinement.seccomp_requests import AttributeChanges, Requests
-        from trayapp.confinement.spawn import (
-            ConfinementFailedError,
-            open_confined,
-            spawn_bubblewrap,
-            spawn_confined,
-        )
+        from trayapp.confinement.spawn import ConfinementFailedError, open_confined, spawn_bubblewrap, spawn_confined
 
         in_namespaces = self._mechanism == "bubblewrap"
         trace = None if in_namespaces else self._record.trace
