@@ -321,11 +321,9 @@ def try_server(name: str, project: Path | None, *, quiet: bool) -> Trial | None:
         return None
     except MultiMcpError as error:
         return Trial(None, error.title, error.hint)
-    return (
-        Trial(None, "; ".join(notes))
-        if notes and not rows
-        else Trial(len(rows), found=found, names=tuple(row["name"] for row in rows))
-    )
+    if notes and not rows:
+        return Trial(None, "; ".join(notes))
+    return Trial(len(rows), found=found, names=tuple(row["name"] for row in rows))
 
 
 # --- remove

@@ -74,7 +74,7 @@ def approve_verb(what: str | None, all_: bool, yes: bool, keep: bool, as_json: b
     agreed = decides and (yes or all_ or _confirm_approval(number, rows, can_ask))
     done: dict[str, Any] = {"approved": [], "missed": []}
     if agreed:
-        done = ask(APPROVE, {"tools": [{member: row[member] for member in ("server", "tool", "hash")} for row in rows]})
+        done = ask(APPROVE, {"tools": _decided(rows)})
     if as_json:
         listed = [{"server": name, "command": command} for name, found in commands.items() for command in found]
         print_json({"waiting": rows, "commands": listed, "commands_approved": commands_approved, **done})
@@ -97,13 +97,16 @@ def _keep(server: str, tool: str, as_json: bool) -> int:
         raise UsageError("Name the tool that keeps its old definition", "Write: multi-mcp approve --keep SERVER/TOOL")
     require_person("keep the old definition")
     rows = ask(APPROVALS, {"server": server, "tool": tool})["rows"]
-    tools = [{member: row[member] for member in ("server", "tool", "hash")} for row in rows]
-    done = ask(APPROVE, {"tools": tools, "keep": True})
+    done = ask(APPROVE, {"tools": _decided(rows), "keep": True})
     kept, missed, problems = done["approved"], done["missed"], done.get("problems", [])
     lines = [f"Kept the old definition: {server}/{tool}" for _ in kept]
     lines += [*(f"{server}/{tool} has no old definition" for _ in missed), *problems]
     print_result(as_json, {"kept": kept, "missed": missed, "problems": problems}, *map(one_line, lines))
     return 1 if missed or problems else 0
+
+
+def _decided(rows: list[Row]) -> list[Row]:
+    return [{member: row[member] for member in ("server", "tool", "hash")} for row in rows]
 
 
 def _unapproved_commands(server: str) -> dict[str, list[str]]:
@@ -128,15 +131,14 @@ def _settle_commands(commands: Mapping[str, list[str]], *, agreed: bool, as_json
                 *(f"    {escape_unprintable(command)}" for command in found),
                 "",
             )
+    if as_json and not agreed:
+        return False
+    can_ask = require_person("approve a command")
     if not agreed:
-        if as_json:
-            return False
-        if not require_person("approve a command"):
+        if not can_ask:
             raise UsageError("Cannot ask for confirmation (no terminal)", "Review the commands above, then pass --yes")
         if not click.confirm("Run these commands now and whenever their servers start?", default=False):
             return False
-    else:
-        require_person("approve a command")
     own_trust().approve_commands(command for found in commands.values() for command in found)
     for name in commands:
         ask(RECONNECT, {"server": name}, timeout=None)

@@ -1,6 +1,6 @@
-"""Call tools and get prompts through the gateway (`multi-mcp call`, `prompt`), and answer what waits for the user.
+"""`multi-mcp call` and `prompt`: call tools and get prompts through the gateway.
 
-What waits are calls to allow and questions from servers (`asks`, `allow`, `deny`).
+Also `asks`, `allow` and `deny`: show and answer calls that the user has to allow, and questions from servers.
 """
 
 from __future__ import annotations
@@ -270,20 +270,13 @@ def block_text(block: dict[str, Any]) -> str:
     kind = one_line(str(block.get("type")))
     if kind == "text":
         return clean(str(block.get("text", "")))
-    if kind == "resource":
-        return resource_text(block.get("resource"))
+    if kind == "resource" and isinstance(resource := block.get("resource"), dict):
+        if isinstance(resource.get("text"), str):
+            return clean(resource["text"])
+        return stand_in(kind, resource.get("uri"), resource.get("mimeType"), data_size(resource.get("blob")))
     if kind == "resource_link":
         return stand_in("link", block.get("title") or block.get("name"), block.get("uri"))
     return stand_in(kind, block.get("mimeType"), data_size(block.get("data")))
-
-
-def resource_text(resource: Any) -> str:
-    """Return an embedded resource's text, or a line that describes it."""
-    if not isinstance(resource, dict):
-        return stand_in("resource")
-    if isinstance(resource.get("text"), str):
-        return clean(resource["text"])
-    return stand_in("resource", resource.get("uri"), resource.get("mimeType"), data_size(resource.get("blob")))
 
 
 def stand_in(*parts: Any) -> str:

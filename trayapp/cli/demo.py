@@ -162,25 +162,24 @@ class Demo:
             yield client
 
     def _list(self, client: ShimClient, name: str) -> None:
-        tools = self._report.timed(
-            name, "tools/list", lambda: tool_names(client), lambda found: count(len(found), "tool")
-        )
-        if len(tools) < 3:
-            raise DemoFailed(f"The list has {count(len(tools), 'tool')} instead of 3")
+        def work() -> int:
+            return len(client.request("tools/list")["tools"])
+
+        number = self._report.timed(name, "tools/list", work, lambda number: count(number, "tool"))
+        if number < 3:
+            raise DemoFailed(f"The list has {count(number, 'tool')} instead of 3")
 
     def _check_idle(self, label: str) -> None:
         """Wait until the sample server does not run. Raises DemoFailed after SETTLE_TIMEOUT_S.
 
         After a list, the gateway may start it again, to ask for what only clients of older protocol revisions see.
         """
-        (server,) = self._ask(SNAPSHOT)["servers"]
         for _ in pauses(SETTLE_TIMEOUT_S):
-            if server["pid"] is None:
-                break
             (server,) = self._ask(SNAPSHOT)["servers"]
-        if server["pid"] is not None:
-            raise DemoFailed(f"The sample server is {server['state']}, but should not run")
-        self._report.step("idle", label, detail=f"state {server['state']}")
+            if server["pid"] is None:
+                self._report.step("idle", label, detail=f"state {server['state']}")
+                return
+        raise DemoFailed(f"The sample server is {server['state']}, but should not run")
 
     def _ask(self, method: str) -> Any:
         with ControlClient(self._run, SETTLE_TIMEOUT_S) as control:
@@ -229,13 +228,9 @@ class ShimClient:
     """A real shim process with us as its client."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
+        pipe, null = subprocess.PIPE, subprocess.DEVNULL
         self.process = subprocess.Popen(
-            shim_command(),
-            env=dict(environ),
-            cwd=FROM_ANYWHERE,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            shim_command(), env=dict(environ), cwd=FROM_ANYWHERE, stdin=pipe, stdout=pipe, stderr=null
         )
         self._last_id = 0
 
@@ -299,11 +294,6 @@ def processes_of(home: Path) -> Iterator[psutil.Process]:
         with suppress(psutil.Error, OSError):
             if process.pid != os.getpid() and process.environ().get(HOME_VARIABLE) == str(home):
                 yield process
-
-
-def tool_names(client: ShimClient) -> list[str]:
-    """Request the tools that the session sees, and return their names."""
-    return [tool["name"] for tool in client.request("tools/list")["tools"]]
 
 
 def call(client: ShimClient, tool: str, **arguments: Any) -> str:

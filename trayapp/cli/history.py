@@ -78,11 +78,8 @@ def history_verb(
     elif rows:
         print_table(Table(HEADERS, [_cells(row) for row in rows], STYLES))
     else:
-        say(
-            "No call in the history matches"
-            if any(asked[name] not in ("", None, False) for name in asked if name != "limit")
-            else "The history is empty"
-        )
+        filtered = any(asked[name] not in ("", None, False) for name in asked if name != "limit")
+        say("No call in the history matches" if filtered else "The history is empty")
     if not found["enabled"]:
         note("The history is switched off by settings.history in servers.yaml")
     if found["problem"] is not None:

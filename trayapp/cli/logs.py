@@ -127,7 +127,7 @@ class LogFile:
         older: list[bytes] = []
         lines = self._read_on()
         if len(lines) < count:
-            older, _ = _split(_read(self._older, 0, but_not=self._identity)[0])
+            older = _read(self._older, 0, but_not=self._identity)[0].split(b"\n")[:-1]
         return _fit([*older, *lines][-count:] if count else [])
 
     def unfinished(self) -> list[str]:
@@ -146,7 +146,7 @@ class LogFile:
             data += _read(self._older, self._position)[0] if is_ours else b""
             self._position = 0
         fresh, self._identity, self._position = _read(self.path, self._position)
-        lines, self._unfinished = _split(data + fresh)
+        *lines, self._unfinished = (data + fresh).split(b"\n")
         return lines
 
 
@@ -175,11 +175,6 @@ def _identity(path: Path) -> Identity | None:
     except FileNotFoundError:
         return None
     return facts.st_dev, facts.st_ino
-
-
-def _split(data: bytes) -> tuple[list[bytes], bytes]:
-    *lines, unfinished = data.split(b"\n")
-    return lines, unfinished
 
 
 def _fit(lines: list[bytes]) -> list[str]:

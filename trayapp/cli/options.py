@@ -76,11 +76,9 @@ def gateway(timeout: float | None = DEFAULT_TIMEOUT_S) -> ControlClient:
     run = run_dir(os.environ)
     try:
         return connect_gateway(run, timeout)
-    except PausedError:
-        raise
-    except NoGatewayError:
+    except NoGatewayError as error:
         context = click.get_current_context(silent=True)
-        if context is None or not context.meta.get(STARTS):
+        if isinstance(error, PausedError) or context is None or not context.meta.get(STARTS):
             raise
     start_gateway(run, linger=True, settles=context.info_name in SHOWING_ALL)
     return connect_gateway(run, timeout)

@@ -269,23 +269,25 @@ def guarded(work: Callable[[list[str]], object], argv: list[str]) -> int:
     safe_streams()
     try:
         code = work(argv)
-    except MultiMcpError as error:
-        return report(error, as_json="--json" in argv)
     except click.Abort:
         return INTERRUPTED
-    except click.ClickException as error:
-        return report(usage_error(error), as_json="--json" in argv)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        if error.filename is None and error.errno in OUTPUT_FULL:
-            raise
-        return report(MultiMcpError(f"{error.filename or 'The system'}: {error.strerror}"), as_json="--json" in argv)
+    except (MultiMcpError, click.ClickException, OSError) as error:
+        return report(error, as_json="--json" in argv)
     return code if isinstance(code, int) else ExitCode.OK
 
 
-def report(error: MultiMcpError, *, as_json: bool) -> int:
-    """Print what happened and what to do on stderr, with --json also on stdout. Return the exit code."""
+def report(error: MultiMcpError | click.ClickException | OSError, *, as_json: bool) -> int:
+    """Print what happened and what to do on stderr, with --json also on stdout. Return the exit code.
+
+    Raises the error itself if it shows that stdout is closed or full.
+    """
+    safe_streams()
+    if isinstance(error, OSError):
+        if isinstance(error, BrokenPipeError) or (error.filename is None and error.errno in OUTPUT_FULL):
+            raise error
+        error = MultiMcpError(f"{error.filename or 'The system'}: {error.strerror}")
+    elif isinstance(error, click.ClickException):
+        error = usage_error(error)
     title, hint = one_line(error.title), one_line(error.hint)
     if as_json:
         with suppress(OSError):  # stdout itself may be the cause

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from trayapp.model.errors import MultiMcpError
 from trayapp.service.command_line import own_command, sample_command
@@ -39,14 +39,9 @@ def run_start(linger: bool) -> int:
             refuse_during_tray_start(run)
         return run_here(linger, (lambda: None) if linger else announce)
     except (MultiMcpError, OSError) as error:
-        from trayapp.cli.output import guarded  # imports click, 20 ms and 1 MB: only for the few starts that fail
+        from trayapp.cli.output import report  # imports click, 20 ms and 1 MB: only for the few starts that fail
 
-        failure = error  # Python deletes `error` at the end of this block
-
-        def fail(argv: list[str]) -> NoReturn:
-            raise failure
-
-        return guarded(fail, [])
+        return report(error, as_json=False)
 
 
 def announce() -> None:

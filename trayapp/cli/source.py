@@ -190,16 +190,8 @@ def read_form(text: str) -> tuple[str, Answers]:
     try:
         form = json.loads(text)
         values = {str(name): str(value) for name, value in form.get("values", {}).items()}
-        answers = Answers(
-            values=values,
-            yes=True,
-            called=form.get("name") or None,
-            hide=True,
-            pick=max(0, int(form.get("pick", 0))),
-            seen=form.get("seen"),
-            as_json=True,
-        )
-        return str(form["what"]), answers
+        called, pick = form.get("name") or None, max(0, int(form.get("pick", 0)))
+        return str(form["what"]), Answers(values, True, called, True, pick, form.get("seen"), as_json=True)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise UsageError("This form did not come from the panel", "Reload the page and try again") from None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import runpy
+from contextlib import suppress
 
 import click
 
@@ -44,7 +45,10 @@ def run_detached(linger: bool) -> int:
     Raises AlreadyRunningError, NoGatewayError.
     """
     run = run_dir(os.environ)
-    refuse_second(run)
+    with suppress(NoGatewayError):
+        connect(run, Hello("control")).close()
+        endpoint = read_endpoint(run)
+        raise AlreadyRunningError(endpoint.pid if endpoint else 0)
     started = start_gateway(run, linger=linger)
     pid = int(ask(SNAPSHOT)["gateway"]["pid"])
     if not is_below(started, pid):
@@ -62,16 +66,6 @@ def is_below(ours: int, pid: int) -> bool:
         return False
 
 
-def refuse_second(run: str) -> None:
-    """Raise AlreadyRunningError if a gateway answers."""
-    try:
-        connect(run, Hello("control")).close()
-    except NoGatewayError:
-        return
-    endpoint = read_endpoint(run)
-    raise AlreadyRunningError(endpoint.pid if endpoint else 0)
-
-
 @verb("stop", "multi-mcp stop")
 def stop_verb(as_json: bool) -> None:
     """Stop the gateway and all its servers.
@@ -80,21 +74,12 @@ def stop_verb(as_json: bool) -> None:
     Without a tray, the next call of an AI tool starts the gateway again.
     """
     with waiting("Stopping", quiet=as_json):
-        pid = stop()
+        pid = int(ask(SNAPSHOT)["gateway"]["pid"])
+        ask(STOP)
+        if not await_gone(pid):
+            what = f"The gateway (process {pid}) did not end within {GONE_TIMEOUT_S:g} s"
+            raise MultiMcpError(what, f"End it with: {kill_command(pid)}")
     print_result(as_json, {"stopped": pid}, f"Stopped the gateway (process {pid})")
-
-
-def stop() -> int:
-    """Stop this user's gateway, wait for its end, and return the process id that it had.
-
-    Raises NoGatewayError, and MultiMcpError if it still runs after GONE_TIMEOUT_S.
-    """
-    pid = int(ask(SNAPSHOT)["gateway"]["pid"])
-    ask(STOP)
-    if not await_gone(pid):
-        what = f"The gateway (process {pid}) did not end within {GONE_TIMEOUT_S:g} s"
-        raise MultiMcpError(what, f"End it with: {kill_command(pid)}")
-    return pid
 
 
 SAMPLE_MODULE = "trayapp.samples.server"  # by name: a packaged program does not contain its file
