@@ -1,5 +1,6 @@
-"""The program's entry point: hands the arguments to the shim or to the command line. Never here: imports that would
-slow down the shim, what a verb does.
+"""The program's entry point: passes the arguments to the shim or to the command line.
+
+Never here: imports that would slow down the shim, or the work of a verb.
 """
 
 import os
@@ -19,8 +20,8 @@ def main() -> int:
             sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
-    except OSError as error:  # only an error of stdout gets here: verbs report their own (cli/output)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # otherwise the interpreter complains at exit
+    except OSError as error:  # an error of stdout: verbs report all others themselves (cli/output)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # otherwise the interpreter reports an error at exit
         if not code and not isinstance(error, BrokenPipeError) and sys.stderr is not None:
             print(f"Error: Cannot write the output: {error.strerror}\n{FULL}", file=sys.stderr)
         return code or 1
@@ -51,9 +52,7 @@ def dispatch(argv: list[str]) -> int:
 
 
 def find_package() -> None:
-    """Make the package importable when this file is run by its path: put the package's parent on sys.path, not the
-    package.
-    """
+    """Make the package importable if this file is run by its path: replace the package in sys.path by its parent."""
     here = os.path.dirname(os.path.abspath(__file__))
     if sys.path and os.path.abspath(sys.path[0]) == here:
         del sys.path[0]

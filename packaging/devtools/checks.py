@@ -11,12 +11,11 @@ from typing import NamedTuple
 from devtools.places import ROOT, VENV, script
 from devtools.steps import FOREIGN_VARIABLES
 
-PYTEST = ("pytest",)
 SLOWEST = ("--durations=40", "--durations-min=3")  # shown at the end, to find out why a run takes too long
-# Tests wait more than they work: six processes keep two cores busy. The tests of a file share expensive fixtures.
-# The order is ours (tests/conftest.py): xdist's own would begin with the files of many quick tests.
+# Tests mostly wait: six processes keep two cores busy. The tests of a file share expensive fixtures.
+# tests/conftest.py sets the order: xdist's own would begin with the files that have many quick tests.
 IN_PARALLEL = ("--numprocesses=6", "--dist=loadfile", "--no-loadscope-reorder")
-# The quick ones first. All of them run even if one fails: one round shows every problem.
+# The quick checks come first. All of them run even if one fails, so a single run shows every problem.
 STATIC_CHECKS = (("ruff", "check"), ("ruff", "format", "--check"), ("mypy", "--strict"))
 
 
@@ -31,11 +30,11 @@ class Outcome(NamedTuple):
 def run_checks(pytest_args: Sequence[str], prepare: Callable[[], object]) -> int:
     """Run all checks, or pytest alone if there are arguments. Return 0 if all passed, else 1.
 
-    `prepare` waits for what the tests need, and raises StepFailed: only pytest needs it.
+    `prepare` is called before pytest. It waits for what the tests need, and may raise StepFailed.
     """
     outcomes = [] if pytest_args else [_run_check(check) for check in STATIC_CHECKS]
     prepare()
-    outcomes.append(_run_check((*PYTEST, *(pytest_args or (*IN_PARALLEL, *SLOWEST)))))
+    outcomes.append(_run_check(("pytest", *(pytest_args or (*IN_PARALLEL, *SLOWEST)))))
     print(flush=True)
     for outcome in outcomes:
         word = "passed" if outcome.code == 0 else f"FAILED (exit code {outcome.code})"

@@ -1,4 +1,4 @@
-"""What the packaged programs leave out: modules, files, and the build machine's folders in Python's build settings."""
+"""The parts that packaged programs leave out: modules, files, and the build machine's folders in Python's settings."""
 
 from __future__ import annotations
 
@@ -68,9 +68,9 @@ def keeps(name: str) -> bool:
 
 
 def plain_settings(work: Path) -> tuple[str, str]:
-    """Return the name of this interpreter's settings module, and the path of a file to use in its place.
+    """Return the name of this interpreter's settings module ("" on Windows), and the path of a file to replace it with.
 
-    Without it `sysconfig` fails, and with that `zoneinfo`. Windows has no such module.
+    Without any such module, `sysconfig` fails, and `zoneinfo` with it.
     """
     named = getattr(sysconfig, "_get_sysconfigdata_name", lambda: "")
     name = str(named()) if sysconfig.get_config_var("HAVE_FORK") else ""

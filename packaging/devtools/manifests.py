@@ -1,4 +1,4 @@
-"""Manifests with which AUR, Homebrew and winget install a release."""
+"""The manifests that AUR, Homebrew and winget need to install a release."""
 
 from __future__ import annotations
 

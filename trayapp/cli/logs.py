@@ -1,7 +1,6 @@
-"""`multi-mcp logs`: the last lines of the gateway's log or of a server's stderr, and new ones with --follow.
+"""`multi-mcp logs`: the last lines of the gateway's log or of a server's stderr, and new lines with --follow.
 
-A log is read across rotation and without keeping the file open. A missing file has no lines; other errors raise
-OSError.
+Reading survives rotation, and does not keep the file open. A missing file counts as empty. Other errors raise OSError.
 """
 
 from __future__ import annotations
@@ -120,9 +119,9 @@ class LogFile:
         self._unfinished = b""
 
     def last(self, count: int) -> list[str]:
-        """Return the last `count` complete lines, and let `more` continue after them.
+        """Return the last `count` complete lines, including lines of the rotated file if this one has fewer.
 
-        If the file has fewer, lines of the rotated file come first.
+        `more` continues after them.
         """
         older: list[bytes] = []
         lines = self._read_on()
@@ -141,7 +140,7 @@ class LogFile:
     def _read_on(self) -> list[bytes]:
         data = self._unfinished
         if self._identity is not None and _identity(self.path) != self._identity:
-            # the lines written after our last read and before the rotation
+            # read the lines that were written after our last read and before the rotation
             is_ours = _identity(self._older) == self._identity
             data += _read(self._older, self._position)[0] if is_ours else b""
             self._position = 0

@@ -52,7 +52,7 @@ def verb(
 
 
 def project_option(function: Function) -> Function:
-    """Add the option --project. Without it a verb applies to the user's own servers, in every folder."""
+    """Add the option --project. Without it, a verb applies to the user's own servers in every folder."""
     kind = click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path)
     help_text = "Act as a session in this folder, with the servers of its trusted project."
     return click.option("--project", metavar="DIR", type=kind, help=help_text)(function)
@@ -166,7 +166,7 @@ def list_command(folder: Path) -> str:
 
 @contextmanager
 def project_hint(project: Path | None) -> Iterator[None]:
-    """If the block meets an unknown name inside a project, add the hint that the name may need --project."""
+    """If the block fails because of an unknown name inside a project, add the hint that --project may be needed."""
     try:
         yield
     except ControlError as error:

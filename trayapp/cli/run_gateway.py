@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 def run_start(linger: bool) -> int:
     """Run `multi-mcp start` in this process and return its exit code.
 
-    `linger`: a client started this gateway, and nobody reads its output. The gateway ends some minutes after its
-    last client.
+    `linger`: the gateway prints nothing, since a client started it, and ends some minutes after its last client.
     """
     try:
         run = run_dir(os.environ)
@@ -45,7 +44,7 @@ def run_start(linger: bool) -> int:
 
 
 def announce() -> None:
-    """Say on stderr that the gateway is ready, and to a person at a terminal what to do next."""
+    """Print on stderr that the gateway is ready and, on a terminal, what to do next."""
     print(f"Gateway ready (process {os.getpid()})", file=sys.stderr, flush=True)
     if sys.stderr is not None and sys.stderr.isatty():
         from trayapp.cli.options import say_next_step
@@ -56,7 +55,7 @@ def announce() -> None:
 def run_here(linger: bool, on_ready: Callable[[], None]) -> int:
     """Run the gateway until it stops, and return the exit code. Raises AlreadyRunningError, StorageError."""
     lock = GatewayLock(run_dir(os.environ))
-    lock.acquire()  # before the imports, so that of many gateways started at once all but one end early
+    lock.acquire()  # before the imports: if many gateways start at the same time, all but one end early
     gc.disable()  # a start makes many objects and no garbage; the gateway collects after serving its first client
     from trayapp.gateway.main import MAKES_ROOM, run_gateway
 
@@ -69,7 +68,7 @@ def run_here(linger: bool, on_ready: Callable[[], None]) -> int:
         on_ready=on_ready,
         is_followed=bool if stays(sys.stdout) else partial(is_followed, time.time()),
     )
-    if code == MAKES_ROOM:  # exec the newly installed program: a watcher of this process id sees no end
+    if code == MAKES_ROOM:  # exec the newly installed program, so the process id stays the same
         argv = [*own_command(), *sys.argv[1:]]
         os.execve(argv[0], argv, gateway_environment(os.environ))
     return code

@@ -108,7 +108,7 @@ class Proposal:
 def add_source(what: str, answers: Answers, add: Add) -> None:
     """Add the servers that `what` names: a text, a file with the text, a name in the registry, or "-" for stdin.
 
-    Raises UnclearSourceError, and UsageError for answers that do not fit or that nobody is there to give.
+    Raises UnclearSourceError, and UsageError for answers that do not fit or that nobody can give.
     """
     found, are_ways = proposals(what, here=answers.pick is None)
     if answers.pick is not None:
@@ -276,7 +276,7 @@ def _text_of(what: str) -> str:
         if path.stat().st_size > LARGEST:
             raise UnclearSourceError(f"{path} is too large", "Paste the server's own snippet")
         return path.read_text(encoding="utf-8")
-    except (OSError, ValueError):  # it cannot be read as text
+    except (OSError, ValueError):  # not readable as text
         return what
 
 
@@ -483,7 +483,7 @@ def _asked(variable: Variable) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A bundle that was read. `folder` is where it will be unpacked. The folder's name depends on the file's hash."""
+    """A bundle that was read. `folder`: the folder to unpack it into, whose name depends on the file's hash."""
 
     archive: BundleArchive
     locked: LockedPackage
@@ -509,9 +509,9 @@ class Bundle:
 
 
 def fetch_bundle(url: str, digest: str) -> Path:
-    """Return the file of a bundle that a server.json names, downloaded unless it is in the cache. Raises MultiMcpError.
+    """Return the file of a bundle that a server.json names. Download it unless it is in the cache.
 
-    `digest` is its SHA-256, which is checked.
+    `digest`: the SHA-256 that the file must have. Raises MultiMcpError.
     """
     folder = find_paths(os.environ).cache_dir / "bundles"
     path = folder / f"{digest}.mcpb"

@@ -1,6 +1,6 @@
-"""`multi-mcp`, `tray`, `quit` and `autostart`: the tray app. Without a desktop, `multi-mcp` is the gateway itself.
+"""`multi-mcp`, `tray`, `quit` and `autostart`: the tray app.
 
-The gateway then shows its live status.
+Without a desktop, `multi-mcp` runs the gateway in this process and shows its live status.
 """
 
 from __future__ import annotations
@@ -72,9 +72,8 @@ def autostart_verb(what: str, as_json: bool) -> None:
 def run_app(autostart: bool) -> int:
     """Run the program without a verb and return its exit code. Raises AlreadyRunningError, StorageError.
 
-    On a desktop it is the tray app. Without one (ssh, a container) nobody would see an icon, so this process becomes
-    the gateway, with its live status. `multi-mcp tray` is the tray app even there, and manages a gateway without an
-    icon.
+    On a desktop, run the tray app. Without one (ssh, a container), nobody would see an icon, so run the gateway here
+    and show its live status. `multi-mcp tray` runs the tray app even there.
     """
     return run_tray_here(autostart) if autostart or has_desktop(os.environ) else run_gateway_here()
 
@@ -117,7 +116,7 @@ def show() -> None:
                 for line in plain_lines(client.watch(asks=False)):
                     say(line)
     except (NoGatewayError, OSError):
-        return  # the gateway ended, or stdout was closed: the gateway then continues without a display
+        return  # the gateway ended, or stdout was closed and the gateway continues without a display
 
 
 def plain_lines(snapshots: Iterator[dict[str, Any]]) -> Iterator[str]:
