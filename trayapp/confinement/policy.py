@@ -82,9 +82,6 @@ LEADING_OUT = (
 TEMPORARY = ("TMPDIR", "TMP", "TEMP")
 
 
-FOLDER = "confined"  # in the cache folder
-
-
 def cache_environment(folder: str, environ: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that give a program its own cache, below `folder`.
 
@@ -117,7 +114,7 @@ def scratch_folder(server: str, environ: Mapping[str, str]) -> str:
     """Return the folder for a confined server's cache and temporary files."""
     name = quote(server, safe=" ")
     name = f"%2E{name[1:]}" if name.startswith(".") else name  # a server may be called ".."
-    return str(find_paths(environ).cache_dir / FOLDER / name)
+    return str(find_paths(environ).cache_dir / "confined" / name)
 
 
 def make_scratch(folder: str) -> tuple[str, str]:
@@ -142,10 +139,8 @@ def make_scratch(folder: str) -> tuple[str, str]:
 def _runs(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
+    except OSError as error:
+        return not isinstance(error, ProcessLookupError)
     return True
 
 

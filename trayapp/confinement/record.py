@@ -114,16 +114,17 @@ class RefusalRecord:
             return
         *lines, rest = (self._rest + data).split(b"\n")
         self._rest = rest[-LINE_BYTES:]
-        for line in lines:
-            if _REFUSED.search(line):
-                self._note(line[:LINE_BYTES].decode("utf-8", "replace"))
+        self._note_lines(lines)
 
     def read_answer(self, data: bytes) -> None:
         """Search a short error answer for refusals: many tools report them as their error and print nothing."""
         if len(data) <= ANSWER_BYTES and (b'"isError"' in data or b'"error"' in data) and _REFUSED.search(data):
-            for line in data.replace(rb"\n", b"\n").replace(rb"\"", b"'").split(b"\n"):
-                if _REFUSED.search(line):
-                    self._note(line[:LINE_BYTES].decode("utf-8", "replace"))
+            self._note_lines(data.replace(rb"\n", b"\n").replace(rb"\"", b"'").split(b"\n"))
+
+    def _note_lines(self, lines: list[bytes]) -> None:
+        for line in lines:
+            if _REFUSED.search(line):
+                self._note(line[:LINE_BYTES].decode("utf-8", "replace"))
 
     def _note(self, line: str) -> None:
         """Record the paths in a message that are not granted, or else a write to the last one, if it is read-only."""
@@ -150,8 +151,8 @@ class RefusalRecord:
     def traced(self) -> tuple[list[str], list[str]]:
         """Return the granted paths that a trial read from and the files that it wrote; record its refusals in order.
 
-        A missing file does not count as refused: programs look in many places. Nor does the terminal, which shells try
-        to open.
+        A missing file does not count as refused, since programs look in many places. Neither does the terminal, which
+        shells try to open.
         """
         read: dict[str, None] = {}
         written: list[str] = []
@@ -181,28 +182,20 @@ class RefusalRecord:
 
     def status(self) -> ConfinementStatus:
         """Return the status for the snapshot."""
-        refused = tuple(
-            RefusedAccess(
-                refusal.access,
-                shorten(refusal.what, self.home),
-                written(refusal.allowed_in(self.confine, self.home)),
-                self.is_secret(refusal),
-            )
-            for refusal in self.refusals
-        )
-        return ConfinementStatus(self.way, self.why_open, refused)
+        refused: list[RefusedAccess] = []
+        for one in self.refusals:
+            allow = written(one.allowed_in(self.confine, self.home))
+            refused.append(RefusedAccess(one.access, shorten(one.what, self.home), allow, self.is_secret(one)))
+        return ConfinementStatus(self.way, self.why_open, tuple(refused))
 
     def remedy(self) -> Confine:
         """Return the `confine` that would also allow the last refused access, which probably ended the program.
 
         It never allows a secret, and is unchanged if there is nothing else to allow.
         """
-        wanted = (
-            refusal.allowed_in(self.confine, self.home)
-            for refusal in reversed(self.refusals)
-            if not self.is_secret(refusal)
-        )
-        return next((one for one in wanted if one != self.confine), self.confine)
+        allowable = (one for one in reversed(self.refusals) if not self.is_secret(one))
+        wanted = (one.allowed_in(self.confine, self.home) for one in allowable)
+        return next((confine for confine in wanted if confine != self.confine), self.confine)
 
     def is_secret(self, refusal: Refusal) -> bool:
         """Return True if the access is to a secret. A server may report the refusal only to get the access allowed."""

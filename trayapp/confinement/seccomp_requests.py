@@ -240,25 +240,22 @@ class Requests:
             self._wanted.put((number, pid, call, arguments))
             return
         if call in _SCHEDULED:
-            self._answer(number, *_scheduling(pid, call, arguments))
+            _answer(self._listener, number, *_scheduling(pid, call, arguments))
             return
         if self._trace is not None and call not in SOCKET:
             self._trace.note(pid, call, arguments)
-            self._answer(number, 0, _GO_ON)
+            _answer(self._listener, number, 0, _GO_ON)
             return
         if self._connected and call in CONNECT:
-            self._answer(number, 0)
+            _answer(self._listener, number, 0)
             return
         family, kind, protocol = (argument & 0xFFFFFFFF for argument in arguments[:3])
         tcp = family != socket.AF_UNIX and kind & _TYPE == socket.SOCK_STREAM and protocol in (0, socket.IPPROTO_TCP)
         with suppress(OSError):  # the program was killed meanwhile
             if not (self._port and tcp and self._hand_out(number, family, kind)):
-                self._answer(number, -errno.EACCES)
+                _answer(self._listener, number, -errno.EACCES)
                 if family == socket.AF_UNIX or not self._port:
                     self._refused(family == socket.AF_UNIX)
-
-    def _answer(self, number: int, error: int, flags: int = 0) -> None:
-        _answer(self._listener, number, error, flags)
 
     def _hand_out(self, number: int, family: int, kind: int) -> bool:
         import fcntl
@@ -329,11 +326,8 @@ class Trace:
         folder, path, flags = self._calls[number]
         try:
             name = read_text(pid, arguments[path])
-            base = (
-                "/"
-                if name.startswith("/")
-                else os.readlink(folder_of(pid, arguments[folder] if folder >= 0 else WORKING_FOLDER))
-            )
+            folder_link = folder_of(pid, arguments[folder] if folder >= 0 else WORKING_FOLDER)
+            base = "/" if name.startswith("/") else os.readlink(folder_link)
         except OSError:
             return
         if name.startswith(_OF_ITSELF):

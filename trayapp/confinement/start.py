@@ -41,7 +41,7 @@ Mechanism = Literal["landlock", "bubblewrap", "sandbox-exec"]
 
 
 class NoMechanismError(Exception):
-    """This system cannot confine a program with these needs. `reason` follows "Cannot confine NAME: "."""
+    """This system cannot confine a program with these needs. `reason`: the text after "Cannot confine NAME: "."""
 
     def __init__(self, reason: str, hint: str) -> None:
         super().__init__(reason)
