@@ -29,23 +29,24 @@ FOLDER_NAME = "approved"  # beside servers.yaml
 VERSION = 3  # of the file format; a file of another version counts as broken
 BROKEN = ".broken"  # suffix of a file that could not be read
 PINNED = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
-BESIDE_LARGEST = 16 * 1024  # bytes of the members beside PINNED; larger ones are not kept
+BESIDE_LARGEST = 16 * 1024  # bytes; members other than PINNED are not kept if they are larger in total
 
-# Parts of the members beside PINNED (`_meta`, `icons`, unknown ones) vary with each listing and do not count as a
-# change: numbers, digits and digests in texts, signatures in addresses. A different word is a change.
+# Parts of the members other than PINNED (`_meta`, `icons`, unknown ones) vary with each listing and do not count as
+# changes: numbers, digits and digests in texts, signatures in addresses. A different word is a change.
 PINNED_SET = frozenset(PINNED)
 _VOLATILE = re.compile(
     r"(?<=[?&])(?:x-(?:amz|goog|ms)-[a-z-]+|expires|sig|signature|token|ts|date|policy)=[\w%+/=.~-]{0,2000}"
     r"|[0-9a-f]{8,}|[0-9]+",
     re.IGNORECASE,
 )
-_DEEPEST = 16  # levels of a member beside PINNED; deeper values are compared as they are
+_DEEPEST = 16  # levels of a member not in PINNED; deeper values are compared as they are
 
 
 class Pin(NamedTuple):
-    """The definition of one tool as approved or, with `approved` false, as held back for `findings`.
+    """The pinned definition of one tool: approved or, if `approved` is false, held back because of `findings`.
 
-    A tool approved at its first listing despite `findings` is served, and reported until the user has approved it.
+    A tool that was approved at its first listing despite `findings` is served. It is reported until the user approves
+    it.
     """
 
     hash: str
@@ -54,14 +55,14 @@ class Pin(NamedTuple):
     findings: tuple[Finding, ...] = ()
     unread: bool = False  # not yet searched for orders to models
     declined: str = ""  # hash of a later definition that the user declined
-    seen: bool = True  # False if inspection was switched off when it was pinned
+    seen: bool = True  # False if inspection was off when the tool was pinned
 
     @property
     def definition(self) -> Item:
-        """Return the pinned definition; {} if `text` cannot be read, and then every definition differs from it."""
+        """Return the pinned definition, or {}, which differs from every definition, if `text` cannot be read."""
         try:
             definition = loads(self.text.encode())
-        except ValueError:  # JsonError is one
+        except ValueError:  # JsonError is a ValueError
             return {}
         return definition if isinstance(definition, dict) else {}
 
@@ -73,10 +74,10 @@ class ServerPins:
     server: str
     tools: dict[str, Pin] = field(default_factory=dict)
     known: bool = False  # the server was seen before
-    listed: frozenset[str] = frozenset()  # the tools that it lists now
+    listed: frozenset[str] = frozenset()  # the tools that the server lists now
     dirty: bool = False  # not on disk yet
     lost: StorageError | None = None  # why the previous file could not be read
-    allowed: dict[str, str] = field(default_factory=dict)  # by tool: hash of the definition that is always allowed
+    allowed: dict[str, str] = field(default_factory=dict)  # tool -> hash of the definition that is always allowed
 
     def pin(self, name: str, pin: Pin) -> None:
         """Set the pin of a tool."""
@@ -91,7 +92,7 @@ class ServerPins:
 
 
 def pinned(item: Item) -> str:
-    """Return a definition as JSON, as it may be served later. Members beside PINNED are left out if they are large."""
+    """Return a definition as JSON that may be served later. Members other than PINNED are left out if too large."""
     if item.keys() <= PINNED_SET:
         return dumps(item).decode()
     beside = _beside(item)
@@ -108,13 +109,13 @@ def _beside(item: Item) -> Item:
 
 
 def definition_hash(item: Item) -> str:
-    """Return a hash (hex) of a definition that ignores the order of keys, and what varies in members beside PINNED."""
+    """Return a hash (hex) of a definition that ignores key order, and volatile parts of members other than PINNED."""
     definition = item
     if not item.keys() <= PINNED_SET:
         definition = {**_counting(item), "": _steady(_beside(item), 0)}  # no member has the name ""
     try:
         data = orjson.dumps(definition, option=orjson.OPT_SORT_KEYS)
-    except TypeError:  # a lone surrogate, a large integer, deep nesting: members inside keep the server's order
+    except TypeError:  # a lone surrogate, a large integer or deep nesting: inner keys keep the server's order
         data = dumps({key: definition[key] for key in (*PINNED, "") if key in definition})
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
@@ -142,7 +143,7 @@ def load(folder: Path, server: str) -> ServerPins:
     except FileNotFoundError:
         return ServerPins(server)
     except (OSError, ValueError) as error:
-        what = f"Cannot read the approvals of {server}; its tools count as new: {error}"
+        what = f"Cannot read the approvals of {server}: {error}. Its tools count as new"
         log.warning("%s", what)
         with suppress(OSError):
             path.replace(path.with_name(f"{path.name}{BROKEN}"))
@@ -163,7 +164,7 @@ def _as_json(pin: Pin) -> dict[str, Any]:
     return written | {name: value for name, value in rare.items() if value != Pin._field_defaults[name]}
 
 
-_KINDS = {"hash": str, "definition": str, "approved": bool, "findings": list, "declined": str}  # of a pin's members
+_KINDS = {"hash": str, "definition": str, "approved": bool, "findings": list, "declined": str}  # a pin's members
 
 
 def _pin(value: Any) -> Pin:

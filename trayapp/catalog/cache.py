@@ -1,4 +1,4 @@
-"""Cache of what each server offered when it was last listed: one JSON file per server, never with a secret.
+"""Cache of what each server last listed: one JSON file per server, without secrets.
 
 Reading and writing block.
 """
@@ -24,10 +24,10 @@ from trayapp.model.offer import LISTS, NO_TRAITS, Offer, ServerTraits
 from trayapp.wire.jsonio import dumps, loads
 
 VERSION = 1  # of the file format; files of another version are not read
-SOUND_RULES = f"{__version__}/{RULES}"  # the rules by which tools were found sound; other results are ignored
-FILE_LARGEST = 64 << 20  # bytes: nothing that a server sent in one frame is larger
-KEPT_S = 30 * 86_400.0  # for the file of a server that is not configured: it may come back or belong to a project
-LEFT_S = 86_400.0  # after which a temporary file of an interrupted write is deleted
+SOUND_RULES = f"{__version__}/{RULES}"  # the rules behind `sound`; results of other rules are ignored
+FILE_LARGEST = 64 << 20  # bytes; a server cannot send more in one frame
+KEPT_S = 30 * 86_400.0  # age limit of an unconfigured server's file: the server may return, or belong to a project
+LEFT_S = 86_400.0  # age at which the temporary file of an interrupted write is deleted
 
 # Non-blocking: opening a pipe would hang the start.
 _READING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -44,7 +44,7 @@ class CacheEntry(NamedTuple):
     hash: str
     saved_at: float
     offer: Offer
-    sound: frozenset[int] | None = None  # positions of the tools that clients get unchanged; None: not checked
+    sound: frozenset[int] | None = None  # positions of the tools that clients get unchanged; None if not checked
     traits: ServerTraits = NO_TRAITS
     variants: tuple[Variant, ...] = ()
 
@@ -84,7 +84,7 @@ def save(folder: Path, entry: CacheEntry) -> None:
 
 
 def sweep(folder: Path, servers: Iterable[str], now: float) -> None:
-    """Delete files older than KEPT_S of other servers, and leftovers of interrupted writes. `now`: Unix seconds."""
+    """Delete other servers' files older than KEPT_S, and leftovers of interrupted writes. `now` is a Unix time."""
     kept = {file_name(server) for server in servers}
     with suppress(OSError):
         for path in list(folder.iterdir()):
@@ -99,8 +99,8 @@ def sweep(folder: Path, servers: Iterable[str], now: float) -> None:
 
 
 def read_file(path: Path) -> bytes:
-    """Read one of our own files. Raises OSError, or ValueError if it is not a file or larger than FILE_LARGEST."""
-    # This takes a quarter of the time that Path takes, and start-up reads two files per server
+    """Read one of our own files. Raises OSError, or ValueError if it is not a regular file or is too large."""
+    # Four times as fast as Path.read_bytes, and start-up reads two files per server
     descriptor = os.open(path, _READING)
     try:
         status = os.fstat(descriptor)

@@ -1,4 +1,4 @@
-"""Comparison of two definitions of one tool: the difference in lines for people, and whether old calls still fit.
+"""Comparison of two definitions of one tool: the differences as lines for people, and whether old calls still fit.
 
 Pure.
 """
@@ -20,12 +20,12 @@ from trayapp.model.offer import Item
 from trayapp.model.text import count
 
 LINES_MOST = 1_000  # lines of a difference
-LINE_LONGEST = 200  # characters: a longer line continues on the next, since the user must see all that they approve
+LINE_LONGEST = 200  # characters; longer lines are wrapped, not cut, since the user must see all that they approve
 TEXT_LONGEST = 100_000  # characters of one field that are compared
 DEEPEST = 12
 
 # Keywords that limit no value, and those that `_fits` reads. Any other keyword of the new schema must be the same in
-# the old one, and no combination or `$ref` of the old schema may be missing from the new one.
+# the old one. The new schema must keep every combination and `$ref` of the old one.
 _LIMITS_IGNORED = frozenset(
     {"description", "title", "default", "examples", "example", "$schema", "$id", "$comment", "deprecated"}
 )
@@ -33,7 +33,7 @@ _READ = frozenset({"type", "properties", "required", "additionalProperties", "en
 
 
 def difference(old: Item, new: Item) -> list[str]:
-    """Return the differences by field (`- ` approved, `+ ` current, `  ` unchanged): LINES_MOST lines, then a count."""
+    """Return the differences by field (`- ` approved, `+ ` current, `  ` unchanged), cut to LINES_MOST lines."""
     import difflib  # takes 1 ms; loaded only when a person looks at a definition
 
     lines: list[str] = []
@@ -59,7 +59,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _lines(value: Any) -> list[str]:
-    """Return a field's value as lines. Invisible characters become escapes, so that a change in them is seen."""
+    """Return a field's value as lines. Invisible characters become escapes, so that changes in them are visible."""
     if value is None:
         return []
     text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)
@@ -73,7 +73,7 @@ def _lines(value: Any) -> list[str]:
 
 
 def _visible(line: str, look_alikes: bool) -> str:
-    """Return a line with invisible characters as escapes; in ASCII text look-alikes of ASCII letters, too."""
+    """Return a line with invisible characters as escapes and, if `look_alikes`, look-alikes of ASCII letters, too."""
     if line.isascii() and line.isprintable():
         return line
     return "".join(
@@ -125,13 +125,13 @@ def _members_fit(old: dict[str, Any], new: dict[str, Any], depth: int) -> bool:
         return False
     if _open(old) is not False and _open(new) is False:
         return False
-    if any(name not in after for name in before):  # even if any member is allowed: the parameter has no meaning now
+    if any(name not in after for name in before):  # even if the new schema allows any member: it ignores this one
         return False
     return all(_fits(before[name], after[name], depth + 1) for name in before)
 
 
 def _open(schema: dict[str, Any]) -> bool | None:
-    """Return True if a schema takes members that it does not name, False if not, None if only some of them."""
+    """Return True if a schema allows all members that it does not name, False if none, None if only some."""
     more = schema.get("additionalProperties", True)
     return more if isinstance(more, bool) else None
 
@@ -145,9 +145,9 @@ _CARELESS = {"readOnlyHint": True, "idempotentHint": True, "destructiveHint": Fa
 
 
 def in_approved_form(old: Item, new: Item) -> Item:
-    """Return the approved definition without what is no longer true of the tool as the server lists it now.
+    """Return the approved definition without the parts that do not apply to the tool as it is listed now.
 
-    No unapproved text is served. Results come from the new tool: a changed result schema is therefore left out. A hint
+    No unapproved text is served. A changed output schema is left out, since results come from the current tool. A hint
     that lets a client be careless is kept only if both definitions give it.
     """
     form = {**old}

@@ -13,9 +13,9 @@ from trayapp.model.config import PREFIX_MODES, ServerConfig, ToolSwitch
 
 
 def switch_of(server: ServerConfig, tool: str, siblings: Container[str] = ()) -> Literal["on", "off", "excluded"]:
-    """Return the setting of a tool: on, off, or excluded by a pattern. `siblings`: see `passes`.
+    """Return the setting of a tool: on, off, or excluded by a pattern. `siblings` are the server's tools.
 
-    Without a `tools` key all tools are on. With one, a tool that it does not name is on unless `new_tools` is disabled.
+    Without a `tools` key all tools are on. With one, a tool missing from it is on unless `new_tools` is disabled.
     A stale tool that the server lists again has the state that the user gave it.
     """
     if not passes(server.name, tool, server.include_tools, server.exclude_tools, siblings):
@@ -31,7 +31,7 @@ def passes(
 ) -> bool:
     """Return True if the patterns let `tool` through: it is in `include` (if not empty) and not in `exclude`.
 
-    A pattern equal to the original name of another tool of the server, one of `siblings`, matches that tool alone.
+    A pattern equal to the original name of another tool in `siblings` matches only that tool.
     """
     include, exclude = tuple(include), tuple(exclude)
     if not include and not exclude:
@@ -40,7 +40,7 @@ def passes(
         tuple(pattern for pattern in patterns if pattern == tool or pattern not in siblings)
         for patterns in (include, exclude)
     )
-    # The server's own name for the tool and each exposed spelling
+    # The tool's original name, and each spelling under which it may be exposed
     spellings = {spelled(server, tool, mode) for mode in PREFIX_MODES} | {tool, call_spelling(server, tool)}
     names = {fold(name) for name in spellings}
     return (not include or _any_matches(included, names)) and not _any_matches(excluded, names)
@@ -59,8 +59,8 @@ def merge_tools(
 ) -> dict[str, ToolSwitch]:
     """Return the switches after `found` was listed (PRODUCT 6): known tools in their order, then new ones as listed.
 
-    A tool that is gone stays forever, marked stale, with the user's switch. `new_enabled`: the state of new tools,
-    except at the first discovery (`switches` is None), which enables all tools.
+    A tool that is gone stays forever, marked stale, with the user's switch. `new_enabled` is the state of new tools.
+    The first discovery (`switches` is None) enables all tools.
     """
     listed = dict.fromkeys(found)
     merged = {name: replace(switch, stale=name not in listed) for name, switch in (switches or {}).items()}
@@ -69,7 +69,7 @@ def merge_tools(
 
 
 def differing(switches: Mapping[str, ToolSwitch], server: ServerConfig) -> dict[str, ToolSwitch]:
-    """Return the switches to write under `write_tools: switched`: those in the file, and those unlike the default."""
+    """Return the switches to write under `write_tools: switched`: those in the file, and those not at the default."""
     listed, by_default = server.tools or {}, server.new_tools == "enabled"
     return {name: switch for name, switch in switches.items() if name in listed or switch.enabled != by_default}
 

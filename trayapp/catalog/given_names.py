@@ -16,7 +16,7 @@ from trayapp.wire.jsonio import loads
 
 log = logging.getLogger(__name__)
 
-FILE_NAME = "names.json"  # cannot be a server's file: those end in a hash
+FILE_NAME = "names.json"  # never a server's file name, since those end in a hash
 VERSION = 1
 NAMES_MOST = 20_000  # per prefix mode; beyond that, only the names of the last noted view are kept
 
@@ -33,7 +33,7 @@ class GivenNames:
         self._dirty = False
 
     def load(self) -> None:
-        """Read the stored names, once, before any other method. Names in an unusable file are lost. Blocks."""
+        """Read the stored names. Call it once, before any other method. An unusable file is ignored. Blocks."""
         try:
             raw: Any = loads(read_file(self._path))
             if raw["version"] != VERSION:
@@ -48,7 +48,7 @@ class GivenNames:
             log.warning("Cannot read the names of tools. Assigning them again: %s", error)
 
     def of(self, mode: PrefixMode, plain: Mapping[str, str]) -> SeenNames:
-        """Return the names given in a prefix mode. `plain`: server key -> name, for the servers of a view."""
+        """Return the names given in a prefix mode. `plain` maps the server keys of a view to names."""
         view = mode, frozenset(plain.items())
         if view not in self._views:
             found = {

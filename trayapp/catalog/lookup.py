@@ -27,7 +27,7 @@ from trayapp.model.errors import LEAVE_IT, AmbiguousToolError, ApprovalRequiredE
 
 
 class HiddenReason(NamedTuple):
-    """Why a tool may not be called. `person`: told to people, with the remedy. `model`: told to models, without it."""
+    """The reason why a tool may not be called: for people, with the remedy, and for models, without it."""
 
     person: str
     model: str
@@ -40,8 +40,8 @@ class Lookup:
     """An index that finds tools by name.
 
     `hidden` holds the known tools that may not be called, each with its reason. `waits(key)` is True if an approval
-    would make the hidden tool callable. `servers`: all servers, including those whose tools are not known; None for
-    those in `exposed`.
+    would make the hidden tool callable. `servers` are all servers, even if their tools are not known. None
+    means those in `exposed`.
     """
 
     def __init__(
@@ -101,9 +101,9 @@ class Lookup:
     def _settle(self, asked: str, keys: list[Key]) -> Key:
         """Return the one of `keys` that may be called. Raises AmbiguousToolError, ToolNotFoundError.
 
-        A hidden tool gives way to another server's tool, never to a tool of its own server: the name of a disabled tool
-        must not run another tool there. Nor does a hidden tool give way if `asked` names its server, and the other tool
-        merely has that text as its own name.
+        A hidden tool gives way to another server's tool, but never to one of its own server: the name of a disabled
+        tool must not run a different tool there. It also does not give way if `asked` names its server, while the other
+        tool merely has that text as its own name.
         """
         callable_ = [key for key in keys if key not in self._hidden]
         if not callable_:
@@ -161,7 +161,7 @@ class Lookup:
 
 
 def switched_off(server: str, tool: str) -> HiddenReason:
-    """Return why clients do not get a tool that servers.yaml hides from them."""
+    """Return the reason for hiding a tool that is disabled in servers.yaml."""
     fact = f"{server}/{tool} is disabled in servers.yaml"
     return HiddenReason(
         f"{fact}; enable it with: multi-mcp enable {server}/{tool}", f"The user disabled it. {LEAVE_IT}"

@@ -18,7 +18,7 @@ Key = tuple[str, str]  # server, and the original name (or URI) on that server
 Wish = tuple[str, bool]  # the wanted name, and whether it is the original spelling, with nothing replaced
 
 NAME_LENGTH = 64  # characters; every model provider accepts names of this length
-SUFFIX_LENGTH = 6  # base32 characters: two of 1,000 clashing tools share it once in 2,000 catalogs
+SUFFIX_LENGTH = 6  # base32 characters: two of 1,000 clashing tools share a suffix in one catalog out of 2,000
 CLASH_SHOWN = 5  # tools that the reason for a name clash lists; the others are only counted
 UNNAMED = "tool"  # replaces an empty name
 SUFFIX_LONGEST = 32  # base32 characters of a digest of 20 bytes
@@ -131,8 +131,8 @@ def expose(
     - A name that was `given` stays with its tool or, while that tool is gone, with its server.
     - A name by which `others` finds another server's tool is not given, unless it was `given` before.
     - Tools that are `held` back get no name that another tool wants.
-    - Of several tools with one wish, the name goes to the only one whose original spelling it is (`a_b` against `a.b`).
-      If there is no such tool, none gets it: no tool may be called instead of another.
+    - A name that several tools want goes to the one whose original spelling it is (`a_b` rather than `a.b`). If there
+      is not exactly one such tool, none gets the name: a call must never reach the wrong tool.
     """
     groups: dict[str, list[Key]] = {}
     for key, (wish, _) in wishes.items():
@@ -163,7 +163,7 @@ def _wish(key: Key, mode: PrefixMode) -> Wish:
 def _holder(
     wish: str, keys: list[Key], alike: list[Key], wishes: Mapping[Key, Wish], first: Key | None, held: Set[Key]
 ) -> Key | None:
-    """Return which of `keys` gets the name `wish` that all of them want, or None if none does.
+    """Return the one of `keys` that gets the name `wish`, which all of them want, or None.
 
     `alike`: other tools that the name could mean. `first`: the tool that had the name before.
     """
@@ -179,7 +179,7 @@ def _holder(
 
 
 class Spellings:
-    """The tools that a name means by rule, with or without a prefix of their server (`starts` returns these)."""
+    """The tools that a name means by rule, with or without one of the server prefixes that `starts` returns."""
 
     def __init__(self, keys: Collection[Key], starts: Callable[[str], Iterable[str]]) -> None:
         self._tools: dict[str, list[Key]] = {}
@@ -192,11 +192,11 @@ class Spellings:
                 self._starts.setdefault(caseless(start), set()).add(server)
 
     def bare(self, name: str) -> list[Key]:
-        """Return the tools with this original or cleaned name, with hyphens as underscores and in any case."""
+        """Return the tools with this original or cleaned name. Case is ignored, and hyphens equal underscores."""
         return self._tools.get(caseless(name), [])
 
     def behind(self, name: str) -> Iterator[Key]:
-        """Yield the tools that this name means with their server's prefix, compared as in `bare`."""
+        """Yield the tools whose server prefix and name form this name, compared as in `bare`."""
         loose = caseless(name)
         for end in (at + 1 for at, letter in enumerate(loose) if letter in "_/"):
             if (servers := self._starts.get(loose[:end])) is not None:
@@ -207,7 +207,7 @@ def _others_of(keys: Collection[Key], mode: PrefixMode, servers: Iterable[str]) 
     """Return a function (key, name) -> the tool of another server that the name means by rule, or None.
 
     `mcp__SERVER__TOOL` is understood in every mode and belongs to that server, whatever tools it has. Spellings that
-    begin with only a server's name count in mode none, where names have no prefix.
+    begin with only a server's name count in mode none only, where names have no prefix.
     """
 
     def starts(server: str) -> set[str]:

@@ -1,6 +1,6 @@
 """Exposed names and URIs of resources, templates and prompts, and their rewriting in a server's messages.
 
-A function that rewrites returns its argument itself if nothing in it changes.
+Functions that rewrite an object return the same object if nothing changes.
 """
 
 from __future__ import annotations
@@ -63,7 +63,10 @@ def resource_base(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ResourceTools:
-    """Resources as callable `SERVER_read_BASE` entries; keys are (server, URI). `aliases`: `SERVER_get_BASE` -> key."""
+    """Resources as callable `SERVER_read_BASE` entries, with (server, URI) as keys.
+
+    `aliases` maps `SERVER_get_BASE` to a key.
+    """
 
     exposed: Exposed
     aliases: Mapping[str, Key] = field(default_factory=dict)
@@ -94,7 +97,7 @@ def resource_tools(
 
 
 def safe_prompt(name: str) -> str:
-    """Return a prompt's name in safe characters, with `_` for each run of others.
+    """Return a prompt's name in safe characters, with `_` for each run of other characters.
 
     It has no `_` or `-` at its ends, except a `_` before a digit. An empty name becomes `prompt`.
     """
@@ -144,7 +147,7 @@ class ResourceMap:
 
     @cached_property
     def renamed(self) -> frozenset[str]:
-        """Return the servers of which clients know any resource by a URI other than its own."""
+        """Return the servers with a resource that clients know by a URI other than the original."""
         exposed = (*self._resources.items(), *self._templates.items())
         shared = {server for owners in self._skills.values() if len(owners) > 1 for server in owners}
         return frozenset(shared.union(key[0] for key, uri in exposed if uri != key[1]))
@@ -211,7 +214,7 @@ def _exposed_uris(keys: Iterable[Key]) -> dict[Key, str]:
     In both cases, all such URIs get a prefix. The original stays readable after the prefix, so that a template's
     variables can still be filled in.
     """
-    forms = {key: _VARIABLE.sub("{}", key[1]) for key in keys}  # a template's names of variables do not count
+    forms = {key: _VARIABLE.sub("{}", key[1]) for key in keys}  # the names of a template's variables do not count
     owners = _servers_by({(server, form) for (server, _), form in forms.items()})
     return {
         (server, uri): prefixed(server, uri) if uri.startswith(SCHEME) or len(owners[form]) > 1 else uri
@@ -236,7 +239,7 @@ def split_prefixed(text: str) -> tuple[str, str] | None:
 
 
 def match_template(uri: str, templates: Iterable[str]) -> list[str]:
-    """Return the templates that match `uri`, unless it is too long: those with the most literal characters."""
+    """Return the matching templates with the most literal characters. A URI that is too long matches none."""
     if len(uri) > URI_LONGEST:
         return []
     fitting = {
@@ -280,8 +283,8 @@ def _parts(template: str) -> tuple[Part, ...]:
 def _after_expansion(uri: str, starts: set[int], begins: str, excluded: str) -> set[int]:
     """Return the positions where an expansion that starts at one of `starts` may end.
 
-    These are its start (an undefined variable), and any position up to an excluded character. Every position is visited
-    once, so that no template can make this slow.
+    These are the start itself (for an undefined variable), and all positions up to an excluded character. Every
+    position is visited once, so that no template can make this slow.
     """
     ends = set(starts)
     reached = -1
@@ -361,7 +364,7 @@ _OF_RESULT: dict[str, _Linked] = {
 
 
 def _with_linked(whole: dict[str, Any], exposed: ToExposed, members: Mapping[str, _Linked]) -> dict[str, Any]:
-    """Return an object with each of these members rewritten by its function. A member may be an object, or a list."""
+    """Return `whole` with each of `members` rewritten by its function. A member may be an object or a list."""
     found = {key: _linked_member(whole[key], exposed, linked) for key, linked in members.items() if key in whole}
     changed = {key: value for key, value in found.items() if value is not whole[key]}
     return {**whole, **changed} if changed else whole

@@ -60,7 +60,7 @@ def with_variant(
 
 
 def best_variant(variants: tuple[Variant, ...], kind: ClientKind) -> Variant | None:
-    """Return the variant that a client of that kind would see; None if all variants list the same."""
+    """Return the variant that a client of that kind would see; None if all variants list the same names."""
     if all(one.names == variants[0].names for one in variants):
         return None
     return nearest_variant(variants, kind)
@@ -84,7 +84,7 @@ def with_eras(
 
     Its lists hold the newer era's definition of each item, and `older` holds the older era's definition if that
     differs. An item that was equal in both eras and changes in the newer one counts as changed in both, until the older
-    one is read. `before`, `after`: the variants before and after this reading.
+    era is read. `before`, `after`: the variants before and after this reading.
     """
     if known is None or all(one.kind.newer == newer for one in before):
         return offer

@@ -1,11 +1,11 @@
 """Check of a call's arguments against the tool's input schema, before the server is called.
 
-In doubt, arguments pass and the server decides: many keywords are not checked (`format` and `pattern`, for example),
-nor are references that lead nowhere. Rules: JSON Schema 2020-12, validation vocabulary.
+In doubt, arguments pass and the server decides. Many keywords (such as `format` and `pattern`) are not checked, nor are
+references that cannot be resolved. The rules are those of JSON Schema 2020-12, validation vocabulary.
 
-The check is written by hand because jsonschema takes 9 MiB of the gateway's 40, has no time limit (18 levels of `anyOf`
-take a minute), and rejects or fails on ten of fifteen odd schemas that must be accepted. The tests compare the two:
-arguments that jsonschema calls valid are not refused here.
+The check is written by hand for three reasons. The jsonschema package takes 9 MiB of the gateway's 40. It has no time
+limit: 18 levels of `anyOf` take a minute. It rejects or fails on ten of fifteen odd schemas that must be accepted. The
+tests compare the two: arguments that jsonschema finds valid are not refused here.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def problems(args: Mapping[str, Any], schema: Any) -> list[str]:
 
 
 def _unpacked(value: Any, schema: Any, root: Any) -> Any:
-    """Return the array or object in a JSON text if the schema allows that and not the text, or else `value` itself."""
+    """Parse `value` if it is the JSON text of an array or object, and the schema allows only the parsed value."""
     if not isinstance(value, str) or value.lstrip()[:1] not in ("[", "{"):
         return value
     check = _Check(root)
@@ -130,7 +130,7 @@ class _Check:
             raise _TooLongError
         if schema is False:
             yield f"{where or 'args'}: nothing is allowed here"
-        if not isinstance(schema, Mapping) or ("$id" in schema and depth):  # `$id`: another base URI for references
+        if not isinstance(schema, Mapping) or ("$id" in schema and depth):  # `$id` changes the base of references
             return
         if self._old and "$ref" in schema:  # in old drafts `$ref` overrides everything beside it
             schema = {"$ref": schema["$ref"]}
@@ -182,7 +182,7 @@ class _Check:
                 yield from self._wrong_choice(value, choices, where, depth)
 
     def _wrong_choice(self, value: Any, choices: list[Any], where: str, depth: int) -> Iterator[str]:
-        """Yield the problems of the closest alternative; nothing if at least one fits, even of a `oneOf`."""
+        """Yield the problems of the closest alternative, or nothing if one fits. `oneOf` counts as `anyOf`."""
         each = [list(self.wrong(value, choice, where, depth + 1)) for choice in choices]
         if all(each):
             kinds = [choice.get("type") for choice in choices if isinstance(choice, Mapping)]
@@ -192,7 +192,7 @@ class _Check:
 
 
 def _wrong_type(value: Any, kind: Any) -> str:
-    """Return the wanted type in words; "" if `value` has it, or if the schema's `type` is unknown."""
+    """Return the required types in words; "" if `value` has one of them, or if the schema's `type` is unknown."""
     kinds = kind if isinstance(kind, list) else [kind]
     if not all(isinstance(one, str) and one in TYPES for one in kinds) or any(_is_a(value, one) for one in kinds):
         return ""
@@ -226,7 +226,7 @@ _SIZES: dict[type, tuple[str, str]] = {
 
 
 def _limits(value: Any) -> Iterator[tuple[str, Callable[[Any, Any], bool], str, float]]:
-    """Yield (keyword, comparison that fails, wording, number to compare) for each limit on a value of this type."""
+    """Yield (keyword, test for a violation, wording, number to compare) for each limit on a value of this type."""
     if is_number(value):
         yield "minimum", lt, "must be at least {}", value
         yield "maximum", gt, "must be at most {}", value
@@ -238,7 +238,7 @@ def _limits(value: Any) -> Iterator[tuple[str, Callable[[Any, Any], bool], str, 
 
 
 def _same(left: Any, right: Any) -> bool:
-    """Return True if two values are equal in JSON: 1 is 1.0, but true is not 1, also inside lists and objects."""
+    """Return True if two values are equal in JSON: 1 equals 1.0 but not true, also inside lists and objects."""
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if isinstance(left, list) and isinstance(right, list):

@@ -1,4 +1,4 @@
-"""Repair of the JSON Schemas that servers really send. No repair makes a schema stricter.
+"""Repair of the JSON Schemas that servers actually send. No repair makes a schema stricter.
 
 A part that cannot be interpreted is replaced by one that allows anything; the server then decides.
 """
@@ -82,7 +82,7 @@ class Mender:
 
     def _modern(self, schema: Schema) -> Schema:
         """Return a schema with current spellings, types by their standard names, and no enum longer than ENUM_MOST."""
-        found = dict(schema)  # draft-04: `exclusiveMinimum: true` beside `minimum` becomes its number
+        found = dict(schema)  # draft-04: `exclusiveMinimum: true` takes over the number of `minimum`
         for key, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
             if isinstance(found.get(key), bool) and found.pop(key) and bound in found:
                 found[key] = found.pop(bound)
@@ -112,7 +112,7 @@ def _typed(schema: Schema) -> Schema:
 
 
 def _short(schema: Schema) -> Schema:
-    """Return a schema without an enum that is too long: some of its values are named in the description."""
+    """Replace an enum longer than ENUM_MOST with a note in the description that names some of its values."""
     values = schema.get("enum")
     if not isinstance(values, list) or len(values) <= ENUM_MOST:
         return schema

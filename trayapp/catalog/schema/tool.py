@@ -13,7 +13,7 @@ from trayapp.model.offer import Item
 from trayapp.wire.jsonio import well_formed
 from trayapp.wire.mirror_headers import why_no_headers
 
-RULES = 3  # increase it with each change of `served_tool`, so that sound tools are checked again
+RULES = 3  # increase it with each change to `served_tool`, so that sound tools are checked again
 REASON_LONGEST = 120  # characters of a server's text in a reason
 _MERGED = ("oneOf", "anyOf", "allOf")
 _FORBIDDEN = (*_MERGED, "enum", "const", "not")  # clients that read only a schema's `properties` miss these
@@ -79,7 +79,7 @@ def repair(schema: Any) -> Schema | WithheldTool:
 
     Parameters in a `oneOf`, `anyOf`, `allOf` or `$ref` at the top move there, too. The result allows all that the
     original allows; a value that is not a schema becomes one for any object. Return the same object if nothing was
-    wrong, and a WithheldTool if the schema describes no object, or requires headers that no client may send.
+    wrong. Return a WithheldTool if the schema describes no object, or requires headers that no client may send.
     """
     if not isinstance(schema, dict):
         return {"type": "object", "properties": {}}

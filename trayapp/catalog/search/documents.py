@@ -14,7 +14,7 @@ from trayapp.model.json_schema import properties_of
 FIELDS = ("name", "compound", "title", "server", "head", "body", "params", "keywords")
 
 HEAD_CHARS = 200  # characters of the first sentence, which says what a tool does
-BODY_CHARS = 4_000  # of a description: more of a long manual only blurs what the tool is
+BODY_CHARS = 4_000  # of a description; the rest of a long manual only blurs the tool's purpose
 PARAMS_MOST = 100  # parameters, nested ones included
 PARAM_CHARS = 300  # of one parameter's description
 ENUM_MOST = 20  # values of one parameter
@@ -24,7 +24,7 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s|[。\n]")
 
 
 def document(server: str, server_title: str, tool: Mapping[str, Any], keywords: Iterable[str]) -> tuple[list[str], ...]:
-    """Return the stems of each of FIELDS, in order of appearance. A name keeps its stop words: there they matter."""
+    """Return the stems of each of FIELDS, in order of appearance. A name keeps its stop words, which matter there."""
     name, description = text(tool, "name"), text(tool, "description").strip()
     head = _SENTENCE.split(description[: HEAD_CHARS * 2], maxsplit=1)[0][:HEAD_CHARS]
     annotations = tool.get("annotations")

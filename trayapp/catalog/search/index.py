@@ -23,7 +23,7 @@ STEP = 25  # tools that are indexed at a time: about 5 ms
 LIMIT = 8  # hits if the caller gives no limit
 SURE = 5  # hits that are returned however weak they are
 RELEVANT = 0.04  # share of the best score: further hits below it only cost tokens
-FIRST_CHARS = 200  # characters of a description: word forms are compared there, and patterns match the first line
+FIRST_CHARS = 200  # characters of a description in which word forms are compared; patterns match its first line
 REFINED = 12  # best hits that are reordered by exact word forms
 SCORE_DIGITS = 6  # further digits depend on the order in which sets are summed, which differs at each start
 WRITTEN_MET = 0.15  # raises the score by 15 % if the tool has all words of the query as written, by less for some
@@ -137,7 +137,7 @@ class SearchIndex:
         """Return the best matches of all servers or one, best first, among the (server, name) keys in `allowed`.
 
         A smaller `limit` returns the first of the same hits. The same tool of several servers is one hit. Without
-        words, return the server's tools by exposed name. Raises EmptyQueryError without words and a server.
+        words, return the server's tools by exposed name. Raises EmptyQueryError if neither is given.
         """
         among = range(1, self._next) if server is None else self._numbers.get(server, range(0))
         if not words.strip():
@@ -176,8 +176,8 @@ class SearchIndex:
 
 
 # --- patterns: regular expressions, matched by RE2 in bounded time and without blocking other threads. Python's own
-# engine backtracks: a pattern like `(a+)+b`, which any client may send, would block the gateway forever. Patterns with
-# what RE2 cannot do (back references, lookaround) are refused.
+# engine backtracks: a pattern like `(a+)+b`, which any client may send, would block the gateway forever. Patterns that
+# need back references or lookaround, which RE2 does not have, are refused.
 
 PATTERN_LONGEST = 500  # characters of a pattern
 LONGEST_TEXT = 2_000  # characters of a text that are searched; names and titles are far shorter
@@ -202,7 +202,7 @@ class InvalidPatternError(MultiMcpError):
 
 
 class Pattern:
-    """A compiled pattern, case-insensitive. Raises InvalidPatternError."""
+    """A compiled, case-insensitive pattern. Raises InvalidPatternError."""
 
     def __init__(self, pattern: str) -> None:
         import re2  # loaded at the first search by pattern

@@ -1,8 +1,8 @@
 """Ranking: how well a tool answers a query.
 
-BM25 over the tool's fields, then factors: how much of the query and of the tool's name is met, how many adjacent words
-of the query are adjacent in the tool's text, whether the query names the tool's server, and whether both are about the
-same action.
+The score is BM25 over the tool's fields, multiplied by factors: how much of the query and of the tool's name is
+matched, how many adjacent words of the query are adjacent in the tool's text, whether the query names the tool's
+server, and whether both are about the same action.
 
 The numbers were tuned on three catalogs (tests/benchmarks/search.py measures them). They apply to all queries alike.
 """
@@ -93,7 +93,7 @@ def score(query: Query, seen: DocumentView, vocabulary: Vocabulary) -> tuple[flo
 
 
 def only_own(query: Query, found: list[tuple[int, DocumentView]]) -> list[tuple[int, DocumentView]]:
-    """Return `found`; for a query of one word, only the documents with one of its `own` stems, if there are any."""
+    """Return `found` or, for a query of one word, only the documents with one of its `own` stems, if any."""
     terms = [term for term in query.terms if not term.extra]
     if len(terms) != 1:
         return found

@@ -1,6 +1,6 @@
 """The documents of the search in an in-memory FTS5 table, and the choice of those worth ranking for a query.
 
-SQLite is imported with the first document: it costs start-up time. One thread at a time.
+SQLite is imported with the first document, to keep start-up fast. Only one thread at a time may use a store.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     import sqlite3
 
 CANDIDATES = 128  # documents that are ranked for one query, whatever its limit: the order must not depend on it
-# A common word is in more documents than COMMON and in more than COMMON_SHARE of all. Beside rarer words, it adds only
-# documents with the word in their name or title and, if it surely names a server, documents with the word and another
-# common word.
+# A common word is in more documents than COMMON and in more than COMMON_SHARE of all. If the query has rarer words
+# too, it adds only documents with the word in their name or title. If it surely names a server, it also adds documents
+# with the word and another common word.
 COMMON = 60
 COMMON_SHARE = 0.02
 NAMED = 24  # candidates with a common word in their name or title

@@ -70,7 +70,7 @@ class Vocabulary:
         return []
 
     def near(self, word: str) -> list[str]:
-        """Return at most NEAR_MOST stems that an unknown `word` may mean: of words with typos, then of longer words."""
+        """Return at most NEAR_MOST stems that `word` may mean: of similar words, then of words that begin with it."""
         begun = (known for (first, length), words in self._spellings.items() if first == word[0] and length > len(word)
                  for known in words if known.startswith(word))  # fmt: skip
         found = self._misspelt(word)
