@@ -1,5 +1,5 @@
-"""Inspection of what a server sends: text that hides from people, and text that reads like orders to a model.
+"""Inspection of what a server sends, for text hidden from people and text that reads like orders to a model.
 
-Pure functions over one definition or text; no model, no network, no learned weights.
+Pure functions of one definition or text, without a model, network or learned weights.
 Never here: how a finding is acted on (gateway/exposure/approvals), what was approved (catalog/approval_store).
 """

@@ -13,7 +13,7 @@ from itertools import islice
 from trayapp.model.late import late
 
 RUN_SHORTEST = 24  # characters of base64 or hex: shorter runs are usually ids
-TURNED_SHORTEST = 10  # characters, as many as `<|system|>` has: shorter texts are not searched for other forms
+TURNED_SHORTEST = 10  # characters, the length of `<|system|>`: shorter texts are not searched for other forms
 RUNS_MOST = 20  # runs of each kind of encoding that are decoded in one text
 READ_MOST = 20_000  # characters of a text that are inspected
 
@@ -54,7 +54,7 @@ _SPACED_HEX = b"hhs" * (RUN_SHORTEST // 3)
 # A row of hexadecimal or decimal numbers. The code of an ASCII letter begins with a digit, which is rare in prose.
 _ROW = late(rb"d[dh]{1,2}s{1,2}(?:[dh]{2,3}s{1,2}){3}")
 _BITS = _kinds(b="01")
-# Inner capitals, which are everywhere in base64: at the start of a long run, or in two adjacent pieces
+# Inner capitals, which are common in base64: at the start of a long run, or in two adjacent pieces
 _HUMPS = _kinds(a=_LOWER + _DIGITS, U=_UPPER, w="+/_-", s=" \n\t\r")
 _HUMPED_RUN = late(rb"aU[aUw]{%d}" % (RUN_SHORTEST // 2 - 2))
 _PIECES = late(rb"aU[aUw]{0,24}+s{1,30}+[aUw]{0,24}?aU")
@@ -139,7 +139,7 @@ def may_hold_run(data: bytes) -> bool:
     signs = _signs_in_runs(data)
     if signs != {"base64"}:
         return bool(signs)
-    plain = data  # with blanks for escaped line breaks and tabs, whose letters would belong to the next run
+    plain = data  # with spaces for escaped line breaks and tabs, whose letters would join the next run
     for escape in (rb"\n", rb"\t", rb"\r") if b"\\" in data else ():
         plain = plain.replace(escape, b"  ")
     name = plain.replace(b"_", b" ")  # `_` is read as a blank in a parameter's name
@@ -249,7 +249,7 @@ def _of_escapes(run: str) -> str:
 def _replaced(kind: re.Pattern[str], decode: Callable[[str], str], text: str) -> str:
     """Return a text with every part decoded: the matches of `kind`, and the text between. Equal parts are decoded once.
 
-    `kind` must be a single group: then its matches are parts, too.
+    `kind` must consist of a single group, so that `split` also returns its matches.
     """
     parts = kind.split(text)
     decoded = {part: decode(part) for part in set(parts)}
@@ -257,7 +257,7 @@ def _replaced(kind: re.Pattern[str], decode: Callable[[str], str], text: str) ->
 
 
 def _of_escape(part: str) -> str:
-    """Return the letter of an escape, "?" if it has an invalid number. Any other text is returned as it is."""
+    """Return the letter of an escape, or "?" if its number is invalid. Any other text is returned unchanged."""
     if (found := _ESCAPE.fullmatch(part)) is None:
         return part
     number = int(found[1].strip("\\xu{}"), 16)

@@ -15,7 +15,7 @@ CLEANED_MOST = 8 * EVIDENCE_LONGEST  # characters of evidence before cleaning: m
 
 
 class Finding(NamedTuple):
-    """A finding in a definition."""
+    """Something suspicious in a definition."""
 
     code: str  # stable
     severity: Severity
@@ -41,7 +41,7 @@ def finding(code: str, severity: Severity, where: str, reason: str, evidence: st
 
 
 def is_held(findings: tuple[Finding, ...]) -> bool:
-    """Return True if one of the findings is reason enough to hold the definition back."""
+    """Return True if any of the findings is serious enough to hold the definition back."""
     return any(found.severity == "high" for found in findings)
 
 

@@ -1,4 +1,4 @@
-"""Text that hides from people: invisible characters, changed text direction, escape sequences, look-alikes."""
+"""Text that is hidden from people: invisible characters, changed text direction, escape sequences, look-alikes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trayapp.model.late import late
 
 STEGANOGRAPHY = 8  # invisible characters in one text, anywhere: enough to encode a letter in bits
 SELECTOR_RUN = 3  # variation selectors in a row; a normal character takes one
-PRIVATE_RUN = 3  # private-use characters in a row; icons of a font in prose stand alone
+PRIVATE_RUN = 3  # private-use characters in a row; in prose, an icon of a font stands alone
 FAR_AWAY = 120  # consecutive blanks after which nobody expects more text
 FAR_BELOW = 30  # consecutive blank lines after which nobody expects more text
 
@@ -31,16 +31,16 @@ _EMPTY = late("[\u202a\u202b\u2066-\u2068][\u202c\u2069]")
 _CLOSED_BY = {"\u202a": "\u202c", "\u202b": "\u202c", "\u2066": "\u2069", "\u2067": "\u2069", "\u2068": "\u2069"}
 _RIGHT_TO_LEFT = late("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 _INVISIBLE = late(f"[{_ZERO}]+")
-# Invisible operators of formulas (U+2061 to U+2064) stand between letters
+# The invisible operators of formulas (U+2061 to U+2064) are allowed between letters
 _BETWEEN_LETTERS = late(f"[A-Za-z0-9](?![\u2061-\u2064])[{_ZERO}]+(?=[A-Za-z0-9])")
 # Joiners are legitimate in emoji, Persian and Indic scripts. Thai, Lao, Chinese, Japanese and Korean have no joiners.
 _JOINED = late(
     "(?<=[^\x00-\u02ff\u0e00-\u0eff\u200b-\u200f\u3001-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af])[\u200c\u200d]"
 )
 # A zero-width space marks a possible line break: in scripts without spaces (Thai, Lao, Burmese, Khmer, Tai, Chinese,
-# Japanese), and after a stop, a slash or a dash. A word joiner forbids a line break, beside a number, a dash or a sign.
+# Japanese), and after a stop, a slash or a dash. A word joiner forbids a line break next to a number, a dash or a sign.
 # A byte order mark inside a text is the older form of a word joiner, or the beginning of an inserted file. Each of
-# these characters stands alone. Translated pages have one or two zero-width spaces between a blank and a word.
+# these characters stands alone. Translated pages may have one or two zero-width spaces between a space and a word.
 _WORD_BREAK = late(
     "(?<=[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1950-\u19ff\u1a20-\u1aaf\ua980-\ua9ff\uaa60-\uaadf"
     f"\u3001-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uff01-\uff0f\uff1a-\uff1f])\u200b(?![{_ZERO}])"
@@ -80,7 +80,7 @@ _NO_LETTERS = bytes(byte for byte in range(128) if not chr(byte).isalpha())
 _ASCII = bytes(range(128))
 _WORD = late(r"\w+")
 _MARKED = late("[\u0300-\u036f](?<=[A-Za-z].)[\u0300-\u036f]*")  # combining marks over, under and through Latin letters
-# Boxed letters and regional indicators, of which flags are made
+# Boxed letters, and the regional indicators that form flags
 _BOXES = "\U0001f130-\U0001f189\U0001f1e6-\U0001f1ff"
 _BOXED_LETTERS = late(f"[{_BOXES}]")
 _ANOTHER_FORM = late(f"[{_TAG}\u202a-\u202e\u2066-\u2069{_ZERO}{_BOXES}]")
@@ -88,7 +88,7 @@ _BOXED = {first + at: 97 + at for first in (0x1F130, 0x1F150, 0x1F170, 0x1F1E6) 
 
 
 class Hidden(NamedTuple):
-    """A way in which a text hides something. `serious`: no honest text does so. `evidence`: a sentence for a person."""
+    """A way in which a text hides something. `serious`: no legitimate text does so. `evidence`: for people."""
 
     code: str
     serious: bool
@@ -104,7 +104,7 @@ def hidden_in(text: str) -> Iterator[Hidden]:
     """Yield each way in which a text hides something from people."""
     is_plain = text.isascii() and text.isprintable()
     if (len(text) > FAR_BELOW or not is_plain) and _FAR.search(text.strip()):
-        yield Hidden("hidden.far-away", False, "It has text behind a long stretch of spaces")
+        yield Hidden("hidden.far-away", False, "It has text after a long run of spaces or blank lines")
     if is_plain or not has_suspects(text.encode("utf-8", "replace")):
         return
     if tags := "".join(_TAGS.findall(_FLAG.sub("", text))):

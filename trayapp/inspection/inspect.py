@@ -20,16 +20,16 @@ from trayapp.model.offer import Item
 if TYPE_CHECKING:
     from trayapp.inspection.rules import Rule
 
-# Limit on the work of a search, in characters of sentences that a rule searches. The longest honest texts need two
-# thirds of the limit; texts stuffed with words of orders need six times as much.
+# Limit on the work of a search: the characters that all rules together search. The longest legitimate texts need two
+# thirds of the limit. Texts stuffed with words from orders need six times as much.
 LOOKED_LEAST = 10_000
 LOOKED_EACH = 1  # added to the limit for each character of a definition
 UNREAD = "size.orders"
 UNREAD_ORDERS = "that reads like instructions than can be checked"
 LOOKED_CONCEALED = 3_000  # limit of the search in decoded and transformed texts
-LOOKED_BESIDE = 40  # cost of one search besides the sentence's length
+LOOKED_BESIDE = 40  # cost of one search in addition to the sentence's length
 QUOTED_MOST = 8  # quoted or forbidden matches of one rule that are ignored in a sentence; the next match counts
-QUOTE_NEAR = 50  # characters before a quotation within which an honest text announces it
+QUOTE_NEAR = 50  # characters before a quotation in which a word like `example` may introduce it
 _QUOTED = late(
     r"\b(?:e\.g\.|(?:such as|like|example|for instance|phrases?|patterns?|attempts?|detects?|injections?|"
     r"jailbreaks?|contain(?:s|ing)?|flags?|strings?|finds?|blocks?|matches|says?)\b)[^\n]*[\"'`“‘(][^\"'`”’)]*$"
@@ -103,7 +103,8 @@ def _concealed(texts: list[tuple[str, str]]) -> Iterator[Finding]:
 
 
 class _Search:
-    """The search for orders. Its work is limited: texts stuffed with words of orders are not searched to their end.
+    """The search for orders. Its work is limited: texts stuffed with words from orders are not searched to the end.
+
     Decoded and transformed texts share the limit of their definition, and are searched one after another.
     """
 
@@ -151,7 +152,7 @@ def _hopeful_sentences(
 
 def _order(rule: Rule, place: str, sentence: Sentence, match: re.Match[str]) -> Finding:
     said, low = sentence
-    begin, end = max(_start(match) - 1, 0), match.end() - 1  # the searched sentence had a blank before it
+    begin, end = max(_start(match) - 1, 0), match.end() - 1  # the searched text began with a space
     end += len(_REST_OF_WORD.match(low, end)[0])  # type: ignore[index]  # it also matches an empty text
     marked = (said if len(low) == len(said) else low)[begin:end]
     return finding(rule.code, "medium", place, f"It {rule.reason}", said, marked)
@@ -201,7 +202,7 @@ def _turned(texts: list[tuple[str, str]], search: _Search) -> Finding | None:
 def _suspected(
     texts: list[tuple[str, str]], suspects: Callable[[bytes], bool], shortest: int
 ) -> Iterator[tuple[str, str]]:
-    """Yield the texts of at least `shortest` characters that a quick check suspects. Short texts are checked together.
+    """Yield the texts of at least `shortest` characters that fail a quick check. Short texts are checked together.
 
     A text that is alone in its group is yielded without a check.
     """

@@ -1,7 +1,7 @@
 r"""Rules for text that reads like an order to a model. Each has patterns, a reason and its source.
 
-A rule is tried on one sentence (`inspection.text`), in lower case and after a blank. A match alone never holds a tool
-back, because honest manuals give orders, too.
+A rule is tried on one sentence (`inspection.text`), in lower case and with a space before it. By default, a match does
+not hold a tool back, because legitimate manuals give orders, too.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _TAKE = (
     r"(?:read|open|cat|load|fetch|access|retrieve|collect|gather|find|locate|get|obtain|extract|harvest|steal|dump|"
     r"print|grab|copy|include|attach|append)(?:s|es|ed|d|ing|ting|ping|bing)?(?:_\w+)?"
 )
-_NO_STATEMENT = r"(?<![a-rt-z]s)"  # after a verb: excludes "reads", which says what the tool itself does
+_NO_STATEMENT = r"(?<![a-rt-z]s)"  # after a verb: excludes "reads", which describes the tool itself
 _FILE_NAME = (
     r"\b(?:id[_ ]rsa|id[_ ]ed25519|authorized_keys|mcp(?:_config)?\.json|shell history|cookies\.sqlite|login data\b|"
     r"credentials?\.(?:json|csv|txt|ya?ml)|claude_desktop_config|wallet\.dat)"
 )
-# Honest tools manage such files, too: these names count only for the user's own file, or with an order to hand it over.
+# Legitimate tools manage such files, too. These names count only for the user's own file, or with an order to send it.
 _FILE_KIND = (
     r"\b(?:kubeconfig\b|keychain\b|ssh (?:private )?keys?\b|private (?:ssh )?keys?\b|browser (?:cookies|history)\b|"
     r"(?:documents|downloads) folder\b)"
@@ -99,10 +99,11 @@ _ADDRESS = r"(?:https?://|\b(?:s3|s?ftp)://|\w@[\w-]+\.\w)"
 
 
 class Rule:
-    """One kind of order. Every sentence with a match contains a hint, and one of `beside` if there are any.
+    """A rule for one kind of order.
 
-    `hints` is given as `a|b&c|d`: the hints, in lower case, then those for `beside`. `patterns` are alternatives.
-    `reason` completes the sentence "It ...".
+    Every matching sentence contains one of `hints` and, unless `beside` is empty, one of `beside`. They are given as
+    `a|b&c|d`: the hints, in lower case, then those for `beside`. `patterns` are alternatives. `reason` completes the
+    sentence "It ...".
     """
 
     def __init__(self, code: str, reason: str, source: str, hints: str, *patterns: str) -> None:
@@ -135,7 +136,7 @@ def _at_words(pattern: str) -> str:
     """Return the pattern with a single check for the beginning of a word before all alternatives that need one.
 
     The check consumes the character before the word, so that a search passes over the inside of words in a fraction of
-    the time. The empty group is where the match itself begins.
+    the time. The empty group marks where the match itself begins.
     """
     depth, begin, found = 0, 0, list[str]()
     for part in _PARTS.finditer(pattern):
@@ -181,7 +182,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "conceal.unaware",
-        "says that you need not, or must not, know of something",
+        "says that you need not or must not know about something",
         _MCPTOX,
         "n't|not|never|nobody|no one|no need|no reason|no mention|no notice|no word|no hint|no-one|no point|"
         "no notification|no reference&know|told|aware|inform|learn|find out|realiz|consulted|bothered|hear|notice|see|"
@@ -201,7 +202,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "conceal.unsaid",
-        "asks the model not to speak of what it does",
+        "asks the model not to mention what it does",
         _INVARIANT,
         "mention|reveal|disclose|acknowledge|refer|talk|discuss|surface|comment|narrat|let on|bring|call attention|"
         "point|quiet|silent|secret|mum|trace|tracks|deny|say nothing|without|unmentioned|between us&not |n't|dont|"
@@ -271,7 +272,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "conceal.note",
-        "calls its own words secret",
+        "declares its own text secret",
         _MCPTOX,
         "secret|hidden|confidential|invisible|between us|displayed|visible|for the language model|for the llm|"
         "for the ai|for the assistant|for the model",
@@ -358,7 +359,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "deceive.confirmation",
-        "asks the model to get around your confirmation",
+        "asks the model to bypass your confirmation",
         _MCP,
         "confirm|approval|consent|permission|dialog",
         r"\b(?<!not )(?<!never )(?<!n't )(?<!to )(?:skip|bypass|suppress|dismiss|auto-?accept|"
@@ -464,7 +465,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "override.rank",
-        "puts its own words above yours",
+        "claims precedence over your instructions",
         _OWASP_INJECTION,
         "user|rules replace|precedence|priority|override|overrule|outrank|supersede|above|authority|hierarchy|prevail|"
         "coming from|come from|came from|regardless&precedence|priority|outrank|overrul|override|prevail|trump|"
@@ -618,7 +619,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "secrets.give",
-        "asks the model to hand over passwords, keys or other private things",
+        "asks the model to hand over passwords, keys or other private data",
         _OWASP_LEAK,
         f"{_SECRET_HINTS}|login|address book|contacts|belong&collect|gather|export|grab|all |any |every |each |'s |"
         "their |stored |found |known |private information|extract|harvest|steal|you |seen |mentioned|typed|shared|said|"
@@ -661,7 +662,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "secrets.ask",
-        "asks the model to ask you for a password or the like",
+        "tells the model to ask you for a password or another secret",
         _OWASP_LEAK,
         "bank pin|card pin|account pin|login|password|passphrase|phrase|mnemonic|card|cvv|social|code|private key|"
         "document.cookie&user|human|them|customer|operator|owner|person|request the|type |document.cookie|"
@@ -849,7 +850,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "tools.first",
-        "asks to be called before everything else, whatever you asked for",
+        "asks to be called before anything else, whatever you asked for",
         _MCPTOX,
         "before|first|prior to|ahead of|whenever|after each|after every|when &other server|even if|regardless|whatever|"
         "did not ask|other tool|of any tool|before you reply|ahead of each",
@@ -895,7 +896,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "run.persist",
-        "asks the model to change what starts by itself, or the instructions of other AI tools",
+        "asks the model to change what starts automatically, or the instructions of other AI tools",
         _OWASP_AGENCY,
         "bashrc|zshrc|.profile|crontab|authorized_keys|.cursor|claude.md|agents.md|cursorrules|mcp.json|mcpservers|"
         "launchagents|autostart|/etc/hosts|settings.json|core.hookspath|alwaysallow|permissions.allow|long-term memory|"
@@ -959,7 +960,7 @@ def hopeful_bits(low: str, wanted: int = EVERY) -> int:
 
 
 def rules_of(bits: int) -> Iterator[tuple[int, Rule]]:
-    """Yield (bit, rule) for each rule whose bit is set."""
+    """Yield (bit, rule) for each rule whose bit is set in `bits`."""
     while bits:
         bit = bits & -bits
         yield bit, RULES[bit.bit_length() - 1]

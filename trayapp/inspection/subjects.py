@@ -13,12 +13,12 @@ INSTRUCTIONS = "(instructions)"  # the subject name of a server's instructions; 
 
 # List of an offer -> prefix of its subject names
 KINDS = {"prompts": "(prompt) ", "resources": "(resource) ", "templates": "(template) ", "events": "(event) "}
-OLDER = "(older) "  # first prefix of the subject name of a definition for the older era, where that differs
+OLDER = "(older) "  # first prefix of the subject name of a definition for the older era, if it differs
 SKILL = "(skill) "  # prefix of a skill's subject name: like a changed tool, a changed skill waits for approval
 # Members of a prompt, resource, template or event that reach a model or a person. A URI may be shown in place of a
 # missing description.
 TOLD = ("title", "description", "uri", "uriTemplate", "mimeType", "annotations", "inputSchema", "payloadSchema")
-SCREENED_TOGETHER = 10  # definitions; ten usual ones have 7 KB, and more would hardly save time
+SCREENED_TOGETHER = 10  # definitions; ten typical ones have 7 KB, and more would hardly save time
 _BEGINNINGS = tuple(KINDS.values())
 
 
@@ -112,7 +112,7 @@ def concealed_in(name: str, item: Item) -> tuple[Finding, ...]:
 
 
 def orders_in(name: str, item: Item) -> tuple[Finding, ...]:
-    """Return the findings of orders in one subject. Only with `suspicious: hold` do they hold the subject back."""
+    """Return the findings of orders in one subject. They hold it back only with `suspicious: hold`."""
     return find_orders(_texts_of(name, item))
 
 

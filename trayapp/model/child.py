@@ -23,10 +23,10 @@ class ChildState(StrEnum):
 class ChildEvent(StrEnum):
     """Events of the gateway process, and requests of the user."""
 
-    ANSWERED = "answered"  # a gateway answers that is ours to supervise
-    FOUND = "found"  # a gateway answers that the user started
+    ANSWERED = "answered"  # a gateway that is ours to supervise answers
+    FOUND = "found"  # a gateway that the user started answers
     DIED = "died"  # it ended by itself, was killed, hung for too long, or did not come up
-    GAVE_UP = "gave-up"  # it died in a way that another try cannot solve
+    GAVE_UP = "gave-up"  # it died for a reason that a restart cannot remove
     STOPPED = "stopped"  # it ended because it was told to
     START = "start"  # the pause is over, or the user chose Retry, Resume or Restart
     STOP = "stop"  # the user wants it to end
@@ -58,10 +58,10 @@ def next_child_state(state: ChildState, event: ChildEvent) -> ChildState:
         raise TransitionError(f"Event {event} is not allowed in state {state}") from None
 
 
-# A signal, or a code without a row, counts as a crash, as does ALREADY_RUNNING: that process found another gateway.
+# All other codes, and signals, count as crashes. So does ALREADY_RUNNING: that process found another gateway.
 EXIT_EVENTS: dict[int, ChildEvent] = {
     ExitCode.OK: ChildEvent.STOPPED,  # after `multi-mcp stop` or SIGTERM
-    ExitCode.USAGE: ChildEvent.GAVE_UP,  # program and tray do not match: a half-done update
+    ExitCode.USAGE: ChildEvent.GAVE_UP,  # program and tray do not match, after an incomplete update
     ExitCode.CONFIG_INVALID: ChildEvent.GAVE_UP,  # the next process would read the same file
 }
 

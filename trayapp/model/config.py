@@ -54,7 +54,7 @@ class Confine(NamedTuple):
 
     read: tuple[str, ...] = ()  # paths, as written
     write: tuple[str, ...] = ()  # implies read
-    network: bool | tuple[str, ...] = True  # names, `*.name`, addresses: only these, over HTTP(S) through our proxy
+    network: bool | tuple[str, ...] = True  # or the allowed names, `*.name` and addresses, through our HTTP(S) proxy
     sockets: bool = False  # Unix sockets of its own, which browsers need
     required: bool = True  # False: `try`
 
@@ -229,7 +229,7 @@ class Config:
     problems: tuple[Problem, ...] = ()
     text: str = field(default="", repr=False, compare=False)  # as written, to be merged below a project's file
     imported: tuple[Imported, ...] = field(default=(), repr=False, compare=False)  # the layers below, in their order
-    foreign: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)  # only in layers: name -> file
+    foreign: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)  # in layers: name -> file
 
 
 class Plan(NamedTuple):

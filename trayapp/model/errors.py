@@ -29,7 +29,10 @@ LEAVE_IT = "Only they may enable it again. Tell them if it is needed, and leave 
 
 
 class MultiMcpError(Exception):
-    """Base of our errors: `title` says what happened, `hint` what to do. `field`: the form field concerned, or ""."""
+    """The base of our errors.
+
+    `title` is what happened, `hint` is what to do, and `field` is the form field concerned, or "".
+    """
 
     code = "failed"  # a stable name for the kind of error, for JSON output and for tests
     exit_code = ExitCode.FAILED
@@ -130,7 +133,7 @@ class NoGatewayError(MultiMcpError):
 
 
 class AlreadyRunningError(MultiMcpError):
-    """A gateway of this user already runs in this home. `pid` is its process id, 0 when unknown."""
+    """A gateway of this user already runs in this home. `pid` is its process id, or 0 if unknown."""
 
     code = "already_running"
     exit_code = ExitCode.ALREADY_RUNNING
@@ -176,7 +179,7 @@ class ConnectFailedError(ServerError):
     """The server could not be started or reached, or did not finish its handshake."""
 
     code = "connect_failed"
-    retry_after_s: float | None = None  # the wait that the response asked for
+    retry_after_s: float | None = None  # the wait that the response requested
 
 
 class ServerBackoffError(ServerError):
@@ -188,7 +191,7 @@ class ServerBackoffError(ServerError):
         super().__init__(
             server, f"{server} failed {failed_s_ago:.0f}s ago: {why}", f"Try again with: multi-mcp reconnect {server}"
         )
-        self.model_hint = f'Try again at once with the tool mcp: {{"connect":"{server}"}}'
+        self.model_hint = f'Try again immediately with the tool mcp: {{"connect":"{server}"}}'
 
 
 class SignInWantedError(ServerError):
@@ -252,7 +255,7 @@ class AmbiguousToolError(MultiMcpError):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """An error or warning in one of the user's files. `line` is 1-based, 0 = no line."""
+    """An error or warning in one of the user's files. `line` is 1-based; 0 means no line."""
 
     file: str
     line: int
@@ -264,6 +267,6 @@ class Problem:
 
 
 def problem_json(problem: Problem) -> dict[str, Any]:
-    """Return `{"file", "line", "column", "server", "message", "hint", "fatal"}`."""
+    """Return a problem as a JSON object, with a key for each field."""
     keys = ("file", "line", "column", "server", "message", "hint", "fatal")
     return {key: getattr(problem, key) for key in keys}

@@ -54,7 +54,7 @@ def reason_of(error: BaseException, host: str = "") -> str:
 def _known(cause: BaseException) -> str:
     """Return the reason for a system or TLS error, or "" if it is not known."""
     if isinstance(cause, socket.gaierror):
-        return "its name cannot be resolved now; is there a network?" if cause.errno == socket.EAI_AGAIN else NO_HOST
+        return "its name cannot be resolved now; check the network" if cause.errno == socket.EAI_AGAIN else NO_HOST
     if isinstance(cause, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted ({getattr(cause, 'verify_message', 'TLS')})"
     if isinstance(cause, ssl.SSLError):

@@ -38,7 +38,7 @@ class KnownSecrets:
         self._longest_first: tuple[str, ...] = ()
 
     def note(self, values: Iterable[str], *, renewed: bool = False) -> None:
-        """Add secrets, except everyday words. `renewed`: often replaced, such as tokens; never displace others."""
+        """Add secrets, except everyday words. `renewed`: often replaced, such as tokens; they never displace others."""
         kept = self._renewed if renewed else self._lasting
         parts: list[str] = []
         for value in values:  # each line of a multi-line secret, too, but not the header and footer of private keys
@@ -153,7 +153,7 @@ _BLOCK_HEAD = late(  # a YAML block scalar
 
 
 def redacted(text: str) -> str:
-    """Return `visible(text)` with REDACTED in place of each secret. Lines stay lines. Takes linear time."""
+    """Return `visible(text)` with REDACTED in place of each secret, line by line. Takes linear time."""
     lines = [_seen(line) for line in text.split("\n")]
     whole = "\n".join(lines)
     if len(lines) > 1 and not (
@@ -170,7 +170,7 @@ def _seen(line: str) -> str:
 
 
 class LineRedactor:
-    """Like `redacted`, for text that arrives in pieces. A line is returned once it is complete."""
+    """A form of `redacted` for text that arrives in pieces. A line is returned once it is complete."""
 
     def __init__(self) -> None:
         self._lines = _Lines()
@@ -225,7 +225,7 @@ class _Lines:
         self._block_indent: int | None = None
 
     def take(self, line: str) -> str:
-        """Return a line from `_seen`, redacted."""
+        """Redact a line from `_seen`."""
         if self._in_key:
             return KNOWN.without(self._key_line(line))
         if self._block_indent is not None and (not line.strip() or _indent(line) > self._block_indent):

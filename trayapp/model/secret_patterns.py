@@ -63,7 +63,7 @@ _PLAIN_WORDS = late(r"(?:[A-Z]?[a-z]{1,15}|[A-Z]{1,10})(?:[._-](?:[A-Z]?[a-z]{1,
 
 
 def may_have_shape(text: str) -> bool:
-    """Return False if `without_shapes` would leave every line of the text as it is."""
+    """Return True if `without_shapes` may change a line of the text."""
     return any(mark in text for mark in _MARKS)
 
 
@@ -174,8 +174,8 @@ class _SecretName(NamedTuple):
 
 
 def may_name(text: str) -> bool:
-    """Return False if no line of the text contains the name of a secret, in upper or lower case."""
-    small = text.lower()  # lowers letters of every alphabet: more than `without_named` searches for
+    """Return True if a line of the text may contain the name of a secret, in upper or lower case."""
+    small = text.lower()  # also lowers non-ASCII letters, which `without_named` does not
     return any(stem in small for stem in _STEMS) or (not small.isascii() and any(odd in text for odd in _ODD_LETTERS))
 
 
@@ -238,7 +238,10 @@ def _is_harmless(name: _SecretName) -> bool:
 
 
 def _separates(line: str, name: _SecretName, after: re.Match[str]) -> bool:
-    """Return True if a value follows. A blank or comma counts after a --flag, a comma also in a pair, `>` in XML."""
+    """Return True if a value follows the name.
+
+    Besides the usual separators, these count: a blank or comma after a --flag, a comma in a pair, and `>` in XML.
+    """
     sep = after["sep"]
     if sep == ">":
         return name.before == "<" and not after["gap"]

@@ -21,7 +21,7 @@ KeyringState = Literal["available", "locked", "missing"]  # while locked or miss
 
 @dataclass(frozen=True, slots=True)
 class ToolCounts:
-    """Numbers of one server's tools: `enabled` ones are passed to clients, `stale` ones are gone from the server."""
+    """Counts of one server's tools: `enabled` ones are passed to clients, `stale` ones are gone from the server."""
 
     total: int = 0
     enabled: int = 0
@@ -43,12 +43,12 @@ class SignInStatus:
 
 @dataclass(frozen=True, slots=True)
 class RefusedAccess:
-    """An access that was refused to a confined server. `allow`: the line for its entry that would allow the access."""
+    """An access that a confined server was denied. `allow` is the line that would allow it in the server's entry."""
 
     access: str  # read, write, network, sockets
     what: str  # a path, a host, or a description
     allow: str
-    secret: bool = False  # a protected place, not to be allowed only because the server asks for it
+    secret: bool = False  # a protected place; do not allow it just because a server requests it
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ class GatewayStatus:
 
 @dataclass(frozen=True, slots=True)
 class ShownArgument:
-    """One argument of a pending call, fit to be shown to people (gateway/asks)."""
+    """One argument of a pending call, in a form that is safe to show to people (gateway/asks)."""
 
     name: str
     value: str
@@ -235,7 +235,7 @@ RARE = frozenset(_FIELDS[_FIELDS.index("project") :])
 
 T = TypeVar("T")
 _hints = cache(get_type_hints)
-_KINDS: dict[Any, str] = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
+_KINDS: dict[Any, str] = {int: "a whole number", float: "a number", str: "a string", bool: "true or false"}
 
 
 def read(kind: type[T], value: object, place: str) -> T:
@@ -265,7 +265,7 @@ def _read(hint: Any, value: object, place: str) -> Any:
         return tuple(_read(parts[0], item, f"{place}[{at}]") for at, item in enumerate(value))
     if origin is dict:
         if not isinstance(value, Mapping) or not all(type(part) is str for pair in value.items() for part in pair):
-            raise _wrong(place, "an object of texts")
+            raise _wrong(place, "an object of strings")
         return dict(value)
     if dataclasses.is_dataclass(hint):
         return read(hint, value, place)  # type: ignore[arg-type]

@@ -105,12 +105,12 @@ def shortened(text: str, columns: int) -> str:
 
 
 def count(number: int, thing: str) -> str:
-    """Return `1 tool`, `2 tools`."""
+    """Return a number with its noun, such as `1 tool` or `2 tools`."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
 def ago(seconds: float) -> str:
-    """Return `12 s`, `3 min`, `5 h`, `2 days`."""
+    """Return a time span in its largest fitting unit, such as `12 s`, `3 min`, `5 h` or `2 days`."""
     for limit, size, unit in ((100, 1, "s"), (100 * 60, 60, "min"), (48 * 3600, 3600, "h")):
         if seconds < limit:
             return f"{seconds / size:.0f} {unit}"
@@ -133,7 +133,7 @@ class StderrDecoder:
         self._first = b""
 
     def decode(self, data: bytes, *, final: bool = False) -> str:
-        """Return the characters that `data` completes. `final`: an incomplete character is replaced."""
+        """Return the characters that `data` completes. If `final`, an incomplete character is replaced."""
         if self._decoder is None:
             self._first += data
             if len(self._first) < 2 and not final:
@@ -151,7 +151,7 @@ class StderrDecoder:
 
 
 def _latin(error: UnicodeError) -> tuple[str, int]:
-    """Return the undecodable bytes as Latin-1, and where to continue. Half a character at the end is replaced."""
+    """Return the undecodable bytes as Latin-1, and where to continue. An incomplete last character is replaced."""
     assert isinstance(error, UnicodeDecodeError)
     if error.encoding != "utf-8" or error.reason == "unexpected end of data":
         return "\N{REPLACEMENT CHARACTER}", error.end
