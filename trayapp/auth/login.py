@@ -6,12 +6,11 @@ repeat a secret leaves this module. Sources: RFC 6749, 7009, 7591, 8414, 8707, 9
 
 from __future__ import annotations
 
-import functools
 import logging
-import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from functools import cache
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -48,6 +47,7 @@ CLIENT_NAME = "multi-mcp"
 LOST = frozenset(("invalid_grant", "invalid_client", "unauthorized_client", "unsupported_grant_type", "invalid_scope",
                   "invalid_target"))  # fmt: skip  # RFC 6749 5.2, RFC 8707 2: asking again has the same result
 ACCEPT = {"accept": "application/json, text/event-stream"}
+trusted_certificates = cache(httpx2.create_ssl_context)  # httpx2's default trust store; loading it takes 50 ms
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}  # harmless; its refusal leads to the sign-in service
 
 
@@ -374,14 +374,8 @@ def _dumped(metadata: OAuthMetadata | ProtectedResourceMetadata | None) -> dict[
 
 @asynccontextmanager
 async def _client(limit_s: float = REQUEST_S) -> AsyncIterator[httpx2.AsyncClient]:
-    async with httpx2.AsyncClient(timeout=limit_s, verify=_trusted()) as client:
+    async with httpx2.AsyncClient(timeout=limit_s, verify=trusted_certificates()) as client:
         yield client
-
-
-@functools.cache
-def _trusted() -> ssl.SSLContext:
-    """Return httpx2's default trust store. Cached, since loading it takes 50 ms."""
-    return httpx2.create_ssl_context()
 
 
 async def _sent(client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response:

@@ -27,13 +27,7 @@ _BREAKS = str.maketrans("-. /:", "_____")
 
 def nearest(asked: str, names: Iterable[str], limit: int = MOST) -> list[str]:
     """Return at most `limit` of `names`, best first. The order of `names` does not matter."""
-    return _known(tuple(names)).nearest(_plain(asked[:ASKED_LONGEST]), limit)
-
-
-@lru_cache(maxsize=4)
-def _known(names: tuple[str, ...]) -> _NameIndex:
-    """Return the index of these names, cached between calls: reading 2,000 names costs more than a search."""
-    return _NameIndex(names)
+    return _index_of(tuple(names)).nearest(_plain(asked[:ASKED_LONGEST]), limit)
 
 
 class _NameIndex:
@@ -88,6 +82,9 @@ class _NameIndex:
         if not edits:
             return {}
         return {index: 1 - edits[name] / len(asked) for index, name in enumerate(self._plain) if name in edits}
+
+
+_index_of = lru_cache(maxsize=4)(_NameIndex)  # indexing 2,000 names costs more than a search
 
 
 def _plain(name: str) -> str:

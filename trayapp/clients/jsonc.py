@@ -122,7 +122,10 @@ class _Text:
         self.newline = "\r\n" if "\r\n" in text[: text.find("\n") + 1] else "\n"
         first = next((t for t in _TOKEN.finditer(text, len(BOM) * text.startswith(BOM)) if not _is_comment(t[0])), None)
         self.root = self._scan(first.start()) if first and first[0] == "{" else None
-        self.step = self._find_step()
+        self.step: str | None = DEFAULT_STEP
+        if self.root is not None and self.root.members:
+            at = self.root.members[0].start
+            self.step = self._indent(at) or DEFAULT_STEP if self._begins_line(at) else None
 
     def line_of(self, at: int) -> int:
         return self.text.count("\n", 0, at) + 1
@@ -161,12 +164,6 @@ class _Text:
             if depth == 0 and key is not None:
                 scanned.members.append(_Member(json.loads(key[0], strict=False), key.start(), value, token.end()))
         refuse(self.file, self.line_of(start), "its braces do not match")
-
-    def _find_step(self) -> str | None:
-        if self.root is None or not self.root.members:
-            return DEFAULT_STEP
-        member = self.root.members[0]
-        return self._indent(member.start) or DEFAULT_STEP if self._begins_line(member.start) else None
 
     # --- lines
 

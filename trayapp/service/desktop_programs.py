@@ -74,7 +74,11 @@ def _open(target: str, on_macos: list[str], environ: Mapping[str, str], patience
             os.startfile(target)
             return True
         opener = on_macos if sys.platform == "darwin" else _xdg_open(environ)
-        process = _start([*opener, target], environ)
+        process = subprocess.Popen(
+            [*opener, target], env=own_environment(environ), cwd="/", stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+        threading.Thread(target=process.wait, name="opener", daemon=True).start()  # otherwise it would remain a zombie
         return not patience_s or process.wait(patience_s) == 0
     except subprocess.TimeoutExpired:
         return True
@@ -88,12 +92,3 @@ def _xdg_open(environ: Mapping[str, str]) -> list[str]:
     if not (has_display and found):
         raise FileNotFoundError("xdg-open")
     return [found]
-
-
-def _start(argv: list[str], environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    null = subprocess.DEVNULL
-    process = subprocess.Popen(
-        argv, env=own_environment(environ), cwd="/", stdin=null, stdout=null, stderr=null, start_new_session=True
-    )
-    threading.Thread(target=process.wait, name="opener", daemon=True).start()  # otherwise it would remain a zombie
-    return process

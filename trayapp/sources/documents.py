@@ -81,7 +81,9 @@ def read_document(
     inputs = inputs or inputs_of(document) or inputs_of(inner if isinstance(inner, Mapping) else {})
     optional, required = _keys_called(OPTIONAL, text), _keys_called(REQUIRED, text)
     optional |= {name for _, raw, _ in found for name in _passed_on(raw)}
-    settings = _settings_of(document)
+    # The `settings` of a Gemini CLI extension (gemini-extension.json): variable -> description
+    named = ((one.get("envVar"), one.get("description")) for one in objects_in(document, "settings"))
+    settings = {name: str(description or "") for name, description in named if isinstance(name, str)}
     optional |= {name for name, described in settings.items() if OPTIONAL.search(described)}
     by_name: dict[str, Source] = {}  # a server may be listed again for another client
     for name, raw, client in found:
@@ -128,12 +130,6 @@ def _refuse_manifest(document: Mapping[str, Any]) -> None:
     if _OF_EXTENSION.search(json.dumps(starts, default=str)) or document.keys() == {"user_config"}:
         title = "This is a part of an extension's manifest (.mcpb), whose files are not here"
         raise UnclearSourceError(title, "Add the .mcpb file itself, or paste the snippet of a client")
-
-
-def _settings_of(document: Mapping[str, Any]) -> dict[str, str]:
-    """Return variable -> description for the `settings` of a Gemini CLI extension (gemini-extension.json)."""
-    named = ((one.get("envVar"), one.get("description")) for one in objects_in(document, "settings"))
-    return {name: str(description or "") for name, description in named if isinstance(name, str)}
 
 
 def _passed_on(raw: Mapping[str, Any]) -> list[str]:

@@ -59,29 +59,16 @@ def read_facts(datagram: bytes) -> Iterator[NetworkFact]:
         length, kind, *_ = HEADER.unpack_from(datagram)
         message, datagram = datagram[HEADER.size : length], datagram[max(_aligned(length), HEADER.size) :]
         if kind in (NEWADDR, DELADDR) and len(message) >= ADDRESS.size:
-            what = _address(message)
+            family, prefix, _, scope, interface = ADDRESS.unpack_from(message)
+            if scope < SCOPE_LINK:
+                told = _attributes(message[ADDRESS.size :], IFA_ADDRESS, IFA_LOCAL)
+                address = b"address" + struct.pack("BBI", family, prefix, interface) + told
+                yield NetworkFact(kind == NEWADDR, address)
         elif kind in (NEWROUTE, DELROUTE) and len(message) >= ROUTE.size:
-            what = _default_route(message)
-        else:
-            continue
-        if what:
-            yield NetworkFact(kind in (NEWADDR, NEWROUTE), what)
-
-
-def _address(message: bytes) -> bytes:
-    family, prefix, _, scope, interface = ADDRESS.unpack_from(message)
-    if scope >= SCOPE_LINK:
-        return b""
-    told = _attributes(message[ADDRESS.size :], IFA_ADDRESS, IFA_LOCAL)
-    return b"address" + struct.pack("BBI", family, prefix, interface) + told
-
-
-def _default_route(message: bytes) -> bytes:
-    family, destination, _, _, table, *_ = ROUTE.unpack_from(message)
-    if destination or table == TABLE_LOCAL:
-        return b""
-    told = _attributes(message[ROUTE.size :], RTA_OIF, RTA_GATEWAY, RTA_PRIORITY, RTA_MULTIPATH)
-    return b"route" + struct.pack("BB", family, table) + told
+            family, destination, _, _, table, *_ = ROUTE.unpack_from(message)
+            if not destination and table != TABLE_LOCAL:
+                told = _attributes(message[ROUTE.size :], RTA_OIF, RTA_GATEWAY, RTA_PRIORITY, RTA_MULTIPATH)
+                yield NetworkFact(kind == NEWROUTE, b"route" + struct.pack("BB", family, table) + told)
 
 
 def _attributes(data: bytes, *wanted: int) -> bytes:

@@ -106,7 +106,10 @@ class TaskBridge:
                         _TaskResultCall(self._session, request.id, request, self._connection, self._finish).send(0)
                         return
                     if task.get("status") in ENDED and step > 1:  # a server's first reply has no result
-                        self._answer(task)
+                        more = {"resultType": "complete"} if self._session.client.modern else {}
+                        reply = self._finish(Reply.of_result({**more, **_task_result(self._connection, task)}))
+                        if reply is not None:
+                            self._session.peer.respond(self._request.id, reply)
                         return
                     if isinstance(questions := task.get("inputRequests"), dict):
                         await self._answer_questions(name, questions)
@@ -129,13 +132,6 @@ class TaskBridge:
         question, key = {"inputRequests": left}, self._connection.key
         again = await session.questioner.answers(session, self._request.id, question, key)
         (await self._ask("tasks/update", {"taskId": name, **again})).result()
-
-    def _answer(self, task: dict[str, Any]) -> None:
-        """Answer the call as it would have been answered without a task. Raises RpcError."""
-        more = {"resultType": "complete"} if self._session.client.modern else {}
-        reply = self._finish(Reply.of_result({**more, **_task_result(self._connection, task)}))
-        if reply is not None:
-            self._session.peer.respond(self._request.id, reply)
 
     async def _ask(self, method: str, params: dict[str, Any]) -> Reply:
         """Send the server a request as a client with tasks would, and return the answer."""
