@@ -53,7 +53,7 @@ class Pin(NamedTuple):
     text: str  # the definition as JSON, parsed only when the server sends a different one
     approved: bool = True
     findings: tuple[Finding, ...] = ()
-    unread: bool = False  # not yet searched for orders to models
+    unread: bool = False  # not yet searched for orders to a model
     declined: str = ""  # hash of a later definition that the user declined
     seen: bool = True  # False if inspection was off when the tool was pinned
 

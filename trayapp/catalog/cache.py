@@ -114,7 +114,7 @@ def read_file(path: Path) -> bytes:
 
 
 def read_own(path: Path, version: int, server: str) -> dict[str, Any]:
-    """Read a server's file. Raises OSError, or ValueError if this version did not write the file for this server."""
+    """Read a server's file. Raises OSError, or ValueError unless it was written with this version for this server."""
     raw = loads(read_file(path))
     if not isinstance(raw, dict) or raw.get("version") != version or raw.get("server") != server:
         raise ValueError("not written by this version for this server")
@@ -128,7 +128,7 @@ def write_own(path: Path, content: Any, what: str) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         replace_file(path, data)
     except (OSError, TypeError, ValueError, RecursionError) as error:
-        hint = f"Check the space and the permissions of {path.parent}"
+        hint = f"Check the free space and the permissions of {path.parent}"
         raise StorageError(f"Cannot write {what}: {error}", hint) from error
 
 

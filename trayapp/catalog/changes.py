@@ -1,6 +1,6 @@
 """Comparison of two definitions of one tool: the differences as lines for people, and whether old calls still fit.
 
-Pure.
+All functions are pure.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _members_fit(old: dict[str, Any], new: dict[str, Any], depth: int) -> bool:
         return False
     if _open(old) is not False and _open(new) is False:
         return False
-    if any(name not in after for name in before):  # even if the new schema allows any member: it ignores this one
+    if any(name not in after for name in before):  # even if any member is allowed: the tool would ignore it
         return False
     return all(_fits(before[name], after[name], depth + 1) for name in before)
 

@@ -1,4 +1,4 @@
-"""A tool in words: its parameters on one line for a search result, or a full description for people and models."""
+"""Descriptions of a tool: its parameters on one line for a search result, or all details for people and models."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from trayapp.model.json_schema import properties_of, referenced, required_of
 
-COMPACT_PARAMETERS = 12  # on one line; required ones come first, and the number of omitted ones is given
+COMPACT_PARAMETERS = 12  # parameters on one line, required ones first; the others are only counted
 COMPACT_ENUM = 8  # values of one parameter on one line
 COMPACT_VALUE = 40  # characters of one value
 COMPACT_DEPTH = 2  # levels of objects on one line

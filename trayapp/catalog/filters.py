@@ -29,7 +29,7 @@ def switch_of(server: ServerConfig, tool: str, siblings: Container[str] = ()) ->
 def passes(
     server: str, tool: str, include: Iterable[str], exclude: Iterable[str], siblings: Container[str] = ()
 ) -> bool:
-    """Return True if the patterns let `tool` through: it is in `include` (if not empty) and not in `exclude`.
+    """Return True if the patterns let `tool` through: it matches `include` (if not empty) but not `exclude`.
 
     A pattern equal to the original name of another tool in `siblings` matches only that tool.
     """
@@ -95,7 +95,7 @@ def _matcher(patterns: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def _expression(glob: str) -> str:
-    """Return a regular expression for a glob: `*` is any text, `?` any one character, the rest literal; case-sensitive.
+    """Return a case-sensitive regular expression for a glob: `*` is any text, `?` one character, the rest literal.
 
     Each `*` but the last takes the first match and never backtracks (an atomic group). This bounds the time.
     """

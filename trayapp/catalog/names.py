@@ -109,8 +109,8 @@ def expose_names(
 ) -> Exposed:
     """Return the exposed name of each (server, tool); names in `taken` are not given.
 
-    Pass every known tool, enabled or not, so that enabling a tool renames no other. `given`: the names from before (see
-    `expose`). `held`: the tools that wait for an approval. `servers`: all servers, even if their tools are not known.
+    Pass every known tool, enabled or not, so that enabling a tool renames no other. `given`: names that clients
+    have seen. `held`: the tools that wait for an approval. `servers`: all servers, even if their tools are not known.
     """
     keys = list(entries)
     others = _others_of(keys, mode, servers)

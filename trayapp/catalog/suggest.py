@@ -56,7 +56,7 @@ class _NameIndex:
         return [self._names[index] for index in heapq.nsmallest(limit, near, key=rank)]
 
     def _by_words(self, asked: str) -> dict[int, float]:
-        """Return index of a name -> share of the asked words that it matches (0 to 1), if more than WORDS_NEEDED."""
+        """Map the index of each name to the share of the asked words that it matches (0 to 1), above WORDS_NEEDED."""
         wanted = list(dict.fromkeys(word for word in asked.split("_") if word))[:WORDS_MOST]
         scores: dict[int, float] = {}
         for word in wanted:
@@ -65,7 +65,7 @@ class _NameIndex:
         return {index: score for index, score in scores.items() if score > WORDS_NEEDED}
 
     def _places_met(self, asked: str, compared: int) -> dict[int, float]:
-        """Return index of a name -> score of its word nearest to `asked`, for the names with a word near enough."""
+        """Map the index of each name with a word near enough to `asked` to the score of its nearest word."""
         prefixed = [word for word in self._places if word.startswith(asked)] if len(asked) >= PREFIX_SHORTEST else []
         allowed = 2 if len(asked) > 6 else 1 if len(asked) > 3 else 0
         meant = _close(asked, self._words, allowed, compared) if allowed else {}
@@ -76,7 +76,7 @@ class _NameIndex:
         return met
 
     def _by_edits(self, asked: str) -> dict[int, float]:
-        """Return index of a name -> share of `asked` that is correct (0 to 1), for names a few typing errors away."""
+        """Map the index of each name a few typing errors away to the share of `asked` that is correct (0 to 1)."""
         allowed = min(EDITS_MOST, len(asked) // 3)
         edits = _close(asked, self._wholes, allowed, NAMES_COMPARED) if allowed else {}
         if not edits:

@@ -27,7 +27,7 @@ _ESCAPE = late(r"(\\(?:x|u)\{?[0-9A-Fa-f]{2,5}\}?)")
 _BASE32 = late(rf"\b[A-Z2-7]{{{RUN_SHORTEST},}}={{0,6}}")
 _WRAPPED = late(
     r"(?<![A-Za-z0-9+/_-])(?:[A-Za-z0-9+/_-]{4,}+\s++){2,}[A-Za-z0-9+/_-]{2,}={0,2}"
-)  # base64 with blanks in it; ordinary words rarely decode
+)  # base64 with spaces in it; ordinary words rarely decode
 _NUMBERS = late(r"(?:\b[0-9]{2,3}\b[ ,;]{1,2}){11,}[0-9]{2,3}|(?:\b[01]{8}[ ,;]{0,2}){9,}")
 _UPPER, _LOWER, _DIGITS = string.ascii_uppercase, string.ascii_lowercase, string.digits
 
@@ -142,7 +142,7 @@ def may_hold_run(data: bytes) -> bool:
     plain = data  # with spaces for escaped line breaks and tabs, whose letters would join the next run
     for escape in (rb"\n", rb"\t", rb"\r") if b"\\" in data else ():
         plain = plain.replace(escape, b"  ")
-    name = plain.replace(b"_", b" ")  # `_` is read as a blank in a parameter's name
+    name = plain.replace(b"_", b" ")  # `_` is read as a space in a parameter's name
     return _is_readable_base64(data, plain, name)
 
 

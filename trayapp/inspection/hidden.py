@@ -13,7 +13,7 @@ from trayapp.model.late import late
 STEGANOGRAPHY = 8  # invisible characters in one text, anywhere: enough to encode a letter in bits
 SELECTOR_RUN = 3  # variation selectors in a row; a normal character takes one
 PRIVATE_RUN = 3  # private-use characters in a row; in prose, an icon of a font stands alone
-FAR_AWAY = 120  # consecutive blanks after which nobody expects more text
+FAR_AWAY = 120  # consecutive spaces or tabs after which nobody expects more text
 FAR_BELOW = 30  # consecutive blank lines after which nobody expects more text
 
 _TAG = "\U000e0000-\U000e007f"
@@ -62,7 +62,7 @@ _FAR = late(
     rf"\s(?:(?<=[^\S\n])(?<![^\S\n]{{2}})[^\S\n]{{{FAR_AWAY - 1},}}+"
     rf"|(?<=\n)(?<!\n\n)[^\S\n]*+(?:\n[^\S\n]*+){{{FAR_BELOW - 1},}}+)"
 )
-SUSPECTS = (  # a class of characters that hide, or that are not printed
+SUSPECTS = (  # a class of invisible and unprintable characters
     f"[{_TAG}\u202a-\u202e\u2066-\u2069{_ZERO}\ue000-\uf8ff\U000f0000-\U0010fffd\ufe00-\ufe0e\U000e0100-\U000e01ef"
     "\x00-\x08\x0e-\x1f\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
 )
@@ -109,7 +109,7 @@ def hidden_in(text: str) -> Iterator[Hidden]:
         return
     if tags := "".join(_TAGS.findall(_FLAG.sub("", text))):
         words = "".join(chr(ord(letter) - 0xE0000) for letter in tags)
-        yield Hidden("hidden.tags", True, f"It says in invisible tag characters: {words}")
+        yield Hidden("hidden.tags", True, f"Its invisible tag characters say: {words}")
     yield from _turned(text)
     yield from _invisible(text)
     if private := [run for run in _PRIVATE.findall(text) if run != _APPLE]:
@@ -131,7 +131,7 @@ def _turned(text: str) -> Iterator[Hidden]:
         return
     marks = "".join(map("".join, map(_BIDI.findall, lines)))
     serious = _RIGHT_TO_LEFT.search(text) is None or _OVERRIDES.search(text) is not None
-    yield Hidden("hidden.bidi", serious, f"It changes the order in which it is shown (U+{ord(marks[0]):04X})")
+    yield Hidden("hidden.bidi", serious, f"It changes the order in which its text is shown (U+{ord(marks[0]):04X})")
 
 
 def _is_set_apart(line: str) -> bool:

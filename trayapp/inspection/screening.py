@@ -14,7 +14,7 @@ from trayapp.inspection import encoded, hidden
 from trayapp.inspection.text import READ_MOST
 from trayapp.model.offer import Item
 
-# A `_` in a parameter's name is read as a blank
+# A `_` in a parameter's name is read as a space
 _BLANK = r"(?:[ _]|\\[trf])"
 _SEPARATOR = r"(?:[ _:,;]|\\[ntr])"
 _APART = r"[-._*| \x{80}-\x{10ffff}]{1,2}"  # between spaced-out letters

@@ -29,7 +29,7 @@ class HttpSettings(NamedTuple):
 
 
 class Profile(NamedTuple):
-    """A named view of the catalog. None means "as without the profile"."""
+    """A named view of the catalog. None leaves a value as it is without the profile."""
 
     servers: tuple[str, ...] | None = None
     expose: Expose | None = None
@@ -125,7 +125,7 @@ class ToolSwitch:
 
     enabled: bool = True
     stale: bool = False
-    ask: AskMode | None = None  # None: as the server's setting
+    ask: AskMode | None = None  # None: the server's setting applies
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ class ServerConfig:
     direct_tools: bool | tuple[str, ...] = False
     expose_resources: bool = True
     new_tools: Literal["enabled", "disabled"] = "enabled"
-    ask: AskMode | None = None  # None: as `settings.ask`
+    ask: AskMode | None = None  # None: `settings.ask` applies
     line: int = 0  # line of the entry in its file, 1-based; 0 = unknown
 
     @property

@@ -25,7 +25,7 @@ class ExitCode(IntEnum):
     ALREADY_RUNNING = 7
 
 
-LEAVE_IT = "Only they may enable it again. Tell them if it is needed, and leave it as it is"
+LEAVE_IT = "Only they may enable it again. If it is needed, tell them, but do not enable it yourself"
 
 
 class MultiMcpError(Exception):
@@ -101,14 +101,14 @@ class MissingVariableError(ConfigError):
 
 
 class CommandNotApprovedError(ConfigError):
-    """The command that prints a secret is not approved by the user."""
+    """The user has not approved the command that prints a secret."""
 
     code = "command_not_approved"
     exit_code = ExitCode.SERVER_UNAVAILABLE
     model_hint = "Ask the user to review the command in servers.yaml and to approve it"
 
     def __init__(self, command: str) -> None:
-        hint = "Review it on the panel's page Approvals, or with: multi-mcp approve"
+        hint = "Review it on the panel's Approvals page, or with: multi-mcp approve"
         super().__init__(f"The command of a secret is not approved: {command}", hint)
 
 
@@ -249,7 +249,7 @@ class AmbiguousToolError(MultiMcpError):
     code = "ambiguous_tool"
 
     def __init__(self, asked: str, candidates: list[str]) -> None:
-        super().__init__(f"{asked} means more than one tool", f"Specify the server: {', '.join(candidates)}")
+        super().__init__(f"{asked} matches more than one tool", f"Specify the server: {', '.join(candidates)}")
         self.candidates = candidates
 
 

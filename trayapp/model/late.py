@@ -25,5 +25,5 @@ class _LatePattern:
 
 
 def late(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """Return a pattern that is compiled on first use. Use it if that takes over half a millisecond."""
+    """Return a pattern that is compiled on first use. Use it if compiling takes over half a millisecond."""
     return _LatePattern(pattern, flags)  # type: ignore[return-value]  # it has a pattern's methods, by name

@@ -1,7 +1,8 @@
 """Patterns of secrets in a line of text: by their own shape, or by the name before them.
 
-Names: `token=x`, `"api_key": "x"`, `Authorization: x`, `--password x`, in JSON (also escaped), YAML, query strings
-(also escaped), headers, environment files, XML, command lines and prose. redact handles several lines.
+A name stands before its value, as in `token=x`, `"api_key": "x"`, `Authorization: x` or `--password x`. It is found in
+JSON (also escaped), YAML, query strings (also escaped), headers, environment files, XML, command lines and prose. The
+redact module handles secrets of several lines.
 
 Matching takes linear time. The pattern of a shape starts at a literal and cannot restart inside what it has read. The
 text after a name is examined up to a fixed length, or read only once.
@@ -131,7 +132,7 @@ _SCHEME = late(r"(?i)(?:bearer|basic|digest|token|apikey|negotiate|bot)(?:\s+|%2
 _PAIR = late(r""".?\(b?["']""")  # ('x-key', 'value')
 _LINE_HEAD = late(r"\s*(?:- )?(?:export |set |ENV |\$env:)?[\"'`]?")
 
-# Values and names that are harmless. Not names that end in `id`: some ids are half a secret.
+# Values and names that are harmless. Names that end in `id` are not among them: some ids are half a secret.
 _REFERENCE = late(
     r"\$\{(?:keyring:[\w.-]+|[A-Za-z_][\w:]*)\}|\$(?:env:)?[A-Za-z_]\w*|\{env:\w+\}|%\w+%|<[\w -]*>|\*+|\.\.\.|x{3,}"
 )
@@ -240,7 +241,7 @@ def _is_harmless(name: _SecretName) -> bool:
 def _separates(line: str, name: _SecretName, after: re.Match[str]) -> bool:
     """Return True if a value follows the name.
 
-    Besides the usual separators, these count: a blank or comma after a --flag, a comma in a pair, and `>` in XML.
+    Besides the usual separators, these count: a space or comma after a --flag, a comma in a pair, and `>` in XML.
     """
     sep = after["sep"]
     if sep == ">":

@@ -1,4 +1,4 @@
-"""The snapshot: what the tray and the CLI may know about a running gateway, and its JSON form (PRODUCT 12)."""
+"""The snapshot: the state of a running gateway that the tray and the CLI see, and its JSON form (PRODUCT 12)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trayapp.model.errors import MultiMcpError, Problem, problem_json
 from trayapp.model.lifecycle import State
 
 SNAPSHOT_VERSION = 1
-# States in which a call is served: an idle server starts on the call, a stopping one is started again.
+# States in which a call is served: it starts an idle server, and restarts a stopping one.
 READY = frozenset({State.IDLE, State.CONNECTED, State.STOPPING})
 GatewayState = Literal["starting", "running", "stopping"]
 KeyringState = Literal["available", "locked", "missing"]  # while locked or missing, sign-ins live in memory

@@ -14,7 +14,7 @@ from trayapp.model.late import late
 
 _ESCAPES = late(
     r"\x1b\[[0-?]*[ -/]*[@-~]?"  # CSI: colors, cursor
-    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f]).*?(?:\x07|\x1b\\|\x9c|\Z)"  # OSC, DCS, SOS, PM, APC and what they carry
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f]).*?(?:\x07|\x1b\\|\x9c|\Z)"  # OSC, DCS, SOS, PM, APC and their content
     r"|\x9b[0-?]*[ -/]*[@-~]?"  # CSI as one character
     r"|\x1b[ -/]*[0-~]?",  # short escape sequences
     re.DOTALL,

@@ -255,7 +255,7 @@ ROWS: list[tuple[str, TrayState, IconKind, str, list[str]]] = [
      "multi-mcp: 0 of 1 server ready, 3 tools\ndb: a command waits for approval",
      ["! Review the command for a secret of db ...",
       "Servers > ✗ db: failed, 3 tools > (The command of a secret is not approved: `op read x`)",
-      "Servers > ✗ db: failed, 3 tools > (Review it on the panel's page Approvals)"]),
+      "Servers > ✗ db: failed, 3 tools > (Review it on the panel's Approvals page)"]),
     ("a-server-that-is-off-waits-for-no-approval", running(GITHUB, replace(UNAPPROVED, state=DISABLED)), K.HEALTHY,
      "multi-mcp: 1 of 1 server ready, 26 tools", ["not ! Review the command for a secret of db ..."]),
     ("many-commands-of-secrets", running(*[replace(UNAPPROVED, name=f"s{at}") for at in range(6)]), K.ATTENTION,

@@ -24,7 +24,7 @@ from trayapp.model.json_schema import properties_of, referenced, required_of
 
 PROBLEMS_MOST = 20  # sentences in one message
 STEPS_MOST = 50_000  # steps of one check: about 50 ms
-DEPTH_MOST = 60  # levels; deeper arguments, and references in a circle, are left to the server
+DEPTH_MOST = 60  # levels; deeper arguments and circular references are left to the server
 SHOWN = 60  # characters of a wrong value in a message
 ENUM_SHOWN = 12  # values of an enum in a message
 
@@ -129,7 +129,7 @@ class _Check:
         if self._steps < 0 or depth > DEPTH_MOST:
             raise _TooLongError
         if schema is False:
-            yield f"{where or 'args'}: nothing is allowed here"
+            yield f"{where or 'args'}: no value is allowed here"
         if not isinstance(schema, Mapping) or ("$id" in schema and depth):  # `$id` changes the base of references
             return
         if self._old and "$ref" in schema:  # in old drafts `$ref` overrides everything beside it

@@ -86,7 +86,7 @@ def repair(schema: Any) -> Schema | WithheldTool:
     mender = Mender(schema)
     mended = mender.mended(_tolerated(schema))
     if "$ref" in schema and "$ref" not in mended and not mended.get("properties"):
-        return WithheldTool(f"its input schema is {str(schema['$ref'])[:REASON_LONGEST]}, which does not resolve")
+        return WithheldTool(f"its input schema is {str(schema['$ref'])[:REASON_LONGEST]}, which cannot be resolved")
     found = _at_top(mended, mender)
     if found is None or _only(found.get("type")):
         what = f": {str(found['type'])[:REASON_LONGEST]}" if found is not None else ""
@@ -166,12 +166,12 @@ def _opened(part: Schema, mender: Mender, depth: int = 0) -> Schema:
 
 
 def _all_of(parts: list[Schema]) -> Schema:
-    """Return one schema that allows what all of `parts` allow together, and maybe more."""
+    """Return one schema that allows at least what all of `parts` allow together."""
     return _merged(parts, "allOf", [name for part in parts for name in part.get("required", ())])
 
 
 def _any_of(parts: list[Schema]) -> Schema:
-    """Return one schema that allows what any of `parts` allows, or more, and requires what all of them require."""
+    """Return one schema that allows at least what any of `parts` allows, and requires what all of them require."""
     common = [name for name in parts[0].get("required", ()) if all(name in p.get("required", ()) for p in parts)]
     return _merged(parts, "anyOf", common)
 

@@ -37,7 +37,7 @@ class EmptyQueryError(MultiMcpError):
     exit_code = ExitCode.USAGE
 
     def __init__(self) -> None:
-        super().__init__("The search is empty", "Say in a few words what the tool should do")
+        super().__init__("The search is empty", "Describe in a few words what the tool should do")
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ LONGEST_TEXT = 2_000  # characters of a text that are searched; names and titles
 PATTERN_MEMORY_MOST = 1 << 20  # bytes of a compiled pattern: `(\pL\pM*){500}` is refused
 WORK_MOST_S = 1.0  # processor time for all texts; an ordinary pattern needs microseconds for each
 
-# Python syntax that RE2 does not know: \Z, \u0041, \U00000041, a{,3}. The `.` skips every other escape.
+# Python syntax that RE2 does not support: \Z, \u0041, \U00000041, a{,3}. The `.` skips every other escape.
 _PYTHON_ONLY = re.compile(r"\\(?:(Z)|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|.)|\{,(\d+)\}", re.DOTALL)
 
 

@@ -139,7 +139,7 @@ def read_query(words: str, vocabulary: Vocabulary, users: UserSynonyms) -> Query
             term.own |= set(guessed)
         terms.setdefault(stemmed, term)
     for word in (left + right for left, right in pairwise(written)):
-        if len(word) >= JOINED_SHORTEST and word in vocabulary:  # documents write `mind map` as mindmap
+        if len(word) >= JOINED_SHORTEST and word in vocabulary:  # documents may write `mind map` as mindmap
             terms.setdefault(word, Term(word, {word: 1.0}, frozenset({word}), extra=True))
     for kind in kinds_of_literals(words[:CHARS_MOST]):
         terms.setdefault(stem(kind), Term(kind, {stem(kind): 1.0}, frozenset({stem(kind)}), extra=True))
@@ -167,7 +167,7 @@ def _phrase(text: str) -> tuple[str, ...]:
     return tuple(stem(word) for word in meaningful(split(text)))
 
 
-# --- literals, which do not say what a tool does: URLs, paths, file names, e-mail addresses, quoted text
+# --- literals, which do not describe what a tool should do: URLs, paths, file names, e-mail addresses, quoted text
 
 # A quotation mark opens before a word and closes after one; the mark in `user's` is an apostrophe.
 _QUOTED = late(

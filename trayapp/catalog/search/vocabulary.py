@@ -109,7 +109,7 @@ class ServerNames:
         self._shares.clear()
 
     def shares(self, asked: Iterable[str], having: Callable[[str], int]) -> dict[str, float]:
-        """Return stem -> how clearly it names a server (0 to 1), for each of `asked` that is in a server's name.
+        """Map each stem in `asked` that is in a server's name to how clearly it names that server (0 to 1).
 
         A stem that no other server's tools contain gets 1. `having` counts the servers whose tools have a stem.
         """
