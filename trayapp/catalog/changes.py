@@ -83,12 +83,12 @@ def _visible(line: str, look_alikes: bool) -> str:
 
 
 def still_takes(old: Item, new: Item) -> bool:
-    """Return True if the new definition allows each call that the old one allows; False in doubt."""
+    """Return True if the new definition certainly allows each call that the old one allows."""
     return _fits(old.get("inputSchema", {}), new.get("inputSchema", {}), 0)
 
 
 def _fits(old: Any, new: Any, depth: int) -> bool:
-    """Return True if all values that `old` allows are allowed by `new`; False in doubt."""
+    """Return True if `new` certainly allows all values that `old` allows."""
     if old == new or new is True or new == {}:
         return True
     if not isinstance(old, dict) or not isinstance(new, dict) or depth > DEEPEST:

@@ -90,7 +90,7 @@ class Lookup:
         return self._settle(asked, first if len({key[0] for key in every}) == 1 else every)
 
     def _stages(self, asked: str) -> Iterator[tuple[Key, ...]]:
-        """Yield the tools that each interpretation of `asked` means, the most literal one first."""
+        """Yield the tools that `asked` may mean, one interpretation after another, the most literal first."""
         yield self._exposed.shared.get(asked, ())
         yield self._originals.get(asked, ())
         folded = fold(asked)

@@ -74,7 +74,7 @@ def caseless(name: str) -> str:
 
 @lru_cache(maxsize=4096)
 def server_prefix(server: str, mode: PrefixMode) -> str:
-    """Return the prefix of a server's exposed names, without the `_` that follows it; "" in mode none."""
+    """Return the prefix of a server's exposed names, without the `_` that follows it, or "" in mode none."""
     if mode == "none":
         return ""
     if mode == "short":
@@ -107,7 +107,7 @@ def expose_names(
     held: Set[Key] = frozenset(),
     servers: Iterable[str] = (),
 ) -> Exposed:
-    """Return the exposed name of each (server, tool); names in `taken` are not given.
+    """Return the exposed name of each (server, tool). Names in `taken` are not given.
 
     Pass every known tool, enabled or not, so that enabling a tool renames no other. `given`: names that clients
     have seen. `held`: the tools that wait for an approval. `servers`: all servers, even if their tools are not known.
@@ -125,14 +125,14 @@ def expose(
     held: Set[Key] = frozenset(),
     others: Callable[[Key, str], Key | None] = lambda key, wish: None,
 ) -> Exposed:
-    """Grant the wishes that are short enough and unambiguous, and add a hash to the other names.
+    """Return the exposed names: each wanted name that is short enough and unambiguous, or else the name with a hash.
 
     - A name in `taken` is never given.
     - A name that was `given` stays with its tool or, while that tool is gone, with its server.
     - A name by which `others` finds another server's tool is not given, unless it was `given` before.
-    - Tools that are `held` back get no name that another tool wants.
-    - A name that several tools want goes to the one whose original spelling it is (`a_b` rather than `a.b`). If there
-      is not exactly one such tool, none gets the name: a call must never reach the wrong tool.
+    - A tool that is `held` back gets no name that is also wanted for another tool.
+    - A name that is wanted for several tools goes to the one whose original spelling it is (`a_b` rather than `a.b`).
+      If there is not exactly one such tool, none gets the name: a call must never reach the wrong tool.
     """
     groups: dict[str, list[Key]] = {}
     for key, (wish, _) in wishes.items():
@@ -163,7 +163,7 @@ def _wish(key: Key, mode: PrefixMode) -> Wish:
 def _holder(
     wish: str, keys: list[Key], alike: list[Key], wishes: Mapping[Key, Wish], first: Key | None, held: Set[Key]
 ) -> Key | None:
-    """Return the one of `keys` that gets the name `wish`, which all of them want, or None.
+    """Return the one of `keys`, all with the wanted name `wish`, that gets this name, or None.
 
     `alike`: other tools that the name could mean. `first`: the tool that had the name before.
     """

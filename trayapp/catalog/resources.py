@@ -54,7 +54,7 @@ class AmbiguousResourceError(MultiMcpError):
 def resource_base(name: str) -> str:
     """Return a resource's name as part of a tool's name, in lower-case ASCII letters, digits and `_`.
 
-    Each run of other characters becomes `_`, or is dropped at the ends. `resource_` is put before a leading digit; a
+    Each run of other characters becomes `_`, or is dropped at the ends. `resource_` is put before a leading digit. A
     name without letters and digits becomes `resource`.
     """
     base = _NOT_WORD.sub("_", name).strip("_").lower()
@@ -138,9 +138,9 @@ class ResourceMap:
         self._servers = {server for server, _ in (*self._resources, *self._templates)}.union(*self._skills.values())
 
     def _is_shared(self, server: str, uri: str) -> bool:
-        """Return True if skills of this server and of another one have the URI's authority.
+        """Return True if the URI's authority belongs to skills of this server and of another.
 
-        Files of one skill are relative to each other (SEP-2640): either all of them get the prefix, or none.
+        Files of one skill refer to each other by relative URIs (SEP-2640), so all or none of them get the prefix.
         """
         owners = self._skills.get(_authority(uri), ())
         return server in owners and len(owners) > 1
@@ -233,7 +233,7 @@ def prefixed(server: str, own: str) -> str:
 
 
 def split_prefixed(text: str) -> tuple[str, str] | None:
-    """Return the unquoted server name and its own address or handle; None for anything that `prefixed` did not make."""
+    """Return the unquoted server name and its own address or handle, or None if `prefixed` did not make the text."""
     name, slash, own = text.removeprefix(SCHEME).partition("/")
     return (unquote(name, errors="surrogatepass"), own) if text.startswith(SCHEME) and slash and own else None
 

@@ -43,7 +43,7 @@ class _NameIndex:
         self._words, self._wholes = _by_length(self._places), _by_length(self._plain)
 
     def nearest(self, asked: str, limit: int) -> list[str]:
-        """Return the nearest names, best first; `asked` is in plain form."""
+        """Return the nearest names, best first. `asked` is in plain form."""
         scores = self._by_edits(asked)
         for index, score in self._by_words(asked).items():
             scores[index] = max(score, scores.get(index, 0.0))

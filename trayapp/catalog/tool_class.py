@@ -93,7 +93,7 @@ def classify(item: dict[str, Any]) -> ToolClassification:
 
 
 def _class_of_annotations(annotations: Any) -> ToolClass | None:
-    """Return the class that annotations give; None if they do not say what a call may do."""
+    """Return the class that annotations give, or None if they do not state what a call may do."""
     if not isinstance(annotations, dict):
         return None
     reads, destroys = annotations.get("readOnlyHint"), annotations.get("destructiveHint")
@@ -114,7 +114,7 @@ def _can_choose_to_destroy(schema: Any) -> bool:
 
 
 def class_of_name(name: str, *, guess: bool = True) -> ToolClass | None:
-    """Return the class that the verb in a tool's name gives; None without a clear verb, which counts as a write.
+    """Return the class that the verb in a tool's name gives, or None without a clear verb (which counts as a write).
 
     The first verb decides, as in a sentence. Verbs joined by "and" also count, and so does a last word that destroys,
     or one that writes if the first verb may be a noun (`list_create`). `guess`: count tools that can

@@ -60,7 +60,7 @@ def with_variant(
 
 
 def best_variant(variants: tuple[Variant, ...], kind: ClientKind) -> Variant | None:
-    """Return the variant that a client of that kind would see; None if all variants list the same names."""
+    """Return the variant that a client of that kind would see, or None if all variants list the same names."""
     if all(one.names == variants[0].names for one in variants):
         return None
     return nearest_variant(variants, kind)
@@ -154,7 +154,7 @@ def union_offer(offer: Offer, known: Offer | None, variants: tuple[Variant, ...]
 
 
 def as_json(variants: tuple[Variant, ...]) -> list[dict[str, Any]]:
-    """Return the variants for the cache file; [] if there are fewer than two."""
+    """Return the variants for the cache file, or [] if there are fewer than two."""
     if len(variants) < 2:
         return []
     return [
@@ -169,7 +169,7 @@ def as_json(variants: tuple[Variant, ...]) -> list[dict[str, Any]]:
 
 
 def from_json(raw: Any) -> tuple[Variant, ...]:
-    """Return the variants of a cache file; () for anything that `as_json` did not write."""
+    """Return the variants of a cache file, or () if `as_json` did not write them."""
     try:
         return tuple(
             Variant(

@@ -209,7 +209,7 @@ def folded(text: str) -> str:
 
 
 def ascii_twin(name: str) -> str | None:
-    """Return the ASCII name that a name looks like; None if the name is ASCII itself or looks like no ASCII name."""
+    """Return the ASCII name that a name looks like, or None if the name is ASCII itself or looks like no ASCII name."""
     if name.isascii():
         return None
     twin = folded(unicodedata.normalize("NFKC", _INVISIBLE.sub("", name)))

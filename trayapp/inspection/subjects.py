@@ -36,7 +36,7 @@ def is_tool(name: str) -> bool:
 
 
 def subject_name(kind: str, item: Item) -> str | None:
-    """Return the subject name of a list's item; None if it has no name or URI by which clients could request it."""
+    """Return the subject name of a list's item, or None if it has no name or URI by which clients could request it."""
     own = item.get(ITEM_KEYS[kind])
     return f"{SKILL if kind == 'skills' else KINDS[kind]}{own}" if isinstance(own, str) else None
 

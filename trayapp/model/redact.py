@@ -38,7 +38,7 @@ class KnownSecrets:
         self._longest_first: tuple[str, ...] = ()
 
     def note(self, values: Iterable[str], *, renewed: bool = False) -> None:
-        """Add secrets, except everyday words. `renewed`: often replaced, such as tokens; they never displace others."""
+        """Add secrets, except everyday words. `renewed` ones, such as tokens, never displace others."""
         kept = self._renewed if renewed else self._lasting
         parts: list[str] = []
         for value in values:  # each line of a multi-line secret, too, but not the header and footer of private keys
@@ -180,7 +180,7 @@ class LineRedactor:
         self._dropping = False
 
     def feed(self, text: str) -> str:
-        """Return the lines that `text` completed, redacted, each with a newline; "" if none."""
+        """Return the lines that `text` completed, redacted, each with a newline, or "" if none."""
         self._pieces.append(text)
         self._length += len(text)
         has_end = self._returned or "\n" in text or "\r" in text

@@ -324,7 +324,7 @@ def _is_secret(line: str, span: _Span, name: _SecretName, after: re.Match[str]) 
 
 
 def _prose_value(line: str, word: re.Match[str], name: _SecretName) -> _Span | None:
-    """Return the position of a secret in prose: `the token 8f3b...`, `password is hunter2`; None if there is none.
+    """Return the position of a secret in prose: `the token 8f3b...`, `password is hunter2`, or None.
 
     The secret must be long and look random, or follow `is` or `was` and contain a digit.
     """

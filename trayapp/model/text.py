@@ -70,7 +70,7 @@ def without_code(error: str) -> str:
 
 
 def first_line(text: str) -> str:
-    """Return the first line that is not blank, cleaned; "" if there is none."""
+    """Return the first line that is not blank, cleaned, or "" if there is none."""
     return next((line for part in clean(text).splitlines() if (line := " ".join(part.split()))), "")
 
 

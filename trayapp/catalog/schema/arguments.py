@@ -39,7 +39,7 @@ class InvalidArgumentsError(MultiMcpError):
 
 
 def read_arguments(args: Any, schema: Any) -> dict[str, Any]:
-    """Return the arguments of a call, given as an object or its JSON text; {} for None and for an empty text.
+    """Return the arguments of a call, given as an object or its JSON text. None and an empty text mean {}.
 
     Some models pass JSON text where an array or object belongs. Such a text is parsed if the schema allows the result
     but not the text. Raises InvalidArgumentsError for any other `args`.
@@ -117,7 +117,7 @@ class _Check:
         self._steps = STEPS_MOST
 
     def all_wrong(self, value: Any, schema: Any) -> list[str]:
-        """Return what is wrong with `value`, in at most PROBLEMS_MOST sentences; [] if the check takes too long."""
+        """Return what is wrong with `value`, in at most PROBLEMS_MOST sentences, or [] if the check takes too long."""
         try:
             return list(islice(self.wrong(value, schema, "", 0), PROBLEMS_MOST))
         except _TooLongError:
@@ -192,7 +192,7 @@ class _Check:
 
 
 def _wrong_type(value: Any, kind: Any) -> str:
-    """Return the required types in words; "" if `value` has one of them, or if the schema's `type` is unknown."""
+    """Return the required types in words, or "" if `value` has one of them, or if the schema's `type` is unknown."""
     kinds = kind if isinstance(kind, list) else [kind]
     if not all(isinstance(one, str) and one in TYPES for one in kinds) or any(_is_a(value, one) for one in kinds):
         return ""

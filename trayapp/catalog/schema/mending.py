@@ -35,14 +35,14 @@ class Mender:
         self._tuples = "draft-0" in str(root.get("$schema"))  # dialects in which `items` may be a list
 
     def mended(self, schema: Schema, depth: int = 0) -> Schema:
-        """Return `schema` with all parts valid; the same object if nothing was wrong."""
+        """Return `schema` with all parts valid, or the same object if nothing was wrong."""
         found = {key: value for key, value in schema.items() if (check := _VALID.get(key)) is None or check(value)}
         found = _flags_lifted(self._modern(self._referring(found)))
         found = {key: self._part(key, value, depth) for key, value in found.items()}
         return schema if _is_same(schema, found) else found
 
     def resolve(self, reference: str) -> Any:
-        """Return the target of a local reference, through further references; None if they lead nowhere."""
+        """Return the target of a local reference, through further references, or None if they lead nowhere."""
         seen: set[str] = set()
         while reference not in seen:
             seen.add(reference)

@@ -23,7 +23,7 @@ _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
 
 class WithheldTool(NamedTuple):
-    """A tool that no client could accept; `reason` is one line for people."""
+    """A tool that no client could accept. `reason` is one line for people."""
 
     reason: str
 
@@ -69,7 +69,7 @@ def is_sound(item: Item) -> bool:
 
 
 def repaired(schema: Any) -> Schema:
-    """Return a schema as clients get it; if it cannot be repaired, a schema that allows any object."""
+    """Return a schema as clients get it, or one that allows any object if it cannot be repaired."""
     found = repair(schema)
     return {"type": "object", "properties": {}} if isinstance(found, WithheldTool) else found
 
@@ -195,7 +195,7 @@ def _merged(parts: list[Schema], how: str, required: list[str]) -> Schema:
 
 
 def served_entry(item: Item) -> Item:
-    """Return `item` without the members whose values MCP does not allow; unknown members are kept."""
+    """Return `item` without the members whose values MCP does not allow. Unknown members are kept."""
     served = _valid(item, _ENTRY_CHECKS)
     if "arguments" in served:
         named = (one for one in served["arguments"] if isinstance(one, Mapping) and is_text(one.get("name")))

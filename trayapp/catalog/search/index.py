@@ -26,7 +26,7 @@ RELEVANT = 0.04  # share of the best score: further hits below it only cost toke
 FIRST_CHARS = 200  # characters of a description in which word forms are compared; patterns match its first line
 REFINED = 12  # best hits that are reordered by exact word forms
 SCORE_DIGITS = 6  # further digits depend on the order in which sets are summed, which differs at each start
-WRITTEN_MET = 0.15  # raises the score by 15 % if the tool has all words of the query as written, by less for some
+WRITTEN_MET = 0.15  # raises the score by 15% if the tool has all words of the query as written, by less for some
 ALIKE = 0.5  # the least share of words that two descriptions of the same tool have in common
 
 
@@ -57,7 +57,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A tool that was found."""
+    """A search result: one tool."""
 
     server: str
     name: str
@@ -72,7 +72,7 @@ class Hit:
 
 
 class SearchIndex:
-    """An index to find tools by words.
+    """An index for finding tools by words.
 
     `synonyms`, as in the settings, maps a word to its synonyms. A key may also be a tool's name, or a pattern such as
     `search_*` or `SERVER/GLOB`; its words then describe those tools.
@@ -104,7 +104,7 @@ class SearchIndex:
         return [server for server, numbers in self._numbers.items() if any(map(differs, numbers))]
 
     def update(self, server: str, entries: Sequence[Entry]) -> None:
-        """Replace all entries of `server` with `entries`; no other server changes."""
+        """Replace all entries of `server` with `entries`. No other server changes."""
         for _ in self.updating(server, entries):
             pass
 

@@ -74,7 +74,7 @@ class Term:
 
 @dataclass(slots=True)
 class Query:
-    """A query. The last three fields are computed once for all documents."""
+    """A search query, as terms. The last three fields are computed once for all documents."""
 
     terms: list[Term]
     pairs: set[tuple[str, str]]  # adjacent stems
@@ -272,5 +272,5 @@ def action_of_query(clauses: Iterable[Sequence[str]], verbs: Collection[str]) ->
 
 
 def action_of_tool(name: Iterable[str], head: Sequence[str]) -> str:
-    """Return the action of a tool by the stems of its name, or else by the first stem of `head`; "" if unclear."""
+    """Return the action of a tool by the stems of its name, or else by the first stem of `head`, or ""."""
     return next((_ACTIONS[known] for known in (*name, *head[:1]) if known in _ACTIONS), "")

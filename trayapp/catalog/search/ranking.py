@@ -30,10 +30,10 @@ USUAL_LENGTH = {
 }  # fmt: skip
 SATURATION = 2.0  # k1 of BM25: how quickly a further occurrence stops mattering
 PAIRED_FIELDS = ("name", "title", "head", "body")  # where adjacent words count
-NAME_MET = 0.6  # raises the score by 60 % if the query has the whole name of the tool, by less for a part
-PAIRS_MET = 1.6  # raises the score by 160 % if all neighbors in the query are neighbors in the tool, by less for some
-SERVER_NAMED = 2.0  # raises the score by 200 % for a word of the server's name that no other server's tools use
-ACTION_MET = 0.3  # raises the score by 30 % if query and tool have the same action, lowers it as much if they differ
+NAME_MET = 0.6  # raises the score by 60% if the query has the whole name of the tool, by less for a part
+PAIRS_MET = 1.6  # raises the score by 160% if all neighbors in the query are neighbors in the tool, by less for some
+SERVER_NAMED = 2.0  # raises the score by 200% for a word of the server's name that no other server's tools use
+ACTION_MET = 0.3  # raises the score by 30% if query and tool have the same action, lowers it as much if they differ
 
 
 @dataclass(slots=True)

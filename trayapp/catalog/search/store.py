@@ -36,7 +36,7 @@ Document = Sequence[Sequence[str]]  # the stems of each of FIELDS
 
 
 class Store:
-    """A store of documents by number."""
+    """The search documents, stored by number."""
 
     def __init__(self) -> None:
         self.vocabulary = Vocabulary()

@@ -62,7 +62,7 @@ _FOURTH = (
     "ement", "ance", "ence", "able", "ible", "ment", "sion", "tion", "ant", "ent", "ism", "ate", "iti", "ous", "ive",
     "ize", "al", "er", "ic",
 )  # fmt: skip
-# Verbs whose `-er` or `-or` form names the doer. Left out: order, number, user, server, folder, player, worker.
+# Verbs whose `-er` or `-or` form is an agent noun. Left out: order, number, user, server, folder, player, worker.
 _DOERS = frozenset(
     """
     build check clean code copy crawl create debug draw edit fetch find format grab index link lint load make map merge
@@ -76,7 +76,7 @@ _KEPT = {"sion": "s", "tion": "t"}  # ending of _FOURTH -> the part of it that s
 def split(text: str) -> list[str]:
     """Return the words of `text` in lower case: `getForecast` is get, forecast; `HTMLParser` is html, parser.
 
-    In scripts without spaces, a run of up to two characters stays whole; a longer one becomes overlapping pairs.
+    In scripts without spaces, a run of up to two characters stays whole. A longer one becomes overlapping pairs.
     """
     if text.isascii():
         return [word[:LONGEST].lower() for word in _WORD.findall(text)]
@@ -99,7 +99,7 @@ def meaningful(words: list[str]) -> list[str]:
 
 
 def _pieces(word: str) -> Iterator[str]:
-    """Yield runs of unspaced scripts as pairs, and the parts between them whole."""
+    """Yield runs of scripts without spaces as pairs of characters, and the parts between them whole."""
     end = 0
     for run in _UNSPACED.finditer(word):
         yield from filter(None, [word[end : run.start()][:LONGEST]])
@@ -141,7 +141,7 @@ def _singular(word: str) -> str:
 
 
 def _doing(word: str) -> str:
-    """Return the verb of a doer: `read` for `reader`, `scan` for `scanner`, `write` for `writer`."""
+    """Return the verb behind an agent noun: `read` for `reader`, `scan` for `scanner`, `write` for `writer`."""
     if not word.endswith(("er", "or")):
         return word
     root = word[:-2]

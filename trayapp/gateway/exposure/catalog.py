@@ -27,7 +27,7 @@ ONE_TOOL = "mcp"  # the name of the one tool: reserved in every mode, so that a 
 
 # Hints for a model about a hidden tool. They never say how to unhide it, nor what was found in it.
 SERVER_OFF = f"The user disabled its server. {LEAVE_IT}"
-LEFT_OUT = "The user excluded it in servers.yaml. Tell them if it is needed, and leave it as it is"
+LEFT_OUT = "The user excluded it in servers.yaml. If it is needed, tell them, but do not change that yourself"
 WAITS = "Ask the user to review it"  # the error itself names the reason
 UNTAKEABLE = "It is withheld: its parameters are not valid JSON Schema. Tell the user"
 
