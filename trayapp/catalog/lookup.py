@@ -101,7 +101,7 @@ class Lookup:
     def _settle(self, asked: str, keys: list[Key]) -> Key:
         """Return the one of `keys` that may be called. Raises AmbiguousToolError, ToolNotFoundError.
 
-        A hidden tool gives way to another server's tool, but never to one of its own server: the name of a disabled
+        A hidden tool gives way to another server's tool, but never to one of its own server. The name of a disabled
         tool must not run a different tool there. It also does not give way if `asked` names its server, while the other
         tool merely has that text as its own name.
         """

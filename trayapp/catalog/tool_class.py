@@ -116,10 +116,9 @@ def _can_choose_to_destroy(schema: Any) -> bool:
 def class_of_name(name: str, *, guess: bool = True) -> ToolClass | None:
     """Return the class that the verb in a tool's name gives, or None without a clear verb (which counts as a write).
 
-    The first verb decides, as in a sentence. Verbs joined by "and" also count, and so does a last word that destroys,
-    or one that writes if the first verb may be a noun (`list_create`). `guess`: count tools that can
-    run anything as destructive. It is False for a tool with annotations, which are more reliable (`execute_sql` may be
-    read-only).
+    The first verb decides, as in a sentence. Verbs joined by "and" also count. So does a last word that destroys, or
+    that writes if the first verb may be a noun (`list_create`). `guess`: count tools that can run anything as
+    destructive. It is False for a tool with annotations, which are more reliable (`execute_sql` may be read-only).
     """
     words = [word.lower() for word in _WORD.findall(name)]
     if guess and len(words) == 1 and words[0] in _ALONE:

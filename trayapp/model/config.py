@@ -196,8 +196,8 @@ def launch_hash(server: ServerConfig) -> str:
     """Return a text that identifies LAUNCH_FIELDS and the account, as written.
 
     A cached catalog is valid while this text stays the same. Variables count by name (`${TOKEN}`), so a rotated secret
-    keeps the catalog. A literal value may be a secret: each value adds only CHECKSUM_BYTES of a digest, too little to
-    find a secret or to confirm a guess.
+    keeps the catalog. A literal value may be a secret. Each value adds only CHECKSUM_BYTES of a digest, too little to
+    recover a strong secret.
     """
     said = "".join(f"{name[0]}{_checksum(getattr(server, name))}" for name in LAUNCH_FIELDS)
     return f"{said}@{_checksum(server.account)}" if server.account else said

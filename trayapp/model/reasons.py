@@ -32,8 +32,11 @@ _KINDS = {"Timeout": LATE, "TimeoutError": LATE, "ReadError": CUT, "WriteError":
 def reason_of(error: BaseException, host: str = "") -> str:
     """Return why an address could not be reached, never empty.
 
-    A known system or TLS error among the causes comes first, then the text of the outermost error that has one, then
-    the kind of error (a timeout, a cut connection), then the name of its class.
+    The reason is the first of these that exists:
+    - a known system or TLS error among the causes
+    - the text of the outermost error that has one
+    - the kind of error (a timeout, a cut connection)
+    - the name of the error's class
     """
     causes: list[BaseException] = []  # the error, then its causes, down to the root
     current: BaseException | None = error

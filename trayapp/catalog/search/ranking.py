@@ -1,8 +1,10 @@
 """Ranking: how well a tool answers a query.
 
-The score is BM25 over the tool's fields, multiplied by factors: how much of the query and of the tool's name is
-matched, how many adjacent words of the query are adjacent in the tool's text, whether the query names the tool's
-server, and whether both are about the same action.
+The score is BM25 over the tool's fields, multiplied by factors that depend on:
+- how much of the query and of the tool's name is matched
+- how many adjacent words of the query are adjacent in the tool's text
+- whether the query names the tool's server
+- whether the query and the tool are about the same action
 
 The numbers were tuned on three catalogs (tests/benchmarks/search.py measures them). They apply to all queries alike.
 """
