@@ -85,7 +85,7 @@ class ServerStatus:
     suspicious: tuple[str, ...] | None = None  # tools that are served although they read like instructions; None = none
     confinement: ConfinementStatus | None = None  # None: it is not confined
     connections: int | None = None  # processes or HTTP sessions, if there is more than one now
-    not_locked: str | None = None  # why the package that it runs may change at any start, and what to write instead
+    not_locked: str | None = None  # why its package may change at any start, and what to write instead
     unlisted: tuple[str, ...] | None = None  # lists (tools, prompts, ...) that it failed to return, with no known items
 
     @property

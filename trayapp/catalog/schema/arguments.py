@@ -132,7 +132,7 @@ class _Check:
             yield f"{where or 'args'}: no value is allowed here"
         if not isinstance(schema, Mapping) or ("$id" in schema and depth):  # `$id` changes the base of references
             return
-        if self._old and "$ref" in schema:  # in old drafts `$ref` overrides everything beside it
+        if self._old and "$ref" in schema:  # in old drafts `$ref` overrides all sibling keywords
             schema = {"$ref": schema["$ref"]}
         bad_type = _wrong_type(value, schema.get("type"))
         if bad_type:

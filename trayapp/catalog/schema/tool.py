@@ -185,7 +185,7 @@ def _merged(parts: list[Schema], how: str, required: list[str]) -> Schema:
     if any(others):
         found.pop("additionalProperties", None)  # it would refuse what the other parts allow
         found.pop("unevaluatedProperties", None)
-    said: dict[str, list[Any]] = {}  # by parameter: the constraints of all parts
+    said: dict[str, list[Any]] = {}  # parameter -> the constraints of all parts
     for part in parts:
         for name, schema in part.get("properties", {}).items():
             known = said.setdefault(name, [])
