@@ -91,7 +91,7 @@ def test_the_panel_adds_only_the_file_that_it_showed(person: Person, tmp_path: P
     (shown,) = json.loads(person.says("add", "--form", "--dry-run", "--json", stdin=json.dumps(form)).stdout)["servers"]
     make_bundle(path, manifest(), {"server/evil.py": "x"})
     done = person.says("add", "--form", stdin=json.dumps(form | {"seen": shown["seen"]}))
-    assert (done.returncode, "not what was shown" in done.stderr) == (2, True)
+    assert (done.returncode, "changed after it was shown" in done.stderr) == (2, True)
     assert unpacked(person.home) == []
 
 

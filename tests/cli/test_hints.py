@@ -87,7 +87,7 @@ def test_on_a_terminal_every_step_is_asked(person: Person, cursor: Path) -> None
     assert not person.servers.exists()
     shown = on_terminal(person, "import", typed=["y", "y"])
     assert "1 secret (b.TOKEN) in clear text: no keyring here can keep them" in shown  # and is not asked about
-    assert "Remove them from where they were found, so that each runs once (as --move does)? [y/N]: " in shown
+    assert "Remove them from the AI tools' files (--move), so that each server runs only once? [y/N]: " in shown
     assert "ghp_" not in shown
     assert "command: x" in person.servers.read_text()
     assert '"a"' not in cursor.read_text()

@@ -67,7 +67,7 @@ def test_a_tools_commands_for_secrets_are_shown_and_not_run_and_its_permissions_
     saved(person, ".cursor/mcp.json", {"t": {"command": "t", "autoApprove": ["a"], "envFile": ".env"}})
     done = person.says("import", "--dry-run")
     assert f"s: runs for a secret: touch {ran} (multi-mcp asks you first); has 1 secret in clear text" in done.stdout
-    assert "t: autoApprove is not imported: multi-mcp asks you itself; envFile has no meaning here" in done.stdout
+    assert "t: autoApprove is not imported: multi-mcp has its own rules; envFile has no meaning here" in done.stdout
     assert person.says("import", "--yes").returncode == 0
     server = parse(person.servers.read_text(), "f").servers["s"]
     assert server.headers == {"Authorization": f"Bearer ${{cmd:touch {ran}}}"}

@@ -127,7 +127,7 @@ def test_a_person_chooses_servers_and_tools(person: Person) -> None:
     assert shown.count("Enter all, none, or some of the numbers above") == 1  # Enter alone is no answer
     assert "Import 2 servers?" in shown
     assert "Connect 2 AI tools?" in shown
-    told = "Importing moves them from the AI tools' files to servers.yaml. To undo it: multi-mcp setup --undo"
+    told = "Importing moves servers from the AI tools' files to servers.yaml. To undo it: multi-mcp setup --undo"
     assert shown.index(told) < shown.index("Import 2 servers?")
     servers = person.servers.read_text(encoding="utf-8")
     assert ("aa" in servers, "bb" in servers) == (True, False)

@@ -257,4 +257,4 @@ def test_what_was_refused_and_what_runs_unconfined_stand_in_the_notes() -> None:
         [],
     ]
     failed = sent[3] | {"error": {"title": "Cannot connect to d: No module named x", "hint": ""}}
-    assert view.confinement_notes(failed) == ["it is confined: multi-mcp confine d"]
+    assert view.confinement_notes(failed) == ["its confinement may be the cause: multi-mcp confine d"]

@@ -156,8 +156,8 @@ def test_tools_that_nobody_called_are_named_where_tokens_are_counted() -> None:
 
 def test_the_break_even_is_said_in_searches_only_where_one_pays() -> None:
     (said,) = (line for line in cost_lines(COST) if "Break-even" in line)
-    assert said.endswith("with 6 tools like these or more, the tool mcp and a search cost less than the list, up to 127"
-                         " searches in a session")  # fmt: skip
+    assert said.endswith("from 6 tools of this size, the tool mcp and one search cost less than the list. For your"
+                         " tools: up to 127 searches in a session")  # fmt: skip
     (few,) = (line for line in cost_lines({**COST, "break_even": {"tools": 5, "searches": 0}}) if "Break-even" in line)
     assert few.endswith("less than the list")
 

@@ -261,7 +261,9 @@ async def test_the_registry_is_searched_and_what_is_not_what_was_shown_is_not_ad
             await expect(page.locator("#found")).to_contain_text("https://wiki.example/mcp", timeout=STARTED_MS)
             asked.rows[0]["server"]["packages"][0]["identifier"] = "evil-mcp"
             await page.get_by_role("button", name="Add wiki").first.click()
-            await expect(page.locator("#found")).to_contain_text("This is not what was shown", timeout=STARTED_MS)
+            await expect(page.locator("#found")).to_contain_text(
+                "The server changed after it was shown", timeout=STARTED_MS
+            )
             assert "wiki" not in made.gateway.file.read_text()
             asked.status = 503
             await page.goto(f"{made.root}/panel/add?find=unheard")

@@ -87,7 +87,7 @@ async def test_what_changed_since_it_was_shown_is_not_taken_over(
         changed = {**SERVERS, "notes": {"command": "evil-server"}}
         files["cursor"].write_text(json.dumps({"mcpServers": changed}), encoding="utf-8")
         await page.get_by_role("button", name="Import them").click()
-        await expect(page.get_by_role("status")).to_contain_text("not what was shown", timeout=DONE_MS)
+        await expect(page.get_by_role("status")).to_contain_text("changed after they were shown", timeout=DONE_MS)
         assert "evil" not in made.gateway.file.read_text()
         assert "evil-server" in files["cursor"].read_text(encoding="utf-8")
 

@@ -1,6 +1,6 @@
-"""Let the user decide on changed or suspicious tools and on projects' servers: `approve`, `inspect` and `trust`.
+"""The verbs `approve`, `inspect` and `trust`: decisions on changed or suspicious tools and on projects' servers.
 
-The approval of a project file is valid for exactly the content that was shown.
+The approval of a project file covers exactly the content that was shown.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from trayapp.wire.control import APPROVALS, APPROVE, INSPECT, RECONNECT
 
 INSPECT_TIMEOUT_S = 120.0  # enough to inspect thousands of tools
 SHOWN_FIRST = 40  # lines of a difference; the rest is shown on request
-SCHEMAS = ("inputSchema:", "outputSchema:")  # headings of the parts of a new tool that few people read
+SCHEMAS = ("inputSchema:", "outputSchema:")  # headings in a new tool's definition; few people read what follows
 
 Row = dict[str, Any]
 STYLES = {"high": "bold red", "medium": "yellow"}
@@ -53,12 +53,12 @@ STYLES = {"high": "bold red", "medium": "yellow"}
 def approve_verb(what: str | None, all_: bool, yes: bool, keep: bool, as_json: bool) -> int:
     """Show changed or suspicious tools and commands that fetch secrets, and approve them.
 
-    A tool that changed or hides text is held back until you approve it. One that reads like an instruction to a model
-    still works, but is reported until you approve it. You approve exactly what was shown. A tool that changes in the
-    meantime has to be approved again. With --json, nothing is approved unless you pass --yes.
+    A tool that changed or hides text is held back until you approve it. A tool that reads like an instruction to a
+    model still works, but is reported until you approve it. You approve exactly what was shown. A tool that changes in
+    the meantime has to be approved again. With --json, nothing is approved unless you pass --yes.
     """
     if all_ and what:
-        raise UsageError("--all means every server", "Name a server, or pass --all")
+        raise UsageError("--all and a server cannot be combined", "Pass only one of them")
     server, _, tool = (what or "").partition("/")
     if keep:
         return _keep(server, tool, as_json)
@@ -110,7 +110,7 @@ def _decided(rows: list[Row]) -> list[Row]:
 
 
 def _unapproved_commands(server: str) -> dict[str, list[str]]:
-    """Return the unapproved commands that fetch secrets, by server. `server`: the only server to check, "" for all."""
+    """Return the unapproved commands that fetch secrets, by server. `server`: the only one to check, or "" for all."""
     try:
         config = own_config(own_store())
     except MultiMcpError:
@@ -119,10 +119,10 @@ def _unapproved_commands(server: str) -> dict[str, list[str]]:
 
 
 def _settle_commands(commands: Mapping[str, list[str]], *, agreed: bool, as_json: bool) -> bool:
-    """Show the commands unless `as_json`, have them approved, and then restart their servers. Return True if approved.
+    """Show the commands unless `as_json`, get them approved, and restart their servers. Return True if approved.
 
-    `agreed`: an option approves them, so nobody is asked. With `as_json` alone, nothing is approved. Raises UsageError
-    if nobody can decide.
+    `agreed`: approve them without asking. With `as_json` alone, nothing is approved. Raises UsageError if nobody can
+    decide.
     """
     if not as_json:
         for name, found in commands.items():
@@ -162,7 +162,7 @@ def _lines(rows: list[Row], *, whole: bool = False) -> Iterator[str]:
     for row in rows:
         yield f"{_path(row)}:"
         lines: list[str] = row["difference"]
-        if not whole:  # at first only a part, without the schemas of a new tool
+        if not whole:  # only the first lines, without the schemas of a new tool
             schemas = (at for at, line in enumerate(lines) if line in SCHEMAS and not row["changed"])
             lines = lines[: next(schemas, len(lines))][:SHOWN_FIRST]
         yield from _wrapped(lines, "    ")
@@ -313,10 +313,13 @@ def _remarks(server: ServerConfig, laid: Overlay) -> Iterator[str]:
 def _server_json(server: ServerConfig, own: bool, file: ProjectFile) -> dict[str, Any]:
     """Return one server: `{"name", "command", "url", "env", "headers", "own", ...}`.
 
-    `own`: False if the user has the server, too, and the project starts it in the same way. `env` and `headers` hold
-    names only, as a value may be a secret. Present if not empty: `cwd` (if not the project's folder), `loads_code`
-    (variables that load code, with values), `secrets` and `variables` (the names of the keyring secrets and of the
-    user's variables that the entry asks for), `scripts` (programs of the project).
+    `own`: False if the user already has this server and the project starts it the same way. `env` and `headers` hold
+    only names, since a value may be a secret. The other members are present if not empty:
+
+    - `cwd`: the working folder, if it is not the project's folder
+    - `loads_code`: variables that load code, with their values
+    - `secrets`, `variables`: the names of keyring secrets and of the user's variables that the entry refers to
+    - `scripts`: programs of the project
     """
     command = [server.command, *server.args] if server.command is not None else None
     names = {"env": list(server.env), "headers": list(server.headers)}

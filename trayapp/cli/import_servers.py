@@ -72,7 +72,7 @@ from trayapp.service.secrets import delete_secret, secret_names
 
 @verb("import", "multi-mcp import", "multi-mcp import cursor --move --yes")
 @click.argument("client", metavar="[CLIENT]", required=False)
-@click.option("--move/--copy", "move", default=None, help="Remove them from the AI tool's file, or leave them there.")
+@click.option("--move/--copy", "move", default=None, help="Remove servers from the AI tool's file, or leave them.")
 @click.option(
     "--keyring/--clear", "hide", default=None, help="Put secrets into the keyring, or leave them as they are."
 )
@@ -105,11 +105,11 @@ def import_verb(
     """Import servers from the files of one AI tool, or of all of them.
 
     Servers that a tool has for the current folder go into that project's file. Everything is shown first, and nothing
-    is written before you confirm. With --json but without --yes, it only shows them.
+    is written before you confirm. With --json, nothing is written unless you pass --yes.
     """
     if no_offer:
         decline_offer(own_context())
-        line = as_typed("Not offered again. To import servers at any time: multi-mcp import")
+        line = as_typed("Servers will not be offered again. To import them at any time: multi-mcp import")
         print_result(as_json, {"offers": False}, line)
         return 0
     if undo:
@@ -134,7 +134,7 @@ def import_verb(
         if move and new:
             flow = "setup" if click.get_current_context().meta.get(FLOW) else "import"
             say_hints(
-                f"Importing moves them from the AI tools' files to servers.yaml. To undo it: multi-mcp {flow} --undo"
+                f"Importing moves servers from the AI tools' files to servers.yaml. To undo it: multi-mcp {flow} --undo"
             )
     moved: list[Move] = []
     if not dry_run and (new or (move and found)) and (yes or asks):
@@ -143,9 +143,9 @@ def import_verb(
             chosen = [new[number - 1] for number in asked_numbers(f"Import {count(len(new), 'server')}?", len(new))]
         hidden = _hidden(chosen, hide, asks)
         if asks and move is None and chosen:
-            move = agreed("Remove them from where they were found, so that each runs once (as --move does)?")
+            move = agreed("Remove them from the AI tools' files (--move), so that each server runs only once?")
         elif asks and move and not new:
-            move = agreed("Remove them from where they were found (--move)?")
+            move = agreed("Remove them from the AI tools' files (--move)?")
         _, moved = _take(chosen, hidden, _leaving(found, chosen) if move else [], store)
         if not as_json and (chosen or moved):
             _tell(chosen, moved, machine, store)
@@ -184,15 +184,15 @@ def _take_form(text: str) -> int:
     found, reading = _usable(_read(None, Machine()), store)
     chosen = [offer for offer in found if offer.is_new and _mark(offer) in marks]
     if len(chosen) != len(marks):
-        raise UsageError("These servers are not what was shown", "Review them again, then import them")
+        raise UsageError("The servers changed after they were shown", "Review them again, then import them")
     taken, moved = _take(chosen, _hidden(chosen, keep, asks=False), _leaving(found, chosen), store)
     print_json(_as_json(taken, reading, moved))
     return 0
 
 
 def _usable(reading: FoundServers, store: ConfigStore) -> tuple[list[ImportOffer], FoundServers]:
-    """Return the servers that can be imported, and the reading with a problem for each server that cannot."""
-    # a configuration that cannot be parsed raises UnparsableError: nothing is written to such a file
+    """Return the servers that can be imported, and `reading` with a problem added for each server that cannot."""
+    # raises UnparsableError for a configuration that cannot be parsed, so nothing is written to such a file
     existing: dict[Path | None, Config] = {None: parse(store.start(), str(store.path))}
     for folder in {found.folder for found in reading.servers if found.folder is not None}:
         existing[folder] = project_file.read_config(project_file.project_file_of(folder))
@@ -214,7 +214,7 @@ def asked_numbers(question: str, last: int) -> list[int]:
 
 
 def numbers_of(answer: str, last: int) -> list[int] | None:
-    """Return the numbers from 1 to `last` that an answer names, sorted; None if it cannot be understood."""
+    """Return the numbers from 1 to `last` that an answer names, sorted; None if the answer is invalid."""
     word = answer.strip().lower()
     if word in ("all", "a", "yes", "y"):
         return list(range(1, last + 1))
@@ -231,7 +231,7 @@ def numbers_of(answer: str, last: int) -> list[int] | None:
 
 
 def _leaving(found: Sequence[ImportOffer], chosen: Sequence[ImportOffer]) -> list[ImportOffer]:
-    """Return the offers that can leave the AI tools' files: the chosen ones, and those that our files already have."""
+    """Return the offers to remove from the AI tools' files: the chosen ones, and those that our files already have."""
     names = {(offer.found.folder, offer.name) for offer in chosen}
     return [offer for offer in found if offer.there or (offer.found.folder, offer.name) in names]
 
@@ -239,7 +239,7 @@ def _leaving(found: Sequence[ImportOffer], chosen: Sequence[ImportOffer]) -> lis
 def _take(
     chosen: Sequence[ImportOffer], hidden: Sequence[ImportOffer], leaving: Sequence[ImportOffer], store: ConfigStore
 ) -> tuple[list[ImportOffer], list[Move]]:
-    """Write the chosen servers, remove the `leaving` ones from the AI tools' files, and record both for an undo.
+    """Write the chosen servers, remove the `leaving` ones from the AI tools' files, and record the changes for undo.
 
     `hidden`: the chosen servers as written, with their secrets moved to the keyring. Return the written servers and the
     moves.
@@ -276,7 +276,7 @@ def _read(client: str | None, machine: Machine) -> FoundServers:
     reading = found_servers(machine, clients, Path.cwd())
     servers = (
         found
-        for found in reading.servers  # sessions read a project's own file in any case
+        for found in reading.servers  # sessions read a project's own file anyway
         if found.folder is None or found.file != project_file.project_file_of(found.folder)
     )
     return replace(reading, servers=tuple(servers))
@@ -324,14 +324,14 @@ def _remarks(offer: ImportOffer) -> Iterator[str]:
     if "confine" in entry and sandbox:
         yield f"keeps its sandbox as confine; to see what else it needs: multi-mcp confine {shlex.quote(offer.name)}"
     elif any(entry[KEPT + key] for key in sandbox):
-        yield f"LESS SAFE: loses its sandbox ({', '.join(sandbox)}), which is kept in its entry and not applied"
+        yield f"LESS SAFE: its sandbox ({', '.join(sandbox)}) is kept in its entry, but not applied"
     yield from filter(None, (exposure(str(entry.get("url", ""))), unlocked(entry)))
     server = as_server(offer.name, entry)
     yield from (f"{line} (multi-mcp asks you first)" for line in (command_lines(server) if server else ()))
     allowed = [key for key in offer.found.left_out if key in PERMISSIONS]
     left = [key for key in offer.found.left_out if key not in PERMISSIONS]
     if allowed:
-        yield f"{', '.join(allowed)} {'is' if len(allowed) == 1 else 'are'} not imported: multi-mcp asks you itself"
+        yield f"{', '.join(allowed)} {'is' if len(allowed) == 1 else 'are'} not imported: multi-mcp has its own rules"
     if left:
         yield f"{', '.join(left)} {'has' if len(left) == 1 else 'have'} no meaning here"
     if offer.found.from_project:
@@ -374,7 +374,7 @@ def _hidden(new: list[ImportOffer], hide: bool | None, asks: bool) -> list[Impor
     try:
         taken = set(secret_names())
     except MultiMcpError:
-        taken = set()  # then nothing can be stored, either, which keep_all reports
+        taken = set()  # then no secret can be stored either: keep_all reports it
     found: list[tuple[ImportOffer, set[str]]] = []
     secrets: list[Secret] = []
     for offer in new:  # servers of two folders may have the same name: each secret gets an unused name
@@ -430,7 +430,9 @@ def _tell(taken: Sequence[ImportOffer], moved: Sequence[Move], machine: Machine,
         say(one_line(f"Removed from {shown_path(move.file, machine.home)} (backup: {move.backup.name})"))
     clear = sum(len(_secrets(offer)) for offer in taken)
     if clear:
-        say_hints(f"{count(clear, 'secret')} in clear text; for ${{keyring:NAME}} instead: multi-mcp secret set NAME")
+        say_hints(
+            f"{count(clear, 'secret')} in clear text; to use ${{keyring:NAME}} instead: multi-mcp secret set NAME"
+        )
     if click.get_current_context().meta.get(FLOW):
         return
     if taken and not moved:
@@ -469,7 +471,7 @@ def _server_json(offer: ImportOffer) -> dict[str, Any]:
 
 
 def _mark(offer: ImportOffer) -> str:
-    """Return a hash of a server as it would be imported, without secrets: only what the user saw may be imported."""
+    """Return a hash of a server as it would be imported, without secrets. It ensures that the user saw this server."""
     found = offer.found
     entry = without_secrets(offer.name, found.entry)
     shown = [offer.name, found.client.name, str(found.file), str(found.folder), entry]
@@ -489,7 +491,7 @@ def undo_imports(dry_run: bool, as_json: bool) -> int:
     if dry_run:
         files, names = [str(move.file) for move in moves], [each.name for each in taken]
         lines = [f"{one_line(file)} would get its servers back" for file in files]
-        lines.append(f"Would be removed here: {one_line(', '.join(names))}" if names else "Nothing to remove here")
+        lines.append(f"multi-mcp would lose {one_line(', '.join(names))}" if names else "multi-mcp would lose nothing")
         print_result(as_json, {"restored": files, "removed": names}, *lines)
         return ExitCode.OK
     done = put_back(context)
@@ -511,7 +513,7 @@ def undo_imports(dry_run: bool, as_json: bool) -> int:
             if each not in removed and _server(each) is not None:
                 note(one_line(f"{each.name} was changed after its import, so it stays in {_shown(each.file)}"))
         if failed and taken:
-            note("Nothing was removed here. Correct that file, then repeat: multi-mcp import --undo")
+            note("Nothing was removed from multi-mcp. Correct that file, then repeat: multi-mcp import --undo")
         if not (done or taken):
             say("No imports to undo")
     return ExitCode.FAILED if failed else ExitCode.OK

@@ -114,7 +114,7 @@ def add_source(what: str, answers: Answers, add: Add) -> None:
     if answers.pick is not None:
         found = found[answers.pick : answers.pick + 1]
         if not found or found[0].mark() != answers.seen:
-            raise UsageError("This is not what was shown", "Review it again, then add it")
+            raise UsageError("The server changed after it was shown", "Review it again, then add it")
     elif are_ways:
         found = [_chosen(found, answers)]
     elif answers.way is not None:

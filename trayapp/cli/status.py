@@ -1,4 +1,4 @@
-"""`multi-mcp status`: print the gateway, its servers and their problems, once or continuously. Also `status --tokens`.
+"""`multi-mcp status`: the gateway, its servers and their problems, once or continuously, or the tools' token cost.
 
 The functions that put a snapshot into words follow the verb.
 """
@@ -129,15 +129,15 @@ def cost_lines(found: dict[str, Any]) -> list[str]:
     if even is not None:
         searches = count(even["searches"], "search").replace("searchs", "searches")
         lines.append(
-            f"Break-even: with {count(even['tools'], 'tool')} like these or more, the tool mcp and a search cost less"
-            f" than the list{f', up to {searches} in a session' if even['searches'] else ''}"
+            f"Break-even: from {count(even['tools'], 'tool')} of this size, the tool mcp and one search cost less"
+            f" than the list{f'. For your tools: up to {searches} in a session' if even['searches'] else ''}"
         )
     most = [f"{one_line(one['name'])} {token_count(one['tokens'])}" for one in found["servers"][:SERVERS_SHOWN]]
     return [*lines, *([f"Most: {', '.join(most)}"] if most else []), *_unused_lines(found["unused"])]
 
 
 def _unused_lines(unused: dict[str, Any]) -> list[str]:
-    """Return lines with the tools that had no call in the last month of history; [] if it covers less than a day."""
+    """Return lines with the tools not called in the last month of history; [] if the history is shorter than a day."""
     tools, span_s = unused["tools"], time.time() - unused["since"]
     if not tools or span_s < DAY_S:
         return []
@@ -166,7 +166,7 @@ def header(snapshot: Snapshot) -> str:
 def summary(snapshot: Snapshot) -> str:
     """Return `5 of 7 servers ready, 112 tools`. Disabled servers do not count.
 
-    A server that a call is starting counts as ready: otherwise the numbers would flip while nothing is wrong.
+    A server that a call is starting counts as ready: otherwise the numbers would change while nothing is wrong.
     """
     wanted = [server for server in snapshot["servers"] if server["state"] != "disabled"]
     ready = [server for server in wanted if is_ready(server["state"], server.get("unlisted")) or _is_waking(server)]
@@ -175,7 +175,7 @@ def summary(snapshot: Snapshot) -> str:
 
 
 def summary_line(snapshot: Snapshot) -> str:
-    """Return the summary and, as there is no table below it, the servers that are starting: `; starting: sample`."""
+    """Return the summary and the servers that are starting (`; starting: sample`), since no table follows."""
     new = [one for one in snapshot["servers"] if one["state"] == "connecting" and one["error"] is None]
     names = [one_line(one["name"]) for one in new if not _is_waking(one)]
     more = f" and {len(names) - SERVERS_NAMED} more" if len(names) > SERVERS_NAMED else ""
@@ -190,7 +190,7 @@ def _is_waking(server: dict[str, Any]) -> bool:
 def details(snapshot: Snapshot, *, live: bool = False) -> str:
     """Return the gateway's own line: state, process, clients, calls today, URL.
 
-    It includes the uptime unless `live`: in a live display it would be wrong a second later.
+    The line includes the uptime unless `live`: in a live display, the uptime would be wrong a second later.
     """
     gateway = snapshot["gateway"]
     since = "" if live else f" for {ago(gateway['uptime_s'])}"
@@ -213,7 +213,7 @@ def table(snapshot: Snapshot) -> Table:
     for server in snapshot["servers"]:
         tools, waiting = server["tools"], len(server.get("approvals") or ())
         on, there = tools["enabled"], tools["total"] - tools["stale"]
-        all_on = on + min(waiting, tools["withheld"]) == there  # tools that wait for approval have a note of their own
+        all_on = on + min(waiting, tools["withheld"]) == there  # a separate note reports tools that wait for approval
         state = WORDS.get(server["state"], server["state"])
         listed = str(there) if all_on else f"{on} of {tools['total']}"
         notes = as_typed("; ".join(_notes(server)))
@@ -227,7 +227,7 @@ def no_servers() -> str:
 
 
 def problem_lines(snapshot: Snapshot) -> list[str]:
-    """Return the number of problems, then each as `FILE:LINE: problem`, and below it what to do. Empty without any."""
+    """Return the number of problems, then each as `FILE:LINE: problem` with its remedy below; [] if there are none."""
     lines: list[str] = []
     for problem in snapshot["problems"]:
         lines.append(one_line(f"{place(problem)}{as_typed(problem['message'])}"))
@@ -301,7 +301,7 @@ def confinement_notes(server: dict[str, Any]) -> list[str]:
         )
     elif server.get("error") and confinement.get("way") not in (None, "", "open"):
         # the server's message may not name the missing access
-        notes.append(one_line(f"it is confined: multi-mcp confine {server['name']}"))
+        notes.append(one_line(f"its confinement may be the cause: multi-mcp confine {server['name']}"))
     return notes
 
 

@@ -6,8 +6,8 @@ Only `make_scratch` changes the file system.
 Decisions:
 - The home folder, and any folder above it, is never granted as a working folder: servers without `cwd` merely run
   there.
-- In a folder that holds secrets, only the other entries are granted, as they are when the server starts.
-- Entries of the home folder whose names begin with a dot are never granted with a folder above them.
+- In a folder that holds secrets, only the other entries are granted: those that exist when the server starts.
+- Hidden entries of the home folder are never granted through a folder above them.
 - A link inside a folder that the server may write to never grants more: the server could have made it.
 """
 
@@ -58,7 +58,7 @@ TOOLCHAINS = (
 )  # fmt: skip
 # Settings without which git fails. Their folders also hold credentials, and hooks that must stay read-only.
 READ_ALONE = (".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes")
-# Below the home folder: never granted with a folder around them, only by their own name in `read` or `write`.
+# Below the home folder: granted only if `read` or `write` names them, never through a folder above them.
 SECRETS = (
     ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", ".npmrc", ".pypirc", ".git-credentials",
     ".password-store", ".pki", ".mozilla", ".thunderbird", ".var", "snap", ".config/gcloud", ".config/gh",
@@ -74,7 +74,7 @@ SECRETS = (
     "Library/Keychains", "Library/Cookies", "Library/LaunchAgents", "Library/Safari", "Library/Mail",
     "Library/Messages", "Library/Application Support",
 )  # fmt: skip
-# Variables that lead to the desktop's sockets and to keys. Without them, a program does not try to connect.
+# Variables with the addresses of the desktop's sockets and of key agents. Without them, programs do not try to connect.
 LEADING_OUT = (
     "DBUS_SESSION_BUS_ADDRESS", "SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO", "GNOME_KEYRING_CONTROL", "DISPLAY",
     "WAYLAND_DISPLAY", "XAUTHORITY", "ICEAUTHORITY", "SESSION_MANAGER", "DOCKER_HOST",
@@ -98,7 +98,7 @@ def cache_environment(folder: str, environ: Mapping[str, str]) -> dict[str, str]
     }
     browsers = f"{environ.get('XDG_CACHE_HOME') or f'{home}/.cache'}/ms-playwright"
     if "PLAYWRIGHT_BROWSERS_PATH" not in environ and os.path.isdir(browsers):
-        own["PLAYWRIGHT_BROWSERS_PATH"] = browsers  # otherwise found through XDG_CACHE_HOME
+        own["PLAYWRIGHT_BROWSERS_PATH"] = browsers  # by default below XDG_CACHE_HOME, which changes here
     return own
 
 
@@ -127,7 +127,7 @@ def make_scratch(folder: str) -> tuple[str, str]:
         make_folder(Path(path))
     for left in os.listdir(temporary):
         if not left.isdecimal() or (int(left) != os.getpid() and not _runs(int(left))):
-            import shutil  # with its archive modules it is half of what a first confined start loads
+            import shutil  # shutil and its archive modules are half of what a first confined start loads
 
             shutil.rmtree(os.path.join(temporary, left), ignore_errors=True)
     mine = os.path.join(temporary, str(os.getpid()))
@@ -182,7 +182,7 @@ class Policy:
     devices: tuple[str, ...]
     network: bool | tuple[str, ...]
     sockets: bool
-    secrets: tuple[str, ...] = ()  # a request by the server is no reason to grant one
+    secrets: tuple[str, ...] = ()  # not to be granted merely because the server tried to access one
 
     @property
     def roots(self) -> list[str]:
@@ -201,10 +201,10 @@ class Policy:
 
 
 class LinkToSecretError(Exception):
-    """A granted file is also a secret: a hard link. `path`: its granted name, `secret`: its other name."""
+    """A granted file is a hard link to a secret. `path`: its granted name, `secret`: its other name."""
 
     def __init__(self, path: str, secret: str) -> None:
-        super().__init__(f"{path} is {secret} (a hard link)")
+        super().__init__(f"{path} is a hard link to {secret}")
         self.path = path
         self.secret = secret
 
@@ -310,12 +310,12 @@ class _Grants:
         )
 
     def _can_write(self, path: str) -> bool:
-        """Return True if the server may write to a file. An interpreter that it could choose there is not granted."""
+        """Return True if the server may write to a file. If so, the server could name any interpreter in it."""
         path = os.path.normpath(path)
         return any(is_inside(path, one) for pair in self._writable for one in pair)
 
     def _pieces(self, folder: str, left: list[int]) -> Iterator[str]:
-        """Yield the folder or, if it holds secrets or the home folder, all inside it that is safe to grant.
+        """Yield the folder or, if it holds secrets or the home folder, everything inside it that is safe to grant.
 
         Links, secrets and hidden entries of the home folder are left out. `left[0]`: how many more entries may be
         examined.
@@ -401,7 +401,7 @@ def interpreter_of(program: Program) -> str | None:
         return None
     words = line.removeprefix(b"#!").decode(errors="replace").split() if line.startswith(b"#!") else []
     if words and os.path.basename(words[0]) == "env":
-        import shutil  # with its archive modules it is half of what a first confined start loads
+        import shutil  # shutil and its archive modules are half of what a first confined start loads
 
         named = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
         return shutil.which(named[0], path=program.env.get("PATH")) if named else None
@@ -458,7 +458,7 @@ def _real(paths: Iterable[str]) -> list[str]:
 
 
 def _found(path: str) -> str | None:
-    """Return the real path, or None if nothing is there. Asking the kernel takes a tenth of realpath's time."""
+    """Return the real path, or None if nothing is there. A readlink in /proc takes a tenth of realpath's time."""
     if not _ASKS_KERNEL:
         return os.path.realpath(path) if os.path.exists(path) else None
     try:
