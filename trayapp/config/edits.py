@@ -1,8 +1,8 @@
-"""Edits of servers.yaml: pure functions from text to text that keep every byte that need not change.
+"""Edits of servers.yaml: pure functions that take the text and return the new one, with the fewest bytes changed.
 
 An edit raises UnparsableError if the text cannot be read, EditRefusedError if the change could do damage,
-ServerNotFoundError if the file lacks the server to change, and UsageError where its docstring says so. `merge_tools`
-raises only the first of these. The changes to the text itself are made in yaml/splices.
+ServerNotFoundError if the server is not in the file, and UsageError where its docstring documents that. `merge_tools`
+raises only UnparsableError. The module yaml/splices changes the text itself.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from trayapp.config.yaml.splices import Editor, EditRefusedError, Layout, Slot
 from trayapp.model.config import ToolSwitch
 from trayapp.model.errors import ServerNotFoundError, UsageError
 
-LONGEST_KEY = 1000  # characters as written; YAML limits plain keys to 1,024
+LONGEST_KEY = 1000  # in characters, including quotes and escapes; YAML limits plain keys to 1,024
 SHOWN = 40  # characters of a name in a message
 
 
 class RefreshEdit(NamedTuple):
-    """The text after a refresh. `refused`: each server that could not be written -> the reason."""
+    """The text after a refresh. `refused` maps each server that could not be changed to the reason."""
 
     text: str
     refused: dict[str, str]
 
 
 def merge_tools(text: str, found: Mapping[str, Mapping[str, ToolSwitch]]) -> RefreshEdit:
-    """Merge the result of a refresh into the text. `found`: server -> tool -> its switch.
+    """Merge the result of a refresh into the text. `found` maps servers to their tools and the tools' switches.
 
     Tools that the file lacks are added as given, unless their names are too long for a key. In listed tools, only
     `stale` changes, never `enabled`. Tools that are not in `found` stay as they are.
 
-    Raise only UnparsableError: a server that cannot be edited keeps its text and is named in `refused`.
+    Raises only UnparsableError. A server that cannot be edited keeps its text and is named in `refused`.
     """
     try:
         return _merge_all(text, found)
@@ -48,7 +48,7 @@ def merge_tools(text: str, found: Mapping[str, Mapping[str, ToolSwitch]]) -> Ref
         if len(found) == 1:
             return RefreshEdit(text, dict.fromkeys(found, str(error)))
     refused: dict[str, str] = {}
-    for name, tools in found.items():  # one server made the whole edit fail: edit each alone
+    for name, tools in found.items():  # one server can make the whole edit fail, so edit them one by one
         text, why = merge_tools(text, {name: tools})
         refused |= why
     return RefreshEdit(text, refused)
@@ -75,10 +75,11 @@ def _merge_all(text: str, found: Mapping[str, Mapping[str, ToolSwitch]]) -> Refr
 
 
 def set_tools_enabled(text: str, server: str, names: Iterable[str], enabled: bool, *, brief: bool = False) -> str:
-    """Enable or disable tools of one server. A tool that the file does not list is added.
+    """Enable or disable tools of one server. Tools that the file does not list are added.
 
-    With `brief` (`write_tools: switched`), enabling a tool removes its line if that holds only the switch. All lines
-    stay if a comment would be lost or one of the tools is stale. Raises UsageError for a name too long for a key.
+    With `brief` (`write_tools: switched`), enabling a tool removes its line if the line holds only the switch. All
+    lines stay if a comment would be lost or one of the tools is stale. Raises UsageError if a name is too long for a
+    key.
     """
     editor = Editor(text, CONFIG_NAME)
     entry = _server(editor, server)
@@ -96,7 +97,7 @@ def set_tools_enabled(text: str, server: str, names: Iterable[str], enabled: boo
 
 
 def set_server_enabled(text: str, server: str, enabled: bool) -> str:
-    """Enable or disable one server, by the key that its entry has (`enabled` or `disabled`), or else by `disabled`."""
+    """Enable or disable one server. Change the key in its entry (`enabled` or `disabled`), or add `disabled`."""
     editor = Editor(text, CONFIG_NAME)
     entry = _server(editor, server)
     slots = editor.slots(entry.value, entry.path)
@@ -111,7 +112,7 @@ def set_server_enabled(text: str, server: str, enabled: bool) -> str:
 
 
 def set_confine(text: str, server: str, value: Any) -> str:
-    """Set `confine` of a server. `value`: as Confine.value returns it, or false."""
+    """Set `confine` of a server to `value`: the result of Confine.value, or False."""
     editor = Editor(text, CONFIG_NAME)
     entry = _server(editor, server)
     slots = editor.slots(entry.value, entry.path)
@@ -223,7 +224,7 @@ def _before_tools(slots: list[Slot]) -> Slot | None:
 
 
 def _own_lines(layout: Layout, slot: Slot) -> tuple[int, int]:
-    """Return the start and the end of an entry's lines, with its comments and one of the blank gaps around it."""
+    """Return the start and end of an entry's lines, including its comments and the blank lines above or below it."""
     column = slot.key.column
     start, end = layout.line_start(slot.key.start), layout.after(slot.value, column)
     while (above := layout.line_above(start)) is not None and _is_own_comment(layout.line_at(above), column):
@@ -237,7 +238,7 @@ def _own_lines(layout: Layout, slot: Slot) -> tuple[int, int]:
 
 
 def _is_own_comment(line: str, column: int) -> bool:
-    """Return True if a line above an entry is its comment: at the entry's column, and not a commented-out entry."""
+    """Return True if a line above an entry is a comment at the entry's column, and not a commented-out entry."""
     at_column = line.startswith(" " * column + "#")
     return at_column and re.match(r" *#\s*(?:- |[^\s#:]+:(?:\s|$)| {3,})", line) is None
 
@@ -286,10 +287,10 @@ def _write_tools(
 
 
 def _without_lines(editor: Editor, server: Slot, names: list[str]) -> list[str]:
-    """Remove the lines of these tools, or all of `tools` if none remains.
+    """Remove the lines of these tools, or the whole `tools` mapping if it would be empty.
 
-    Return the names whose lines stay: those with more than a switch, or all names if one line cannot be removed, for
-    example because a comment would be lost.
+    Return the names whose lines stay because they hold more than a switch. If any line cannot be removed, for example
+    because a comment would be lost, return all names.
     """
     slot = _own(editor, server).get("tools")
     if slot is None:
@@ -320,7 +321,7 @@ def _entry(switch: ToolSwitch) -> dict[str, bool]:
 
 
 def _set_key(editor: Editor, tool: Slot, slot: Slot | None, key: str, value: bool) -> None:
-    """Set one key of a tool's mapping, unless it has that value already or by default. Remove an obsolete `stale`."""
+    """Set one key of a tool's mapping, unless it already has that value. Remove an obsolete `stale`."""
     merged = {pair.name: pair.value for pair in _merged_pairs(editor, tool)}
     if key in merged and not is_null(merged[key]):
         if _says(merged[key], value):

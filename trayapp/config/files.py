@@ -1,11 +1,11 @@
-"""Reading, locking and replacing whole files: atomically, through links, keeping their mode, with errors for users.
+"""Functions that read, lock and atomically replace whole files. They follow links and keep the file's mode.
 
-Other programs save these files, too, sometimes in place and slowly. Where the system has these means, no write is lost:
+Other programs also save these files, sometimes in place and slowly. Three system features prevent lost writes:
 - Lease (Linux, most local disks): while we hold one, another program's open(2) for writing blocks (F_SETLEASE).
 - Exchange (Linux, macOS): two files swap names atomically, so the replaced file stays available to us.
 - Watch (inotify on Linux): a descriptor that reports saves without polling.
 
-A lock serializes our own changes. It is in the run folder: the file's own may be read-only or on a network.
+A lock serializes our own changes. It is in the run folder, because the file's folder may be read-only or remote.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ if sys.platform == "linux":
 # <sys/inotify.h>: modified, closed after writing, moved in or out, created or deleted; the folder itself is gone
 _EVENTS = 0x002 | 0x008 | 0x040 | 0x080 | 0x100 | 0x200 | 0x400 | 0x800
 READ_BYTES = 1 << 16
-DRAIN_MOST = 16  # reads: twice the kernel's queue; a program that writes there constantly must not block us
+DRAIN_MOST = 16  # reads, enough for twice the kernel's queue; constant writes in the folder must not block us
 
 
 def take_lease(descriptor: int, *, exclusive: bool = False) -> bool | None:
     """Take a lease on an open file. Return False if a process has it open for writing, None if leases are unsupported.
 
-    An `exclusive` lease requires that nobody else has the file open. While it is held, readers block, too.
+    An `exclusive` lease requires that nobody else has the file open. It also blocks readers.
     """
     if sys.platform != "linux":
         return None
     try:
-        fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)  # ignored; SIGIO for a broken lease would kill us
+        fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)  # harmless by default; SIGIO would kill us
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_WRLCK if exclusive else fcntl.F_RDLCK)
     except OSError as error:
         return False if error.errno == errno.EAGAIN else None
@@ -52,13 +52,13 @@ def take_lease(descriptor: int, *, exclusive: bool = False) -> bool | None:
 
 
 def end_lease(descriptor: int) -> None:
-    """End our lease: waiting programs continue. Closing the descriptor also ends it."""
+    """End our lease, which unblocks waiting programs. Closing the descriptor also ends it."""
     if sys.platform == "linux":
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
 
 
 def exchange(one: Path, other: Path) -> bool:
-    """Swap two files in one folder. Return False if the system or the file system cannot. Raises OSError."""
+    """Swap two files in one folder. Return False if the system or file system does not support it. Raises OSError."""
     import ctypes  # imported late: most processes only read files
 
     names = os.fsencode(one), os.fsencode(other)
@@ -116,10 +116,10 @@ def watch_folders_of(path: Path) -> FolderWatch | None:
 
 FILE_MODE = 0o600  # a new file may hold secrets later
 FOLDER_MODE = 0o700
-PUT_BACK_S = 0.01  # between two checks for writes to the replaced file
+PUT_BACK_S = 0.01  # interval of the checks for writes to the replaced file
 QUIET_S = 0.2  # a file that was saved more recently may be half written
-QUIET_LOOKS = 10  # 2 s in total: a program that writes for longer is not waited for
-REPLACE_TRIES = 40 if os.name == "nt" else 1  # 2 s: Windows cannot replace a file that a program has open
+QUIET_LOOKS = 10  # 2 s in total, the longest wait for a program that keeps writing
+REPLACE_TRIES = 40 if os.name == "nt" else 1  # 2 s in total: Windows cannot replace a file that a program has open
 REPLACE_PAUSE_S = 0.05
 
 Signature = tuple[int, int, int]
@@ -135,7 +135,7 @@ _HINTS = {
 }
 
 
-LOCK_WAIT_S = 20.0  # if fifty processes change one file, each waits some seconds; the tray gives a command 30 s
+LOCK_WAIT_S = 20.0  # enough for fifty processes that change one file; less than the tray's limit of 30 s for a command
 LOCK_POLL_S = 0.01
 
 
@@ -147,7 +147,7 @@ def storage_error(error: OSError, path: Path, action: str) -> StorageError:
 
 
 def signature(path: Path) -> Signature | None:
-    """Return (mtime in ns, bytes, inode) of the file, links followed, or None if missing. Differs after every save."""
+    """Return a value that differs after every save: (mtime in ns, bytes, inode), or None if the file is missing."""
     try:
         status = path.stat()
     except (OSError, ValueError):
@@ -171,10 +171,10 @@ def read_bytes(path: Path, limit: int) -> bytes | None:
 def wait_until_quiet(
     path: Path, sleep: Callable[[float], None] = time.sleep, now: Callable[[], float] = time.time
 ) -> Signature | None:
-    """Wait, within a limit, while a program may be writing the file: it was saved recently, or is open for writing.
+    """Wait, within a limit, while the file is open for writing or was saved only recently. Blocks.
 
     Return the last signature, or None if the file is missing. Data that is read while the file still has this signature
-    is complete, unless the limit was reached. Our own writes need no wait (`replace_file`). Blocks.
+    is complete, unless the limit was reached. Our own writes cause no wait (see `_temporary`).
     """
     seen = signature(path)
     for _ in range(QUIET_LOOKS):
@@ -206,9 +206,9 @@ def make_folder(folder: Path) -> None:
 def write_atomic(path: Path, data: bytes, still_right: Callable[[], None] = lambda: None) -> None:
     """Replace the file with `data`, or leave it unchanged and raise StorageError. For a link, replace its target.
 
-    An existing file keeps its mode, a new one gets FILE_MODE. Missing folders are made, the innermost with FOLDER_MODE.
-    `still_right` is called at the last moment and may raise to refuse. If a program saves the file at that moment, its
-    file stays or is restored, and FileChangedError is raised.
+    An existing file keeps its mode; a new file gets FILE_MODE. Missing folders are created, the innermost with
+    FOLDER_MODE. `still_right` is called just before the replacement and may raise to prevent it. If another program
+    saves the file at that moment, its version stays or is restored, and FileChangedError is raised.
     """
     try:
         target = path.resolve()
@@ -234,20 +234,20 @@ def _mode_of(target: Path) -> int:
     if not stat.S_ISREG(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, "")
     if not os.access(target, os.W_OK):
-        raise PermissionError(errno.EACCES, "")  # replacing would bypass its owner's permissions
+        raise PermissionError(errno.EACCES, "")  # replacing the file would bypass its permissions
     return stat.S_IMODE(status.st_mode)
 
 
 class _HeldFile:
-    """A file about to be replaced, held open: only this descriptor shows later writes of other programs.
+    """An open file that may be replaced. After that, only its descriptor shows other programs' writes.
 
-    While we hold a lease on it, a program that opens it for writing blocks, and we notice.
+    While we hold a lease on the file, a program that opens it for writing blocks, and `was_written` detects that.
     """
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._seen = os.fstat(descriptor)
-        self._has_writer = False  # True: waited long enough, so do not ask again
+        self._has_writer = False  # True after the longest wait for a writer, which is then ignored
         self._is_leased = False
 
     def has_writer(self) -> bool | None:
@@ -268,11 +268,11 @@ class _HeldFile:
         self._has_writer = True
 
     def was_written(self) -> bool:
-        """Return True if a program writes into the file, is about to, or has written since it was opened here."""
+        """Return True if a program has written to the file since we opened it, or has opened it for writing."""
         now = os.fstat(self._descriptor)
         if (now.st_mtime_ns, now.st_size) != (self._seen.st_mtime_ns, self._seen.st_size):
             return True
-        if self._is_leased and sys.platform == "linux":  # our lease ends if a program waits for that
+        if self._is_leased and sys.platform == "linux":  # another program's open(2) breaks the lease
             return fcntl.fcntl(self._descriptor, fcntl.F_GETLEASE) != fcntl.F_RDLCK
         return not self._has_writer and self.has_writer() is True
 
@@ -285,7 +285,7 @@ class _HeldFile:
         return os.path.samestat(self._seen, path.lstat())
 
     def is_quiet(self) -> bool:
-        """Return True if no program is writing; where the system does not report that, if none wrote recently."""
+        """Return True if no program is writing. If the system does not report writers, True if none wrote recently."""
         if (has_writer := self.has_writer()) is not None:
             return not has_writer
         return abs(time.time() - os.fstat(self._descriptor).st_mtime) >= QUIET_S
@@ -298,10 +298,10 @@ class _HeldFile:
 
 @contextmanager
 def _opened(target: Path) -> Iterator[_HeldFile | None]:
-    """Open the file that is about to be replaced, and close it at the end. Yield None if that is impossible."""
+    """Open the file and close it at the end. Yield None if it cannot be opened, and on Windows."""
     descriptor = -1
     if os.name != "nt":  # Windows cannot replace a file that any program has open, ours included
-        with suppress(FileNotFoundError, PermissionError, BlockingIOError):  # BlockingIOError: a lease
+        with suppress(FileNotFoundError, PermissionError, BlockingIOError):  # BlockingIOError: another program's lease
             descriptor = os.open(target, os.O_RDONLY | os.O_NONBLOCK)
     try:
         yield _HeldFile(descriptor) if descriptor >= 0 else None
@@ -311,7 +311,7 @@ def _opened(target: Path) -> Iterator[_HeldFile | None]:
 
 
 def _replace(old: _HeldFile, fresh: Path, target: Path, still_right: Callable[[], None]) -> None:
-    """Put `fresh` in the place of `old`. Raises FileChangedError, and keeps their file, if a program saves it now."""
+    """Replace `old` with `fresh`. Raises FileChangedError if another program saves the file, and keeps that version."""
     ours = signature(fresh)
     old.wait_for_writer()
     still_right()
@@ -330,7 +330,7 @@ def _replace(old: _HeldFile, fresh: Path, target: Path, still_right: Callable[[]
                 file.write(target.read_bytes())  # for a reader that opened our file and is waiting
             raise _changed(target)
     _sync_folder(target.parent)
-    # A program may have looked up the old file before the exchange and open it only now.
+    # A program may have looked up the old file before the exchange and opened it only afterwards.
     if old.was_written():
         if is_exchanged:
             _exchange_back(fresh, target, ours)
@@ -344,7 +344,7 @@ def _changed(path: Path) -> FileChangedError:
 
 
 def _exchange_back(fresh: Path, target: Path, ours: Signature | None) -> None:
-    """Put back the file that we replaced while a program was saving it, unless it was saved again since."""
+    """Put back the file that we replaced while a program was saving it, unless our file was changed since then."""
     with suppress(FileNotFoundError):
         exchange(fresh, target)
         if signature(fresh) != ours:
@@ -352,10 +352,10 @@ def _exchange_back(fresh: Path, target: Path, ours: Signature | None) -> None:
 
 
 def _put_back(old: _HeldFile, target: Path, ours: Signature | None) -> None:
-    """Write back the text that another program wrote into the replaced file, unless the file was saved again since.
+    """Write back what another program wrote into the replaced file, unless our file was changed since then.
 
-    Used where files cannot be exchanged. It checks often for the end of the write: readers do not see that program's
-    text until it is back.
+    Used where files cannot be exchanged. The end of the write is checked often, because until then readers do not see
+    that program's text.
     """
     old.end_lease()
     latest = time.monotonic() + QUIET_LOOKS * QUIET_S
@@ -373,9 +373,9 @@ def replace_file(path: Path, data: bytes, mode: int = FILE_MODE) -> None:
 
 @contextmanager
 def _temporary(path: Path, data: bytes, mode: int) -> Iterator[Path]:
-    """Write a temporary file beside `path`, to take its place. Whatever has the temporary name at the end is removed.
+    """Write a temporary file that can replace `path`. At the end, remove the file that then has the temporary name.
 
-    Its modification time is set back by QUIET_S: it is complete, so `wait_until_quiet` does not wait for it.
+    The modification time is set back by QUIET_S: the file is complete, so `wait_until_quiet` need not wait.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
@@ -396,7 +396,7 @@ def _take_place(
     temporary: Path, path: Path, still_right: Callable[[], None] = lambda: None, tries: int = REPLACE_TRIES
 ) -> None:
     for attempt in range(1, tries + 1):
-        still_right()  # again on each attempt: the program that had the file open may have saved it
+        still_right()  # on each attempt: the program that had the file open may have saved it
         try:
             temporary.replace(path)
             return
@@ -413,7 +413,7 @@ def new_file(path: Path) -> BinaryIO:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the new name of a file durable. Windows, where a folder cannot be opened, does that itself."""
+    """Make a file's new name durable. Does nothing on Windows, where a folder cannot be opened."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -424,11 +424,12 @@ def _sync_folder(folder: Path) -> None:
 
 @contextmanager
 def locked(path: Path, wait_s: float = LOCK_WAIT_S) -> Iterator[None]:
-    """Hold the lock for the file at `path`, which need not exist. Links are followed. If its holder dies, it is free.
+    """Hold the lock for the file at `path`, which need not exist. The system releases the lock of a dead process.
 
-    Not reentrant. Blocks while it is held elsewhere. Raises StorageError after `wait_s`, or if it cannot be created.
+    Links are followed. Not reentrant. Blocks while another process or thread holds the lock. Raises StorageError after
+    `wait_s` seconds, or if the lock cannot be created.
     """
-    place = Path(os.path.normcase(os.path.realpath(path)))  # one name per file, whichever link leads to it
+    place = Path(os.path.normcase(os.path.realpath(path)))  # one lock per file, whichever link leads to the file
     digest = hashlib.blake2b(os.fsencode(place), digest_size=8)
     lock = FileLock(run_dir(os.environ), f"{place.name}-{digest.hexdigest()}.lock")
     end = time.monotonic() + wait_s

@@ -1,13 +1,13 @@
-"""Variables in texts (PRODUCT 4), in all their spellings, and `~`.
+"""Expansion of variables, in all their spellings, and of `~` (PRODUCT 4).
 
-Lookups are passed in. Error texts never contain values.
+The caller supplies the lookups. Errors never contain values.
 
 The spellings: `${NAME}`, `${env:NAME}`, `$env:NAME`, `{env:NAME}`, `${NAME:-default}`, `${keyring:NAME}`,
 `${cmd:COMMAND}` (the command's output, without a default; the command ends at the matching brace).
 
 Rules:
 - A value is never expanded again.
-- A default may contain variables, one level deep: in `${A:-${B}}`, B's own default would be plain text.
+- A default may contain variables, but only one level deep. In `${A:-${B:-C}}`, C is plain text.
 - A default also replaces an empty value, as in a shell.
 - `${` without its `}`, and braces without a name, are left alone.
 """
@@ -36,23 +36,23 @@ _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")  # RFC 9110, 5.1
 
 
 class ExpandedText(NamedTuple):
-    """A text with its variables replaced. `missing`: the variables without a value, each replaced by ""."""
+    """A text with its variables replaced. `missing` names the variables without a value, each replaced by ""."""
 
     text: str
     missing: tuple[str, ...] = ()
 
 
 def expand(text: str, lookup: Lookup, keyring: Lookup) -> ExpandedText:
-    """Return `text` with all its variables replaced. Pure; never raises.
+    """Return `text` with all its variables replaced. Raises nothing itself.
 
-    `keyring` gets the name of a secret, or `cmd:COMMAND`. A missing keyring entry is named `keyring:NAME`.
+    `keyring` is called with the name of a secret, or `cmd:COMMAND`. A missing secret is listed as `keyring:NAME`.
     """
     expander = _Expander(lookup, keyring)
     return ExpandedText(expander.text(text), tuple(expander.missing))
 
 
 class _Expander:
-    """Expands texts and the defaults in them, and collects the missing variables of all texts."""
+    """A variable expander that collects the missing variables of all its texts."""
 
     def __init__(self, lookup: Lookup, keyring: Lookup) -> None:
         self._lookup = lookup
@@ -63,7 +63,7 @@ class _Expander:
         return None if text is None else self.text(text)
 
     def text(self, text: str, levels: int = 1) -> str:
-        """Return the text with its variables replaced. `levels`: how deep variables in defaults are replaced, too."""
+        """Return the text with its variables replaced, including those in defaults down to `levels` levels."""
         if "$" not in text and "{" not in text:
             return text
         ends = _closings(text)
@@ -104,7 +104,7 @@ class _Expander:
 
 
 def _closings(text: str) -> dict[int, int]:
-    """Return index of an opening brace -> index after its matching `}`, for each brace that is closed."""
+    """Map the index of each closed opening brace to the index after its matching `}`."""
     ends: dict[int, int] = {}
     open_at: list[int] = []
     for token in _TOKEN.finditer(text):
@@ -118,9 +118,11 @@ def _closings(text: str) -> dict[int, int]:
 def resolve(server: ServerConfig, environ: Mapping[str, str], keyring: Lookup, home: str) -> ServerConfig:
     """Return the server with all its variables replaced and `~` (in command and cwd) expanded to `home`.
 
-    A variable that only the server's own `env` sets is not replaced in its arguments: the program reads it itself, and
-    no argument holds its secret. Raises MissingVariableError, which names every variable without a value, and
-    ConfigError for an invalid address, command or header, and for characters that cannot be sent.
+    A variable that only the server's own `env` sets is not replaced in the arguments. The program can read it itself,
+    and other users can see arguments.
+
+    Raises MissingVariableError, which names every variable without a value, and ConfigError for an invalid address,
+    command or header and for characters that cannot be sent.
     """
     resolver = _Expander(environ.get, keyring)
 
@@ -167,7 +169,7 @@ def variable_names(server: ServerConfig) -> tuple[tuple[str, ...], tuple[str, ..
         secrets[name] = None
         return "x"
 
-    # A variable without a value expands to its default, and so also yields the variables in the default.
+    # Without a value, a variable expands to its default, so variables in the default are found, too.
     resolver = _Expander(variables.setdefault, note)
     texts = [server.command, server.cwd, server.url, server.client_id, server.client_secret]
     for text in (*texts, *server.args, *server.env.values(), *server.headers.values()):

@@ -1,4 +1,4 @@
-"""Locations of the configuration, the caches, the state and the logs (PRODUCT 3). wire/rundir has the run folder."""
+"""Locations of the configuration, caches, state and logs (PRODUCT 3). wire/rundir locates the run folder."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 HOME_VARIABLE = "MULTI_MCP_HOME"
 CONFIG_NAME = "servers.yaml"
-SEALED_NAME = "secrets.sealed"  # beside servers.yaml: sign-ins and secrets with `token_store: file`
-PASSPHRASE = "MULTI_MCP_PASSPHRASE"  # the environment variable with the passphrase of that file
+SEALED_NAME = "secrets.sealed"  # beside servers.yaml; holds sign-ins and secrets with `token_store: file`
+PASSPHRASE = "MULTI_MCP_PASSPHRASE"  # the environment variable with the passphrase for that file
 PACKAGES = "packages"  # folder in the state folder
 
 
@@ -32,18 +32,18 @@ class Paths(NamedTuple):
 
 
 def find_paths(environ: Mapping[str, str]) -> Paths:
-    """Return the platform's paths for this user, or those in the folder MULTI_MCP_HOME.
+    """Return the platform's paths for this user, or paths in the folder MULTI_MCP_HOME if that variable is set.
 
-    In MULTI_MCP_HOME, `~` is expanded, and a relative path starts at the working folder.
+    In MULTI_MCP_HOME, `~` is expanded, and a relative path is resolved against the working folder.
     """
     named = environ.get(HOME_VARIABLE, "").strip()
     if named:
         home = Path(named)
-        with suppress(RuntimeError):  # ~name of an unknown user: taken as a folder of that name
+        with suppress(RuntimeError):  # for the ~name of an unknown user, which then counts as a relative path
             home = home.expanduser()
         home = home.absolute()
         return Paths(home / CONFIG_NAME, home / "cache", home / "logs", home / "state")
-    from platformdirs import PlatformDirs  # 25 ms, and not needed if MULTI_MCP_HOME is set
+    from platformdirs import PlatformDirs  # imported late: takes 25 ms, and is not needed if MULTI_MCP_HOME is set
 
     folders = PlatformDirs("multi-mcp", appauthor=False)
     config_file = folders.user_config_path / CONFIG_NAME
@@ -60,7 +60,7 @@ def home_folder() -> Path:
 
 def user_folders(home: Path) -> dict[str, str]:
     """Return the user's home, desktop, documents and downloads folders, by the names that bundles use for them."""
-    import platformdirs  # 25 ms, and only for bundles
+    import platformdirs  # imported late: takes 25 ms, and only bundles need it
 
     return {
         "HOME": str(home),

@@ -1,4 +1,4 @@
-"""Problem reports of the config readers: for a file, for a value, and the list of all problems."""
+"""Problems that the configuration readers find: errors for a file or a value, and the report of all problems."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SHOWN_CHARACTERS = 60  # characters of a word from the file, since a problem is 
 
 
 class UnparsableError(ConfigError):
-    """A whole file cannot be used. `problem` has the place and the reason."""
+    """Raised when a whole file cannot be used. `problem` has the place and the reason."""
 
     code = "config_unparsable"
 
@@ -29,7 +29,7 @@ class TextPlace(Protocol):
 
 
 class InvalidValueError(Exception):
-    """A value cannot be read. The reader of the surrounding entry turns this into a problem."""
+    """Raised when a value cannot be read. The reader of the surrounding entry turns it into a problem."""
 
     def __init__(self, place: TextPlace, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -39,12 +39,12 @@ class InvalidValueError(Exception):
 
 
 def problem_at(file: str, place: TextPlace, message: str, hint: str = "") -> Problem:
-    """Return a problem at `place` that concerns the file and no single server."""
+    """Return a problem at `place` that concerns the whole file, not a single server."""
     return Problem(file, place.line, message, hint, column=place.column + 1)
 
 
 class Report:
-    """Collects all problems of one file, in the order of their lines."""
+    """A collector of all problems of one file."""
 
     def __init__(self, file: str) -> None:
         self.file = file

@@ -1,4 +1,4 @@
-"""Other programs: their environment and folders, interpreters, package runners, and servers that drive a browser."""
+"""Functions about other programs: their environment and folders, interpreters, package runners, browser servers."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _PYTHON_FOLDERS = ("PYTHONHOME", "VIRTUAL_ENV")
 def own_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Return `environ` without the variables of our frozen (PyInstaller) program, which break other programs.
 
-    Library paths get back the value from before our program started. PYTHONHOME and VIRTUAL_ENV are removed only if
-    they name a folder in our program. If our program is not frozen, nothing is removed.
+    Library paths are restored to their values from before our program started. PYTHONHOME and VIRTUAL_ENV are removed
+    only if they name a folder in our program. If our program is not frozen, nothing is removed.
     """
     if not getattr(sys, "frozen", False):
         return dict(environ)
@@ -48,7 +48,7 @@ def own_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def script_of(words: Sequence[str], is_file: Callable[[str], bool]) -> str | None:
-    """Return the file that an interpreter among the words runs, whatever its name (`python3 x.txt`), or None."""
+    """Return the file that an interpreter runs in a command line (`python3 x.txt`), whatever its name, or None."""
     for place, word in enumerate(words):
         if _INTERPRETER.fullmatch(word):
             arguments = takewhile(lambda later: later not in _TEXT_FOLLOWS, words[place + 1 :])
@@ -68,8 +68,8 @@ def found_elsewhere(command: str, home: str) -> str:
     return ""
 
 
-# Known MCP servers that launch their own browser. Two sessions that share one would act on each other's pages. Servers
-# that attach to the user's own browser are not listed: there is only one such browser.
+# Known MCP servers that launch their own browser. Sessions that share such a server would act on each other's pages.
+# Servers that attach to the user's own browser are not listed: there is only one such browser.
 BROWSER_SERVERS = frozenset({
     # npm
     "@angiejones/mcp-selenium", "@automatalabs/mcp-server-playwright", "@browserbasehq/mcp",
@@ -82,12 +82,12 @@ BROWSER_SERVERS = frozenset({
     "mcp-server-browser-use", "playwright-mcp",
     # Docker
     "mcp/playwright", "mcp/puppeteer", "mcr.microsoft.com/playwright/mcp",
-    # programs of these packages
+    # programs in these packages
     "mcp-server-playwright", "mcp-server-puppeteer", "playwright-mcp-server",
 })  # fmt: skip
 WHY = "It drives a browser, which sessions would share"
 
-_VERSION = late(r"(?<=.)(?:@|==|:(?=[^/]*\Z)|\[).*\Z", re.DOTALL)  # a package's or image's version, extras of PyPI
+_VERSION = late(r"(?<=.)(?:@|==|:(?=[^/]*\Z)|\[).*\Z", re.DOTALL)  # a version of a package or image, or PyPI extras
 _INSTALLED = late(r".*[/\\]node_modules[/\\](?:\.bin[/\\])?((?:@[^/\\]+[/\\])?[^/\\]+)(?:[/\\].*)?", re.DOTALL)
 
 
@@ -106,7 +106,7 @@ def is_browser(words: Iterable[str]) -> bool:
     return False
 
 
-# Words of a command line that may run a package by its name
+# Programs in a command line that may run a package by its name
 RUNS_PACKAGES = late(
     r"(?<![\w-])(?:npx|npm|uvx?|pipx|docker|podman|bunx?|pnpm|pnpx|yarn|deno|dnx|go)(?![\w-])", re.IGNORECASE
 )

@@ -1,4 +1,4 @@
-"""The servers.yaml file: its initial text, and reading and editing it without losing what anyone wrote."""
+"""The servers.yaml file: its initial text, and functions that read and edit it without losing anyone's changes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from trayapp.config.read.text import MAX_BYTES, decode
 from trayapp.model.config import Config, ToolSwitch
 from trayapp.model.errors import FileChangedError, MultiMcpError, StorageError
 
-EDIT_S = 20.0  # for an edit, including waits for other programs: the tray waits 30 s for a whole command
-AWAY_LOOKS = 5  # checks, QUIET_S apart, for a file that an editor may have moved away
+EDIT_S = 20.0  # limit for an edit, including waits for other programs; the tray waits 30 s for a whole command
+AWAY_LOOKS = 5  # number of checks, QUIET_S apart, for a file that an editor may have moved away
 
 
 class ConfigStore:
-    """The file at `path`. `first_text` returns the initial text of a missing file (see `sample_text`)."""
+    """The configuration file at `path`. `first_text` returns the text for a missing file (see `sample_text`)."""
 
     def __init__(self, path: Path, first_text: Callable[[], str] = str) -> None:
         self.path = path
@@ -30,12 +30,15 @@ class ConfigStore:
         return None if data is None else decode(data, self.path.name)
 
     def start(self) -> str:
-        """Return the text that the next edit starts from: the file's or the first text. Raises as `read` does."""
+        """Return the text that the next edit starts from: the file's text or, if missing, the first text.
+
+        Raises as `read` does.
+        """
         seen = self.read()
         return self._first_text() if seen is None else seen
 
     def signature(self) -> Signature | None:
-        """Return a value that changes with every save; None if there is no file. Costs one stat."""
+        """Return a value that changes with every save, or None if there is no file. Costs one stat."""
         return signature(self.path)
 
     def create(self) -> bool:
@@ -48,7 +51,7 @@ class ConfigStore:
     def write(self, text: str, seen: str | None) -> bool:
         """Replace the file with `text`, atomically, if `read` still returns `seen`. Return True if bytes changed.
 
-        Raises FileChangedError, StorageError or UnparsableError. Nothing is then written or left behind.
+        Raises FileChangedError, StorageError or UnparsableError. In that case, nothing is written or left behind.
         """
         if text == seen:
             return False
@@ -60,16 +63,16 @@ class ConfigStore:
         try:
             data = text.encode("utf-8")
         except UnicodeEncodeError:
-            raise StorageError(f"Cannot write this text to {self.path}", "It contains a lone surrogate") from None
+            raise StorageError(f"Cannot write to {self.path}: invalid Unicode", "Remove lone surrogates") from None
         write_atomic(self.path, data, still_as_seen)
         return True
 
     def edit(self, change: Callable[[str], str], within_s: float = EDIT_S) -> bool:
         """Read, change and write the file. Return True if bytes changed.
 
-        Start over if another program saved the file in the meantime: `change` may be called several times, also after
-        an error. If the file is missing, start from the first text. Concurrent edits wait for each other. No attempt
-        begins after `within_s`. Raises as `change`, `read`, `write` and `locked` do.
+        If another program saves the file in the meantime, start over. `change` may therefore be called several times,
+        even after an error. If the file is missing, start from the first text. Concurrent edits wait for each other.
+        No attempt begins after `within_s` seconds. Raises as `change`, `read`, `write` and `locked` do.
         """
         end = time.monotonic() + within_s
         with locked(self.path, within_s):
@@ -89,7 +92,7 @@ class ConfigStore:
     def _settled(self, end: float) -> str | None:
         """Wait until no program is saving the file, at most until about `end`, and return its text.
 
-        Some editors first move the file away: a missing file is checked again if its folder has just changed.
+        Some editors first move the file away, so a missing file is checked again if its folder has just changed.
         """
         seen = self._quiet(end)
         for _ in range(AWAY_LOOKS):

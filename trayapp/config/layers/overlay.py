@@ -1,6 +1,6 @@
-"""Merging of the server entries of several files, entry by entry and field by field (PRODUCT 4, Layers).
+"""The merge of the server entries of several files, entry by entry and field by field (PRODUCT 4, Layers).
 
-Imports are below servers.yaml, a trusted project's file is above it. `merge_entry` is the rule for one server.
+Imports are below servers.yaml, and a trusted project's file is above it. `merge_entry` merges one server's entries.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ HTTP_FIELDS = frozenset(("url", "type", *HTTP_ONLY))
 
 
 def lay_over(config: Config, imported: tuple[Imported, ...], file: str) -> Config:
-    """Merge `config`, as parsed from `file`, over the imported layers, per field.
+    """Merge `config`, as parsed from `file`, over the imported layers, field by field.
 
-    If several layers define the same server, the first one counts. An unusable server of a layer is reported for its
-    own file and otherwise ignored: it disables no server of `file`.
+    If several layers define the same server, the first one counts. An unusable server of a layer is reported for that
+    layer's file and otherwise ignored. It does not affect the server of that name in `file`.
     """
     top = _top(config)
     below, usable, problems = _usable(_with_lines(imported, top, file))
@@ -63,7 +63,7 @@ def user_pairs(user: Config) -> dict[str, Pair]:
 
 
 def merged_pair(lower: Pair, upper: Pair) -> Pair:
-    """Merge the upper entry over the lower one. If either is unreadable, return the upper: the parser reports it."""
+    """Merge the upper entry over the lower one. If either is unreadable, return the upper for the parser to report."""
     try:
         below = {pair.name: pair for pair in fields.mapping_pairs(lower.value)}
         above = {} if is_null(upper.value) else {pair.name: pair for pair in fields.mapping_pairs(upper.value)}
@@ -78,10 +78,10 @@ def merged_pair(lower: Pair, upper: Pair) -> Pair:
 
 
 def merge_entry(lower: Entry, upper: Entry) -> dict[str, Any]:
-    """Merge `upper` over `lower`, per field. A list or mapping replaces the whole lower value (config-05, 06).
+    """Merge `upper` over `lower`, field by field. A list or mapping replaces the whole lower value (config-05, 06).
 
-    A switch between command and url, or to another url, drops the lower fields of that transport, above all credentials
-    (config-07 to 09). Different spellings of a key count as one.
+    If `upper` changes the transport or the url, the lower fields of the replaced transport, such as credentials, are
+    dropped (config-07 to 09). Different spellings of a key count as the same key.
     """
     hidden = {field_of(key) for key in upper}
     command, url = _get(upper, "command"), _get(upper, "url")
@@ -101,8 +101,8 @@ def _get(entry: Entry, field: str) -> Any:
 def _with_args_apart(below: dict[str, Pair], above: dict[str, Pair]) -> dict[str, Pair]:
     """Return the lower entry without the arguments that the upper one replaces (config-30, 31).
 
-    Either entry may have the arguments in its command. A whole command line in the upper one removes the
-    lower `args`. Upper `args` reduce a lower command line to its program.
+    Either entry may have its arguments in `command`. If the upper entry has a command line, the lower `args` are
+    removed. If it has only `args`, a lower command line is reduced to its program.
     """
     said = {field_of(name) for name, pair in above.items() if not is_null(pair.value)}
     known = {field_of(name): name for name in below}
@@ -116,7 +116,7 @@ def _with_args_apart(below: dict[str, Pair], above: dict[str, Pair]) -> dict[str
 
 
 def _command_line(pairs: dict[str, Pair]) -> list[Node]:
-    """Return the words of `command`: a list, or a command line without separate `args`. Return [] if it has neither."""
+    """Return the words of `command` if it is a list, or a command line without separate `args`. Otherwise return []."""
     by_field = {field_of(name): pair.value for name, pair in pairs.items()}
     command = by_field.get("command")
     if isinstance(command, Sequence):
@@ -132,7 +132,7 @@ def _command_line(pairs: dict[str, Pair]) -> list[Node]:
 
 
 def _plain(pairs: dict[str, Pair]) -> dict[str, Any]:
-    """Return comparable values: text for scalars, None for null, nodes for everything else."""
+    """Return values that can be compared: text for scalars, None for null, and nodes for everything else."""
     nodes = {name: None if is_null(pair.value) else pair.value for name, pair in pairs.items()}
     return {name: node.text if isinstance(node, Scalar) else node for name, node in nodes.items()}
 
@@ -145,7 +145,7 @@ def _top(config: Config) -> list[Pair]:
 
 
 def _with_lines(imported: tuple[Imported, ...], top: list[Pair], file: str) -> tuple[Imported, ...]:
-    """Return the layers. A problem of `file` that has no line gets that of the layer's name in `settings.imports`."""
+    """Return the layers with a line for each problem of `file`: the line of the layer's name in `settings.imports`."""
     settings: list[Pair] = []
     with suppress(InvalidValueError):
         settings += [inner for pair in top if snake(pair.name) == "settings" for inner in _members(pair.value)]
@@ -161,7 +161,7 @@ def _with_lines(imported: tuple[Imported, ...], top: list[Pair], file: str) -> t
 
 
 def _usable(imported: tuple[Imported, ...]) -> tuple[dict[str, Pair], dict[str, ServerConfig], list[Problem]]:
-    """Return the entries of the layers that can be used, their servers, and all problems."""
+    """Return the usable entries of the layers, the servers that they define, and all problems."""
     problems = [problem for layer in imported for problem in layer.problems]
     entries: dict[str, Pair] = {}
     servers: dict[str, ServerConfig] = {}
@@ -188,22 +188,22 @@ def _file_of(name: str, imported: tuple[Imported, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """The configuration for the sessions of one project: the user's settings, all servers, the project's problems."""
+    """The configuration for one project's sessions: the user's settings, all servers, and the project's problems."""
 
     folder: Path
     config: Config
     named: tuple[str, ...] = ()  # usable servers of the project's file
-    # Named servers that only this project has, starts differently or enables. They never use the user's processes.
+    # Those that only this project defines, starts differently or enables. They never use the user's processes.
     own: frozenset[str] = frozenset()
 
 
 def overlay(user: Config, trusted: TrustedFile) -> Overlay:
-    """Merge the project's servers over `user`. If its file cannot be parsed, return `user` with that problem alone."""
+    """Merge the project's servers over `user`. If its file cannot be parsed, return `user` with only that problem."""
     return preview(user, trusted.file)
 
 
 def preview(user: Config, file: ProjectFile) -> Overlay:
-    """Return the overlay of a file that may be untrusted, only for display: none of its servers may run."""
+    """Return the overlay of a file that may be untrusted. It is only for display: none of its servers may run."""
     name = str(file.path)
     report = Report(name)
     try:
@@ -224,7 +224,7 @@ def preview(user: Config, file: ProjectFile) -> Overlay:
             merged = merged_pair(_without_private(lower), pair)
         entry = read_entry(merged, report, in_project=True)
         if entry is None:
-            servers.pop(key, None)  # unusable; under this name the project does not mean the user's server
+            servers.pop(key, None)  # do not replace the project's invalid entry with the user's server
             continue
         if _has_ask(pair):
             report.add(pair.key, f"{key}: ask is ignored in a project's file", "Set it in servers.yaml")
@@ -250,7 +250,7 @@ def _starts_another(user: ServerConfig | None, server: ServerConfig | None) -> b
 
 
 def _without_private(lower: Pair) -> Pair:
-    """Return the user's entry without env, cwd, headers and credentials, which are for its own program or address."""
+    """Return the user's entry without env, cwd, headers and credentials, which only its own server may receive."""
     if not isinstance(lower.value, Mapping):
         return lower
     kept = [(pair.key, pair.value) for pair in pairs(lower.value) if field_of(pair.name) not in _PRIVATE]
@@ -268,7 +268,7 @@ def _has_ask(entry: Pair) -> bool:
 
 
 def _asking_as(user: ServerConfig | None, server: ServerConfig) -> ServerConfig:
-    """Return a project's server with the user's own `ask`: a cloned file must not weaken it."""
+    """Return a project's server with the user's own `ask`, because a cloned file must not weaken it."""
     said = {name: switch.ask for name, switch in ((user.tools if user else None) or {}).items()}
     own = server.tools
     tools = own and {name: replace(switch, ask=said.get(name)) for name, switch in own.items()}
@@ -276,10 +276,10 @@ def _asking_as(user: ServerConfig | None, server: ServerConfig) -> ServerConfig:
 
 
 def _is_own(user: ServerConfig | None, server: ServerConfig) -> bool:
-    """Return True if the project's server needs a connection of its own, apart from the user's server.
+    """Return True if the project's server needs its own connection, separate from that of the user's server.
 
-    A different lifecycle, idle_timeout or connect_timeout does not justify a second process: the user's values apply to
-    the existing one. Tools and request_timeout come from the project, for its sessions.
+    A different lifecycle, idle_timeout or connect_timeout does not justify a second process: the user's values apply.
+    The project's tools and request_timeout apply to its sessions even if the connection is shared.
     """
     if user is None or launch_settings(user) != launch_settings(server):
         return True

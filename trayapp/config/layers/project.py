@@ -1,8 +1,8 @@
 """A project's own servers file, the programs in the project that its commands name, and the user's approval of both.
 
-A project comes from a cloned repository and starts programs. Using its file requires a `TrustedFile`, which only
-TrustStore creates. The file is read once: the hash and the parser get the same bytes. Its programs are approved with
-it, since a git pull can change `./run.sh` alone. The files that such a program loads are not followed.
+The servers file of a cloned repository can start programs. Using it requires a `TrustedFile`, which only TrustStore
+creates. The file is read once, so that the hash and the parser get the same bytes. Approval also covers the programs,
+since a git pull may change only `./run.sh`. It does not cover the files that such a program loads.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from trayapp.model.errors import Problem, StorageError
 from trayapp.model.late import late
 
 PROJECT_FILES = (".multi-mcp.yaml", ".mcp.json")  # the first one in a folder counts
-MOST = 1000  # paths that are examined for one server
-LARGEST = 64_000_000  # bytes; of a larger file, only the size and the time are hashed
+MOST = 1000  # limit of the paths that are examined for one server
+LARGEST = 64_000_000  # bytes; for a larger file, only its size and modification time are hashed
 _SEPARATORS = late(r"[\s;&|<>()'\"`,]+")
 _CODE = late(
     r".*\.(?:pyz?|[cm]?[jt]sx?|sh|bash|zsh|fish|rb|php|pl|jar|dll|so|dylib|wasm|lua|ps1|bat|cmd|exe|env(?:\.\w+)?)"
     r"|.*requirements[\w.-]*\.txt",
     re.IGNORECASE,
 )
-_MANIFESTS = {  # program -> files that name the commands it runs
+_MANIFESTS = {  # program -> files that define the commands it runs
     **dict.fromkeys(("npm", "npx", "pnpm", "yarn", "bun", "bunx"), ("package.json",)),
     "node": ("package.json", "index.js"),
     "make": ("GNUmakefile", "makefile", "Makefile"),
@@ -53,16 +53,16 @@ _MANIFESTS = {  # program -> files that name the commands it runs
     "cargo": ("Cargo.toml",),
     "go": ("go.mod",),
 }
-_ONLY_WITH = {  # program -> words; without any of them, it runs none of a project's files
+_ONLY_WITH = {  # program -> arguments; it runs a project's files only if one of these is given
     **dict.fromkeys(("npx", "bunx", "node"), frozenset((".", "./", "..", "../"))),
     "docker": frozenset(("compose", "build")),
 }
 
 
 class ProjectFile(NamedTuple):
-    """The content of a project's file at one moment."""
+    """The content of a project's file at the time of reading."""
 
-    path: Path  # with its folder resolved, so that each folder has only one name
+    path: Path  # its folder is resolved, so each folder has only one name
     data: bytes
     scripts: tuple[Script, ...] = ()  # programs inside the project that its servers run
     watched: tuple[Path, ...] = ()  # paths where such a program is, or may appear
@@ -80,15 +80,15 @@ class ProjectFile(NamedTuple):
         return f"sha256:{whole.hexdigest()}"
 
     def text(self) -> str:
-        """Return the text for the parser. JSON loses its comments; lines and columns stay. Raises UnparsableError."""
+        """Return the text for the parser, with comments in JSON replaced by blanks. Raises UnparsableError."""
         text = decode(self.data, str(self.path))
         return without_comments(text) if self.path.suffix == ".json" else text
 
 
 def find_project(folder: Path, home: Path) -> Path | None:
-    """Return the file that applies to a session in `folder`: the nearest one there or above, up to home or the root.
+    """Return the project file for a session in `folder`: the nearest one there or above, up to `home` or the root.
 
-    A relative or unreadable folder has none. Blocks: each check is a stat.
+    Return None if there is none, or if the folder is relative or unreadable. Blocks.
     """
     if not folder.is_absolute():
         return None
@@ -139,9 +139,9 @@ class Script(NamedTuple):
 
 
 def watched_paths(entry: Pair, folder: Path) -> dict[Path, bool]:
-    """Return the paths in a project that one server's entry may run, existing or not, up to about MOST. Blocks.
+    """Return the paths in a project that one server's entry may run, whether or not they exist. Blocks.
 
-    The value of a path is True if an interpreter runs the file, whatever its name.
+    The value of a path is True if an interpreter runs the file, whatever its name. There are at most about MOST paths.
     """
     words, cwd = _words(entry)
     bases = dict.fromkeys((folder, Path(folder, cwd)) if cwd and not cwd.startswith("~") else (folder,))
@@ -166,7 +166,10 @@ def watched_paths(entry: Pair, folder: Path) -> dict[Path, bool]:
 
 
 def read_script(server: str, path: Path, folder: Path, *, run: bool) -> Script | None:
-    """Read the program at a path; None if nothing is there, or only data. `run`: an interpreter runs it. Blocks."""
+    """Read the program at a path. Return None if there is none. Blocks.
+
+    `run`: an interpreter runs the file, so it counts as a program whatever its name and mode.
+    """
     try:
         facts = path.stat()
         program = run or bool(_CODE.fullmatch(path.name)) or any(path.name in names for names in _MANIFESTS.values())
@@ -180,7 +183,7 @@ def read_script(server: str, path: Path, folder: Path, *, run: bool) -> Script |
 
 
 def _words(entry: Pair) -> tuple[list[str], str]:
-    """Return the words of an entry that may name a program, the command's first, and the entry's cwd."""
+    """Return the words of an entry that may name a program, beginning with its command, and the entry's cwd."""
     found: dict[str, list[str]] = {}
     try:
         members = pairs(entry.value) if isinstance(entry.value, Mapping) else []
@@ -205,12 +208,12 @@ def _texts(node: Node) -> Iterator[str]:
 
 
 def _expanded(text: str) -> str:
-    """Return the text with its variables' defaults: `${X:-./run.sh}` names a program, too."""
+    """Return the text with variables replaced by their defaults, because `${X:-./run.sh}` also names a program."""
     return expand(text, lambda name: None, lambda name: None).text
 
 
 def _named(words: list[str]) -> Iterator[str]:
-    """Yield the paths that these words may name, and the manifests of the programs among them."""
+    """Yield the paths that these words may name, and the manifest files of the programs that they name."""
     pieces = _pieces(words)
     for piece in pieces:
         yield from {piece, piece.rpartition("=")[2]}
@@ -231,7 +234,7 @@ def _pieces(words: list[str]) -> list[str]:
 def _in_project(part: str, base: Path, folder: Path) -> Path | None:
     """Return the absolute path that a part of a command names, if it is relative or inside the project's folder.
 
-    Otherwise return None: the file cannot have come with the project.
+    Otherwise return None, because the file does not belong to the project.
     """
     if not part or "\0" in part or part.startswith("~"):
         return None
@@ -254,10 +257,10 @@ class TrustedFile(NamedTuple):
 
 
 class TrustStore:
-    """The file at `path`: {"version": 1, "trusted": {path of a project's file: digest}, "commands": [...]}.
+    """A store in the file at `path`: {"version": 1, "trusted": {path of a project's file: digest}, "commands": [...]}.
 
     `commands` are the approved commands for secrets (`${cmd:...}`), verbatim. If the file cannot be read, no project is
-    trusted and no command approved.
+    trusted and no command is approved.
     """
 
     def __init__(self, path: Path) -> None:
@@ -276,11 +279,11 @@ class TrustStore:
         return TrustedFile(file) if known.get(str(file.path)) == file.digest else None
 
     def approve(self, file: ProjectFile) -> bool:
-        """Trust this content of the file. Return False if it already was trusted. Blocks. Raises StorageError."""
+        """Trust this content of the file. Return False if it was already trusted. Blocks. Raises StorageError."""
         return self._change(str(file.path), file.digest)
 
     def revoke(self, path: Path) -> bool:
-        """Stop trusting that file. Return True if any content of it was trusted. Blocks. Raises StorageError."""
+        """Stop trusting that file. Return True if it was trusted with any content. Blocks. Raises StorageError."""
         return self._change(str(path), None)
 
     def paths(self) -> list[Path]:
@@ -345,7 +348,7 @@ class TrustStore:
         return content if isinstance(content, dict) and content.get("version") == VERSION else {}
 
     def _check_owner(self) -> None:
-        """Raise StorageError for a file that another user owns or may write: that user could add any project."""
+        """Raise StorageError for a file that another user owns or can write. That user could trust any project."""
         if os.name == "nt":
             return
         try:

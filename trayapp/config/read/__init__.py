@@ -1,1 +1,1 @@
-"""Reading servers.yaml: from its text to a Config, with every problem reported by its line."""
+"""The reader of servers.yaml, which turns its text into a Config and reports every problem with its line."""

@@ -1,4 +1,4 @@
-"""A command line: its words by the conventions of the platform, its relative paths, and its options."""
+"""Parsing of command lines: words by the platform's conventions, relative paths, and options."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trayapp.model.late import late
 
 Exists = Callable[[str], bool]
 
-# A Windows path at the start: `C:\x`, `\\server\x`, `%NAME%\x`, `bin\x`. No one would escape a letter in a shell.
+# A Windows path at the start: `C:\x`, `\\server\x`, `%NAME%\x`, `bin\x`. Shell users have no reason to escape a letter.
 _WINDOWS_PATH = re.compile(r'"?[A-Za-z]:\\|\\\\|"?[^\s"\'\\]+\\\w')
 _VARIABLE = r"\$?\{[^{}\n]*(?:\{[^{}\n]*\}[^{}\n]*)?\}"  # blanks in ${NAME:-a b} do not split
 # Pieces of a command line, in a POSIX shell and on Windows. A word is a run of pieces without a blank.
@@ -34,7 +34,7 @@ _WINDOWS_PIECE = late(
     | (?P<unclosed> " )
     | (?P<letters> [^\s"${{]+ | . )"""
 )
-_ESCAPED = re.compile(r'\\(["\\])')  # all that a backslash escapes in double quotes
+_ESCAPED = re.compile(r'\\(["\\])')  # in double quotes, a backslash escapes only these
 _DOTTED = re.compile(r"\.{1,2}(?:[/\\:].*)?", re.DOTALL)  # ., .., ./x, ..\x, .:/data
 _FOLDER = re.compile(r"[^\s:@$%{}~/\\-][^\s:@$%{}]*/")  # src/
 _FILE = re.compile(  # server.py, dist/index.js; not *.py, ${DIR}/x.py, https://x.test/y.json, @scope/pkg
@@ -57,7 +57,7 @@ _CHANGES_FOLDER = {
 
 
 def path_exists(path: str) -> bool:
-    """Return True if a file or folder exists at `path`, `~` expanded. False for a text that is not a valid path."""
+    """Return True if a file or folder exists at `path`, with `~` expanded. Return False for an invalid path."""
     try:
         return Path(path).expanduser().exists()
     except (OSError, ValueError, RuntimeError):
@@ -89,7 +89,7 @@ def split_command(line: str, *, exists: Exists = path_exists, windows: bool = os
 def relative_paths(command: str, args: Sequence[str]) -> list[str]:
     """Return the words that are or contain a relative path, in order.
 
-    A word may have several parts: --dir=./x, type=bind,src=.,dst=/data. No argument counts if an option names the
+    A word may have several parts: --dir=./x, type=bind,src=.,dst=/data. Arguments are left out if an option names the
     absolute folder that they are relative to: `uv --directory /x run main.py`.
     """
     program = program_of(command)
@@ -108,14 +108,14 @@ def relative_paths(command: str, args: Sequence[str]) -> list[str]:
 
 
 def is_relative(path: str) -> bool:
-    """Return True if a path is relative: it begins with no root, home folder, drive or variable."""
+    """Return True if a path is relative: it does not begin with a root, home folder, drive or variable."""
     return not re.match(r"[/\\~$%{]|[A-Za-z]:", path)
 
 
 class UncertainError(ValueError):
-    """A command line does not show what it runs. The text names the obstacle.
+    """Raised when a command line does not show what it runs. The text names the unclear part.
 
-    `is_local`: the command runs a folder, an address or an installed program, which the text names.
+    If `is_local`, the command runs a folder, an address or an installed program, and the text names that.
     """
 
     def __init__(self, text: str, *, is_local: bool = False) -> None:
@@ -138,9 +138,9 @@ class OptionTable:
     joins: bool = True  # short options may be joined (`-it`)
 
     def read(self, words: Sequence[str]) -> tuple[list[tuple[str, str]], tuple[str, ...]]:
-        """Return the options with their values ("" for none), and the words from the first plain word on.
+        """Return the leading options with their values ("" for none), and the words after them.
 
-        A `--` ends the options; it is not returned. Raises UncertainError for an unknown option or a missing value.
+        A `--` ends the options and is not returned. Raises UncertainError for an unknown option or a missing value.
         """
         rest, found = list(words), list[tuple[str, str]]()
         while rest and rest[0].startswith("-") and rest[0] != "-":
@@ -161,7 +161,7 @@ class OptionTable:
         return found, tuple(rest)
 
     def _read_letters(self, word: str, rest: list[str]) -> list[tuple[str, str]]:
-        """Return the options joined in one word (`-it`, `-eNAME`). A value that the word lacks is taken from `rest`."""
+        """Return the options joined in one word (`-it`, `-eNAME`). The last may take its value from `rest`."""
         found = list[tuple[str, str]]()
         for at, letter in enumerate(word[1:], 2):
             name = f"-{letter}"

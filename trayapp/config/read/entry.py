@@ -1,4 +1,4 @@
-"""One server's entry: nodes in, a ServerConfig out, every invalid key reported with its line."""
+"""The reader of one server's entry. It turns nodes into a ServerConfig and reports invalid keys with their lines."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def name_fault(name: str) -> str | None:
 
 
 def read_entry(pair: Pair, report: Report, *, in_project: bool = False) -> ServerConfig | None:
-    """Return the server of one pair of `servers`, or None, with a fatal problem for each error, if it is unusable.
+    """Return the server that one pair of `servers` defines. If it is unusable, report fatal problems and return None.
 
-    `in_project`: the file's servers run in the project's folder, which gives relative paths a meaning.
+    `in_project`: the servers run in the project's folder, so relative paths are not reported.
     """
     fault = name_fault(pair.name)
     if fault:
@@ -49,7 +49,7 @@ def read_entry(pair: Pair, report: Report, *, in_project: bool = False) -> Serve
 def read_one(
     name: str, entry: Plain[str, Any], *, in_project: bool = False
 ) -> tuple[ServerConfig | None, tuple[Problem, ...]]:
-    """Read one entry of plain values, in the form used in our files. Also return its problems."""
+    """Read one entry, given as plain values in the form of our files. Return the server and the problems."""
     report, key, server = Report(""), text_node(name), None
     try:
         server = read_entry(Pair(key, name, node_of(entry)), report, in_project=in_project)
@@ -59,7 +59,7 @@ def read_one(
 
 
 class _Entry:
-    """One entry while it is read. `_values`: canonical key -> (source pair, value)."""
+    """The reader of one entry. `_values` maps each canonical key to its source pair and value."""
 
     def __init__(self, pair: Pair, report: Report, *, in_project: bool) -> None:
         self._pair = pair
@@ -86,7 +86,7 @@ class _Entry:
         for tool in unknown_tool_keys(self._values["tools"][0].value) if "tools" in self._values else ():
             self._unknown(tool, did_you_mean(tool.name.lower(), TOOL_KEYS))
         self._join("disabled", "enabled", lambda enabled: not enabled)
-        # `always_on: true` is keep-alive, false is lazy. A lifecycle beside it must agree (life-32).
+        # `always_on` means keep-alive if true and lazy if false. If `lifecycle` is set, too, both must agree (life-32).
         self._join("lifecycle", "always_on", lambda on: "keep-alive" if on else "lazy")
         self._check_sign_in()
         server = self._build() if self._usable else None
@@ -111,7 +111,7 @@ class _Entry:
         return self._values[key][1] if key in self._values else None
 
     def _place(self, *keys: str) -> Node:
-        """Return the node of the last of `keys` in the file, or the key node of the entry if it has none of them."""
+        """Return the last key node in the file for any of `keys`, or the entry's own key node if all are missing."""
         places = [self._values[key][0].key for key in keys if key in self._values]
         return max(places, key=lambda node: node.start, default=self._pair.key)
 
@@ -141,7 +141,7 @@ class _Entry:
     def _join(self, key: str, other: str, translate: Callable[[Any], Any]) -> None:
         """Translate the value of `other` and move it to `key`. Report a contradiction between the two.
 
-        If only one of the two keys is merged, that key yields, without a report.
+        If only one of the keys comes from a merge (`<<`), the other key wins, and nothing is reported.
         """
         if other not in self._values:
             return
@@ -166,12 +166,12 @@ class _Entry:
             self._note_useless(("client_secret",), "client_id")
 
     def _check_folder(self, server: ServerConfig) -> None:
-        """Report a relative path if the server runs in the home folder, not in that of a project or session."""
+        """Report a relative path if it would be resolved in the home folder, which is rarely intended."""
         if server.command is None or server.scope == "session":
             return
         if server.cwd is None and (words := relative_paths(server.command, server.args)):
             message = f"{shown(words[0])} is relative, and {shown(server.name)} has no cwd: it runs in your home folder"
-            hint = "Write an absolute path, or set the folder it runs in: cwd: ~/..."
+            hint = "Write an absolute path, or set the folder that it runs in: cwd: ~/..."
             self._note(self._place("args", "command"), message, hint)
         elif server.cwd is not None and is_relative(server.cwd):
             message = f"cwd: {shown(server.cwd)} is relative to your home folder here"
@@ -232,7 +232,7 @@ def _read_tool(pair: Pair) -> ToolSwitch:
 
 
 def unknown_tool_keys(node: Node) -> list[Pair]:
-    """Return unknown keys of single tools in a readable `tools`. For example, `disabled: true` has no effect there."""
+    """Return the unknown keys of the tools in a valid `tools`, for example `disabled`, which has no effect there."""
     inside = [pair.value for pair in ([] if is_null(node) else fields.mapping_pairs(node))]
     said = (inner for tool in inside if isinstance(tool, Mapping) for inner in fields.mapping_pairs(tool))
     return [inner for inner in said if inner.name not in TOOL_KEYS | TOOL_NOTES and not is_extension(inner.name)]

@@ -1,7 +1,7 @@
 """Readers of a mapping's fields: its keys in all their spellings, and single values (a node in, a Python value out).
 
-Spellings of a key: snake_case, camelCase, kebab-case, other programs' names, times with a unit in the name.
-A reader of a value raises InvalidValueError with the node's place.
+A key may be in snake_case, camelCase or kebab-case, have another program's name, or end with a unit of time.
+A value's reader raises InvalidValueError with the node's place.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from trayapp.config.yaml.nodes import (
 )
 from trayapp.model.config import TRY, AskMode, Confine, Confining, ServerConfig, Settings, ToolSwitch
 
-# The keys are the fields of the class that holds the values. `enabled` and `always_on` set `disabled` and `lifecycle`.
+# The keys are the fields of ServerConfig, plus `enabled` and `always_on`, which set `disabled` and `lifecycle`.
 SERVER_KEYS = frozenset(ServerConfig.__dataclass_fields__) - {"name", "line"} | {"enabled", "always_on"}
 SETTING_KEYS = frozenset(Settings.__dataclass_fields__)
 TOOL_KEYS = frozenset(ToolSwitch.__dataclass_fields__)
-TOOL_NOTES = frozenset(("description",))  # for people; clients are served the server's own description
+TOOL_NOTES = frozenset(("description",))  # for people who read the file; clients get the server's own description
 
 # names that other programs use for the same thing (Codex, OpenCode, Windsurf, Gemini, Cline)
 ALIASES = {
@@ -67,7 +67,7 @@ def snake(key: str) -> str:
 
 
 def spelled(key: str, known: frozenset[str]) -> Spelling | None:
-    """Return the known key that `key` spells, with the unit in its name, or None."""
+    """Return the known key that `key` is a spelling of, with the unit in its name, or None."""
     name = snake(key)
     name = ALIASES.get(name, name)
     if name in known:
@@ -80,7 +80,7 @@ def spelled(key: str, known: frozenset[str]) -> Spelling | None:
 
 
 def field_of(key: str) -> str:
-    """Return the canonical name of a key (`enabled`: `disabled`, `always_on`: `lifecycle`), or an unknown key as is."""
+    """Return the field that a key sets: `enabled` sets `disabled`, `always_on` sets `lifecycle`. Keep unknown keys."""
     spelling = spelled(key, SERVER_KEYS)
     return {"enabled": "disabled", "always_on": "lifecycle"}.get(spelling.name, spelling.name) if spelling else key
 
@@ -120,11 +120,11 @@ def read_keys(
     wrong: Callable[[Pair, InvalidValueError], None],
     unknown: Callable[[Pair, str], None],
 ) -> dict[str, tuple[Pair, Any]]:
-    """Return canonical name -> (source pair, value). A key without a value counts as absent, except `tools`.
+    """Map each canonical key to its source pair and value. A key without a value counts as absent, except `tools`.
 
-    `readers`: those of the known keys. A key with a unit in its name is read as a time, in the unit of the plain key.
-    A key that is written in the mapping itself wins over a merged one. `wrong` is called for each invalid value and for
-    a second spelling of a key; `unknown` for each unknown key, with a hint or "".
+    `readers` has a reader for each known key. A time whose key names a unit is converted to the unit of the plain key.
+    A key in the mapping itself wins over a merged one. `wrong` is called for each invalid value and each second
+    spelling of a key. `unknown` is called for each unknown key, with a hint or "".
     """
     known = frozenset(readers)
     found: dict[str, tuple[Pair, Any]] = {}
@@ -164,7 +164,7 @@ def switch(node: Node) -> bool:
 
 
 def _unquoted(node: Node, *kinds: str) -> str:
-    """Return the hint for a value that is a text only because it is quoted, or ""."""
+    """Return a hint for a value that is text only because of its quotes, or ""."""
     if not isinstance(node, Scalar) or node.style not in ("'", '"') or plain_kind(node.text) not in kinds:
         return ""
     return f"Write {node.text} without quotes"
@@ -187,7 +187,7 @@ def whole_text(node: Scalar) -> str:
 
 
 def written(node: Node) -> str:
-    """Read any scalar, as written in the file (`8080`, `true`, `0x10`). An empty value is an error."""
+    """Read any scalar as written in the file (`8080`, `true`, `0x10`). An empty value is an error."""
     if not isinstance(node, Scalar) or kind(node) == "other":
         raise InvalidValueError(node, "must be text")
     if kind(node) == "null":
@@ -204,7 +204,7 @@ def number(node: Node) -> float:
     try:
         value = float(int(digits, base)) if base else float(digits)
     except ValueError:
-        value = math.nan  # 0x_ and the like, or a wrong tag
+        value = math.nan  # for example 0x_, or a wrong tag
     if not 0 <= value < math.inf:
         raise InvalidValueError(node, "must not be negative" if value < 0 else "must be a number")
     return value
@@ -226,9 +226,9 @@ port = whole(0, 65_535)
 
 
 def duration(unit: str, *, least: float = 0.0, zero: bool = True) -> Reader:
-    """Return a reader of times in `unit` (a key of SECONDS), from `least` to a year. `zero`: 0 is allowed.
+    """Return a reader of times in `unit` (a key of SECONDS), from `least` to a year. `zero` also allows 0.
 
-    A text such as `30s` or `1h30m` is converted to the unit.
+    Text such as `30s` or `1h30m` is converted to the unit.
     """
 
     def read(node: Node) -> float:
@@ -251,7 +251,7 @@ def duration(unit: str, *, least: float = 0.0, zero: bool = True) -> Reader:
 
 
 def _timed(name: str, unit: str) -> Reader:
-    """Return the reader of a time whose key names its unit (`requestTimeoutMs`); it converts to the unit in TIMES."""
+    """Return a reader that converts a time from the unit in its key (`requestTimeoutMs`) to the unit in TIMES."""
     read = duration(unit, zero=name not in ("connect_timeout", "ask_timeout"))
     factor = SECONDS[unit] / SECONDS[TIMES[name]]
     return lambda node: read(node) * factor
@@ -354,7 +354,7 @@ def word_lists(node: Node) -> dict[str, tuple[str, ...]]:
 
 
 def _named(name: str, node: Node, reader: Reader, place: Node | None = None) -> Any:
-    """Read a nested value with `reader`. Report an error with the value's name, at its key if it has one."""
+    """Read a nested value with `reader`. An error names the value and is reported at `place`, if given."""
     node = follow(node)
     try:
         return reader(node)
@@ -368,9 +368,9 @@ _WHOLE_PATH = re.compile(r"[/\\~]|[A-Za-z]:[/\\]|\$")
 
 
 def read_confine(node: Node) -> Confining:
-    """Read true, false, `try`, or {read, write, network, sockets}: a confined server's access beyond the baseline.
+    """Read true, false, `try`, or {read, write, network, sockets}, which set access beyond the baseline.
 
-    An unknown key is an error here: a misspelled limit must not grant more.
+    An unknown key is an error here, because a misspelled limit must not grant more access.
     """
     if is_switch(node):
         return Confine() if switch(node) else False

@@ -46,10 +46,10 @@ EXAMPLE = "Write it as {servers: {name: {command: ...}}}"
 
 
 def parse(text: str, file: str) -> Config:
-    """Return the configuration in `text`, which may be empty. `file` names it in problems.
+    """Return the configuration in `text`, which may be empty. Problems name `file`.
 
-    Raises UnparsableError if the whole file is unusable: not YAML, too large, not a mapping, or a duplicate key of the
-    file or of `servers`. Config.problems has all other problems, a fatal one for each omitted server.
+    Raises UnparsableError if the whole file is unusable: it is not YAML, too large, or not a mapping, or a key of the
+    file or of `servers` is duplicate. All other problems are in Config.problems. Each omitted server has a fatal one.
     """
     report = Report(file)
     top = read_top(text, file)
@@ -72,8 +72,8 @@ def parse(text: str, file: str) -> Config:
 def read_top(text: str, file: str) -> list[Pair]:
     """Return the top-level pairs of the file. Raises UnparsableError if it is not a mapping or has a duplicate key.
 
-    JSON is read as YAML, which is nearly a superset and gives line numbers. If that fails for a `.json` file, as with
-    text that only JSON allows (`"\\ud83d\\ude00"`, a very long key), the file is read as JSON.
+    JSON is read as YAML, which is nearly a superset and gives line numbers. If that fails for a `.json` file, it is
+    read as JSON. Only JSON allows surrogate escapes (`"\\ud83d\\ude00"`) and very long keys.
     """
     try:
         root = compose(text, file)
@@ -85,9 +85,9 @@ def read_top(text: str, file: str) -> list[Pair]:
 
 
 def _of_json(text: str) -> Node | None:
-    """Return the root node of a JSON text, each server at the line where its name first appears.
+    """Return the root node of a JSON text. A server's line is the one where its name first appears in the text.
 
-    Return None if the text is not JSON, is too large or too deep, or has a duplicate key.
+    Return None if the text is not JSON, is too large or too deeply nested, or has a duplicate key.
     """
 
     def without_twins(found: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def _of_json(text: str) -> Node | None:
 
 
 def _lined(text: str, document: dict[str, Any], levels: int) -> Mapping:
-    """Return a mapping whose keys have line numbers, down to `levels` levels."""
+    """Return a mapping whose keys have their own line numbers, down to `levels` levels."""
     made = Mapping(0, 0, 1, 0, None, 1, [], True)
     for key, value in document.items():
         line = text.count("\n", 0, max(text.find(json.dumps(key, ensure_ascii=False)), 0)) + 1
@@ -144,14 +144,14 @@ def _pairs(node: Node, what: str, file: str) -> list[Pair]:
         raise UnparsableError(problem_at(file, wrong.place, f"{what}: {wrong.message}", wrong.hint)) from None
 
 
-# --- `settings`: a setting with an invalid value keeps its default, and the value is reported with its line
+# --- the `settings` mapping: an invalid value is reported with its line, and the default applies
 
 _HINTS = get_type_hints(Settings)
 _CHOICES = ("token_store", "approve_changes", "write_tools", "suspicious")
 
 
 def read_document_url(node: Node) -> str:
-    """Read the https address of a client ID metadata document. It is our client_id (MCP authorization)."""
+    """Read the https address of a client ID metadata document, which is our client_id (MCP authorization)."""
     url: str = fields.text(node).strip()
     if url_fault(url) or not url.startswith("https://") or url.count("/") < 3 or url.endswith("/"):
         raise InvalidValueError(node, "must be the https address of a document")
@@ -202,9 +202,9 @@ _PROFILE_READERS: dict[str, fields.Reader] = {
 
 
 def read_settings(node: Node, report: Report) -> Settings:
-    """Return the settings of one mapping (null: none). Never raise: a setting with an invalid value keeps its default.
+    """Return the settings of one mapping, or the defaults for null. An invalid value is reported, and its default used.
 
-    An invalid `confine`, however, confines every server, since the user wanted a limit.
+    An invalid `confine`, however, confines every server, because the user wanted a limit.
     """
     options = _SettingReader(report)
     groups: dict[str, fields.Reader] = {
@@ -219,7 +219,7 @@ def read_settings(node: Node, report: Report) -> Settings:
 
 
 class _SettingReader:
-    """Reads `settings` and its nested mappings. `without`: the hint for an unreadable value whose error has none."""
+    """A reader of `settings` and its nested mappings. `without` is the hint for an error that has no hint."""
 
     def __init__(self, report: Report, without: str = "") -> None:
         self._report = report
@@ -251,7 +251,7 @@ class _SettingReader:
         return group(**self.read(inside, node, readers))
 
     def profiles(self, node: Node) -> dict[str, Profile]:
-        """Return the profiles, except those with an unreadable limit: they would show everything."""
+        """Return the profiles, except those with an invalid limit, because they would show everything."""
         profiles: dict[str, Profile] = {}
         for pair in fields.mapping_pairs(node):
             profile = _SettingReader(self._report, "The profile is ignored")

@@ -8,14 +8,14 @@ from trayapp.config.problems import UnparsableError
 from trayapp.model.errors import Problem
 from trayapp.model.late import late
 
-MAX_BYTES = 10_000_000  # a configuration of 1,000 servers with all their tools has 2 MB
+MAX_BYTES = 10_000_000  # a configuration of 1,000 servers with all their tools takes 2 MB
 BOM = "\ufeff"
 
 _STRING = r'"(?:[^"\\\n]|\\.)*"?'
 _COMMENT = late(rf"{_STRING}|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _TRAILING_COMMA = late(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
-# Any character that YAML does not call printable. A byte order mark is valid only at the start. The pattern for all of
-# Unicode takes 4 ms to compile.
+# Characters that are not printable by YAML's definition. A byte order mark is valid only at the start. The pattern for
+# all of Unicode takes 4 ms to compile, so ASCII has its own.
 _UNPRINTABLE_ASCII = re.compile("[^\t\n\r\x20-\x7e]")
 _UNPRINTABLE = late("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 
@@ -46,15 +46,15 @@ def check(text: str, file: str) -> None:
 
 def _too_large(file: str, most: int) -> UnparsableError:
     message = f"The file is larger than {most // 1_000_000} MB"
-    return UnparsableError(Problem(file, 0, message, "Is it the right file?"))
+    return UnparsableError(Problem(file, 0, message, "Check that it is the right file"))
 
 
 def without_comments(text: str) -> str:
-    """Return a JSON text with blanks in place of comments and trailing commas. Lines and columns stay."""
+    """Replace comments and trailing commas in a JSON text with blanks, which keeps all lines and columns."""
     return _TRAILING_COMMA.sub(_blank, _COMMENT.sub(_blank, text))
 
 
 def _blank(match: re.Match[str]) -> str:
-    """Return a string unchanged, and a comment or comma as blanks: lines and columns stay."""
+    """Return a matched string unchanged, and a matched comment or comma as blanks."""
     found = match.group()
     return found if found.startswith('"') else re.sub(r"[^\n]", " ", found)
