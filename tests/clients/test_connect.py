@@ -292,7 +292,7 @@ def test_an_entry_that_vanished_is_drift(desk: Desk) -> None:
     connect(client.name, world)
     written(path, samples(client)["plain"])
     state = client_state(client.name, world)
-    assert (state.state, state.reason) == ("drifted", "the entry that was there is gone")
+    assert (state.state, state.reason) == ("drifted", "our entry is no longer in the file")
     connect(client.name, world)
     assert client_state(client.name, world).state == "connected"
     disconnect(client.name, world)
@@ -343,7 +343,7 @@ def test_another_server_of_our_name_is_neither_replaced_nor_taken_away_unasked(
     _, world, path = cursor
     original = written(path, json.dumps({"mcpServers": {"multi-mcp": entry | {"env": {"A": "b"}}}}, indent=1))
     state = client_state("cursor", world)
-    assert (state.state, state.reason.startswith("another server there is named multi-mcp")) == ("not connected", True)
+    assert (state.state, state.reason.startswith("its file has another server named")) == ("not connected", True)
     with pytest.raises(ForeignEntryError, match="has another server named multi-mcp"):
         connect("cursor", world)
     assert not disconnect("cursor", world).changes
@@ -447,7 +447,7 @@ def test_an_entry_of_a_profile_that_vanished_is_drift(cursor: Desk) -> None:
     text = path.read_text()
     path.write_text(CURSOR.family.drop(text, ("mcpServers", "office"), "f"))
     state = client_state("cursor", world)
-    assert (state.state, state.reason) == ("drifted", "the entry that was there is gone: office")
+    assert (state.state, state.reason) == ("drifted", "our entry is no longer in the file: office")
 
 
 @pytest.mark.requirement("client-entries", "client-foreign-entry")

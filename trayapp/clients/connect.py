@@ -1,6 +1,6 @@
 """Connect and disconnect clients: the planned change, the change itself, and the state of each client.
 
-doctor's check is here because service/checks must not import clients.
+The check for `doctor` is here because service/checks must not import clients.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CHECK_CODE = "clients.connected"
 
 
 class ForeignEntryError(MultiMcpError):
-    """Raised when another server of the client has the name of our entry. We replace it only if the user says so."""
+    """Raised when a client has a different server under the name of our entry. It is replaced only on request."""
 
     code = "foreign_entry"
 
@@ -43,7 +43,7 @@ class ClientNotFoundError(MultiMcpError):
 
 @dataclass(frozen=True, slots=True)
 class ClientStatus:
-    """The state of one client. `reason`: what is wrong, or a note. `profile`: its profile of servers.yaml, or ""."""
+    """The state of one client. `reason` is a fault or a note. `profile` is its profile in servers.yaml, "" if none."""
 
     name: str
     title: str
@@ -55,7 +55,7 @@ class ClientStatus:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The change to one file. `before` and `after` are its text; None means that the file does not exist then."""
+    """A change to one file. `before` and `after` are the file's text, None if it does not exist."""
 
     client: Client
     file: Path
@@ -64,8 +64,8 @@ class Change:
     wanted: Literal["connected", "disconnected"]
     keep: bool = False  # keep `before` as a backup
     restores: bool = False  # `after` is the text of the backup
-    entry: str = NAME  # the name of our entry to connect, or to remove if others stay
-    left: tuple[str, ...] = ()  # our entries that stay when one is removed
+    entry: str = NAME  # the name of the entry to connect, or of the only one to remove
+    left: tuple[str, ...] = ()  # our other entries, which stay when one is removed
 
     @property
     def changes(self) -> bool:
@@ -80,7 +80,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class OwnEntry:
-    """One entry of ours: its name, and the options after `multi-mcp stdio` (None: as they are in the file, or none)."""
+    """One of our entries: its name, and the options after `multi-mcp stdio`. None keeps the options in the file."""
 
     name: str = NAME
     options: tuple[str, ...] | None = None
@@ -122,10 +122,10 @@ def _state(client: Client, file: Path, context: ClientsContext) -> tuple[State, 
         entry = entry_in(client, text, file, name)
         if entry is None:
             if name in made:
-                return "drifted", f"the entry that was there is gone{'' if name == NAME else f': {name}'}", ""
+                return "drifted", f"our entry is no longer in the file{'' if name == NAME else f': {name}'}", ""
         elif not ours.is_own(entry):
             if name in made or not made:
-                return "not connected", f"another server there is named {name}: {_launch_text(entry)}", ""
+                return "not connected", f"its file has another server named {name}: {_launch_text(entry)}", ""
         elif wrong := ours.fault(entry, context.command):
             return "drifted", wrong if name == NAME else f"{name}: {wrong}", ""
         else:
@@ -148,7 +148,7 @@ def _place(client: Client, text: str, file: Path, name: str = NAME) -> Keys:
 
 
 def _own_entries(client: Client, text: str, file: Path, context: ClientsContext) -> dict[str, Any]:
-    """Return our entries, in the order of the file: those that the record names, and the main one."""
+    """Return our entries, in the order of the file: the main one, and those that the record names."""
     document = client.family.read(text, str(file))
     known = _record_of(client, context, file)
     names = (NAME, *(known.entries if known is not None else ()))
@@ -172,9 +172,9 @@ def _launch_text(entry: Any) -> str:
 
 
 def plan_connect(name: str, context: ClientsContext, own: OwnEntry = MAIN, *, replace: bool = False) -> Change:
-    """Return the change that connects that client. `replace`: also replace a foreign server that has our name.
+    """Return the change that connects a client. With `replace`, also replace a foreign server of the same name.
 
-    A repaired entry keeps its options unless `own` gives others, and stays off if it was off. Blocks: waits while the
+    A repaired entry keeps its options unless `own` has others. A disabled entry stays disabled. Blocks: waits while the
     client is writing its file. Raises UsageError, ClientNotFoundError, ForeignEntryError, StorageError,
     EditRefusedError, and UnparsableError: a file that cannot be parsed is left alone.
     """
@@ -200,7 +200,7 @@ def plan_connect(name: str, context: ClientsContext, own: OwnEntry = MAIN, *, re
 
 
 def plan_disconnect(name: str, context: ClientsContext, entry: str | None = None) -> Change:
-    """Return the change that removes our entries from that client, or only `entry`.
+    """Return the change that removes our entries, or only `entry`, from a client.
 
     Blocks: waits while the client is writing its file. Raises UsageError (also if there is no such entry),
     ClientNotFoundError, StorageError, EditRefusedError, UnparsableError.
@@ -237,7 +237,7 @@ def disconnected_text(client: Client, text: str, file: Path, context: ClientsCon
 
 
 def _dropped(client: Client, text: str, names: Iterable[str], file: Path) -> str:
-    """Return the text without these entries of ours. Foreign entries that they replaced come back from the backup."""
+    """Return the text without these entries of ours. Restore foreign entries that they replaced from the backup."""
     before = _backup_text(client, file)
     for name in names:
         place = _place(client, text, file, name)
@@ -259,7 +259,7 @@ def _found_file(client: Client, context: ClientsContext) -> ClientFile:
 
 
 def with_entry(client: Client, text: str, entry: Any, file: Path, name: str = NAME) -> str:
-    """Return the text with that entry under `name`. An empty file also gets the client's `fresh` text."""
+    """Return the text with `entry` under `name`. An empty file also gets the client's `fresh` text."""
     if client.fresh and not client.family.read(text, str(file)):
         text = text + ("" if not text or text.endswith("\n") else "\n") + client.fresh
     return client.family.put(text, _place(client, text, file, name), entry, str(file))
@@ -284,7 +284,7 @@ def _repaired(
 
 
 def _original(client: Client, text: str, entries: Mapping[str, Any], file: Path) -> str | None:
-    """Return the text of the backup if only our entries have changed since it was made; else None."""
+    """Return the text of the backup if only our entries have changed since the backup; None otherwise."""
     backup = _backup_text(client, file)
     if backup is None:
         return None
@@ -326,7 +326,7 @@ def apply(change: Change, context: ClientsContext) -> Change:
     entries = change.left or tuple(dict.fromkeys((*own.entries, change.entry)))
     adds = change.wanted == "connected"
     record = ConnectionRecord(change.file, made, entries) if adds or change.left else None
-    if adds:  # before the file changes: an entry that is not recorded could not be removed later
+    if adds:  # record it before the file changes: an unrecorded entry could not be removed later
         record_connection(context, change.client.name, record)
     try:
         if change.changes and change.after is None:
@@ -383,7 +383,7 @@ def _finding(state: ClientStatus) -> CheckResult | None:
             return CheckResult(CHECK_CODE, "problem", what, f"Fix it with: multi-mcp connect {state.name}")
         case "unreadable":
             what = f"{state.title}: cannot read {state.file}: {state.reason}"
-            return CheckResult(CHECK_CODE, "note", what, "Correct the file. Until then it is left alone")
+            return CheckResult(CHECK_CODE, "note", what, "Correct the file. Until then, multi-mcp does not edit it")
     return None
 
 

@@ -21,7 +21,7 @@ VERSION = 1
 CONNECTED = "connected"
 IMPORTS = "imports"
 NO_OFFER = "no_offer"  # the user declined the offer to import servers
-RECORD_LARGEST = 1_000_000  # bytes; an entry has about 100
+RECORD_LARGEST = 1_000_000  # bytes; an entry takes about 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def recorded_connection(context: ClientsContext, client: str) -> ConnectionRecor
 
 
 def record_connection(context: ClientsContext, client: str, what: ConnectionRecord | None) -> None:
-    """Record a client's connection; `what` None removes it from the record. Blocks. Raises StorageError."""
+    """Record a client's connection, or remove the record if `what` is None. Blocks. Raises StorageError."""
     with locked(context.record):
         known = _read(context.record)
         changed = {name: entry for name, entry in known.items() if name != client}

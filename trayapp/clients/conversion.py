@@ -1,9 +1,9 @@
 """Convert one server's entry from a client's keys to the keys of servers.yaml.
 
 Keys without an equivalent are left out and reported, never guessed. Variable references are converted to our syntax;
-the environment is not read. A client's own sandbox becomes our `confine`. VS Code's is enabled by `sandboxEnabled:
-true`. Its rules are in `sandbox`, in the server or at the top level: `{filesystem: {allowWrite, denyRead, denyWrite},
-network: {allowedDomains, deniedDomains}}`.
+the environment is not read. A client's own sandbox becomes our `confine`. VS Code enables its sandbox with
+`sandboxEnabled: true`. The rules are in `sandbox`, in the server or at the top level of the file:
+`{filesystem: {allowWrite, denyRead, denyWrite}, network: {allowedDomains, deniedDomains}}`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _NOTHING: tuple[Any, ...] = (None, "", [], {})  # a key with such a value counts
 _SANDBOX = re.compile("sandbox|confine", re.IGNORECASE)
 KEPT = "x-"  # prefix of keys that servers.yaml accepts and ignores
 _ENDLESS = 10.0**15  # a timeout of this size, in any unit, counts as none; 1e999 is infinite, which int() refuses
-# Our key -> its names in clients, in snake case: in a mapping, or in the entry (`oauth_client_id`, `oauthScopes`).
+# Our key -> the names that clients use, in snake case. In the entry itself, they follow `oauth` (`oauth_client_id`).
 _OAUTH = {
     "client_id": ("client_id",), "client_secret": ("client_secret",), "scopes": ("scopes", "scope"),
     "callback_port": ("callback_port", "redirect_port"),
@@ -60,7 +60,7 @@ _EXCLUDE = ("excludeTools", "disabled_tools", "disabledTools")
 
 
 def convert(raw: Any, context: Context) -> tuple[Entry, tuple[str, ...]] | None:
-    """Return a server in our keys, and the keys left out; None if the entry is no MCP server that can run by itself.
+    """Return a server in our keys, and the keys left out; None if the entry is not a standalone MCP server.
 
     Keys of a sandbox stay in the entry as `x-KEY`, beside the `confine` derived from them. Raises ValueError with the
     reason if the entry cannot be converted.
@@ -117,7 +117,7 @@ def _in_its_folder(context: Context, entry: Entry) -> Entry:
 
 
 def _of_its_type(raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the entry without the keys of the other transport, if it has a command, a URL and a type."""
+    """Return the entry without the keys that its type does not use, if it has a command, a URL and a type."""
     kind = str(raw.get("type") or raw.get("transport")).lower()
     other = (*_COMMANDS, "args", *_ENVS, "cwd") if kind in _REMOTE else (*_URLS, *_HEADERS) if kind in _LOCAL else ()
     both = any(raw.get(key) for key in _COMMANDS) and any(raw.get(key) for key in _URLS)
@@ -212,7 +212,7 @@ class _EntryReader:
             headers[name] = f"$env:{variable}" if is_variable_name(variable) else variable
         auth = self._raw.get("auth")
         own = auth.get("token") if isinstance(auth, Mapping) and auth.get("type") == "bearer" else None
-        # the first one is from Anthropic's API, the second from Continue
+        # `authorization_token` is from Anthropic's API, `apiKey` from Continue
         if held := self._take("authorization_token", "apiKey") or own:
             headers.setdefault("Authorization", f"Bearer {held}")
         token = self._take("bearer_token_env_var", "bearerTokenEnvVar", "bearerTokenEnv", "bearer_token_env")
@@ -274,7 +274,7 @@ class _EntryReader:
         entry |= {"exclude_tools": exclude} if exclude else {}
 
     def _times(self, entry: Entry) -> None:
-        """Convert timeouts to seconds. `timeout` has the client's unit, and is left out if it documents none."""
+        """Convert timeouts to seconds. `timeout` is in the client's unit, and is left out if that is not documented."""
         client = self._context.client
         timeout: Any = self._take("timeout") if client.timeout_unit else None
         connecting = self._take("connectionTimeout", "discoveryTimeoutMs")
@@ -297,7 +297,7 @@ def is_variable_name(text: Any) -> bool:
 
 
 def _words_of_line(command: Any, windows: bool) -> list[str]:
-    """Split a command line. Return [] for a program alone, whose path may contain blanks, and for an invalid line."""
+    """Split a command line. Return [] for an invalid line, and for a program alone (its path may contain blanks)."""
     if not isinstance(command, str) or len(command.split()) < 2 or path_exists(command):
         return []
     try:
@@ -328,7 +328,7 @@ def inputs_of(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 def confine_from(raw: Mapping[str, Any], *, windows: bool) -> object:
     """Return the value of `confine` for an entry with a sandbox; None if the sandbox is off or missing.
 
-    It is True if the rules cannot be converted, and TRY on Windows, where neither we nor VS Code can confine.
+    The value is True if the rules cannot be converted, and TRY on Windows, where neither we nor VS Code can confine.
     """
     if not any(value for key, value in raw.items() if _SANDBOX.search(key)) or raw.get(ENABLED) is False:
         return None
@@ -338,8 +338,8 @@ def confine_from(raw: Mapping[str, Any], *, windows: bool) -> object:
     if raw.get(ENABLED) is not True or not {"filesystem", "network"}.issuperset(rules):
         return True
     write, hosts = lookup(rules, ("filesystem", "allowWrite")), lookup(rules, ("network", "allowedDomains"))
-    # Left out: ".", the server's working folder, which it may write to anyway, and "~/.npm": each confined server has
-    # private package caches, or it could change what other servers run.
+    # Left out: ".", because a server may always write to its working folder, and "~/.npm", because confined servers
+    # have private package caches. In a shared cache, one server could change the code of others.
     texts = (path for path in write or () if isinstance(path, str))
     paths = [path for path in texts if path.startswith(("/", "~/")) and path != "~/.npm"]
     names = [host for host in hosts or () if isinstance(host, str)]

@@ -139,7 +139,7 @@ def _is_our_url(url: str, name: str) -> bool:
 
 
 def fault(entry: Any, command: Sequence[str], options: Sequence[str] | None = None) -> str:
-    """Return what is wrong with our entry; "" if nothing is. `options`: those that it must have; None allows any."""
+    """Return what is wrong with our entry; "" if nothing is. `options` are the required ones; None accepts any."""
     if not isinstance(entry, Mapping):
         return "its entry is not a mapping"
     words = words_of(entry)
@@ -156,7 +156,7 @@ def fault(entry: Any, command: Sequence[str], options: Sequence[str] | None = No
 def repairs(
     client: Client, entry: Mapping[str, Any], command: Sequence[str], options: Sequence[str] | None
 ) -> dict[str, Any]:
-    """Return the keys of our entry that must change, with their new values (None: remove). `options`: as in fault."""
+    """Return the keys of our entry that must change, with their new values (None: remove). For `options`, see fault."""
     wanted = wanted_entry(client, [*command, *(options_of(entry) if options is None else options)])
     changes = {key: wanted[key] for key in _LAUNCH if key in wanted and entry.get(key) != wanted[key]}
     changes |= {key: None for key in (*_URLS, *_LAUNCH) if key in entry and key not in wanted}

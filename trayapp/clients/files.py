@@ -80,10 +80,13 @@ class ClientFile:
 
 
 def locate(client: Client, machine: Machine) -> ClientFile:
-    """Return the first of a client's files that exists, or whose client is installed, or the first. Blocks."""
+    """Return a client's first file that exists; else the first in a place where the client is installed. Blocks.
+
+    If the client is not installed, return its first file.
+    """
     paths = possible_files(client, machine)
     moved = {template: path for template, path in paths.items() if template[1].isupper()}
-    paths = moved or paths  # a variable, if set, names the only place
+    paths = moved or paths  # a variable that is set names the only place
     for path in paths.values():
         if _exists(path):
             return ClientFile(path, True)
@@ -94,13 +97,13 @@ def locate(client: Client, machine: Machine) -> ClientFile:
 
 
 def possible_files(client: Client, machine: Machine) -> dict[str, Path]:
-    """Return template -> path for each place of a client's file on this machine, best first."""
+    """Return the possible paths of a client's file on this machine by template, best first."""
     templates = filter(machine.has, client.templates(machine.platform))
     return {template: machine.path(template) for template in templates}
 
 
 def _signs(client: Client, template: str, path: Path, machine: Machine) -> list[Path]:
-    """Return paths that show whether the client of a file is installed: it is if at least one of them exists."""
+    """Return paths of which at least one exists if the client of a file is installed."""
     if client.installed and template.startswith("{home}"):
         return [machine.path(sign) for sign in client.installed]
     extension = path.parent.parent

@@ -24,7 +24,7 @@ from trayapp.model.config import SAMPLE, Config, ServerConfig, launch_hash, laun
 from trayapp.model.errors import MultiMcpError
 from trayapp.model.text import count
 
-LONGEST_NAME = 100  # characters; servers.yaml accepts it even with a client's name or a number appended
+LONGEST_NAME = 100  # characters; leaves room in servers.yaml for a client's name or a number appended to it
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class ImportOffer:
     found: FoundServer
     name: str
     known: str = ""  # the name of a server that starts the same way, "" if none
-    there: bool = False  # the known server is in our file; otherwise, it is another offer
+    there: bool = False  # True if the known server is in our file, False if it is another offer
     fault: str = ""  # why the server cannot be imported
 
     @property
@@ -95,7 +95,7 @@ def writing_fault(name: str, entry: Mapping[str, Any]) -> str:
 def _imported_as(found: FoundServer, names: Mapping[str, ServerConfig | None]) -> str:
     """Return the name under which an earlier import took this server with its secrets in the keyring; "" if none did.
 
-    A secret that changed in the client since then does not make another server: the keyring is not read.
+    Secrets are not compared, because the keyring is not read.
     """
     for name in itertools.islice(_names_of(found), 2):
         other, server = names.get(name), as_server(name, without_secrets(name, found.entry))
@@ -224,7 +224,7 @@ class ImportedServer:
 
 @dataclass(frozen=True, slots=True)
 class RestoredFile:
-    """The result of putting servers back. `whole`: the previous text is back. `why_not`: why nothing was put back."""
+    """The result of putting servers back. `whole`: all of the previous text is back. `why_not`: why it failed."""
 
     move: Move
     whole: bool = False
@@ -292,7 +292,7 @@ def put_back(context: ClientsContext) -> list[RestoredFile]:
 
 
 def _recorded(done: RestoredFile, context: ClientsContext) -> RestoredFile:
-    """Record the result of one file immediately: after a later failure or interruption, it is not repeated."""
+    """Record the result for one file immediately, so that it is not repeated after a later failure or interruption."""
     if done.why_not:
         return done
     backup = str(done.move.backup)
@@ -323,7 +323,8 @@ def _put_back(move: Move, context: ClientsContext) -> RestoredFile:
         after = _entry_by_entry(move, now, before) if after is None else after
         if after != now:
             files.replace_text(move.file, now, after, None)
-        kept = files.backup_of(move.file)  # connect's backup: a later disconnect restores the text before the import
+        # the backup of `connect`: a later `disconnect` restores the text from before the import
+        kept = files.backup_of(move.file)
         if whole and after != before and kept.exists() and entry_in(move.client, before, move.file) is None:
             write_atomic(kept, before.encode("utf-8"))
         return RestoredFile(move, whole)

@@ -85,7 +85,7 @@ def drop(text: str, path: Keys, file: str) -> str:
     scanned = _Text(text, file)
     inside = scanned.objects(path[:-1])[-1]
     index = inside.find(path[-1])
-    assert index is not None  # the reader found it
+    assert index is not None  # the parser found this member
     new = spliced(text, scanned.removal(inside, index))
     if read(new, file) != without(document, path):
         refuse(file, 0, "it is written in a form that this change could damage")
@@ -272,7 +272,7 @@ class _Text:
         return [Splice(comma, comma + 1, ""), cut]
 
     def _cut_words(self, holder: _Object, index: int, end: int) -> Splice:
-        """Return the cut of a member within a line, with the blanks after it, or before it for the last member."""
+        """Return the splice that removes a member within a line and the blanks after it, or before it if it is last."""
         members = holder.members
         start = members[index].start
         if index + 1 < len(members):
@@ -292,7 +292,7 @@ def _rendered(value: Any, step: str) -> str:
 
 
 def _json(value: Any, separators: tuple[str, str] | None = None) -> str:
-    """Return JSON that UTF-8 can hold: a lone surrogate stays an escape."""
+    """Return a value as JSON that UTF-8 can encode: a lone surrogate stays an escape."""
     text = json.dumps(value, ensure_ascii=False, separators=separators)
     return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 

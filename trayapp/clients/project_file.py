@@ -68,7 +68,7 @@ def remove_server(path: Path, name: str, trust: TrustStore) -> bool:
 
 
 def _edit(path: Path, trust: TrustStore | None, change: Callable[[str], str]) -> None:
-    with locked(path.parent):  # from reading to approving: another process may edit the file at the same time
+    with locked(path.parent):  # held until the approval: another process may edit the file, too
         wait_until_quiet(path)
         before = read_project(path)
         may = trust is not None and (before is None or trust.check(before) is not None)

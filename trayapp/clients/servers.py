@@ -52,7 +52,7 @@ class FoundServer:
     line: int = 0
     folder: Path | None = None  # the server is only for sessions in this folder
     left_out: tuple[str, ...] = ()
-    also: tuple[tuple[Path, Keys], ...] = ()  # further places of its parts, if the client merges files
+    also: tuple[tuple[Path, Keys], ...] = ()  # other places with parts of it, if the client merges files
 
     @property
     def from_project(self) -> bool:
@@ -140,7 +140,7 @@ class ClientLayers:
         reading = read_servers(client, self._machine)
         servers: dict[str, FoundServer] = {}
         for found in reading.servers:
-            servers.setdefault(found.name, found)  # if several files have it, the first one counts
+            servers.setdefault(found.name, found)  # if several files have a server of this name, the first one counts
         return Imported(
             client.name,
             {name: found.entry for name, found in servers.items()},
@@ -159,7 +159,7 @@ def _real(path: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """One file of a client, and the key path of its servers. `folder`: they are only for sessions in this folder."""
+    """One file of a client, and the key path of its servers. With a `folder`, they are only for sessions in it."""
 
     path: Path
     holder: Keys
@@ -178,7 +178,7 @@ class _Raw:
     also: tuple[tuple[Path, Keys], ...] = ()
 
     def over(self, lower: _Raw) -> _Raw:
-        """Return this server merged over a lower one of the same name, nested mappings too (OpenCode, config-28)."""
+        """Return this server merged over a lower one of the same name, nested mappings too, as OpenCode does."""
         also = (*lower.also, (lower.source.path, lower.keys))
         return replace(self, value=_merged(lower.value, self.value), also=also)
 
@@ -207,7 +207,7 @@ class _FilesReader:
             self._problems.append(Problem(str(path), 0, error.title, error.hint, fatal=False))
             return
         sources = [_Source(path, holder, folder) for holder in holders(self._client, document)]
-        if self._client.name == "claude-code" and folder is None:  # servers for one folder only (config-25)
+        if self._client.name == "claude-code" and folder is None:  # servers for one folder only
             projects = document.get(PROJECTS)
             for place in projects if isinstance(projects, Mapping) else ():
                 sources.append(_Source(path, (PROJECTS, place, USUAL_HOLDER), Path(place)))
@@ -215,13 +215,13 @@ class _FilesReader:
 
     def _below(self, text: str, document: Document, source: _Source) -> Iterator[_Raw]:
         beneath = source.holder == self._client.holder and len(holders(self._client, document)) > 1
-        if source.holder == (USUAL_HOLDER,) and USUAL_HOLDER not in document:  # `mcp-servers` (config-16, config-17)
+        if source.holder == (USUAL_HOLDER,) and USUAL_HOLDER not in document:  # another spelling, such as `mcp-servers`
             source = replace(source, holder=next(((key,) for key in document if is_servers_key(key)), source.holder))
         servers = lookup(document, source.holder)
         lines = self._client.family.lines(text, source.holder) if servers and len(text) <= LINES_TOLD_TO else {}
         beside = read_switches(self._client, locate(self._client, self._machine).path) if servers else []
         for name, value in servers.items() if isinstance(servers, Mapping) else ():
-            # beneath the newer holder, other keys are settings
+            # the outer holder of newer files also has settings
             if (not beneath or (isinstance(value, Mapping) and "type" in value)) and not is_ours(name, value):
                 place = (source, (*source.holder, name), lines.get(name, 0))
                 off = switched_off(self._client, document, source.holder, name, beside)
@@ -276,7 +276,7 @@ def switched_off(client: Client, document: Document, holder: Keys, name: str, be
 
 
 def read_switches(client: Client, path: Path) -> list[Document]:
-    """Return the documents in the files of switches_of. A missing file gives {}, an unreadable one nothing. Blocks."""
+    """Return the documents in the files of switches_of. Missing files give {}; unreadable ones are left out. Blocks."""
     found: list[Document] = []
     for file in switches_of(client, path):
         with suppress(UnparsableError, StorageError):

@@ -47,7 +47,7 @@ class Client:
     timeout_unit: Literal["ms", "s", ""] = ""  # unit of `timeout` in its entries; "": it documents no such key
     timeout_of: Literal["call", "start"] = "call"  # what `timeout` limits: an answer, or the start with the first list
     variables: tuple[Syntax, ...] = ()
-    runs_in: Literal["session", "home"] = "session"  # where servers without `cwd` start; home: in no particular folder
+    runs_in: Literal["session", "home"] = "session"  # where servers without `cwd` start ("home": undefined)
 
     def entry(self, command: str, args: list[str]) -> Entry:
         """Return the client's entry for a stdio server."""
@@ -60,7 +60,7 @@ class Client:
         return self.files.get(platform, self.files.get("", ()))
 
 
-# The entries that clients write for a stdio server. Client.entry fills the program and its arguments in.
+# The entries that clients write for a stdio server. Client.entry fills in the program and its arguments.
 _PLAIN: Entry = {"command": "", "args": []}
 _STDIO: Entry = {"type": "stdio", **_PLAIN}
 _WITH_ENV: Entry = {**_STDIO, "env": {}}

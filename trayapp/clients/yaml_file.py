@@ -70,7 +70,7 @@ class YamlFamily:
                 return text
             slots = [] if self.listed else editor.slots(holder.value, holder.path)
         if self.listed:
-            assert holder is not None  # a path has at least its list
+            assert holder is not None  # a path has at least one key, that of the list
             _drop_listed(editor, holder, path)
             return editor.finish()
         slot = _find(slots, path[-1])
@@ -115,7 +115,7 @@ def plain(node: Node) -> Any:
         try:
             return int(node.text) if found == "int" else float(node.text)
         except ValueError:
-            return node.text  # hexadecimal and the like: as written
+            return node.text  # such as a hexadecimal number: keep it as written
     return None if found == "null" else node.text
 
 
@@ -167,7 +167,7 @@ def _put_listed(editor: _Editor, path: Path, value: Any) -> None:
         wanted = put(outline(items[index]), path[2:], outline_of(value))
         slot = _find(slots, path[2])
         inside = follow(items[index])
-        assert isinstance(inside, Mapping)  # it has a name
+        assert isinstance(inside, Mapping)  # only a mapping can have the name that was found
         if slot is not None:
             editor.assign(slot, value)
         elif inside.flow:

@@ -23,14 +23,13 @@ from trayapp.packages.lock_file import LockedPackage
 
 MANIFEST = "manifest.json"
 LARGEST_FILE = 1 << 30  # bytes of the archive
-LARGEST = 2 << 30  # bytes of all that is unpacked
+LARGEST = 2 << 30  # bytes of all unpacked files together
 MOST_FILES = 200_000
 MANIFEST_LARGEST = 1 << 20  # bytes
-SIGNATURE_END = b"MCPB_SIG_END"  # CLI.md of github.com/modelcontextprotocol/mcpb: appended to the archive
+SIGNATURE_END = b"MCPB_SIG_END"  # ends a signed archive (CLI.md of github.com/modelcontextprotocol/mcpb)
 MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
 _METHODS = frozenset((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))
-# Names that Windows does not accept, or takes for a device (Naming Files, Paths, and Namespaces). Refused on every
-# system.
+# Names that Windows rejects or treats as devices ("Naming Files, Paths, and Namespaces"). Refused on every system.
 _BAD_PART = re.compile(
     r'.*[<>:"|?*\\\x00-\x1f\x7f].*|.*[ .]|(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?', re.IGNORECASE | re.DOTALL
 )
@@ -47,7 +46,7 @@ class BundleArchive:
     """A checked archive."""
 
     path: Path
-    sha256: str  # of the file
+    sha256: str  # SHA-256 of the archive, in hexadecimal
     manifest: bytes
     files: frozenset[str]  # paths inside it, with `/`
     signed: bool = False  # it has a signature, which was not verified
@@ -88,7 +87,7 @@ def read_archive(path: Path) -> BundleArchive:
 
 
 def unpack(bundle: BundleArchive, folder: Path) -> None:
-    """Unpack a bundle into `folder`, unless that exists. It appears only once it is complete.
+    """Unpack a bundle into `folder`, unless it already exists. The folder appears only when it is complete.
 
     Raises BadBundleError, also if the file has changed since it was read, and StorageError.
     """

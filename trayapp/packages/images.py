@@ -44,7 +44,7 @@ _RUN = OptionTable(
     """),
 )
 _PULLED = options("--arch --authfile --cert-dir --os --platform --tls-verify --variant")  # options that `pull` has, too
-# Options of docker and podman themselves, before `run`. They decide which daemon is asked.
+# Options of docker and podman themselves, before `run`. They select the daemon.
 _DOCKER = OptionTable(
     options("-D --debug --tls --tlsverify"),
     options("--config -c --context -H --host -l --log-level --tlscacert --tlscert --tlskey --connection --url"),
@@ -53,14 +53,14 @@ _DOCKER = OptionTable(
 
 @dataclass(frozen=True, slots=True)
 class ImageRequest(PackageRequest):
-    """The image that a `docker run` or `podman run` asks for."""
+    """The image in a `docker run` or `podman run` command line."""
 
     words: tuple[str, ...]
     at: int  # the index of the image in `words`
-    client: tuple[str, ...]  # the program with the options that say which daemon it asks
+    client: tuple[str, ...]  # the program, with the options that select its daemon
     passed: tuple[str, ...] = ()  # the options to use for a pull
 
-    has_versions = False  # `pinned` is False, too: a tag may move to another image
+    has_versions = False  # `pinned` stays False, too: a tag may move to another image
 
     @property
     def image(self) -> str:
@@ -115,7 +115,7 @@ class ImageRequest(PackageRequest):
             raise PackageError(error.title, error.hint or "Go online, then try again") from None
 
     def _inspected(self, tools: Tools) -> str | None:
-        """Return the image with its digest, or its ID if no registry has it. None if it is not on this machine."""
+        """Return the image with its digest, or its ID if no registry has it; None if it is not on this machine."""
         try:
             output = tools.run(
                 *self.client, "image", "inspect", "--format", "{{json .RepoDigests}} {{.Id}}", self.image
@@ -140,7 +140,8 @@ class ImageRequest(PackageRequest):
 def read_docker(argv: tuple[str, ...]) -> ImageRequest | None:
     """Return the image that a command line of docker or podman runs.
 
-    None if it runs none, names the image by its digest, or has a placeholder for its name. Raises UncertainError.
+    Return None if it runs no image, names the image by its digest, or has a placeholder for the name. Raises
+    UncertainError.
     """
     if argv[:1] not in (("docker",), ("podman",)) or "run" not in argv:
         return None

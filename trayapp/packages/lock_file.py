@@ -1,4 +1,4 @@
-"""The file servers.lock, and the interface of a package request: the modules npm, pypi and images implement it."""
+"""The file servers.lock, and the interface of a package request, which the modules npm, pypi and images implement."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class WithdrawnReleaseError(PackageError):
 
 
 class UnreadableLockError(ConfigError):
-    """Raised if servers.lock cannot be read. Then no package starts."""
+    """Raised if servers.lock cannot be read. Until it can be, no package starts."""
 
     code = "lock_unreadable"
 
@@ -48,7 +48,7 @@ class LockedPackage:
     package: str
     version: str
     integrity: str  # the hash of the package itself, from its registry
-    content: Any  # all that has to be fetched for it, with hashes, in the form that its tool reads
+    content: Any  # what to fetch, with hashes, in the format of the package tool
     at: float = field(default_factory=time.time)  # the time of the lock, in Unix seconds
 
     @property
@@ -61,12 +61,12 @@ class LockedPackage:
 
 
 def with_options(package: str, options: Iterable[str]) -> str:
-    """Return a package as written, with the options that decide which release it is. Their passwords are redacted."""
+    """Return a package as written, with the options that determine its release. Passwords in these are redacted."""
     return "|".join((package, *(redacted(option) for option in options)))
 
 
 class PackageRequest(ABC):
-    """A package that a command line asks a package runner for."""
+    """A package that a package runner's command line requests."""
 
     has_versions: ClassVar[bool] = True  # True if a particular version can be requested
 
@@ -87,17 +87,17 @@ class PackageRequest(ABC):
 
     @abstractmethod
     def resolve(self, tools: Tools, version: str | None = None, before: float | None = None) -> LockedPackage:
-        """Ask the package tool for the version and content that the runner would take now, or for those of `version`.
+        """Return the package to lock: `version`, or the one that the runner would use now. Runs the package tool.
 
-        `before` (Unix seconds): take no release that was published later, unless the user's own settings limit the age;
-        images ignore it. Raises PackageError, also for a version that the command line excludes, and ToolError.
+        `before` (Unix seconds) excludes releases published later, unless the user's own settings limit their age. It is
+        ignored for images. Raises PackageError, also for a version that the command line excludes, and ToolError.
         """
 
     @abstractmethod
     def newest(self, tools: Tools, before: float, locked: LockedPackage) -> str | None:
         """Return the newest version published before `before` (Unix seconds); None if the locked one is not older.
 
-        Asks the package tool. Raises PackageError, ToolError.
+        Runs the package tool. Raises PackageError, ToolError.
         """
 
     def is_fetched(self, folder: Path) -> bool:
@@ -204,5 +204,5 @@ def _locked(content: Any) -> LockedPackage:
     one = LockedPackage(**content)
     texts = (one.kind, one.package, one.version, one.integrity)
     if not all(isinstance(text, str) for text in texts) or one.kind not in get_args(Kind):
-        raise TypeError("a locked package of another form")
+        raise TypeError("not a locked package")
     return one

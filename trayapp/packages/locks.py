@@ -57,7 +57,7 @@ _WRITTEN = {
 
 
 def read_package(argv: tuple[str, ...]) -> PackageRequest | None:
-    """Return the package that a command line asks a package runner for; None if there is none or we cannot tell."""
+    """Return the package that a package runner's command line requests; None if there is none or we cannot tell."""
     try:
         return _read(with_plain_runner(argv))
     except UncertainError:
@@ -108,8 +108,8 @@ def not_locked(argv: tuple[str, ...]) -> NotLocked | None:
 class Locks:
     """The lock file, and the folder of locked packages. A trial runs `instead` in place of the locked package.
 
-    `configured`: returns the names of the current servers. A lock under any other name is that of a renamed server, and
-    passes to the next server that asks for the same package.
+    `configured`: returns the names of the current servers. A lock under any other name belonged to a server that was
+    renamed, and passes to the next server that runs the same package.
     """
 
     file: LockFile
@@ -136,7 +136,7 @@ class Locks:
             raise ConnectFailedError(server, f"Cannot start {server}: {error.title}", error.hint) from None
 
     def _locked(self, server: str, request: PackageRequest, tools: Tools) -> LockedPackage:
-        """Return the locked package. Without one, lock what the server had under its former name, or a new one."""
+        """Return the locked package. Without one, lock the package of the server's former name, or a new one."""
         kept = self.file.find(server, request.spec)
         if kept:
             return kept[0]

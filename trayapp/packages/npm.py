@@ -19,7 +19,7 @@ from trayapp.packages.lock_file import LockedPackage, PackageError, PackageReque
 from trayapp.packages.tools import NO_NODE, UNLOCK, ToolError, Tools
 
 QUIET = ("--no-audit", "--no-fund", "--loglevel=error")
-# A person waits for the answer. By itself npm tries again after 10 s and 60 s, which is more than a minute offline.
+# The user is waiting. By default, npm retries after 10 s and 60 s, so it takes more than a minute when offline.
 ONE_RETRY = ("--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=1000")
 AGE_LIMITS = ("--before", "--min-release-age")
 _LEFT_OUT = frozenset(("license", "funding", "deprecated"))
@@ -27,7 +27,7 @@ _LEFT_OUT = frozenset(("license", "funding", "deprecated"))
 
 @dataclass(frozen=True, slots=True)
 class NpmRequest(PackageRequest):
-    """The package that a command line of npx or npm exec asks for."""
+    """The package in a command line of npx or npm exec."""
 
     asked: NpxRequest
 
@@ -144,7 +144,7 @@ class NpmRequest(PackageRequest):
 
 
 def read_npx(argv: tuple[str, ...]) -> NpmRequest | None:
-    """Return the package that a command line of npx or npm exec asks for, if any. Raises UncertainError."""
+    """Return the package that a command line of npx or npm exec runs, if any. Raises UncertainError."""
     asked = read_request(argv)
     return NpmRequest(asked) if asked is not None else None
 
@@ -162,7 +162,7 @@ def _packages(folder: Path) -> dict[str, Any]:
 
 
 def _kept(place: str, entry: Any) -> dict[str, Any]:
-    """Return a package's entry in npm's lock file without needless members. Raises PackageError without a hash."""
+    """Return a package's entry in npm's lock file, without unneeded members. Raises PackageError if it has no hash."""
     if not isinstance(entry, dict) or not (entry.get("integrity") or entry.get("inBundle")) or entry.get("link"):
         name = place.rpartition("node_modules/")[2]
         raise PackageError(f"{name} comes without a hash", f"Only packages from a registry can be locked. {UNLOCK}")

@@ -25,7 +25,7 @@ _REQUIREMENT = re.compile(rf"({_NAME})(\[[\w,. -]+\])?(?:@([\w.!+-]+)|((?:[=<>!~
 
 @dataclass(frozen=True, slots=True)
 class PypiRequest(PackageRequest):
-    """The package that uvx, `uv tool run` or `pipx run` is asked for."""
+    """The package in a command line of uvx, `uv tool run` or `pipx run`."""
 
     package: str
     extras: str
@@ -34,7 +34,7 @@ class PypiRequest(PackageRequest):
     args: tuple[str, ...]
     beside: tuple[str, ...] = ()  # requirements of --with
     python: str | None = None
-    passed: tuple[str, ...] = ()  # the options that decide which release is taken
+    passed: tuple[str, ...] = ()  # the options that determine the release
 
     @property
     def spec(self) -> str:
@@ -114,15 +114,15 @@ class PypiRequest(PackageRequest):
         return (str(program), *self.args)
 
 
-# The options of `uv tool run` (uv's CLI reference) and of `pipx run` (pipx's manual) that we understand. Any other may
-# take the next word, or change what runs. These change nothing about a locked package:
+# The options of `uv tool run` (uv's CLI reference) and of `pipx run` (pipx's manual) that we understand. Any other
+# option may take the next word, or change what runs. These options have no effect on a locked package:
 _QUIET = options("""
     -q --quiet -v --verbose --no-progress --isolated --refresh -U --upgrade --reinstall -n --no-cache --compile-bytecode
     --no-env-file --no-build --lfs
 """)
 _QUIET_VALUES = options("--color --link-mode --refresh-package -P --upgrade-package --reinstall-package")
-# These decide which release is taken and from where, so uv gets them for the lock, too. Every command of uv takes the
-# global ones:
+# These determine the release and its source, so uv also gets them when it locks. Every command of uv accepts the global
+# ones:
 _GLOBAL_FLAGS = options("""
     --offline --native-tls --system-certs --no-config --managed-python --no-managed-python --no-python-downloads
 """)
@@ -147,9 +147,9 @@ _PIPX = OptionTable(
 
 
 def read_uvx(argv: tuple[str, ...]) -> PypiRequest | None:
-    """Return the package that a command line of uvx, `uv tool run` or `pipx run` asks for.
+    """Return the package that a command line of uvx, `uv tool run` or `pipx run` runs.
 
-    None if it asks for none, or has a placeholder in place of the name. Raises UncertainError.
+    Return None if it runs no package, or has a placeholder for the name. Raises UncertainError.
     """
     if argv[:1] == ("uvx",):
         return _request(*_UVX.read(argv[1:]))

@@ -46,7 +46,7 @@ class Tools:
     _stopped: threading.Event = field(default_factory=threading.Event, repr=False, compare=False)
 
     def run(self, name: str, *args: str, cwd: Path | None = None) -> str:
-        """Run a tool to its end and return its stdout. Raises ToolError, also after LIMIT_S."""
+        """Run a tool, wait until it exits, and return its stdout. Raises ToolError, also after LIMIT_S."""
         path = self.env.get("PATH")
         if name == "npm" and shutil.which("node", path=path) is None:  # npm comes with node, and needs it to run
             raise ToolError(*NO_NODE)
@@ -84,14 +84,14 @@ class Tools:
         return output.decode("utf-8", "replace")
 
     def stop(self) -> None:
-        """End the running tools now, and every later one at its start."""
+        """Kill the running tools, and any tool that is started later."""
         self._stopped.set()
         for process in tuple(self._running):
             _kill(process)
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Do blocking work with these tools in a thread. End the tools if this call is cancelled."""
-        import anyio.to_thread  # already loaded in the gateway; verbs do not need it
+        import anyio.to_thread  # already loaded in the gateway; commands do not need it
 
         try:
             return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)

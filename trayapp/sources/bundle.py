@@ -112,14 +112,14 @@ def _launch(document: Table, place: BundlePlace) -> Entry:
     config |= {key: own[key] for key in ("command", "args", "env") if own.get(key)}
     command, args, env = _text(config, "command"), _strings(config, "args"), _table(config, "env")
     if any(not isinstance(value, str) for value in env.values()):
-        raise _unclear("has a variable in server.mcp_config.env that is not a text")
+        raise _unclear("has a variable in server.mcp_config.env that is not a string")
     if not command:
         command, args, env = _default_launch(str(kind), start, env, place)
     return {"command": _program(command, place), "args": list(args), "env": dict(env), "cwd": place.folder}
 
 
 def _default_launch(kind: str, start: str, env: Table, place: BundlePlace) -> tuple[str, list[str], Table]:
-    """Return command, args and env for a manifest that has no command: they follow from its server type."""
+    """Return command, args and env for a manifest that has no command, from its server type."""
     if not start:
         raise _unclear("has neither server.entry_point nor server.mcp_config")
     path = f"${{__dirname}}/{start}"
@@ -134,7 +134,7 @@ def _default_launch(kind: str, start: str, env: Table, place: BundlePlace) -> tu
 
 
 def _program(command: str, place: BundlePlace) -> str:
-    """Return the program to start: one in the bundle by its path below `${__dirname}`, Python by its name here."""
+    """Return the program to start: a path below `${__dirname}` if the bundle has it, Python by its name on the PATH."""
     if command in ("python", "python3") and command not in place.programs:
         return next(iter(sorted(place.programs)), command)
     inside = command.removeprefix("${__dirname}").replace("${/}", "/").replace("${pathSeparator}", "/")
@@ -179,7 +179,7 @@ def _default(raw: Any, multiple: bool, field: str, place: BundlePlace) -> str:
         return ""
     texts = raw if isinstance(raw, list) and multiple else [raw]
     if any(not isinstance(one, str | int | float | bool) for one in texts):
-        raise _unclear(f"has a default in {field} that is not a text, a number, true or false")
+        raise _unclear(f"has a default in {field} that is not a string, a number, true or false")
     plain = [str(one).lower() if isinstance(one, bool) else str(one) for one in texts]
     return os.pathsep.join(_with_folders(one, place) for one in plain)
 
@@ -231,7 +231,7 @@ def _unclear(why: str) -> UnclearSourceError:
 def _text(table: Table, key: str) -> str:
     value = table.get(key, "")
     if not isinstance(value, str):
-        raise _unclear(f"has a {key} that is not a text")
+        raise _unclear(f"has a {key} that is not a string")
     return value
 
 
@@ -245,5 +245,5 @@ def _table(table: Table, key: str) -> Table:
 def _strings(table: Table, key: str) -> list[str]:
     value = table.get(key, [])
     if not isinstance(value, list) or any(not isinstance(one, str) for one in value):
-        raise _unclear(f"has a {key} that is not a list of texts")
+        raise _unclear(f"has a {key} that is not a list of strings")
     return value

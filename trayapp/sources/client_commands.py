@@ -155,7 +155,7 @@ def _installed(words: Sequence[str], home: Path, windows: bool) -> list[Source] 
         return None
     name = given.pop("--name", [""])[-1] or name_for(server)
     left_out = ("project",) if given.pop("--project", []) else ()
-    if installer == "mcp-add":  # takes several values in one word
+    if installer == "mcp-add":  # its options take several values in one word
         for option, comma in (("--env", r",(?=[A-Za-z_]\w*=)"), ("--header", r",(?=[\w-]+=)")):
             given[option] = [part for value in given.get(option, []) for part in re.split(comma, value)]
     options = [word for option, values in given.items() if option for value in values for word in (option, value)]
@@ -167,7 +167,7 @@ def _with_variables(line: str) -> str:
     """Return a line with the shell's `$NAME` as our `${NAME}`, `$(pwd)` as `${PWD}`, and `$(which NAME)` as `NAME`."""
     parts = re.split(r"('[^']*')", line)
     own = re.compile(r"(?<![\\$])\$(?!env:)([A-Za-z_]\w*)")
-    for at in range(0, len(parts), 2):  # the others are in single quotes
+    for at in range(0, len(parts), 2):  # every other part is in single quotes
         plain = _FOUND.sub(r"\1", re.sub(r"\$\(pwd\)|`pwd`", "${PWD}", parts[at]))
         parts[at] = own.sub(r"${\1}", plain).replace(r"\$", "$")  # `"\${NAME}"`: the client replaces it, not the shell
     return "".join(parts)
@@ -312,8 +312,8 @@ _PACKAGE_OPTIONS = frozenset(("--npm-package", "--npm", "--package"))
 class _AddOptions:
     """Options and plain words of a client's `mcp add`; all words after `--` are plain.
 
-    `anywhere`: the client takes its options even after the first word of the server's command (not Codex).
-    `passes_unknown`: the client also passes options that are not its own to the server.
+    `anywhere`: the client accepts its options even after the first word of the server's command, unlike Codex.
+    `passes_unknown`: the client passes options that it does not know to the server.
     """
 
     def __init__(self, words: Sequence[str], *, anywhere: bool = True, passes_unknown: bool = False) -> None:
@@ -339,7 +339,7 @@ class _AddOptions:
                 self._take(name, *taken)
                 del words[: len(taken)]
             elif self.plain and {"--command", "--url"} & self._given.keys() and not word.startswith("-"):
-                # the value of an unknown option: --command or --url already says what to start
+                # the value of an unknown option, since --command or --url already names the server
                 self.unused += [self.unknown[word].lstrip("-")] if word in self.unknown else []
             elif len(self.plain) == 1 and words and word in ("stdio", *HTTP):  # `add NAME stdio COMMAND`
                 self._take("--transport", word)

@@ -168,7 +168,7 @@ def _of_lines(text: str, lines: list[str], settings: Mapping[str, str], home: Pa
     if len(lines) > 1 and (added := _added(lines, home, windows)):
         return [_with_env(one, settings) for one in added]
     if len(lines) != 1:
-        try:  # the same server, with different values in each line
+        try:  # the lines may start the same server with different values
             several: list[Source] = []
             before: dict[str, str] = {}  # variables that are set for the next line
             for line in lines:
@@ -321,7 +321,7 @@ def _as_local(line: str, lines: Sequence[str]) -> str:
 
 
 def _setting(line: str) -> dict[str, str] | None:
-    """Return {name: value} for a line that sets a variable, else None. `$` before a name: only the shell has it."""
+    """Return {name: value} for a line that sets a variable, else None. `$` marks a variable of the shell alone."""
     if (found := _SETTING.fullmatch(line)) is None:
         return None
     is_local = re.match(r"\$(?!env:)", line, re.IGNORECASE) is not None  # a variable of PowerShell: no program gets it

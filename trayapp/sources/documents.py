@@ -397,7 +397,7 @@ _BESIDE = frozenset((
 ))  # fmt: skip
 # A key that stands for omitted keys, or for a comment, which JSON lacks.
 _NO_KEY = re.compile(r"\.{3}|\u2026|(?://|#|[_$]+(?:comment|note)).*|comment", re.IGNORECASE)
-_DEEPEST = 6  # levels above the servers: {"mcp": {"servers": {...}}} has two; lists are not counted
+_DEEPEST = 6  # most levels above the servers, without lists: {"mcp": {"servers": {...}}} has two
 _NESTED = re.compile(
     r"(?i)config(?:uration)?|remote|local|connection|param(?:eter)?s|stdio|s?http|sse|streamable[-_]?http|deployment"
     r"|server|launch|run|spec|process|execution"
@@ -507,7 +507,7 @@ def _by_name(listed: Sequence[Any]) -> dict[str, Any] | None:
 
 
 def _is_server(raw: Any) -> bool:
-    """Return True if a value has the form of a server's entry: it says what to start or which address to use."""
+    """Return True if a value has the form of a server's entry: it contains a command or an address."""
     if not isinstance(raw, Mapping):
         return False
     entry = _flat_entry(raw)
@@ -531,9 +531,8 @@ def _flat_entry(raw: Any, *, certain: bool = False) -> Any:
     """Return an entry with the keys of its inner objects moved to the top level.
 
     These are `transport: {type, url}`, `options: {cwd, env}` and, if the entry has a name, `stdio: {command, args}`. If
-    nothing else says what to start, the only key with an address becomes `url`. `certain`: `raw` is an entry, even
-    without a name or a transport. Raises TemplateError if it shows several transports and does not say which one it
-    uses.
+    the entry has no command or URL otherwise, its only key with an address becomes `url`. `certain`: `raw` is an entry,
+    even without a name or a transport. Raises TemplateError for several transports of which none is selected.
     """
     if not isinstance(raw, Mapping):
         return raw

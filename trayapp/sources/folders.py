@@ -55,7 +55,7 @@ _MOUNTS = frozenset(("-v", "--volume", "--mount"))
 def with_paths_of_others(
     source: Source, home: Path, *, windows: bool, exists: Callable[[str], bool]
 ) -> tuple[Variable, ...]:
-    """Return the variables of a source, and one for each path that is not on this machine.
+    """Return the variables of a source, plus one for each path that is not on this machine.
 
     A path in someone else's home folder, or of another operating system, always counts as missing. Any other missing
     path is the default of its variable: the server may create it.
@@ -118,9 +118,9 @@ _SPELLED = {"docker-compose.yml": ("docker-compose.yaml", "compose.yaml", "compo
 
 
 def own_folder(entry: Entry) -> tuple[str | None, str]:
-    """Return the folder in which a command line says to run (None: it names none), and a file that must be there.
+    """Return the folder that the options of a command line name (None if none), and a file that must be there.
 
-    The file is the server's code, its project's file (`package.json`) or one for its container; "" if it needs none.
+    The file is the server's code, its project's file (`package.json`) or one for its container; "" if none is needed.
     """
     words = words_of(entry)
     is_mark = words[0].startswith(("<", "{", "["))  # a placeholder for a program
@@ -143,7 +143,7 @@ def own_folder(entry: Entry) -> tuple[str | None, str]:
         return None, ""
     named = next((value for option, value in pairwise(rest) if option in _FOLDER_OPTIONS), None)
     named = named or next((word.partition("=")[2] for word in rest if word.partition("=")[0] in _FOLDER_OPTIONS), None)
-    if inline := next(filter(_INLINE.fullmatch, rest), ""):  # a module or code follows, then its arguments
+    if inline := next(filter(_INLINE.fullmatch, rest), ""):  # followed by a module or code, and its arguments
         at = rest.index(inline)
         if program in _SCRIPTED or inline != "-m":
             is_own = inline == "-m" and "".join(rest[at + 1 : at + 2]).startswith("src.")  # `src` is never installed

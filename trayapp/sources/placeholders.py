@@ -85,9 +85,9 @@ _YOUR = re.compile(r"(?<![A-Za-z0-9_.-])(?:[A-Z_]*YOUR_[A-Z][A-Z0-9_]*|YOUR-[A-Z
 OPTIONAL = re.compile(r"(?i)(?<![a-z])(?:optional|leave (?:it |this )?(?:empty|blank|out|unset))(?![a-z])")
 REQUIRED = re.compile(r"(?i)(?<![a-z])(?<!not )(?:required|mandatory)(?![a-z])")
 _NOUN = re.compile(r"(?:[A-Z]+_)*(?:TOKEN|KEY|SECRET|PASSWORD)")  # a noun in place of a secret
-# Words that end in what they stand for, such as `cloud-token`, `a-long-random-secret-key`, `org_url`.
+# Words that end with the kind of value to put there, such as `cloud-token`, `a-long-random-secret-key`, `org_url`.
 _WORDS = re.compile(r"(?i)(?:[a-z]+[-_ ]){1,6}(token|key|secret|password|passwd|url|id|email|user(?:name)?)")
-# Words that only say what belongs there. Other words, such as `admin`, may be real values.
+# Words that only describe what belongs there. Other words, such as `admin`, may be real values.
 GENERIC_NAME = re.compile(
     r"(?i)(?:[a-z]+[-_ ])*(?:token|key|secret|pass(?:word|wd)?|ur[li]|id|e?mail|user(?:name)?|host(?:name)?|name|domain"
     r"|endpoint|address|project|account|region|database|path|port|org(?:anization)?|workspace|team|tenant|subdomain|slug|uuid"
@@ -210,7 +210,7 @@ _CONNECTION_NAME = re.compile(
 
 
 def names_itself(name: str, text: str) -> bool:
-    """Return True for a value that only says what belongs there: `API_KEY: TOKEN`, `ACCESS_TOKEN: cloud-token`."""
+    """Return True for a value that only describes what belongs there: `API_KEY: TOKEN`, `ACCESS_TOKEN: cloud-token`."""
     if FOLDER_VARIABLE.fullmatch(text):
         return False  # a reference to a variable
     upper = name.upper().replace("-", "_")
@@ -231,7 +231,7 @@ def names_itself(name: str, text: str) -> bool:
     return ends and len(text) > (1 if text.isupper() else 3)
 
 
-# Names of values, and texts that only say what belongs there if the value has such a name.
+# Names of values, each with the texts that are only descriptions under such a name.
 _SAYS = tuple((re.compile(name), re.compile(f"(?s:{text})")) for name, text in (
     ("TOKEN|KEY|SECRET|PASSWORD", f"{_NOUN.pattern}|.*EXAMPLE(?:KEY)?|.*{_NOUN_ELSEWHERE}|(?!.*://).*{_SAMPLE}.*"),
     # `get it from acme.com`: a token or a key contains no blanks; a password may
@@ -252,12 +252,12 @@ _PLAIN_ADDRESS = re.compile(r"https?://[^@\s?]*|[\w-]+(?:\.[\w-]+)+\.(?:com|net|
 
 
 def names_plain_value(name: str) -> bool:
-    """Return True if a name, such as `ACME_URL` or `log-level`, says that its value is not secret."""
+    """Return True if a name, such as `ACME_URL` or `log-level`, shows that its value is not secret."""
     return _NO_SECRET.search(name) is not None and _GIVES_ACCESS.search(name) is None
 
 
 def may_be_secret(name: str, mark: str) -> bool:
-    """Return False if `name` says that its value is not secret, or if `mark` is an example path or plain address."""
+    """Return False if `name` shows that its value is not secret, or if `mark` is an example path or plain address."""
     if names_plain_value(name) and redacted(f"{name}=plain-value") == f"{name}=plain-value":
         return False
     return not (PLACEHOLDER_PATH.fullmatch(mark) or _PLAIN_ADDRESS.fullmatch(mark))
@@ -268,7 +268,7 @@ def is_secret(option: str, word: str, mark: str) -> bool:
     samples = (f"{option or mark}=plain-value", word.replace(mark, "plain-value"))
     if re.fullmatch("pass|passwd|pwd", option, re.IGNORECASE):
         return may_be_secret("", mark)
-    # if `mark` is only a part of the value, its own name counts: `--url redis://:<password>@host`
+    # the option's name counts only if `mark` is the whole value, unlike in `--url redis://:<password>@host`
     is_plain = option and mark in (word, word.partition("=")[2]) and names_plain_value(option)
     named = re.search(r"(?i)(?:token|secret|password|(?<![a-z])key)(?![a-z])|://[^/@\s]*:[^/@\s]+@", mark)
     named = named or _CONNECTION_NAME.search(f"{option} {mark}")
@@ -277,7 +277,7 @@ def is_secret(option: str, word: str, mark: str) -> bool:
 
 
 def placeholders_in(text: str) -> list[str]:
-    """Return the parts of a text that are placeholders, in their order in the text, each once."""
+    """Return the distinct placeholders in a text, in order."""
     found: list[str] = []
     whole = text
     while (mark := placeholder_in(text)) is not None and mark not in found:

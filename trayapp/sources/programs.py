@@ -78,12 +78,12 @@ def _in_environment(words: Sequence[str]) -> list[str]:
     return rest
 
 
-BRIDGES = frozenset(("mcp-remote", "supergateway", "mcp-proxy"))  # they start no server but connect to an address
+BRIDGES = frozenset(("mcp-remote", "supergateway", "mcp-proxy"))  # they connect to a server at an address
 _WRAPPERS = frozenset(("op", "dotenvx", "infisical", "doppler", "mise", "volta"))  # run a program with more variables
 INTERPRETERS = frozenset((
     "node", "deno", "bun", "java", "dotnet", "dnx", "go", "cargo", "ruby", "php", "tsx", "ts-node", "python", "python3",
 ))  # fmt: skip
-# Parts of a path that say nothing about the program.
+# Parts of a path that do not identify the program.
 _PLAIN_PARTS = frozenset((
     "index", "server", "main", "__main__", "app", "cli", "mcp", "stdio", "run", "start", "bin", "dist", "build", "src",
     "out", "lib", "target", "release", "debug", "scripts", "path", "to", "absolute", "your", "full",

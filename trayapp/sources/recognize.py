@@ -175,7 +175,7 @@ def recognize(
             raise _program_error(text) or inner from None
     made: list[Source] = []
     for one in found:
-        # if one of these is a placeholder, too, it cannot give a name
+        # no name can be derived from a command, package or URL that is a placeholder itself
         has_no_name = _NO_NAME(one.name) and not {"command", "package", "url"} & {want.name for want in one.wants}
         name = name_for(one.entry) if has_no_name else one.name
         name = short_name(name) if is_registry_name(name) else _NOT_IN_NAME.sub("-", name)
@@ -185,7 +185,7 @@ def recognize(
 
 
 def _with_localhost(source: Source) -> Source:
-    """Return a source with `localhost` in its address in place of a name that only containers know."""
+    """Return a source with `localhost` in its address in place of a name that exists only inside containers."""
     url = source.entry.get("url")
     if not isinstance(url, str) or (here := outside_containers(url)) == url:
         return source
@@ -194,7 +194,7 @@ def _with_localhost(source: Source) -> Source:
 
 
 def _program_error(text: str) -> UnclearSourceError | None:
-    """Return an error that says that a text is a program, with what to paste instead; None for another text."""
+    """Return an error for a text that is a program, with what to paste instead; None for another text."""
     fenced = _FENCE.match(text)
     if (found := _PROGRAM.match(_without_comments(fenced[1] if fenced else text))) is None:
         return None
@@ -240,7 +240,7 @@ def _in_parts(text: str, home: Path, *, windows: bool) -> list[Source]:
         raise UnclearSourceError(f"This shows several ways to run a server, or several servers ({names})", "Paste one")
 
     def fullness(found: list[Source]) -> tuple[int, bool]:
-        """Rank the snippet with the most variables first; among equals, one that names its servers."""
+        """Return a sort key: the number of variables, and then whether the snippet names its servers."""
         count = sum(len(one.wants) + len(one.entry.get("env", {})) for one in found)
         return count, not found[0].kind.startswith("a command line")
 
@@ -300,7 +300,7 @@ def _objects(text: str) -> Iterator[str]:
 
 
 class _ProseLines:
-    """Tell lines of prose (headings, list items, sentences) from snippets. Call it with the lines in order."""
+    """A test for lines of prose (headings, list items, sentences). Call it with the lines of a text in order."""
 
     def __init__(self) -> None:
         self._before = ""  # the previous line, or "" if that was prose
@@ -379,7 +379,7 @@ def _recognized(text: str, home: Path, *, windows: bool) -> list[Source]:
     commands = holds_command(text)
     if "\n" in text and _YAML_KEY.search(text) and not commands:
         return read_document(text, "a snippet", home, windows=windows)
-    if commands:  # with other lines among them, reading usually raises a more exact error than the one below
+    if commands:  # even with other lines: the error is usually more exact than the one below
         found = read_command_line(text, home, windows=windows)
         if holds_only_commands(text):
             return found

@@ -24,7 +24,7 @@ _NAMES = {  # a name in a registry: not a path, an address or an option
     "oci": re.compile(r"\w[\w.-]*(?::\d+)?(?:/[\w.-]+)*(?::[\w.-]+)?(?:@sha256:[0-9a-f]{64})?"),
     "nuget": re.compile(r"\w[\w.-]*"),
 }
-# Registry type -> a part of the domain of the registry that its runner asks.
+# Registry type -> a part of the domain of the registry that its runner uses.
 _OWN = {"npm": "npmjs", "pypi": "pypi", "oci": "docker", "nuget": "nuget"}
 _VARIABLE = re.compile(r"\{([A-Za-z_][\w-]*)\}")
 _HINTS = frozenset(("npx", "uvx", "docker", "dnx", "podman", "bunx"))
@@ -71,7 +71,7 @@ def read_server_json(document: Mapping[str, Any], kind: str = _KIND) -> list[Sou
     if not found:
         kinds = ", ".join(sorted({_text(part, "registryType") for part in packages} - {""})) or "nothing"
         known = any(_text(part, "registryType", "registry_type", "registry_name") in _RUNNERS for part in packages)
-        why = "A package's name, version or registry cannot be used, or it speaks only HTTP. " if known else ""
+        why = "Its package has an unusable name, version or registry, or runs only as an HTTP server. " if known else ""
         raise UnclearSourceError(f"{full} cannot be started from here: it offers {kinds}", f"{why}See its own page")
     return found
 
@@ -198,7 +198,7 @@ def _package(part: Input) -> Way | None:
 
 
 def _with_package(runner: str, own: Sequence[_Filled], package: str) -> list[_Filled]:
-    """Return the runtime arguments with the package before the server's own, which some authors add to them."""
+    """Return the runtime arguments with the package inserted before any arguments of the server itself."""
     texts = [word.text for word in own]
     taken = package_of([runner, *texts])
     naming = ("--from",) if runner == "uvx" else ("-p", "--package")
@@ -208,7 +208,7 @@ def _with_package(runner: str, own: Sequence[_Filled], package: str) -> list[_Fi
 
 
 def _named_by_from(own: Sequence[_Filled], identifier: str, version: str) -> list[_Filled]:
-    """Return the runtime arguments with `--from` pinned to `version`; [] without it or for another package."""
+    """Return the runtime arguments with `--from` pinned to `version`; [] if it is missing or names another package."""
     texts = [word.text for word in own]
     at = texts.index("--from") + 1 if "--from" in texts else len(texts)
     if at >= len(texts) or re.split(r"[\[@=<>!~ ]", texts[at])[0].lower() != identifier.lower():
@@ -230,7 +230,7 @@ def _remote(part: Input) -> Way | None:
 
 
 def _filled(one: Input, name: str, empty: str = "") -> _Filled:
-    """Return an input's text and the values that it asks for. `empty`: the text of an input without a value."""
+    """Return an input's text and the values that the user has to give. `empty`: the text if the input has no value."""
     text = _text(one, "value", "default")
     if not text:
         return _Filled(empty, ((empty, name, one),))
@@ -242,7 +242,7 @@ def _filled(one: Input, name: str, empty: str = "") -> _Filled:
 
 
 def _filled_in(text: str, inner: Mapping[str, Any]) -> _Filled:
-    """Return a text with the known values of its variables. The user gives the others that `inner` defines."""
+    """Return a text with the known values of its variables filled in. The user gives the other ones in `inner`."""
     asks: list[tuple[str, str, Input]] = []
     for name in dict.fromkeys(_VARIABLE.findall(text)):
         definition = inner.get(name)
@@ -272,7 +272,7 @@ def _arguments(listed: Sequence[Input], *, offers_places: bool = False) -> list[
             continue
         optional = not _is(one, *_REQUIRED)
         is_empty = not _text(one, "value", "default")
-        # authors seldom mark an option that takes no value, so only these certainly take one
+        # many options that take no value are not marked as such; these certainly take one
         takes = _text(one, "valueHint", "value_hint", "placeholder") or one.get("choices")
         takes = takes or one.get("format") in ("string", "number", "filepath")
         is_place = offers_places and not (named or (words and words[-1].text.startswith("-")))
@@ -289,7 +289,7 @@ def _add_inputs(entry: Entry, key: str, inputs: Sequence[Input], wants: list[Var
     for one in inputs:
         name = _text(one, "name")
         if not name or not (re.fullmatch(r"[A-Za-z_][\w.-]*", name) or _is(one, *_REQUIRED) or _text(one, "value")):
-            continue  # `HEADER_*` stands for several names
+            continue  # such as `HEADER_*`, which stands for several names
         filled = _filled(one, name)
         values[name] = filled.text
         wants += filled.variables((key, name))

@@ -43,7 +43,7 @@ PAIRS = ("env", "headers")
 LARGEST = 1_000_000  # characters of pasted text
 LARGEST_SNIPPET = 100_000  # characters of pasted text that define servers
 LONGEST_LINE = 32_767  # characters of a command line, as in Windows
-TOOLS_MOST = 1000  # tools that an author lists, for display
+TOOLS_MOST = 1000  # tools in an author's list, for display
 START_FIRST = "Start it, and add its address instead"  # the hint for a server that speaks HTTP
 
 
@@ -94,7 +94,7 @@ class Variable:
         return ", ".join(filter(None, (least, most, several)))
 
     def checked(self, text: str) -> str:
-        """Return a value as the server gets it: a path without `~`, several without blanks. Raises UsageError."""
+        """Return a value in the server's form, without `~` in paths or blanks around its parts. Raises UsageError."""
         parts = [part.strip() for part in re.split(rf"[{os.pathsep}\n]", text)] if self.multiple else [text]
         return os.pathsep.join(self._checked(part) for part in parts if part or not self.multiple)
 
@@ -298,7 +298,7 @@ def own_part(source: Source, variable: Variable, text: str) -> str:
 
 
 def _words_with(words: Sequence[str], at: int, variable: Variable, value: str) -> list[str]:
-    """Return the words of a command line with a variable's value put in.
+    """Return the words of a command line with a variable's value filled in.
 
     Several values become several words if the placeholder is the whole word. Without a value, a word that is optional
     or wholly a shared placeholder is removed, together with the option before it.
@@ -374,9 +374,9 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
         before = str(entry["args"][at - 1]) if at else ""
         option = re.match(r"(-{0,2}\w[\w.-]*)=", word) if isinstance(word, str) else None
         if option and word[0] != "-" and CONNECTION.search(word):
-            option = None  # `Host=a;Password=b` has no name
+            option = None  # in `Host=a;Password=b`, `Host` is not the name of an option
         valued = before.startswith("-") and "=" not in before and not _FLAGS.fullmatch(before)
-        valued = valued and not (program in SHELLS and before.endswith("c"))  # the word is code
+        valued = valued and not (program in SHELLS and before.endswith("c"))  # the word after `-c` is code
         plain = (option[1] if option else before if valued else "").lstrip("-")
         plain = plain or ("package" if word == package else "")
         is_placeholder = isinstance(word, str) and word.isupper() and len(word) > 3 and before not in ("-e", "--env")

@@ -48,7 +48,7 @@ _RUNS = {
     "docker": {"run", "exec", "mcp"}, "podman": {"run", "exec"}, "bundle": {"exec"},
     "conda": {"run"}, "mamba": {"run"}, "micromamba": {"run"},
 }  # fmt: skip
-BUILDERS = frozenset(("npm", "pnpm", "yarn", "cargo", "go", "dotnet"))  # they mostly build or install
+BUILDERS = frozenset(("npm", "pnpm", "yarn", "cargo", "go", "dotnet"))  # most of their subcommands build or install
 
 # A whole path, whose folders may have blanks: C:\Program Files\acme\acme.exe
 WINDOWS_PROGRAM = re.compile(r"[A-Za-z]:[\\/](?:(?!\.(?:exe|cmd|bat)\s).)*\.(?:exe|cmd|bat)", re.IGNORECASE)
@@ -255,9 +255,9 @@ def read_start_command(words: Sequence[str]) -> Source:
     if at and behind and plain[at - 1] in ("--from", "-p", "--package"):
         if _SETUP_PROGRAM.search(behind[0]):
             raise UnclearSourceError(f"{behind[0]} starts no server")
-        behind = behind[1:]  # the program from that package
+        behind = behind[1:]  # without the program from that package
     elif program in ("cargo", "dotnet", "npm", "pnpm", "yarn") and "--" in words:
-        behind = words[words.index("--") + 1 :]  # the words for the program that it builds or runs
+        behind = words[words.index("--") + 1 :]  # the arguments of the program that it builds or runs
     built = program in ("cargo", "dotnet", "npx", "bunx", "pnpx", "uvx", "pipx") or (
         program == "go" and words[2:3] and words[2][0] == "."
     )
