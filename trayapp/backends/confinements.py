@@ -64,11 +64,12 @@ class Confinements:
             from trayapp.confinement.seccomp_requests import Trace
 
             record.trace = Trace()
-        record.heard = lambda refusal: self._note(record, refusal, stderr)
-        return record
 
-    def _note(self, record: RefusalRecord, refusal: Refusal, stderr: Callable[[bytes], None]) -> None:
-        line = record.line(refusal)
-        log.info("%s: %s", record.server, line)
-        stderr(f"[multi-mcp] {line}\n".encode())
-        self._changed()
+        def report(refusal: Refusal) -> None:
+            line = record.line(refusal)
+            log.info("%s: %s", record.server, line)
+            stderr(f"[multi-mcp] {line}\n".encode())
+            self._changed()
+
+        record.heard = report
+        return record

@@ -66,6 +66,22 @@ class Pin(NamedTuple):
             return {}
         return definition if isinstance(definition, dict) else {}
 
+    @classmethod
+    def from_json(cls, value: Any) -> Pin:
+        """Return the pin in a server's file. Raises ValueError."""
+        raw = {"declined": "", **value} if isinstance(value, dict) else {}
+        if not all(isinstance(raw.get(name), kind) for name, kind in _KINDS.items()):
+            raise ValueError("a tool has a value of the wrong type")
+        unread, seen = raw.get("unread") is True, raw.get("seen") is not False
+        findings = tuple(map(_finding, raw["findings"]))
+        return cls(raw["hash"], raw["definition"], raw["approved"], findings, unread, raw["declined"], seen)
+
+    def to_json(self) -> dict[str, Any]:
+        findings = [found._asdict() for found in self.findings]
+        written = {"hash": self.hash, "definition": self.text, "approved": self.approved, "findings": findings}
+        rare = {name: getattr(self, name) for name in ("unread", "declined", "seen")}
+        return written | {name: value for name, value in rare.items() if value != Pin._field_defaults[name]}
+
 
 @dataclass(slots=True)
 class ServerPins:
@@ -137,7 +153,7 @@ def load(folder: Path, server: str) -> ServerPins:
         raw = {"allowed": {}, **read_own(path, VERSION, server)}
         if not all(isinstance(raw.get(name), dict) for name in ("tools", "allowed")):
             raise ValueError("tools or allowed is not an object")
-        tools = {name: _pin(value) for name, value in raw["tools"].items()}
+        tools = {name: Pin.from_json(value) for name, value in raw["tools"].items()}
         allowed = {tool: str(digest) for tool, digest in raw["allowed"].items()}
         return ServerPins(server, tools, known=True, allowed=allowed)
     except FileNotFoundError:
@@ -152,28 +168,12 @@ def load(folder: Path, server: str) -> ServerPins:
 
 def save(folder: Path, server: str, tools: Mapping[str, Pin], allowed: Mapping[str, str] | None = None) -> None:
     """Replace the server's file atomically, or leave it unchanged. Blocks. Raises StorageError."""
-    written = {"version": VERSION, "server": server, "tools": {name: _as_json(pin) for name, pin in tools.items()}}
+    written = {"version": VERSION, "server": server, "tools": {name: pin.to_json() for name, pin in tools.items()}}
     more = {"allowed": dict(allowed)} if allowed else {}
     write_own(folder / file_name(server), written | more, f"the approvals of {server}")
 
 
-def _as_json(pin: Pin) -> dict[str, Any]:
-    findings = [found._asdict() for found in pin.findings]
-    written = {"hash": pin.hash, "definition": pin.text, "approved": pin.approved, "findings": findings}
-    rare = {name: getattr(pin, name) for name in ("unread", "declined", "seen")}
-    return written | {name: value for name, value in rare.items() if value != Pin._field_defaults[name]}
-
-
 _KINDS = {"hash": str, "definition": str, "approved": bool, "findings": list, "declined": str}  # a pin's members
-
-
-def _pin(value: Any) -> Pin:
-    raw = {"declined": "", **value} if isinstance(value, dict) else {}
-    if not all(isinstance(raw.get(name), kind) for name, kind in _KINDS.items()):
-        raise ValueError("a tool has a value of the wrong type")
-    unread, seen = raw.get("unread") is True, raw.get("seen") is not False
-    findings = tuple(map(_finding, raw["findings"]))
-    return Pin(raw["hash"], raw["definition"], raw["approved"], findings, unread, raw["declined"], seen)
 
 
 def _finding(value: Any) -> Finding:

@@ -112,9 +112,12 @@ def expose_names(
     Pass every known tool, enabled or not, so that enabling a tool renames no other. `given`: names that clients
     have seen. `held`: the tools that wait for an approval. `servers`: all servers, even if their tools are not known.
     """
-    keys = list(entries)
-    others = _others_of(keys, mode, servers)
-    return expose({key: _wish(key, mode) for key in keys}, mode, taken, given, held, others)
+    wishes: dict[Key, Wish] = {}
+    for server, tool in entries:
+        name = spelled(server, tool, mode)
+        raw = f"mcp__{server}_{tool}" if mode == "mcp" else f"{server}_{tool}"
+        wishes[server, tool] = name, name in (tool, raw)
+    return expose(wishes, mode, taken, given, held, _others_of(list(wishes), mode, servers))
 
 
 def expose(
@@ -151,13 +154,6 @@ def expose(
     names |= _suffixed(losers, {*groups, *taken}, given.names)
     clashes = _clashes(names, {wish: rivals[wish] for wish in losers.values() if len(wish) <= NAME_LENGTH}, wishes)
     return Exposed(mode, {name: key for key, name in names.items()}, names, shared, clashes)
-
-
-def _wish(key: Key, mode: PrefixMode) -> Wish:
-    server, tool = key
-    name = spelled(server, tool, mode)
-    raw = f"mcp__{server}_{tool}" if mode == "mcp" else f"{server}_{tool}"
-    return name, name in (tool, raw)
 
 
 def _holder(

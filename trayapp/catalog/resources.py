@@ -350,13 +350,9 @@ def _linked_part(part: dict[str, Any], exposed: ToExposed) -> dict[str, Any]:
     return _with_linked(part, exposed, {"resource": _linked_entry})
 
 
-def _linked_message(message: dict[str, Any], exposed: ToExposed) -> dict[str, Any]:
-    return _with_linked(message, exposed, {"content": _linked_part})
-
-
 _OF_RESULT: dict[str, _Linked] = {
     "content": _linked_part,
-    "messages": _linked_message,
+    "messages": lambda message, exposed: _with_linked(message, exposed, {"content": _linked_part}),
     "contents": _linked_entry,
     "resources": _linked_entry,
     "skill": linked_skill,

@@ -64,7 +64,17 @@ def setup_verb(click_context: click.Context, yes: bool, dry_run: bool, undo: boo
     if starts and not dry_run:
         click_context.meta[STARTS] = True
         _show_servers()
-    say(*_next_steps(context))
+    if warning := _without_servers(context):
+        say(*warning)
+    else:
+        connected = _connected(context)
+        tool, program = connected[0] if connected else "your AI tool", typed_command()
+        say(
+            f"Restart {tool} and ask: {QUESTION}",
+            f"See it here: {program} panel",
+            f"Start it at login: {program} autostart on",
+            f"To undo it all: {program} setup --undo",
+        )
     return ExitCode.FAILED if failed else ExitCode.OK
 
 
@@ -105,19 +115,6 @@ def _without_servers(context: ClientsContext) -> list[str]:
         "Your AI tools do not have the imported servers now, because none is connected",
         f"Connect them: {program} setup",
         f"Put the servers back: {program} setup --undo",
-    ]
-
-
-def _next_steps(context: ClientsContext) -> list[str]:
-    if warning := _without_servers(context):
-        return warning
-    connected = _connected(context)
-    tool, program = connected[0] if connected else "your AI tool", typed_command()
-    return [
-        f"Restart {tool} and ask: {QUESTION}",
-        f"See it here: {program} panel",
-        f"Start it at login: {program} autostart on",
-        f"To undo it all: {program} setup --undo",
     ]
 
 

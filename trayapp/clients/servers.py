@@ -100,20 +100,17 @@ def user_files(client: Client, machine: Machine) -> list[Path]:
     if client.name in _ALL_COUNT:
         return list(possible_files(client, machine).values())
     path = locate(client, machine).path
-    return [path, *(_profile_files(path) if client.name in EDITIONS_OF_CODE else ())]
+    profiles: list[Path] = []
+    if client.name in EDITIONS_OF_CODE:
+        with suppress(OSError):
+            profiles = sorted((path.parent / "profiles").glob(f"*/{path.name}"))
+    return [path, *profiles]
 
 
 def watched_files(client: Client, machine: Machine) -> list[Path]:
     """Return all files that decide which servers the user has in that client. Blocks like user_files."""
     found = dict.fromkeys([*possible_files(client, machine).values(), *user_files(client, machine)])
     return [*found, *(beside for path in found for beside in switches_of(client, path))]
-
-
-def _profile_files(path: Path) -> list[Path]:
-    try:
-        return sorted((path.parent / "profiles").glob(f"*/{path.name}"))
-    except OSError:
-        return []
 
 
 class ClientLayers:

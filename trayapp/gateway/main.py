@@ -145,7 +145,11 @@ class GatewayHost:
     async def main(self, linger: bool, on_ready: Callable[[], None]) -> None:
         """Start the gateway, serve until a stop is wanted, and shut down. Raises StorageError, in a group."""
         async with anyio.create_task_group() as tasks:
-            self._accounts = accounts = self._make_accounts(tasks)
+            clock, records = SystemClock(), records_for(self._store, self._paths.config_file, self._environ)
+            vault = Vault(records, changed=self._keyring_changed)  # opened when first needed
+            self._accounts = accounts = Accounts(
+                vault, tasks, clock.time, clock.sleep, lambda: self._gateway.services.changes.changed()
+            )
             gateway = self._gateway = Gateway(self._dependencies(), tasks)
             self._tasks = tasks
             tasks.start_soon(fenced, gateway.once_calm, self._environ.complete)
@@ -224,12 +228,6 @@ class GatewayHost:
     @property
     def _trust(self) -> TrustStore:
         return TrustStore(self._paths.config_file.with_name(TRUST_NAME))
-
-    def _make_accounts(self, tasks: anyio.abc.TaskGroup) -> Accounts:
-        """Return the accounts: sign-ins and secrets. Their vault is opened when first needed."""
-        clock, records = SystemClock(), records_for(self._store, self._paths.config_file, self._environ)
-        vault = Vault(records, changed=self._keyring_changed)
-        return Accounts(vault, tasks, clock.time, clock.sleep, lambda: self._gateway.services.changes.changed())
 
     def _keyring_changed(self) -> None:
         """Show the vault's new state, and reconnect the servers that waited for it."""

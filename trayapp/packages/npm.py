@@ -70,7 +70,11 @@ class NpmRequest(PackageRequest):
                     hint = f"Wait, or name the version: multi-mcp update SERVER --to {wanted}"
                     raise PackageError(title, hint) from None
                 raise _explained(error, package, wanted) from None
-            packages = _packages(folder)
+            packages = None
+            with suppress(OSError, orjson.JSONDecodeError, KeyError, TypeError):
+                packages = orjson.loads((folder / "package-lock.json").read_bytes())["packages"]
+        if not isinstance(packages, dict):
+            raise PackageError("npm wrote no package-lock.json", "Update npm to 9 or newer")
         found = packages.get(f"node_modules/{package}")
         if not isinstance(found, dict) or not isinstance(found.get("version"), str):
             raise PackageError(f"npm found no package {package}", "Correct its name")
@@ -151,14 +155,6 @@ def read_npx(argv: tuple[str, ...]) -> NpmRequest | None:
 
 def _write(path: Path, value: Any) -> None:
     path.write_bytes(orjson.dumps(value))
-
-
-def _packages(folder: Path) -> dict[str, Any]:
-    with suppress(OSError, orjson.JSONDecodeError, KeyError, TypeError):
-        packages = orjson.loads((folder / "package-lock.json").read_bytes())["packages"]
-        if isinstance(packages, dict):
-            return packages
-    raise PackageError("npm wrote no package-lock.json", "Update npm to 9 or newer")
 
 
 def _kept(place: str, entry: Any) -> dict[str, Any]:

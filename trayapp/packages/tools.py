@@ -80,7 +80,10 @@ class Tools:
             raise ToolError(f"{name} was stopped", "Try again")
         if process.returncode:
             text = (errors.strip() or output.strip()).decode("utf-8", "replace")
-            raise ToolError(f"{name} failed: {_reason(text)}", "", text)
+            lines = [line.removeprefix("npm error").strip() for line in text.splitlines()]
+            kept = [line for line in lines if line and not line.startswith(("A complete log", "/"))] or lines
+            reason = one_line(redacted("; ".join(kept[:4])))[:REASON_LARGEST]
+            raise ToolError(f"{name} failed: {reason}", "", text)
         return output.decode("utf-8", "replace")
 
     def stop(self) -> None:
@@ -110,9 +113,3 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
             process.kill()
         else:
             os.killpg(process.pid, signal.SIGKILL)
-
-
-def _reason(output: str) -> str:
-    lines = [line.removeprefix("npm error").strip() for line in output.splitlines()]
-    kept = [line for line in lines if line and not line.startswith(("A complete log", "/"))] or lines
-    return one_line(redacted("; ".join(kept[:4])))[:REASON_LARGEST]

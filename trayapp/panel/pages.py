@@ -130,11 +130,11 @@ class StaticFile(NamedTuple):
     kind: str
     address: str
 
-
-def _static_file(path: Path) -> StaticFile:
-    content = path.read_bytes()
-    digest = hashlib.sha256(content).hexdigest()[:16]
-    return StaticFile(content, TYPES[path.suffix], f"static/{path.name}?v={digest}")
+    @classmethod
+    def read(cls, path: Path) -> StaticFile:
+        content = path.read_bytes()
+        digest = hashlib.sha256(content).hexdigest()[:16]
+        return cls(content, TYPES[path.suffix], f"static/{path.name}?v={digest}")
 
 
 def source_of(text: str) -> str:
@@ -143,7 +143,7 @@ def source_of(text: str) -> str:
 
 
 FOLDER = Path(__file__).with_name("static")
-FILES = {path.name: _static_file(path) for path in FOLDER.iterdir() if path.suffix in TYPES}
+FILES = {path.name: StaticFile.read(path) for path in FOLDER.iterdir() if path.suffix in TYPES}
 # Inlined in each page: a browser paints nothing before it has the style sheet, and requesting it takes 10 to 20 ms.
 STYLE = (FOLDER / "panel.css").read_text("utf-8")
 # Inlined as well: a click as soon as the page is visible must not get lost.

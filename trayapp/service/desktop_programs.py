@@ -73,7 +73,13 @@ def _open(target: str, on_macos: list[str], environ: Mapping[str, str], patience
         if sys.platform == "win32":
             os.startfile(target)
             return True
-        opener = on_macos if sys.platform == "darwin" else _xdg_open(environ)
+        opener = on_macos
+        if sys.platform != "darwin":
+            has_display = environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY")
+            found = shutil.which("xdg-open", path=environ.get("PATH"))
+            if not (has_display and found):
+                return False
+            opener = [found]
         process = subprocess.Popen(
             [*opener, target], env=own_environment(environ), cwd="/", stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
@@ -84,11 +90,3 @@ def _open(target: str, on_macos: list[str], environ: Mapping[str, str], patience
         return True
     except OSError:
         return False
-
-
-def _xdg_open(environ: Mapping[str, str]) -> list[str]:
-    has_display = environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY")
-    found = shutil.which("xdg-open", path=environ.get("PATH"))
-    if not (has_display and found):
-        raise FileNotFoundError("xdg-open")
-    return [found]

@@ -124,10 +124,11 @@ class Sharing:
         connection = self._services.pool.get(key) or first
         if self._binds_questions(connection, newer=newer):
             return key
+        is_sse = first.server.type == "sse" or name in self._sse
         if (
             alone
             or name in session.apart
-            or self._has_stream(session, first)
+            or (is_sse and session.lasting and questions_of(session.capabilities))  # its questions need a stream
             or self._needs_own(session, connection.live, name, topic)
             or self._lists_too_little(session, connection)
         ):
@@ -180,11 +181,6 @@ class Sharing:
         able = questions_of(session.capabilities)
         beyond = asks - set(QUESTIONS.values())  # an unannounced method may be for any client
         return bool(beyond or asks & able or (live is not None and asks & questions_of(live.sent_capabilities)))
-
-    def _has_stream(self, session: ClientSession, first: Connection) -> bool:
-        """Return True if the session gets its own stream: the server uses legacy SSE, and the client can be asked."""
-        is_sse = first.server.type == "sse" or first.key in self._sse
-        return is_sse and session.lasting and bool(questions_of(session.capabilities))
 
     def _alone(self, session: ClientSession, first: Connection) -> str | None:
         if session.lasting:
