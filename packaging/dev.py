@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The entry point for developers: refuse an old Python, then hand over to devtools.
 
-Never here: syntax that an old Python cannot read, or anything outside the standard library.
+It uses only syntax that an old Python can read, and only the standard library.
 """
 
 import sys

@@ -73,7 +73,7 @@ QUESTION_TIMEOUT_S = 10.0  # `sudo -n true` never prompts; only a slow directory
 
 
 def ensure_debian_packages() -> None:
-    """Install missing packages, as root or with passwordless sudo. Otherwise only name them.
+    """Install missing packages, as root or with passwordless sudo. Otherwise only list them.
 
     If the installation fails, CI fails; elsewhere the tests that need them skip.
     """

@@ -26,7 +26,7 @@ def ensure_app() -> None:
     if is_stamped(VENV, "app", wanted) and has_program():
         return
     with installing(VENV):
-        if is_stamped(VENV, "app", wanted) and (has_program() or _repaired()):  # another process was faster, or we
+        if is_stamped(VENV, "app", wanted) and (has_program() or _repaired()):  # another process did it, or a repair
             return
         say("installing into .venv (once; takes a minute or two)")
         beside, before = VENV.with_name(VENV.name + ".new"), VENV.with_name(VENV.name + ".old")
@@ -83,7 +83,7 @@ def _swap(new: Path, old: Path) -> None:
 
 
 def _rename_inside(venv: Path, made_as: Path) -> None:
-    """Replace the old folder in scripts by the present one. Windows programs keep it, since they are run with -m."""
+    """Replace the old folder in scripts with the present one. Windows programs keep it, since they are run with -m."""
     for path in script(venv, "python").parent.iterdir():
         if path.is_file() and not path.is_symlink() and b"\0" not in (text := path.read_bytes()):
             path.write_bytes(text.replace(str(made_as).encode(), str(venv).encode()))

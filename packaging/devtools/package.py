@@ -1,6 +1,6 @@
 """Build all packages of the current system from the packaged programs, with wheel, source archive, SBOM and checksums.
 
-Also build the packaged program that tests run, again whenever its sources change.
+Also build the packaged program that tests run, and rebuild it whenever its sources change.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def say(text: str) -> None:
 
 
 def run(argv: Sequence[str | Path], *, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> None:
-    """Run a command with its output on stderr. Raises StepFailed if it cannot start or exits with other than 0."""
+    """Run a command with its output on stderr. Raises StepFailed if it cannot start or its exit code is not 0."""
     command = [str(part) for part in argv]
     sys.stderr.flush()
     try:

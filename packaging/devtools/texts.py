@@ -93,7 +93,7 @@ def third_party() -> str:
 
 
 def needed(requirements: list[str]) -> set[str]:
-    """Return the names of the installed distributions that the requirements need, directly or not."""
+    """Return the names of the installed distributions that the requirements need, directly or indirectly."""
     from packaging.requirements import Requirement
     from packaging.utils import canonicalize_name
 
@@ -110,7 +110,7 @@ def needed(requirements: list[str]) -> set[str]:
 
 
 def is_installed(name: str) -> bool:
-    """Return True if a distribution is installed. One that its marker excludes on this system is not."""
+    """Return True if a distribution is installed. False, too, if its marker excludes it on this system."""
     try:
         importlib.metadata.distribution(name)
     except importlib.metadata.PackageNotFoundError:

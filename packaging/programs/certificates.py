@@ -1,6 +1,6 @@
-"""Find this system's trusted certificates for a program that comes with its own OpenSSL.
+"""The search for this system's trusted certificates, for a program that comes with its own OpenSSL.
 
-Never here: imports beyond os and sys.
+It imports only os and sys.
 """
 
 import os

@@ -1,6 +1,6 @@
-"""Keep the folder of our own libraries from child processes, on Windows.
+"""The removal of our libraries' folder from what child processes inherit, on Windows.
 
-Never here: imports that slow a start on another system.
+It imports nothing that slows a start on another system.
 """
 
 import sys

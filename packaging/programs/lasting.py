@@ -1,4 +1,4 @@
-"""Let a packaged program survive its own update. Never here: imports beyond sys, which slow the shim's start."""
+"""A workaround that lets a packaged program survive its own update. It imports only sys, for the shim's fast start."""
 
 import sys
 

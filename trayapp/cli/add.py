@@ -92,9 +92,9 @@ def add_verb(
     before anything starts.
 
     With --url, you can omit NAME: it is then taken from the address. The server runs in the current folder, or in your
-    home folder if you are in multi-mcp's own. --scope global writes it into servers.yaml. --scope project writes it
-    into the current project's file (.multi-mcp.yaml or .mcp.json), and only sessions there see it. Without --scope, it
-    goes into the project's file if there is one, otherwise into servers.yaml.
+    home folder if the current folder is multi-mcp's own. --scope global writes it into servers.yaml. --scope project
+    writes it into the current project's file (.multi-mcp.yaml or .mcp.json), and only sessions there see it. Without
+    --scope, it goes into the project's file if there is one, otherwise into servers.yaml.
     """
     if form:
         what, answers = read_form(sys.stdin.read())
@@ -275,8 +275,8 @@ def _entry(
 class Trial:
     """The result of trying a server.
 
-    `tools`: number of tools, None if the server does not work; `why` and `hint` then say why, and what to do. `found`:
-    number of tools that wait for approval. `names`: the tools' names.
+    `tools`: number of tools, None if the server does not work. `why` and `hint` then hold the reason and the remedy.
+    `found`: number of tools that wait for approval. `names`: the tools' names.
     """
 
     tools: int | None

@@ -106,7 +106,7 @@ def _call(tool: str, params: dict[str, Any], as_json: bool) -> dict[str, Any]:
 def confirm_call(row: Row) -> None:
     """Ask the person at this terminal to allow a call. Raises MultiMcpError if they decline.
 
-    Without a terminal, return at once: MULTI_MCP_UNATTENDED=1 has allowed the call.
+    Without a terminal, return immediately: MULTI_MCP_UNATTENDED=1 has allowed the call.
     """
     if not at_terminal():
         return
@@ -185,7 +185,7 @@ def from_pairs(words: Sequence[str]) -> dict[str, Any]:
 
 
 def typed(words: Sequence[str], arguments: dict[str, Any]) -> dict[str, str]:
-    """Return key -> VALUE as typed, for each VALUE parsed as something other than text: the tool may want text."""
+    """Return the original text, by key, of each VALUE that was parsed as JSON: the tool may expect text."""
     pairs = (word.partition("=") for word in words)
     return {key: value for key, _, value in pairs if not isinstance(arguments[key], str)}
 
@@ -317,7 +317,7 @@ def asks_verb(watch: bool, as_json: bool) -> None:
 
 
 def _watch(snapshots: Iterable[dict[str, Any]], as_json: bool) -> None:
-    """Print new asks, and the ids of asks that are over. With `as_json`, print all asks at each change."""
+    """Print new asks, and the ids of asks that have ended. With `as_json`, print all asks at each change."""
     known: dict[str, Row] | None = None
     for snapshot in snapshots:
         rows = {row["id"]: {**row, "class": row.get("tool_class")} for row in snapshot.get("asks", ())}

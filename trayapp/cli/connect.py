@@ -55,7 +55,7 @@ Do = Callable[[str, ClientsContext], Change]
 @click.option("--all", "everyone", is_flag=True, help="All AI tools that are found here.")
 @click.option("--profile", metavar="NAME", help="Show only what this profile of servers.yaml shows.")
 @click.option("--servers", metavar="A,B", help="Show only these servers.")
-@click.option("--as", "entry", metavar="ENTRY", default=NAME, help="Name of the entry, if the tool is to have several.")
+@click.option("--as", "entry", metavar="ENTRY", default=NAME, help="Name of the entry; one tool can have several.")
 @click.option("--replace", is_flag=True, help="Replace another server that has the same name as our entry.")
 @click.option("--diff", is_flag=True, help="With --all: show each change line by line.")
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
@@ -219,7 +219,7 @@ def _each(
     """Carry out `do` for each tool. Return one object per tool, and True if one failed.
 
     An object is the tool's state with `{"changed", "diff", "needs", "restores"}`. `needs`: what the user has to do, ""
-    if nothing. `restores`: true if the file has its original bytes again. `quiet`: say nothing if there are no tools.
+    if nothing. `restores`: true if the file has its original bytes again. `quiet`: print nothing if there are no tools.
 
     A failure is reported as `{"name", "error"}` and does not stop the others. If there is only one tool, its error is
     raised.

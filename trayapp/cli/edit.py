@@ -99,7 +99,7 @@ def edit_verb(only_path: bool) -> int:
     """Open servers.yaml.
 
     On a terminal it opens in $VISUAL or $EDITOR, otherwise in your usual program for such files. Saved changes take
-    effect at once.
+    effect immediately.
     """
     store = own_store()
     if only_path:
@@ -147,7 +147,7 @@ def switch(target: str, enabled: bool, as_json: bool) -> None:
 
 
 def left_out(server: str, glob: str) -> list[str]:
-    """Ask a running gateway which of the tools just enabled a pattern or a disabled server still hides.
+    """Ask a running gateway which newly enabled tools a pattern or their disabled server still hides.
 
     Return at most one note.
     """

@@ -1,4 +1,4 @@
-"""`multi-mcp find`: search the registry that settings.registry names, which is never asked in the background."""
+"""`multi-mcp find`: search the registry that settings.registry names, which is never queried in the background."""
 
 from __future__ import annotations
 

@@ -430,9 +430,7 @@ def _tell(taken: Sequence[ImportOffer], moved: Sequence[Move], machine: Machine,
         say(one_line(f"Removed from {shown_path(move.file, machine.home)} (backup: {move.backup.name})"))
     clear = sum(len(_secrets(offer)) for offer in taken)
     if clear:
-        say_hints(
-            f"{count(clear, 'secret')} in clear text; to use ${{keyring:NAME}} instead: multi-mcp secret set NAME"
-        )
+        say_hints(f"{count(clear, 'secret')} in clear text. To use ${{keyring:NAME}}: multi-mcp secret set NAME")
     if click.get_current_context().meta.get(FLOW):
         return
     if taken and not moved:
@@ -491,7 +489,7 @@ def undo_imports(dry_run: bool, as_json: bool) -> int:
     if dry_run:
         files, names = [str(move.file) for move in moves], [each.name for each in taken]
         lines = [f"{one_line(file)} would get its servers back" for file in files]
-        lines.append(f"multi-mcp would lose {one_line(', '.join(names))}" if names else "multi-mcp would lose nothing")
+        lines.append(f"Would remove from multi-mcp: {one_line(', '.join(names))}" if names else "No server to remove")
         print_result(as_json, {"restored": files, "removed": names}, *lines)
         return ExitCode.OK
     done = put_back(context)

@@ -25,7 +25,7 @@ from trayapp.wire.rundir import run_dir
 
 SETTLED_S = 10.0  # to discover servers whose tools a new gateway does not know yet
 STARTS = "trayapp.cli.starts"  # key in a context's meta: the verb may start a gateway
-FLOW = "trayapp.cli.flow"  # key in a context's meta: the verb is a step of a longer flow, which says what comes next
+FLOW = "trayapp.cli.flow"  # key in a context's meta: the verb is a step of a longer flow, which prints the next step
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 UNKNOWN = frozenset({"server_not_found", "tool_not_found"})  # error codes

@@ -37,8 +37,8 @@ def refresh_verb(server: str | None, as_json: bool) -> int:
 def reconnect_verb(server: str | None, as_json: bool) -> int:
     """Reconnect SERVER, or all servers that are in use or have failed.
 
-    Tries servers that failed recently at once. Idle servers start with their next call anyway. To ask for tools again,
-    use multi-mcp refresh.
+    Servers that failed recently are retried immediately. Idle servers start with their next call anyway. To ask for
+    tools again, use multi-mcp refresh.
     """
     with waiting(f"Connecting {server or 'all servers'}", quiet=as_json):
         servers = ask(RECONNECT, {"server": server}, timeout=None)["servers"]

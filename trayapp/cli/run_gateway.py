@@ -1,4 +1,4 @@
-"""Turn this process into the gateway, without loading click.
+"""The start of the gateway in this process, without click.
 
 This is the only module outside the gateway that imports the gateway, and only to run it in this process.
 """

@@ -121,7 +121,7 @@ def add_source(what: str, answers: Answers, add: Add) -> None:
         raise UsageError("There is one way to run it", "Leave out --way")
     _refuse_unknown(answers.values, [one.source for one in found])
     if answers.called and len(found) > 1:
-        raise UsageError(f"This describes {count(len(found), 'server')}", "Leave out --as, or paste one of them")
+        raise UsageError(f"This describes {count(len(found), 'server')}", "Leave out --as, or paste only one server")
     if len(found) > 1:
         names = ", ".join(one.source.name for one in found)
         (note if answers.as_json else say)(
@@ -168,7 +168,7 @@ def _chosen(found: list[Proposal], answers: Answers) -> Proposal:
         else:
             way = click.prompt("Which one", default=1, type=click.IntRange(1, len(found)))
     if way is not None and not 1 <= way <= len(found):
-        raise UsageError(f"There is no way {way} to run it, only {len(found)}", "Choose one with --way NUMBER")
+        raise UsageError(f"There is no way {way} to run it: the last is {len(found)}", "Choose one with --way NUMBER")
     return found[(way or 1) - 1]
 
 
@@ -294,7 +294,7 @@ def _add_one(proposal: Proposal, answers: Answers, add: Add) -> None:
     name = answers.called or source.name
     fault = name_fault(name)
     if fault:
-        raise UsageError(fault, "Name it: --as NAME", field="name")
+        raise UsageError(fault, "Pass a name: --as NAME", field="name")
     tell = note if answers.as_json else say
     _show(name, proposal, tell, here=answers.pick is None)
     source = _with_given(source, answers.values)
@@ -394,7 +394,7 @@ def _show(name: str, proposal: Proposal, tell: Callable[..., None], *, here: boo
     tell(*(f"  {line}" for line in (*proposal.lines, *tool_lines(source))))
     if runs_here:
         tell("  " + one_line(f"in the folder {shown_path(Path.cwd(), Machine().home)}"))
-    tell(*("  " + one_line(f"run first yourself, if needed: {redacted(line)}") for line in source.run_first))
+    tell(*("  " + one_line(f"first run, if needed: {redacted(line)}") for line in source.run_first))
     for one in asked_of(source):
         kind = "secret" if one.secret else "path" if one.kind == "path" else "value"
         notes = [one.description, one.hint(), f"by default {one.default}" if one.default else ""]

@@ -57,7 +57,7 @@ def run_detached(linger: bool) -> int:
 
 
 def is_below(ours: int, pid: int) -> bool:
-    """Return True if process `pid` is `ours` or its descendant: on Windows a venv's launcher starts the real one."""
+    """Return True if process `pid` is `ours` or its descendant: on Windows, a venv's launcher starts another Python."""
     import psutil
 
     try:

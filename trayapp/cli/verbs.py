@@ -51,7 +51,7 @@ VERB_GROUPS: dict[str, dict[str, VerbEntry]] = {
         "secret": VerbEntry("secret", "Keep secrets for servers.yaml in the keyring."),
         "edit": VerbEntry("edit", "Open servers.yaml."),
         "refresh": VerbEntry("refresh", "Ask servers for their tools again.", starts=True),
-        "reconnect": VerbEntry("refresh", "Reconnect servers at once.", starts=True),
+        "reconnect": VerbEntry("refresh", "Reconnect servers now.", starts=True),
         "outdated": VerbEntry("update", "Show servers whose package has a newer release.", starts=True),
         "update": VerbEntry("update", "Update the package of a server, or of all.", starts=True),
     },

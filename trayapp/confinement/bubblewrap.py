@@ -1,4 +1,4 @@
-"""bubblewrap: enforces a policy by namespaces, where Landlock is missing or a program needs its own Unix sockets."""
+"""bubblewrap: enforces a policy with namespaces, where Landlock is missing or a program needs its own Unix sockets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FORBIDDING = (
 
 @cache
 def fault() -> str:
-    """Try bubblewrap. Return why it cannot be used here, or "" if it can. Only the first call tries, and blocks."""
+    """Try bubblewrap. Return why it cannot be used here, or "" if it can. Only the first call tests it, and blocks."""
     program = _program()
     if program is None:
         return "bubblewrap is not installed"

@@ -60,7 +60,7 @@ def system_call(number: int, *arguments: object) -> int:
 
 
 def restrict_thread(read: Iterable[str], write: Iterable[str], devices: Iterable[str], ports: list[int] | None) -> None:
-    """Confine the calling thread, and all that it starts, permanently. Raises OSError; then nothing may be started.
+    """Confine the calling thread, and all that it starts, permanently. Raises OSError: start nothing after that.
 
     `read`, `write`: files, or folders with all their contents; missing ones are skipped. `devices`: files to read and
     write, without creating or replacing them. `ports`: the only TCP ports to connect to; None: TCP is not limited.
@@ -91,7 +91,7 @@ def scope_thread() -> None:
 
 @contextmanager
 def _restricting(files: int, network: int) -> Iterator[int]:
-    """Yield a ruleset for these rights and all scopes. If no error occurs, then apply it to the calling thread."""
+    """Yield a ruleset for these rights and all scopes. Apply it to the calling thread if no error occurs."""
     attributes = struct.pack("QQQ", files, network, SCOPES)
     ruleset = system_call(CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint32(0))
     try:

@@ -1,6 +1,6 @@
-"""An HTTP proxy for one confined server: it connects only to the hosts in the server's `confine`, and reports others.
+"""An HTTP proxy for one confined server. It connects only to the hosts in the server's `confine`.
 
-It accepts CONNECT (for HTTPS) and plain requests.
+It accepts CONNECT (for HTTPS) and plain requests, and reports requests for other hosts.
 """
 
 from __future__ import annotations

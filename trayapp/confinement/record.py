@@ -131,7 +131,7 @@ class RefusalRecord:
         policy = self.policy
         if policy is None or line in self._read_lines:
             return
-        if len(self.refusals) >= MOST or len(self._read_lines) >= MOST_LINES:  # spare the event loop
+        if len(self.refusals) >= MOST or len(self._read_lines) >= MOST_LINES:  # reading more would block the event loop
             return
         self._read_lines.add(line)
         if _MEMORY_USAGE in line:

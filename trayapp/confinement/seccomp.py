@@ -45,7 +45,7 @@ REFUSED = {
     "semctl": (66, 191), "semtimedop": (220, 192), "msgget": (68, 186), "msgsnd": (69, 189), "msgrcv": (70, 188),
     "msgctl": (71, 187), "mq_open": (240, 180), "mq_unlink": (241, 181),
 }  # fmt: skip
-UNKNOWN = {  # pretend that the kernel lacks these: programs then use older calls
+UNKNOWN = {  # answered as if the kernel lacked these: programs then use older calls
     "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
     "clone3": (435, 435),  # its flags are in memory, where a filter cannot see them
 }  # fmt: skip
@@ -186,7 +186,7 @@ def _outside(at: int, answer: int, refuse: int) -> list[_Instruction]:
 
 
 def _no_other_way(at: int) -> list[_Instruction]:
-    """Return the steps that refuse ways out besides the proxy: connecting with the first data, and listening."""
+    """Return the steps that refuse ways around the proxy: connecting by sending data, and listening."""
     refuse = (_RETURN, 0, 0, ERROR | errno.EACCES)
     program = _call(LISTEN[at], [refuse])
     for call, flags in ((SENDTO, 3), (SENDMSG, 2), (SENDMMSG, 3)):
@@ -214,7 +214,7 @@ def _socket_rules(internet: Sockets, unix: bool, tell: bool, refuse: int) -> lis
     rules = [*family]
     if unix:
         rules += [(_JUMP_EQUAL, 0, 1, UNIX), (_RETURN, 0, 0, ALLOW)]
-    elif tell:  # not for non-blocking sockets: libc looks for its name service with one
+    elif tell:  # not for non-blocking sockets: libc tries its name service daemon through one
         asks = [*_argument(1), (_AND, 0, 0, NONBLOCK), (_JUMP_EQUAL, 0, 1, 0), (_RETURN, 0, 0, NOTIFY)]
         rules += [(_JUMP_EQUAL, 0, len(asks) + 1, UNIX), *asks, (_RETURN, 0, 0, refuse)]
     if internet == "all":

@@ -10,7 +10,7 @@ Changes of files' modes, owners and times, which Landlock does not cover: the ga
 file that it has opened and checked, so the program cannot swap the file between check and change. It does so in a
 thread, since a network folder may never answer.
 
-Scheduling is allowed for the threads of the process that asks.
+Scheduling is allowed for the threads of the requesting process.
 
 Files, in a trial: every call that opens or changes a file by name is recorded and allowed. The name is read from the
 program's memory, which could change in between: good enough for a proposal, not for a limit.
@@ -201,7 +201,7 @@ class Requests:
         self._connected = connected
         self._refused = refused
         self._changes = changes
-        self._wanted: SimpleQueue[_Request | None] | None = None  # changes for the thread, once there is one
+        self._wanted: SimpleQueue[_Request | None] | None = None  # changes for the thread; None before the first
         self._trace = trace
         self._poll = select.poll()
         self._poll.register(listener, select.POLLIN)

@@ -1,7 +1,7 @@
 """Starts a confined program from a thread that has confined itself.
 
-There is no launcher process and nothing runs between fork and exec, so a start takes hardly longer than an unconfined
-one.
+There is no launcher process, and nothing runs between fork and exec. A confined start is hardly slower than an
+unconfined one.
 
 Landlock, seccomp and no_new_privs apply to the thread that requests them and to all that it starts. The rest of the
 gateway stays unconfined. The thread ends when the program has started; a thread that starts bubblewrap ends with it.

@@ -1,7 +1,7 @@
 """One confined start: makes the policy, chooses the mechanism, and serves proxy and socket requests while it runs.
 
 A start fails if the confinement cannot be set up. With `confine: try`, a server starts unconfined if this system has no
-mechanism for it, and that is reported.
+mechanism for it, and its status shows the reason.
 """
 
 from __future__ import annotations
