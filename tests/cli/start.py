@@ -17,7 +17,8 @@ def main() -> int:
     asked = len(asked).to_bytes(4, "big") + asked
     streams = b"".join(number.to_bytes(4, sys.byteorder) for number in (0, 1, 2))
     sent = parent.sendmsg([asked], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
-    parent.sendall(asked[sent:])
+    if asked[sent:]:  # to send nothing would fail if the run has already ended
+        parent.sendall(asked[sent:])
     for number in (0, 1):  # else who reads the run's output would wait for this process, too
         os.close(number)
     code = parent.recv(1)
