@@ -72,7 +72,7 @@ def convert(raw: Any, context: Context) -> tuple[Entry, tuple[str, ...]] | None:
     raw = _of_its_type({str(key): value for key, value in flat(raw).items()})  # a YAML key may be a number
     try:
         json.dumps(raw, ensure_ascii=False, default=str).encode()
-    except UnicodeEncodeError:  # JSON `"\\ud800"`: it can be neither written nor sent
+    except UnicodeEncodeError:  # JSON allows `"\\ud800"`, which can be neither written nor sent
         raise ValueError("it contains a lone surrogate") from None
     reader = _EntryReader(raw, context)
     entry = reader.read()
@@ -168,7 +168,7 @@ class _EntryReader:
         return text
 
     def _texts(self, value: Any) -> Any:
-        if isinstance(value, Mapping):  # null: do not set the variable
+        if isinstance(value, Mapping):  # null means that the variable is not set
             return {str(key): self._text(item) for key, item in value.items() if item is not None}
         return [self._text(item) for item in value] if isinstance(value, list) else self._text(value)
 
@@ -259,10 +259,10 @@ class _EntryReader:
         if disabled is True or enabled is False:
             entry["disabled"] = True
         tools, listed = self._raw.get("tools"), None
-        switches: Entry = {}  # Hermes: {include: [...], exclude: [...]}
+        switches: Entry = {}  # the form of Hermes: {include: [...], exclude: [...]}
         if isinstance(tools, list):
             self._take("tools")
-            entry |= {"disabled": True} if not tools else {}  # Copilot's notation for no tools
+            entry |= {"disabled": True} if not tools else {}  # in Copilot, an empty list means no tools
             listed = None if "*" in tools else tools
         elif isinstance(tools, Mapping):
             self._take("tools")

@@ -1,4 +1,4 @@
-"""The interface of a file format (family): read a text, set or remove the value at a path. Pure, text to text."""
+"""The interface of a file format (family): read a text, set or remove the value at a path. All functions are pure."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def offers(found: Iterable[FoundServer], existing: Mapping[Path | None, Config])
     """Return an offer for each found server, in order. `existing`: our configurations by folder (None: servers.yaml).
 
     If another server has the name, the client's name is appended. Servers that start the same way are imported once,
-    even if the secrets of one are in the keyring. Among these, an enabled server gives the name.
+    even if the secrets of one are in the keyring. Their name is that of an enabled server, if any.
     """
     taken: dict[Path | None, dict[str, ServerConfig | None]] = {
         folder: {**dict.fromkeys(_invalid_names(config)), **config.servers} for folder, config in existing.items()
@@ -78,7 +78,7 @@ def offers(found: Iterable[FoundServer], existing: Mapping[Path | None, Config])
         fault = "" if known else writing_fault(name, one.entry)
         made[at] = ImportOffer(one, name, known, (one.folder, known) in there, fault)
         if not fault:
-            names[name] = server  # compared with its secrets: servers that differ in a secret are different servers
+            names[name] = server  # with its secrets: servers that differ only in a secret are different
     return [made[at] for at, _ in every]
 
 
@@ -181,7 +181,7 @@ class Move:
 def move_out(moved: Iterable[FoundServer], kept: Collection[Path] = ()) -> list[Move]:
     """Remove these servers from their clients' files, each file once, with a backup. Return the moves that were made.
 
-    `kept`: backups that must not be overwritten. Each file changes completely or not at all. Blocks. Raises
+    `kept` are backups that must not be overwritten. Each file changes completely or not at all. Blocks. Raises
     StorageError, UnparsableError, EditRefusedError and FileChangedError.
     """
     places: dict[Path, tuple[Client, list[Keys]]] = {}

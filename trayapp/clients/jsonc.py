@@ -26,7 +26,7 @@ _REST_OF_LINE = re.compile(r"(?:[ \t]*/\*[^\n]*?\*/)*[ \t]*(?://[^\n]*)?")
 
 @dataclass(slots=True)
 class _Member:
-    """A member `"key": value` from `start` to `end`. `value`: where its value begins; `comma`: the comma after it."""
+    """A member `"key": value` at text[start:end], with the offsets of its value and of the comma after it."""
 
     key: str
     start: int

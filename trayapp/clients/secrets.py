@@ -16,7 +16,7 @@ _PAIR = re.compile(r"((?:--?)?[A-Za-z_][\w-]*=)(.+)", re.DOTALL)  # --token=x; f
 _HEADER = re.compile(r"([A-Za-z][A-Za-z0-9-]*:(?!//)\s*)(.+)", re.DOTALL)  # for `--header`: Authorization: Bearer x
 _BARE_FLAG = re.compile(r"--?[A-Za-z][\w-]*")
 _QUERY = re.compile(r"(?<=[?&])([^=&#]+)=([^&#]+)")
-_STEP = re.compile(r"(?<=[^/:]/)[^/?#]+")  # a path segment: some services put the key there
+_STEP = re.compile(r"(?<=[^/:]/)[^/?#]+")  # a path segment, where some services put the key
 _NOT_IN_NAME = re.compile(r"[\s:{}$]+")
 
 Entry = Mapping[str, Any]
@@ -64,7 +64,7 @@ class _SecretWalk:
         self._server = server
         self._become = become
         self._taken = taken
-        self._values: dict[str, str] = {}  # by name: two values never share a name
+        self._values: dict[str, str] = {}  # name -> value: two values never share a name
 
     def entry(self, entry: Entry) -> dict[str, Any]:
         changed = dict(entry)

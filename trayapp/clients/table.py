@@ -36,15 +36,15 @@ class Client:
     holder: Keys = ("mcpServers",)  # the key path of its servers
     family: Family = jsonc
     format: Literal["JSON", "JSONC", "TOML", "YAML"] = "JSON"
-    installed: tuple[str, ...] = ()  # paths that show that it is installed, if the folder of its file does not
+    installed: tuple[str, ...] = ()  # paths that show that it is installed, instead of its file's folder
     project: tuple[str, ...] = ()  # files that it also reads in a project's folder
     fresh: str = ""  # text that a file created by us must also contain
     inner: str = ""  # one more key after `holder` in newer files
     http: bool = True
-    restart: Restart = "no"  # what makes it read a new entry
+    restart: Restart = "no"  # what the user must do before it reads a new entry
     max_tools: int = 0  # the most tools that it accepts, 0 = no known limit
     max_name: int = 0  # characters of a tool's name with its server's name, 0 = the usual limit of 64
-    timeout_unit: Literal["ms", "s", ""] = ""  # unit of `timeout` in its entries; "": it documents no such key
+    timeout_unit: Literal["ms", "s", ""] = ""  # unit of `timeout` in its entries; "" if it documents none
     timeout_of: Literal["call", "start"] = "call"  # what `timeout` limits: an answer, or the start with the first list
     variables: tuple[Syntax, ...] = ()
     runs_in: Literal["session", "home"] = "session"  # where servers without `cwd` start ("home": undefined)

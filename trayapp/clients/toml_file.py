@@ -40,7 +40,7 @@ _TOKEN = re.compile(
 class _Statement:
     """A table header, or one key with its value: text[start:end] without a trailing comment."""
 
-    path: Keys  # absolute, or relative to the inline table that the key is in
+    path: Keys  # absolute, but relative within an inline table
     start: int
     end: int
     value: int = -1  # where the value of a key begins; -1 for a header

@@ -74,7 +74,7 @@ def workspace_places(text: str) -> list[str]:
 
 
 def _input(asked: str, context: Context) -> str:
-    """Convert `${input:ID}` to a keyring reference; to a variable if the input has a default and is not a password."""
+    """Convert `${input:ID}` to a variable if it has a default and is not a password, else to a keyring reference."""
     known = context.inputs.get(asked, {})
     default = known.get("default")
     if isinstance(default, str) and known.get("password") is not True:
@@ -93,7 +93,7 @@ def _place(found: re.Match[str], context: Context) -> str:
 
 
 def _from_shell(text: str, windows: bool) -> tuple[str, list[str]]:
-    """Convert what a shell expands, with `$(command)` as `${cmd:command}`. Other expansions stay, and are returned."""
+    """Convert shell expansions; `$(command)` becomes `${cmd:command}`. Return the text and the expansions that stay."""
     parts: list[str] = []
     unknown: list[str] = []
     done = 0
@@ -102,7 +102,7 @@ def _from_shell(text: str, windows: bool) -> tuple[str, list[str]]:
         done = found.end()
         converted: str | None = None
         if found["escaped"]:
-            converted = found["escaped"] if len(found["escaped"]) == 1 else None  # we cannot escape `${NAME}`
+            converted = found["escaped"] if len(found["escaped"]) == 1 else None  # our syntax cannot escape `${NAME}`
         elif found["command"]:
             end = text.find("`", done) if found["command"] == "`" else _closing(text, done)
             converted = _secret_command(text[done:end].strip(), windows) if end >= 0 else None

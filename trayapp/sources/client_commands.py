@@ -206,7 +206,7 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
     if kind in _BY_COMMA:
         pairs = (pair for one in env.items() for pair in re.split(r",(?=[A-Za-z_]\w*=)", "=".join(one)))
         env = dict(pair.split("=", 1) for pair in pairs)
-    if url:  # a remote server gets no variables; some authors write its headers as variables
+    if url:  # a remote server gets no variables, but some authors write its headers as such
         headers |= {name: env.pop(name) for name in list(env) if "-" in name or name == "Authorization"}
     own = list(filter(str.isidentifier, given.every(*_ENV)))  # `-e NAME`: the value comes from the shell
     env |= dict.fromkeys(own, "")
@@ -223,12 +223,12 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
             entry |= {"auth": "bearer", "bearer_token_env": token}
         client, port = given.named("--client-id"), given.named("--callback-port")
         if _CLIENT_SECRET in words:
-            entry["client_secret"] = given.named(_CLIENT_SECRET)  # "": the user is asked for it
+            entry["client_secret"] = given.named(_CLIENT_SECRET)  # if empty, the user is asked for it
         entry |= ({"client_id": client} if client else {}) | ({"callback_port": int(port)} if port.isdecimal() else {})
     else:
         command = given.named("--command")
         by_comma = kind in _BY_COMMA or program_of(command) in RUNNERS
-        is_line = is_quoted_command(command) or re.match(r"[\w.-]+ \S", command)  # else: a path with blanks
+        is_line = is_quoted_command(command) or re.match(r"[\w.-]+ \S", command)  # or a path with blanks
         line = [*(words_of_line(command) if is_line else [command]), *_args(given.every("--args"), by_comma)]
         if not command or (line == [command] and "--" in words):
             line = [*filter(None, line), *rest]
@@ -266,7 +266,7 @@ def _mcp_add(kind: str, home: Path, windows: bool, words: Sequence[str]) -> list
 
 
 _PASSES_UNKNOWN = frozenset(("gemini mcp add", "qwen mcp add"))
-_BY_COMMA = frozenset(("q mcp add", "kiro-cli mcp add"))  # there, `--args a,b` means two words
+_BY_COMMA = frozenset(("q mcp add", "kiro-cli mcp add"))  # for these, `--args a,b` means two words
 
 
 def _args(given: Sequence[str], by_comma: bool) -> list[str]:
@@ -455,7 +455,7 @@ def _client(kind: str) -> Reader:
         for option, config in pairwise(words):
             if option == "--mcp-config" and config.startswith("{"):
                 return read_document(_json_word(config), kind, home, windows=windows)
-            if option.startswith("--with-") and option.endswith("-extension"):  # goose: a command or an address
+            if option.startswith("--with-") and option.endswith("-extension"):  # goose: a command or an address follows
                 if not _is_address(config):
                     return read_line(config, home, windows=windows)
                 return [source_of({"url": config}, kind)]

@@ -194,7 +194,7 @@ def _of_lines(text: str, lines: list[str], settings: Mapping[str, str], home: Pa
 
 
 def _with_backslashes(line: str) -> str:
-    """Return a line for Windows with doubled backslashes, which splitting then keeps.
+    """Return a line for Windows with its backslashes doubled, so that splitting keeps them.
 
     Text in single quotes and a line that begins with a path with a drive stay unchanged: splitting keeps their
     backslashes. So do the escaped quotes of JSON.
@@ -209,8 +209,8 @@ def _with_backslashes(line: str) -> str:
 def _preparations_apart(lines: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the lines that set, add or start something, and the lines that only install, fetch or build.
 
-    Lines that activate an environment are among the latter if the others add servers. If no line adds or starts
-    something, all lines are in the first list.
+    Lines that activate an environment belong to the second list if the others add servers to clients. If no line adds
+    or starts something, all lines are in the first list.
     """
     rest = [line for line in lines if not is_preparation(line)]
     activating = [line for line in rest if _ACTIVATES.fullmatch(line)]

@@ -193,7 +193,7 @@ def _source(
     except ValueError as error:
         raise UnclearSourceError(f"{called}: {error}", "Correct it, then add it again") from None
     if made is None:
-        title = f"{called} is built into the program that this was written for"
+        title = f"{called} is built into the program that this snippet is for"
         raise UnclearSourceError(title, "Leave it out: only that program can run it")
     entry, unused = made
     entry = with_words_apart(without_env(entry if windows else without_cmd(entry)))
@@ -284,8 +284,8 @@ def _with_shell_variables(entry: dict[str, Any], windows: bool) -> dict[str, Any
 def _depends_on_session(entry: Mapping[str, Any], wants: Sequence[Variable]) -> bool:
     """Return True if each session needs its own process of a server.
 
-    It does if the server drives a browser, or if the entry has a relative path. The path does not count if the command
-    names its folder or the user is asked for it.
+    This is so if the server drives a browser or the entry has a relative path. The path does not count if the command
+    names the folder or the user is asked for the path.
     """
     if "command" not in entry or program_of(str(entry["command"])) in REACHING:
         return False

@@ -57,7 +57,7 @@ _INSIDE = re.compile(
     r"|\$\{(?:workspace(?:Folder|Root|Dir)?(?::[\w-]+)?|PWD|(?:[A-Z]+_)?(?:PLUGIN|PROJECT)_(?:ROOT|DIR|DATA)|project(?:Root|Dir|Path)|extensionPath|__dirname)\}"
     r"|(?:(?<![\w./~-])|(?<=://)|(?<=:///))(?:[A-Za-z]:)?/(?:absolute/)?path/to/[\w./-]+(?<!\.)|(?<=github\.com/)(?:OWNER|ORG|USER|USERNAME)(?=/)"
     r"|(?<![\w-])[a-z]{2,6}[_-](?:API_)?(?:KEY|TOKEN|SECRET)(?![\w-])"
-    r"|\$\{[a-z]\w*(?:\.[\w-]+)+\}|\$\{[A-Za-z]\w*-[A-Z]\w*\}"  # Nix's and Terraform's: not the name of a variable
+    r"|\$\{[a-z]\w*(?:\.[\w-]+)+\}|\$\{[A-Za-z]\w*-[A-Z]\w*\}"  # expressions of Nix and Terraform, not variables
     r"|(?<=@)v?(?:[xX]\.[xX](?:\.[xX])?|X\.Y\.Z)(?![\w.])|(?<=:)(?:\*{3,}|\.{3})(?=@)"
     r"|(?<=[\w\]]:)PORT(?=[/?#]|$)|%[A-Za-z_]\w{2,}%(?:\\[^:,;\"]*)?|%(?i:cd)%(?=[:/\\]|$)|(?<=://)[A-Z][A-Z_-]*[A-Z](?=[:/]|$)"
 )
@@ -73,7 +73,7 @@ _CAPITALS = re.compile(
 )
 # A placeholder with one bracket missing: `<API_KEY`, `api_key}`, `{{API_KEY}`. `${` belongs to a reference.
 _DAMAGED_NAME = r"(?:[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|(?:your|my)[-_ ][\w -]{2,40}|[a-z]{2,}(?:[-_][a-z]{2,}){1,4})"
-_DAMAGED_WORD = r"[A-Za-z][\w-]{1,40}(?=[/?&#]|$)"  # after an opening bracket
+_DAMAGED_WORD = r"[A-Za-z][\w-]{1,40}(?=[/?&#]|$)"  # counts only after an opening bracket
 _DAMAGED = {
     (opening, closing): re.compile(
         rf"(?<![\w${{\[<-])[{re.escape(opening)}]{{1,2}}(?:{_DAMAGED_NAME}|{_DAMAGED_WORD})[{re.escape(closing)}]?(?![\w{re.escape(closing)}-])"
@@ -156,8 +156,8 @@ _EXAMPLE_ELSEWHERE = re.compile(
     r"|(?<=://)[^/\s:.?#<>{}]*[^\x00-\x7f][^/\s:.?#<>{}]*(?=[:/?#]|$)"  # a word in place of a host
 )
 _IN_A_ROW = re.compile(r"(?i)abcdefgh|a1b2c3d4|(?<!\d)(?:1-?2-?3-?4-?5-?6-?7-?8|9-?8-?7-?6-?5-?4-?3-?2)")
-# Hosts that no server can have (RFC 2606), and hosts that authors name like them. A server's `url` may really have a
-# host of the latter kind, so only the first pattern applies to it.
+# Hosts that no server can have (RFC 2606), and similar hosts in authors' examples. A server may really be at a host of
+# the latter kind, so only the first pattern applies to its `url`.
 RESERVED_HOST = re.compile(r"(?i)https?://(?:[\w-]+\.)*(?:example\.(?:com|net|org)|example|invalid)(?:[:/?#].*)?")
 EXAMPLE_ADDRESS = re.compile(r"(?i)https?://(?=[\w.-]*(?<![a-z0-9])example(?![a-z0-9]))[\w.-]+(?::\d+)?(?:/[^\s\"']*)?")
 PLACEHOLDER_PATH = re.compile(

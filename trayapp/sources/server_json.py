@@ -159,7 +159,7 @@ def _package(part: Input) -> Way | None:
     if base and not re.fullmatch(rf"https://(?:[\w-]+\.)*{_OWN[kind]}\.(?:org|io|com)(?:/.*)?", base):
         host = re.match(r"https://(\w[\w.-]*(?::\d+)?)(?:/|$)", base)
         if kind != "oci" or host is None:
-            return None  # in another registry, the same name may be another package
+            return None  # another registry may have a different package of that name
         identifier = identifier if re.match(r"[^/]*[.:][^/]*/", identifier) else f"{host[1]}/{identifier}"
     transport = part.get("transport")
     if isinstance(transport, Mapping) and transport.get("type") not in (None, "stdio"):
@@ -173,7 +173,7 @@ def _package(part: Input) -> Way | None:
     if runner in ("docker", "podman"):
         tagged = not version or ":" in identifier.rpartition("/")[2] or "@" in identifier
         image = identifier if tagged else f"{identifier}:{version}"
-        own = [word for word in own if word.text not in (*_RUN, image)]  # some authors repeat these
+        own = [word for word in own if word.text not in (*_RUN, image)]  # some authors repeat these in runtimeArguments
         variables = {_text(one, "name"): None for one in env}
         own = [word for at, word in enumerate(own) if word.text not in variables or (at and own[at - 1].text in _ENV)]
         names = variables.keys() - {word.text for word in own}

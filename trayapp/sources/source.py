@@ -351,11 +351,11 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
             return
         known = RESERVED_HOST.fullmatch if keys == ("url",) else EXAMPLE_ADDRESS.search
         for mark in marks or ([example[0]] if (example := known(text)) else []):
-            if folder := FOLDER_VARIABLE.fullmatch(mark):  # one value, wherever it occurs
+            if folder := FOLDER_VARIABLE.fullmatch(mark):  # the user gives it once, for all places where it occurs
                 found.append(Variable(folder[1], keys, mark, kind="directory", shared=True))
                 continue
-            # Needed: a value with a placeholder, or an empty secret that is not passed on to a container. Not needed: a
-            # variable or header that its author calls optional.
+            # A value with a placeholder is needed, and so is an empty secret that is not passed on to a container. A
+            # variable or header that its author calls optional is not needed.
             needed = bool(mark) or (name not in passed and _has_to_be_filled(name, entry.get(str(keys[0]))))
             may_lack = OPTIONAL.search(mark) is not None or mark.startswith("default")
             needed = needed and not (keys[0] in ("env", "headers") and may_lack)
@@ -396,7 +396,7 @@ def wanted(entry: Entry, inputs: Mapping[str, Mapping[str, Any]] | None = None) 
 
 
 def _inside_json(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each key and value of a text that is a JSON object, if the value only says what belongs there."""
+    """Yield each key and value of a text that is a JSON object, if the value only describes what belongs there."""
     pairs: list[tuple[str, str]] = []
 
     def keep(found: list[tuple[str, Any]]) -> None:
@@ -411,8 +411,8 @@ def _inside_json(text: str) -> Iterator[tuple[str, str]]:
 
 
 _CHOICE = re.compile(r"[A-Za-z][\w-]*|\d{1,5}")
-# A sentence that says what belongs there: three words or more, one of them an article, a preposition or the like, which
-# lists of values lack.
+# A description of a value: three words or more, one of them an article, a preposition or the like. Lists of values have
+# no such words.
 _DESCRIPTION = re.compile(
     r"(?=.*\b(?:an?|the|your|of|for|to|in|on|if|or|and|with|by|from|name)\b)"
     r"[A-Za-z][\w'/-]*(?:[ ,][\w'(/-][\w'/().,:;=-]*){2,}"
@@ -423,8 +423,8 @@ _SAID_DEFAULT = re.compile(r"[A-Za-z].*\((?i:default)s?(?: is|:|=| to)? ?[\"'`]?
 def _described(place: str, values: Mapping[str, Any], asked: Collection[Any]) -> Iterator[Variable]:
     """Yield a Variable for each value that only describes what belongs there or, in parentheses, names its default.
 
-    `asked`: the names of the values with placeholders. A description counts only if there are three of these or more,
-    and if most values of the block have a placeholder or name a default.
+    `asked`: the names of the values with placeholders. A description counts only if there are at least three such
+    names, and most values of the block have a placeholder or name a default.
     """
     texts = {str(name): value for name, value in values.items() if isinstance(value, str) and name not in asked}
     defaults = {name: found[1] for name, value in texts.items() if (found := _SAID_DEFAULT.fullmatch(value))}
@@ -439,7 +439,7 @@ def _described(place: str, values: Mapping[str, Any], asked: Collection[Any]) ->
 def _has_to_be_filled(name: str, beside: Any) -> bool:
     """Return True if an empty variable is for the user to fill in: a secret, with no placeholder beside it.
 
-    An author who writes placeholders means an empty value to be empty.
+    If the author uses placeholders elsewhere in the block, an empty value is meant to be empty.
     """
     values = beside.values() if isinstance(beside, Mapping) else ()
     secret = re.search("(?i)(?:token|key|secret|pass(?:word|wd|phrase|code)?|pwd|credentials?|pat|auth)$", name)

@@ -79,7 +79,7 @@ _SHELL = re.compile(r"[|;&<>`\n]|\$\(|(?<!\S)\([A-Z][a-z]+-[A-Z]")  # the last f
 _EXPANSION = re.compile(r"\$\{\w+(?:[%#/^,@+]|:[\d+?=])[^}]{0,40}\}?")  # `${NAME%/}`: only a shell can evaluate it
 PLACE = re.compile(r"<[^\W\d_][\w.-]*(?:[ |/][\w.-]+)*>")  # a placeholder (`<REPO>`, `<your token>`), not a redirection
 _SPACED = re.compile(r"<[^\W\d_][\w.-]*(?: [\w.,-]+)+>|(?<=\s)\[[^\W\d_][\w.-]*(?: [\w.,-]+)+\](?=\s|$)")
-# A word in place of others: `npx ... mcp`, `add [-e KEY=VALUE ...]`, `npx x <command> [flags]`
+# Words that stand for omitted ones: `npx ... mcp`, `add [-e KEY=VALUE ...]`, `npx x <command> [flags]`
 LEFT_OUT = re.compile(
     r"^(?:\.\.\.|\u2026)$|^\[-|(?:\.\.\.|\u2026)\]$"
     r"|^(?:\[(?:\w+ )?(?i:flags|options|arg(?:ument)?s|command)\]|[<{](?:sub)?command[>}])$"
@@ -127,7 +127,7 @@ _DEVELOPERS = re.compile(
     r"|(?:\S*/)?(?:tests?/\S*|bench(?:es|marks?)?/\S*|(?:build|test|release|publish)[-_][\w.-]*)\.(?:py|rb|sh|[cm]?[jt]s)"
 )
 _DEVELOPERS_FOLDER = re.compile(r"\./(?:internal|hack|tools?|scripts?|tests?|examples?)/(?!\S*(?:mcp|serve|stdio))\S*")
-# Words beside which `--port` is the port of something else.
+# Options that show that `--port` is not the server's own port.
 _CONNECTS = re.compile("stdio|--(?:user|pass|db|database|url|ui)", re.IGNORECASE)
 _HTTP_OPTION = re.compile(
     rf"(?i)--?(?:[\w.-]*(?:transport|mode|profiles\.active)=)?(?:{'|'.join(HTTP)})|-D\S*stdio=false"
@@ -364,7 +364,7 @@ MAY_SPEAK_HTTP = ", and with a port: if an HTTP server uses it, start the contai
 
 
 def _reads_input(options: Sequence[str]) -> bool:
-    """Return True if a container started with these options reads its input, as a stdio server has to."""
+    """Return True if a container with these options reads its input, as a stdio server must."""
     return any(map(_INTERACTIVE.fullmatch, options[2:]))
 
 
