@@ -10,7 +10,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class CommitHook(BuildHookInterface):  # type: ignore[misc]
-    """Writes trayapp/commit into the wheel for service/version. An editable install asks git instead."""
+    """A build hook that writes trayapp/commit into the wheel, for service/version. An editable install uses git."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Add the commit to the wheel. Without git or history, add no file."""

@@ -76,7 +76,7 @@ def secrets_of_build(python: Path) -> list[bytes]:
     own = [str(ROOT), *([] if prefix in (Path("/usr"), Path("/usr/local")) else [str(prefix)])]
     home = Path.home()
     if home.parent != home.parent.parent:  # /root identifies nobody, and libraries contain it from their own builds
-        own.append(f"{home}/")  # with the slash: only what follows the last one stays, and the user's name must not
+        own.append(f"{home}/")  # `disguised` keeps what follows the last slash: not the name
     return sorted((folder.encode() for folder in own), key=len, reverse=True)
 
 

@@ -1,4 +1,4 @@
-"""Run ruff, mypy and pytest in turn, and show the time each took."""
+"""The checks: ruff, mypy and pytest in turn, with the time that each took."""
 
 from __future__ import annotations
 

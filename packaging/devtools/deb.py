@@ -93,7 +93,7 @@ def filled(name: str, values: dict[str, str]) -> str:
 
 
 def zipped(data: bytes, target: Path) -> None:
-    """Write the data compressed. The file holds no name and no time, since each build has to give the same file."""
+    """Write the data compressed. The file holds no name and no time, so each build gives the same bytes."""
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(gzip.compress(data, 9, mtime=0))
 

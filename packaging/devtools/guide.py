@@ -1,4 +1,4 @@
-"""Write the guide's generated pages, the verbs and the table of AI tools: `packaging/dev.py guide`, in .venv."""
+"""The guide's generated pages, the verbs and the table of AI tools: `packaging/dev.py guide`, in .venv."""
 
 from __future__ import annotations
 

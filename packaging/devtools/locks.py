@@ -1,4 +1,4 @@
-"""Write the lock files: exact versions with hashes, without a registry's address."""
+"""The lock files: exact versions with hashes, without a registry's address."""
 
 from __future__ import annotations
 

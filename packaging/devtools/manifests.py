@@ -41,7 +41,7 @@ class Release:
 
 
 def write_manifests(release: Release, out: Path) -> list[Path]:
-    """Write each manifest whose packages were built into `out`. Raises StepFailed."""
+    """Write into `out` each manifest whose packages were built. Raises StepFailed."""
     if not release.home.startswith("https://"):
         raise StepFailed(f"{release.home} is not an https address", "Pass the repository's address on GitHub")
     texts = {**aur(release), **homebrew(release), **winget(release)}

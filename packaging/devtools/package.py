@@ -1,6 +1,6 @@
-"""Build all packages of the current system from the packaged programs, with wheel, source archive, SBOM and checksums.
+"""All packages of the current system, built from the packaged programs: installers, wheel, SBOM and checksums.
 
-Also build the packaged program that tests run, and rebuild it whenever its sources change.
+The packaged program that tests run is also built here, and rebuilt whenever its sources change.
 """
 
 from __future__ import annotations

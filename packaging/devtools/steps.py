@@ -1,4 +1,4 @@
-"""The parts of installation steps: print progress, run commands, and do each step only once."""
+"""Helpers for installation steps: print progress, run commands, and do each step only once."""
 
 from __future__ import annotations
 

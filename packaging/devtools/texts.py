@@ -1,4 +1,4 @@
-"""Write the man page, the shell completions and the third-party licenses of a package: `texts.py FOLDER`, in .venv."""
+"""The man page, the shell completions and the third-party licenses of a package: `texts.py FOLDER`, in .venv."""
 
 from __future__ import annotations
 

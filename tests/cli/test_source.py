@@ -65,7 +65,7 @@ def test_what_a_snippet_says_and_is_not_used_is_named(person: Person) -> None:
 @pytest.mark.requirement("source-asked")
 def test_a_line_that_installs_is_shown_before_the_yes_and_never_run(person: Person) -> None:
     text = f"git clone https://u:{TOKEN}@a.test/a\npip install './a dir'\nclaude mcp add a -- a-mcp"
-    told = ["  first run, if needed: git clone", "  first run, if needed: pip install './a dir'"]
+    told = ["  run this first, if needed: git clone", "  run this first, if needed: pip install './a dir'"]
     for done in (person.says("add", text), person.says("add", text, "--dry-run")):
         lines = done.stdout.splitlines()
         assert lines[1] == "  a-mcp"

@@ -273,7 +273,7 @@ def test_in_a_project_the_way_to_its_servers_is_named(person: Person) -> None:
         assert person.says("list").stderr == said
         for words in (["list", "--json"], ["list", "github"], ["list", "--project", "."]):
             assert person.says(*words).stderr == ""
-        assert "this project's own need: --project ~/src/shop" in person.says("list", "own").stderr
+        assert "for this project, pass --project ~/src/shop" in person.says("list", "own").stderr
         (person.folder / ".mcp.json").rename(folder / ".mcp.json")
         person.folder = folder
         assert person.says("list").stderr.endswith(f"--project '{folder}'\n")

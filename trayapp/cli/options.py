@@ -173,7 +173,7 @@ def project_hint(project: Path | None) -> Iterator[None]:
         folder = current_project() if project is None and error.code in UNKNOWN else None
         if folder is not None:
             error.hint = (
-                f"{error.hint}{'; ' if error.hint else ''}this project's own need: --project {quoted_folder(folder)}"
+                f"{error.hint}{'; ' if error.hint else ''}for this project, pass --project {quoted_folder(folder)}"
             )
         raise
 

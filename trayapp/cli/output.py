@@ -235,8 +235,8 @@ def unattended() -> bool:
 def require_person(what: str) -> bool:
     """Return True if a person is at this terminal, False if a script runs unattended. Raises UsageError otherwise.
 
-    `what`: the decision, as in "approve a tool". AI tools' shells have no terminal either, so the error does not say
-    how to decide for the user.
+    `what`: the decision, as in "approve a tool". AI tools' shells have no terminal either, so the error does not
+    mention MULTI_MCP_UNATTENDED.
     """
     if at_terminal():
         return True

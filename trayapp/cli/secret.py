@@ -41,13 +41,13 @@ def set_verb(name: str, value: tuple[str, ...], as_json: bool) -> None:
     """Keep a value under NAME. It is asked for, or read from stdin."""
     if value:
         title = "A secret on the command line is visible to every program"
-        raise UsageError(title, f"Give it when asked, or on stdin: multi-mcp secret set {name}")
+        raise UsageError(title, f"Type it when asked, or pass it on stdin: multi-mcp secret set {name}")
     if is_terminal(sys.stdin):
         secret = str(click.prompt(f"Value of {one_line(name)}", hide_input=True, err=True))
     else:
         secret = sys.stdin.read(LONGEST).removesuffix("\n").removesuffix("\r")
         if not secret:
-            raise UsageError("No value came on stdin", f"For example: printf %s VALUE | multi-mcp secret set {name}")
+            raise UsageError("stdin contained no value", f"For example: printf %s VALUE | multi-mcp secret set {name}")
     kept = store_secret(name, secret)
     line = f"{'Kept' if kept else 'In memory'}: ${{keyring:{one_line(name)}}}"
     print_result(as_json, {"name": name, "kept": kept}, line)

@@ -141,7 +141,7 @@ def _refuse_unknown(values: Mapping[str, str], sources: Sequence[Source]) -> Non
         takes = ", ".join([*known, *sorted(own - {*known})])
         raise UsageError(
             one_line(f"{names} takes no {unknown}"),
-            one_line(f"It takes: {takes}" if takes else "Leave out --set: it takes no values"),
+            one_line(f"It takes: {takes}" if takes else "Leave out --set: the server takes no values"),
         )
 
 
@@ -394,7 +394,7 @@ def _show(name: str, proposal: Proposal, tell: Callable[..., None], *, here: boo
     tell(*(f"  {line}" for line in (*proposal.lines, *tool_lines(source))))
     if runs_here:
         tell("  " + one_line(f"in the folder {shown_path(Path.cwd(), Machine().home)}"))
-    tell(*("  " + one_line(f"first run, if needed: {redacted(line)}") for line in source.run_first))
+    tell(*("  " + one_line(f"run this first, if needed: {redacted(line)}") for line in source.run_first))
     for one in asked_of(source):
         kind = "secret" if one.secret else "path" if one.kind == "path" else "value"
         notes = [one.description, one.hint(), f"by default {one.default}" if one.default else ""]

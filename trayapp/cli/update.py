@@ -59,7 +59,7 @@ def _outdated(quiet: bool) -> dict[str, Any]:
 
 @verb("update", "multi-mcp update github", "multi-mcp update github --to 1.4.2")
 @click.argument("server", required=False)
-@click.option("--to", metavar="VERSION", help="Use this version, newer or older. The last two are kept.")
+@click.option("--to", metavar="VERSION", help="Use this version, newer or older.")
 @click.option("--yes", is_flag=True, help="Update without asking.")
 def update_verb(server: str | None, to: str | None, yes: bool, as_json: bool) -> int:
     """Update the package of SERVER, or of every server that has a newer release.

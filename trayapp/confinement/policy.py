@@ -242,7 +242,7 @@ def missing_folders(confine: Confine, program: Program) -> list[str]:
 
 
 class _Grants:
-    """Turns requested paths into those that are granted.
+    """The conversion of requested paths into granted ones.
 
     `named`: paths that are granted even if they are secrets, because they were named explicitly.
     """

@@ -21,7 +21,7 @@ _LOCAL_NAMES = ("localhost",)
 
 
 class HostProxy:
-    """Serves one server's programs on a loopback port. `refused` is called with each host that is not allowed."""
+    """The proxy of one server's programs, on a loopback port. `refused` is called with each host not allowed."""
 
     def __init__(self, hosts: tuple[str, ...], refused: Callable[[str], None]) -> None:
         self._hosts = tuple(host.strip("[]").rstrip(".").lower() for host in hosts)

@@ -48,8 +48,9 @@ _OPERANDS = {
 
 
 class AttributeChanges:
-    """Changes attributes for one confined program. `refused` is called with each path that the program may not change.
+    """The changes of files' attributes for one confined program.
 
+    `refused` is called with each path that the program may not change.
     Methods block on files: they are called in a thread.
     """
 
@@ -179,7 +180,7 @@ _Request = tuple[int, int, int, list[int]]  # the request's number, the requesti
 
 
 class Requests:
-    """Answers requests from one program's `listener` on the running event loop until its last process has ended.
+    """The requests from one program's `listener`. The running event loop answers them until the last process has ended.
 
     `port`: the proxy's, if there is one. TCP sockets for it are handed out, already connected if `connected`. `refused`
     is called with True for a Unix socket and, if there is no proxy, with False for any other. `changes` makes changes

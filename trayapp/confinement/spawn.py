@@ -1,4 +1,4 @@
-"""Starts a confined program from a thread that has confined itself.
+"""The start of a confined program from a thread that has confined itself.
 
 There is no launcher process, and nothing runs between fork and exec. A confined start is hardly slower than an
 unconfined one.

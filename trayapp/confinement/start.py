@@ -118,7 +118,7 @@ def confined_environment(confinement: Confinement, env: Mapping[str, str]) -> di
 
 
 class ConfinedStart:
-    """Starts one confined program. `policy` and `mechanism` are None if it runs unconfined (`confine: try`)."""
+    """The start of one confined program. `policy` and `mechanism` are None if it runs unconfined (`confine: try`)."""
 
     def __init__(
         self, record: RefusalRecord, policy: Policy | None, mechanism: Mechanism | None, program: Program
