@@ -1,7 +1,7 @@
 """The servers in clients' own files, in our keys: the input of import and `settings.imports`.
 
 Our own entry is never among them: multi-mcp would start itself. If a file in which a client disables servers cannot be
-read, it disables none. `settings.imports` takes nothing from project files, because those need trust.
+read, it disables none. `settings.imports` ignores project files, because they need approval.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def found_servers(machine: Machine, clients: Sequence[Client] = CLIENTS, folder:
 
 
 def read_servers(client: Client, machine: Machine, folder: Path | None = None) -> FoundServers:
-    """Return the servers of one client; with `folder` also those for sessions in that folder. Blocks."""
+    """Return the servers of one client, and with `folder` also its servers for sessions there. Blocks."""
     reader = _FilesReader(client, machine)
     users = user_files(client, machine)
     for path in users:

@@ -1,4 +1,4 @@
-"""The clients that multi-mcp knows, as data: where each keeps its servers, in which format, and its limits.
+"""The supported clients, as data: where each keeps its servers, in which format, and its limits.
 
 The source of each row is the page named above it. Every client is connected by editing its file. That works without
 the client on the PATH and without an account, can show a diff first, and can be undone byte for byte.
@@ -94,7 +94,7 @@ def _vscode(name: str, title: str, edition: str, *project: str) -> Client:
 
 CLIENTS: tuple[Client, ...] = (
     # https://code.claude.com/docs/en/mcp (user scope: ~/.claude.json; local scope: below `projects` in it; .mcp.json)
-    # https://code.claude.com/docs/en/settings (CLAUDE_CONFIG_DIR); the first page gives `timeout` in ms
+    # https://code.claude.com/docs/en/settings (CLAUDE_CONFIG_DIR); the first page documents `timeout` in ms
     Client(
         "claude-code", "Claude Code",
         _all("{CLAUDE_CONFIG_DIR}/.claude.json", "{home}/.claude.json"), _WITH_ENV,
@@ -102,8 +102,8 @@ CLIENTS: tuple[Client, ...] = (
         project=(".mcp.json",),
         restart="restart", timeout_unit="ms",
     ),
-    # https://modelcontextprotocol.io/docs/develop/connect-local-servers; the packaged app for Windows sees its own
-    # copy of %APPDATA%; Linux has the same layout under ~/.config
+    # https://modelcontextprotocol.io/docs/develop/connect-local-servers; the packaged app for Windows has its own
+    # copy of %APPDATA%; on Linux, the layout is the same under ~/.config
     Client(
         "claude-desktop", "Claude Desktop",
         {
@@ -135,17 +135,19 @@ CLIENTS: tuple[Client, ...] = (
     _vscode("vscode-insiders", "VS Code Insiders", EDITIONS[1]),
     # https://github.com/VSCodium/vscodium/blob/master/docs/migration.md (the user folder: VSCodium)
     _vscode("vscodium", "VSCodium", EDITIONS[2]),
-    # https://docs.github.com/copilot/how-tos/copilot-cli (mcp-config.json; COPILOT_HOME moves ~/.copilot);
-    # https://github.com/github/copilot-sdk (`timeout` in ms); https://github.com/github/copilot-cli, changelog.md
-    # (`$NAME` in env; `oauthClientId`, `auth.redirectPort`; .mcp.json and .github/mcp.json of a folder)
+    # - https://docs.github.com/copilot/how-tos/copilot-cli (mcp-config.json; COPILOT_HOME moves ~/.copilot)
+    # - https://github.com/github/copilot-sdk (`timeout` in ms)
+    # - https://github.com/github/copilot-cli, changelog.md (`$NAME` in env; `oauthClientId`, `auth.redirectPort`;
+    #   .mcp.json and .github/mcp.json in a project's folder)
     Client(
         "copilot-cli", "Copilot CLI",
         _all("{COPILOT_HOME}/mcp-config.json", "{home}/.copilot/mcp-config.json"), _COPILOT,
         project=(".mcp.json", ".github/mcp.json"), restart="restart",
         timeout_unit="ms", variables=("$NAME",),
     ),
-    # https://opencode.ai/docs/mcp-servers and /docs/config (all platforms: ~/.config/opencode; files are merged);
-    # https://opencode.ai/v2/docs/mcp-servers (`mcp.servers`, without `enabled`); `timeout` in ms, for listing tools
+    # - https://opencode.ai/docs/mcp-servers and /docs/config (~/.config/opencode on all platforms; files are merged;
+    #   `timeout` in ms, for listing tools)
+    # - https://opencode.ai/v2/docs/mcp-servers (`mcp.servers`, without `enabled`)
     Client(
         "opencode", "OpenCode",
         _all(
@@ -162,8 +164,9 @@ CLIENTS: tuple[Client, ...] = (
         _all("{home}/.gemini/config/mcp_config.json", "{home}/.gemini/antigravity/mcp_config.json"), _PLAIN,
         project=(".agents/mcp_config.json",), restart="reload",
     ),
-    # https://geminicli.com/docs/tools/mcp-server (settings.json; `url` is SSE, `httpUrl` is HTTP; `timeout` in ms;
-    # `$NAME`, on Windows `%NAME%`) and /docs/reference/configuration (GEMINI_CLI_HOME stands for the home folder)
+    # - https://geminicli.com/docs/tools/mcp-server (settings.json; `url` is SSE, `httpUrl` is HTTP; `timeout` in ms;
+    #   `$NAME`, on Windows `%NAME%`)
+    # - https://geminicli.com/docs/reference/configuration (GEMINI_CLI_HOME replaces the home folder)
     Client(
         "gemini-cli", "Gemini CLI",
         _all("{GEMINI_CLI_HOME}/.gemini/settings.json", "{home}/.gemini/settings.json"), _PLAIN,
@@ -171,9 +174,9 @@ CLIENTS: tuple[Client, ...] = (
         project=(".gemini/settings.json",),
         restart="restart", max_name=63, timeout_unit="ms", variables=("$NAME", "%NAME%"),
     ),
-    # https://docs.devin.ai/desktop/cascade/mcp, before that https://docs.windsurf.com/windsurf/cascade/mcp
-    # (~/.codeium/windsurf, `serverUrl`, 100 tools). Since June 2026 the editor is Devin Desktop: its Cascade
-    # agent reads this file, and new tabs run the agent of the next row.
+    # https://docs.devin.ai/desktop/cascade/mcp, formerly https://docs.windsurf.com/windsurf/cascade/mcp
+    # (~/.codeium/windsurf, `serverUrl`, 100 tools). Since June 2026 the editor is Devin Desktop. Its
+    # Cascade agent reads this file, but new tabs run the agent of the next row.
     Client(
         "windsurf", "Windsurf (Cascade)", _all("{home}/.codeium/windsurf/mcp_config.json"), _PLAIN,
         restart="reload", max_tools=100,
@@ -198,9 +201,10 @@ CLIENTS: tuple[Client, ...] = (
         }, _ZED, ("context_servers",), jsonc, "JSONC",
         project=(".zed/settings.json",), timeout_unit="s",
     ),
-    # https://docs.cline.bot/getting-started/config (~/.cline/data/settings for the IDEs, the CLI and the SDK; before
-    # that in VS Code) and https://docs.cline.bot/cli/configuration (CLINE_DATA_DIR, CLINE_MCP_SETTINGS_PATH);
-    # https://github.com/cline/cline, sdk/packages/shared/src/storage/paths.ts (CLINE_DIR)
+    # - https://docs.cline.bot/getting-started/config (~/.cline/data/settings for the IDEs, the CLI and the SDK;
+    #   formerly in VS Code's folder)
+    # - https://docs.cline.bot/cli/configuration (CLINE_DATA_DIR, CLINE_MCP_SETTINGS_PATH)
+    # - https://github.com/cline/cline, sdk/packages/shared/src/storage/paths.ts (CLINE_DIR)
     # The CLI writes {transport: {type, command, args}}; the flat form is read too. `timeout` is in seconds.
     Client(
         "cline", "Cline",
@@ -219,11 +223,11 @@ CLIENTS: tuple[Client, ...] = (
         _code("globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json", *EDITIONS), _PLAIN,
         project=(".roo/mcp.json",), timeout_unit="s",
     ),
-    # https://docs.continue.dev/reference (config.yaml: `mcpServers` is a list of items with a name) and
-    # https://docs.continue.dev/customize/deep-dives/mcp (a workspace may have a file for each server, YAML or JSON, in
-    # .continue/mcpServers; the user's config.yaml applies to all workspaces, so our entry is there). Its CLI reads no
-    # other file: https://github.com/continuedev/continue/issues/12254. `apiKey` is a bearer token:
-    # https://github.com/continuedev/continue, core/context/mcp/MCPConnection.ts
+    # - https://docs.continue.dev/reference (config.yaml: `mcpServers` is a list of items with a name)
+    # - https://docs.continue.dev/customize/deep-dives/mcp (A workspace may have a YAML or JSON file for each server in
+    #   .continue/mcpServers. The user's config.yaml applies to all workspaces, so our entry is there.)
+    # - https://github.com/continuedev/continue/issues/12254 (The CLI reads only config.yaml.)
+    # - https://github.com/continuedev/continue, core/context/mcp/MCPConnection.ts (`apiKey` is a bearer token.)
     Client(
         "continue", "Continue", _all("{home}/.continue/config.yaml"), _STDIO,
         ("mcpServers",), yaml_file.LISTED, "YAML",
@@ -259,7 +263,7 @@ CLIENTS: tuple[Client, ...] = (
         restart="restart", timeout_unit="ms", timeout_of="start",
     ),
     # https://qwenlm.github.io/qwen-code-docs/en/users/features/mcp (settings.json, as Gemini CLI's; `httpUrl`; `$NAME`;
-    # `discoveryTimeoutMs`); https://github.com/QwenLM/qwen-code (QWEN_HOME stands for ~/.qwen)
+    # `discoveryTimeoutMs`); https://github.com/QwenLM/qwen-code (QWEN_HOME replaces ~/.qwen)
     Client(
         "qwen-code", "Qwen Code", _all("{QWEN_HOME}/settings.json", "{home}/.qwen/settings.json"), _PLAIN,
         ("mcpServers",), jsonc, "JSONC",
@@ -284,10 +288,12 @@ CLIENTS: tuple[Client, ...] = (
         "warp", "Warp", _all("{home}/.warp/.mcp.json"), _PLAIN,
         installed=("{home}/.warp",), project=(".warp/.mcp.json",),
     ),
-    # https://github.com/charmbracelet/crush, README.md and docs/config/README.md (crush.json is still read; its newer
-    # crushrc is a shell script, which other programs should not edit), internal/config/load.go, GlobalConfig
-    # (CRUSH_GLOBAL_CONFIG is a folder; ~/.config on every system: the crush.json in %LOCALAPPDATA% holds its state) and
-    # config.go, MCPConfig (`timeout` in s, for the connection; expansion by its shell)
+    # https://github.com/charmbracelet/crush
+    # - README.md, docs/config/README.md: crush.json is still read. Other programs should not edit the newer crushrc,
+    #   which is a shell script.
+    # - internal/config/load.go, GlobalConfig: CRUSH_GLOBAL_CONFIG is a folder. The default is in ~/.config on every
+    #   system, because the crush.json in %LOCALAPPDATA% holds state.
+    # - internal/config/config.go, MCPConfig: `timeout` in s, for the connection; values are expanded by a shell.
     Client(
         "crush", "Crush", _all("{CRUSH_GLOBAL_CONFIG}/crush.json", "{config}/crush/crush.json"), _STDIO,
         ("mcp",), jsonc, "JSON",

@@ -1,4 +1,4 @@
-"""Variable references in clients' files: convert them to our syntax, and name those that only the client resolves.
+"""Variable references in clients' files: convert them to our syntax, and report those that only a client resolves.
 
 References that mean the same in both syntaxes stay. The environment is not read, and no command is run.
 """

@@ -34,7 +34,7 @@ class YamlFamily:
     listed: bool
 
     def read(self, text: str, file: str) -> Document:
-        """Parse the text (Family.read). An empty text gives {}, as does `null`."""
+        """Parse the text (Family.read). An empty text or `null` is read as {}."""
         root = compose(text, file)
         if root is None or is_null(root):
             return {}

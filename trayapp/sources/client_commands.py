@@ -313,7 +313,7 @@ class _AddOptions:
     """Options and plain words of a client's `mcp add`; all words after `--` are plain.
 
     `anywhere`: the client accepts its options even after the first word of the server's command, unlike Codex.
-    `passes_unknown`: the client passes options that it does not know to the server.
+    `passes_unknown`: the client passes unknown options to the server.
     """
 
     def __init__(self, words: Sequence[str], *, anywhere: bool = True, passes_unknown: bool = False) -> None:
@@ -332,7 +332,7 @@ class _AddOptions:
             if secret or (name in _VALUED and (equals or words)):
                 self._take(name, value if equals else words.pop(0))
                 taken: list[str] = []
-                if name == "--args":  # also takes the words after it, even the server's options (Hermes)
+                if name == "--args":  # in Hermes, all following words belong to it, even the server's options
                     taken += takewhile(lambda word: word.partition("=")[0] not in _VALUED | _FLAGS | {"--"}, words)
                 elif name in _ENV:  # `-e A=1 B=2`
                     taken += takewhile(lambda word: ASSIGNMENT.fullmatch(word) is not None, words)
@@ -366,7 +366,7 @@ class _AddOptions:
                 self.unused.append(name.lstrip("-"))
 
     def _without_options(self, words: list[str]) -> list[str]:
-        """Take out the client's options. Return the other words, or all of them if an unknown option is left."""
+        """Take out the client's options. Return the remaining words, or all words if an unknown option remains."""
         given: list[tuple[str, str]] = []
         plain: list[str] = []
         left = list(words)
@@ -389,7 +389,7 @@ class _AddOptions:
         self._given.setdefault(name, []).extend(values)
 
     def _without_known(self, words: Sequence[str]) -> list[str]:
-        """Take out the options whose values have the form in _KNOWN_VALUES, except those of a container or a bridge."""
+        """Take out the options whose values match _KNOWN_VALUES, except the options of a container or a bridge."""
         plain: list[str] = []
         left = list(words)
         while left:
@@ -408,7 +408,7 @@ class _AddOptions:
         return plain
 
     def _without_options_at_end(self, words: list[str]) -> list[str]:
-        """Take the client's `--scope` and `--env` from the end of the server's command. Return the other words."""
+        """Take the client's `--scope` and `--env` from the end of the server's command. Return the remaining words."""
         while len(words) > 2:
             name, value = words[-2:]
             scope = name in ("-s", "--scope") and value in ("user", "local", "project", "global")

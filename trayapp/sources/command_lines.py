@@ -209,8 +209,8 @@ def _with_backslashes(line: str) -> str:
 def _preparations_apart(lines: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the lines that set, add or start something, and the lines that only install, fetch or build.
 
-    Lines that activate an environment belong to the second list if the others add servers to clients. If no line adds
-    or starts something, all lines are in the first list.
+    Lines that activate an environment belong to the second list if all other lines add servers to clients. If no line
+    adds or starts something, all lines are in the first list.
     """
     rest = [line for line in lines if not is_preparation(line)]
     activating = [line for line in rest if _ACTIVATES.fullmatch(line)]
@@ -296,7 +296,7 @@ def _several_lines(lines: Sequence[str], home: Path, windows: bool) -> UnclearSo
 
 
 def _settings_apart(lines: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """Return the variables that lines set, and the other lines. Raises UnclearSourceError if there are no other lines.
+    """Return the variables that lines set, and the remaining lines. Raises UnclearSourceError if none remain.
 
     A variable may follow lines that add servers to clients, but must precede a line that starts a server.
     """

@@ -295,7 +295,7 @@ def _depends_on_session(entry: Mapping[str, Any], wants: Sequence[Variable]) -> 
     if named is not None and (not is_relative(named) or named not in args):
         args = []
     if (options := container_options(words_of(entry))) is not None:
-        args = options[2:]  # other paths are those of the container
+        args = options[2:]  # all other paths are inside the container
     command = "" if ("command",) in asked else str(entry["command"])
     folder = "/" if ("cwd",) in asked else str(entry.get("cwd") or "/")
     relative = relative_paths(command, args) or is_relative(folder)
@@ -395,7 +395,7 @@ _ENTRY_ONLY = frozenset((
 _BESIDE = frozenset((
     "name", "id", "description", "cwd", "timeout", "disabled", "enabled", "isActive", "alwaysAllow", "icon",
 ))  # fmt: skip
-# A key that stands for omitted keys, or for a comment, which JSON lacks.
+# A key in place of omitted keys, or of a comment, which JSON lacks.
 _NO_KEY = re.compile(r"\.{3}|\u2026|(?://|#|[_$]+(?:comment|note)).*|comment", re.IGNORECASE)
 _DEEPEST = 6  # most levels above the servers, without lists: {"mcp": {"servers": {...}}} has two
 _NESTED = re.compile(

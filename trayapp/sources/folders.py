@@ -165,10 +165,10 @@ def own_folder(entry: Entry) -> tuple[str | None, str]:
 
 
 def with_folder(source: Source, exists: Callable[[str], bool]) -> Source:
-    """Return a source that asks for the folder of its code, unless the current folder has the code.
+    """Return a source with a variable for the folder of its code, unless the current folder has the code.
 
-    In both cases, a relative `cwd` and `scope: session` are removed. A source that needs no folder, names an absolute
-    one or already asks for it stays unchanged.
+    In both cases, a relative `cwd` and `scope: session` are removed. A source stays unchanged if it needs no
+    folder, names an absolute one or already has a variable for it.
     """
     entry = source.entry
     folder = str(entry.get("cwd") or "")

@@ -7,7 +7,7 @@ Only these deviations are accepted:
 - A key may be followed by `=`. Comments count as blanks. A Windows path may have single backslashes.
 - Words of other languages (`True`, `None`, `nil`) are values. `process.env.NAME` is read as `${NAME}`.
 - Brackets of any form that contain keys are an object, all others a list (Lua, Nix).
-- `...` for something that the author left out is ignored, except after RUN_WORDS, where it stands for a program.
+- `...` for something that the author left out is ignored, except after RUN_WORDS, where it replaces a program.
 """
 
 from __future__ import annotations

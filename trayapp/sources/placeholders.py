@@ -156,8 +156,8 @@ _EXAMPLE_ELSEWHERE = re.compile(
     r"|(?<=://)[^/\s:.?#<>{}]*[^\x00-\x7f][^/\s:.?#<>{}]*(?=[:/?#]|$)"  # a word in place of a host
 )
 _IN_A_ROW = re.compile(r"(?i)abcdefgh|a1b2c3d4|(?<!\d)(?:1-?2-?3-?4-?5-?6-?7-?8|9-?8-?7-?6-?5-?4-?3-?2)")
-# Hosts that no server can have (RFC 2606), and similar hosts in authors' examples. A server may really be at a host of
-# the latter kind, so only the first pattern applies to its `url`.
+# Hosts that no server can have (RFC 2606), and similar hosts in authors' examples. The similar ones may be real, so
+# only the first pattern applies to a server's `url`.
 RESERVED_HOST = re.compile(r"(?i)https?://(?:[\w-]+\.)*(?:example\.(?:com|net|org)|example|invalid)(?:[:/?#].*)?")
 EXAMPLE_ADDRESS = re.compile(r"(?i)https?://(?=[\w.-]*(?<![a-z0-9])example(?![a-z0-9]))[\w.-]+(?::\d+)?(?:/[^\s\"']*)?")
 PLACEHOLDER_PATH = re.compile(

@@ -209,7 +209,7 @@ def _program_error(text: str) -> UnclearSourceError | None:
 def _in_parts(text: str, home: Path, *, windows: bool) -> list[Source]:
     """Return the servers of the snippets in a text such as a README, or the server at its only address; [] if none.
 
-    All snippets must start the same server. The one with the most variables is used, with the variables of the others.
+    All snippets must start the same server. The one with the most variables is used, plus variables of the rest.
 
     Raises UnclearSourceError if
     - two snippets start different servers, or one sets a variable or header that the result would lack,

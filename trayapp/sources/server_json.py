@@ -181,7 +181,7 @@ def _package(part: Input) -> Way | None:
         words = [*map(_Filled, _RUN), *named, *own, _Filled(image)]
     elif runner in ("npx", "bunx", "dnx"):
         own = [word for word in own if word.text not in ("-y", "--yes")]
-        yes = {"npx": ["-y"], "dnx": ["--yes"], "bunx": []}[runner]  # bunx never asks before it fetches a package
+        yes = {"npx": ["-y"], "dnx": ["--yes"], "bunx": []}[runner]  # bunx fetches packages without a prompt
         named = [*own, _Filled(package)] if runner == "dnx" else _with_package(runner, own, package)
         words = [*map(_Filled, yes), *named]
     elif any(word.text == identifier for word in own):  # some authors repeat the package in runtimeArguments
@@ -242,7 +242,7 @@ def _filled(one: Input, name: str, empty: str = "") -> _Filled:
 
 
 def _filled_in(text: str, inner: Mapping[str, Any]) -> _Filled:
-    """Return a text with the known values of its variables filled in. The user gives the other ones in `inner`."""
+    """Return a text with the known values of its variables filled in. The user gives the rest of `inner`."""
     asks: list[tuple[str, str, Input]] = []
     for name in dict.fromkeys(_VARIABLE.findall(text)):
         definition = inner.get(name)
@@ -258,9 +258,9 @@ def _filled_in(text: str, inner: Mapping[str, Any]) -> _Filled:
 def _arguments(listed: Sequence[Input], *, offers_places: bool = False) -> list[_Filled]:
     """Return the words of runtimeArguments or packageArguments.
 
-    An optional argument without a value is kept, for the user to fill in, if it is an option that takes a value or,
-    with `offers_places`, if it is a positional argument that follows no option. A boolean option is kept as a flag if
-    it is `true`, or if it is required and has no value.
+    An optional argument without a value is kept for the user to fill in if it is an option that takes a value. With
+    `offers_places`, so is a positional argument that follows no option. A boolean option is kept as a flag if it is
+    `true`, or if it is required and has no value.
     """
     words: list[_Filled] = []
     for one in listed:

@@ -48,7 +48,7 @@ START_FIRST = "Start it, and add its address instead"  # the hint for a server t
 
 
 class UnclearSourceError(UsageError):
-    """Raised if a text names no server, or is unclear about it. The hint says what to do."""
+    """Raised if a text names no server, or does not define it clearly. The hint describes what to do."""
 
     code = "unclear_source"
 
@@ -57,7 +57,7 @@ class UnclearSourceError(UsageError):
 
 
 class TemplateError(UnclearSourceError):
-    """Raised for a text that shows several ways at once, such as every transport of a server. No part may be used."""
+    """Raised for a text with several alternatives, such as every transport of a server. No part of it may be used."""
 
 
 def refuse_large(length: int) -> None:
@@ -84,7 +84,7 @@ class Variable:
     most: float | None = None
     multiple: bool = False  # several values in one text, separated as in PATH
     shared: bool = False
-    stays: bool = False  # if the user gives no value, the author's empty text stays
+    stays: bool = False  # without a value from the user, the author's empty text stays
 
     def hint(self) -> str:
         """Return a note for the user about the value's form, "" if there is none."""
@@ -180,7 +180,7 @@ def objects_in(part: Mapping[str, Any], *keys: str) -> list[Mapping[str, Any]]:
 
 
 def given_names(source: Source) -> set[str]:
-    """Return the names, in lower case, of the variables and headers that a source gives its server."""
+    """Return the names, in lower case, of a source's variables and headers."""
     return {str(name).lower() for place in ("env", "headers") for name in source.entry.get(place) or {}}
 
 
@@ -315,7 +315,7 @@ def _words_with(words: Sequence[str], at: int, variable: Variable, value: str) -
     return [*words[:at], *values, *words[at + 1 :]]
 
 
-# --- the values that an entry asks for
+# --- the values that the user has to give
 
 
 def source_of(entry: Entry, kind: str) -> Source:

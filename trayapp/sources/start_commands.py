@@ -403,7 +403,7 @@ def _without_terminal(options: Sequence[str]) -> list[str]:
 
 
 def refuse_http(words: Sequence[str], env: Mapping[str, Any]) -> None:
-    """Raise UnclearSourceError if a variable, of the server or of its container, tells the server to speak HTTP."""
+    """Raise UnclearSourceError if a variable of the server or its container selects HTTP as the transport."""
     given = {name: str(value) for name, value in env.items()}
     if words and program_of(words[0]) in CONTAINERS:
         given |= {pair[1]: pair[2] for word in words if (pair := ASSIGNMENT.fullmatch(word))}
