@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 RENEW_PAUSE_S = 5.0  # after a failed renewal, before the next attempt
-FRESH_S = 10.0  # a refused token younger than this is not renewed: another would not help
+FRESH_S = 10.0  # a refused token younger than this is not renewed: a new token would be refused, too
 STORE_WAIT_S = 5.0  # for the keyring to store a renewed token; after that, the token is used, and stored later
 LAST_MOMENT_S = 5.0  # for a renewal in flight when the gateway ends: its new token must not be lost
 RENEW_LIMIT_S = 40.0  # for one renewal, no matter what the sign-in service does
@@ -78,17 +78,17 @@ class Account:
         self.settings: ClientSettings | None = None  # None: no connection has set them yet
         self._grant: Grant | None = None
         self._loaded = False
-        self.unread: KeyringUnavailableError | None = None  # why a sign-in that may be stored could not be read
+        self.unread: KeyringUnavailableError | None = None  # why the stored sign-in, if any, could not be read
         self._loading = anyio.Lock()
         self._renewal: _Renewal | None = None
         self._refused: str | None = None  # the Authorization value that was refused and could not be renewed
         self._failed: tuple[float, SignInError] | None = None  # when and why the last renewal failed
 
     async def authorization(self, asked: str, *, whole_origin: bool = False) -> str | None:
-        """Return the Authorization value for a request to `asked`; None if there is no token, or none for that address.
+        """Return the Authorization value for a request to `asked`, or None if there is no token for that address.
 
-        A token that is about to expire is renewed first. Raises SignInError while an expired token cannot be renewed.
-        Return None once it can never be renewed.
+        A token that is about to expire is renewed first. Raises SignInError if an expired token cannot be renewed now.
+        Return None if it can never be renewed.
         """
         if not covers(self.url, asked, whole_origin=whole_origin):
             return None
@@ -152,7 +152,7 @@ class Account:
         return grant if grant is not None and grant.access_token and self._fits(grant) else None
 
     def proving(self, grant: Grant) -> Grant:
-        """Return the grant with the client secret to send: for the user's own client, the secret of servers.yaml."""
+        """Return the grant with the client secret to send. For the user's own client, it comes from servers.yaml."""
         named, client = self.settings, grant.client
         own = client.kind == "given" and named is not None and client.id == named.id
         return replace(grant, client=replace(client, secret=named.secret)) if own and named else grant
@@ -179,7 +179,7 @@ class Account:
         """Return the state to show; None if the sign-in was not read yet, perhaps because the keyring is locked."""
         if not self._loaded and (self.unread is None or self.is_locked):
             return None
-        from trayapp.model.status import SignInStatus  # loaded with its first use
+        from trayapp.model.status import SignInStatus  # loaded at its first use
 
         grant = self._usable()
         if grant is None or grant.header == self._refused:

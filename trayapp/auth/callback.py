@@ -36,7 +36,7 @@ _TEXTS: dict[Outcome, tuple[str, str]] = {  # title and paragraph
     "error": ("The sign-in to {} failed", ""),
     "unknown": (
         "This sign-in is over",
-        "The address belongs to no sign-in in progress. It has expired or was used before.",
+        "This address belongs to no sign-in in progress. It has expired or was already used.",
     ),
 }
 _STYLE = """

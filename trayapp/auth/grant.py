@@ -19,7 +19,7 @@ KEY_HEX = 32  # hex digits of an address's SHA-256 in the name of its record
 RENEW_AHEAD_S = 60.0  # before expiry, for a slow request and clocks that differ; at most a fifth of the lifetime
 LONGEST_LIFE_S = 10 * 365 * 86_400.0
 LAST_MOMENT = 253_402_300_799.0  # the end of the year 9999
-ClientKind = Literal["registered", "given", "document"]  # by us (RFC 7591), by the user, by a metadata document
+ClientKind = Literal["registered", "given", "document"]  # by us (RFC 7591), by the user, or by a metadata URL
 EXPIRES_S = 300.0  # for a whole sign-in; after that, the user is assumed to be gone
 
 
@@ -137,7 +137,7 @@ def from_text(text: str | None, url: str) -> Grant | None:
 
 
 def lifetime(value: Any) -> float | None:
-    """Return an `expires_in` in seconds, also from a text. Return None if it is invalid, negative or over ten years."""
+    """Return `expires_in` (a number or a string) in seconds, or None if it is invalid, negative or over ten years."""
     if isinstance(value, str) and len(value) <= 30:
         with suppress(ValueError):
             value = float(value)
@@ -202,7 +202,7 @@ def record_key(url: str, account: str = "") -> str:
 def covers(url: str, asked: str, *, whole_origin: bool = False) -> bool:
     """Return True if a token for `url` may be sent to `asked`: the same address, except for a slash at the path's end.
 
-    `whole_origin`: any path of the same scheme, host and port, for legacy SSE, whose server names the POST endpoint.
+    With `whole_origin`, any path of the same origin is covered, because a legacy SSE server names its POST endpoint.
     """
     try:
         ours, theirs = urlsplit(canonical(url)), urlsplit(canonical(asked))

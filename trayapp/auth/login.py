@@ -1,6 +1,6 @@
 """The OAuth flows: the SDK's provider, with the checks and readable error texts that it lacks.
 
-The only importer of mcp.client.auth. Its exceptions and those of httpx2 end here. No text of a service that could
+Only this module imports mcp.client.auth. Its exceptions and those of httpx2 end here. No service text that could
 repeat a secret leaves this module. Sources: RFC 6749, 7009, 7591, 8414, 8707, 9207, 9728; MCP authorization.
 """
 
@@ -45,10 +45,10 @@ REQUEST_S = 15.0  # for one request to a sign-in service
 REVOKE_S = 5.0  # for a revocation; signing out does not depend on it
 CLIENT_NAME = "multi-mcp"
 LOST = frozenset(("invalid_grant", "invalid_client", "unauthorized_client", "unsupported_grant_type", "invalid_scope",
-                  "invalid_target"))  # fmt: skip  # RFC 6749 5.2, RFC 8707 2: asking again has the same result
+                  "invalid_target"))  # fmt: skip  # RFC 6749 5.2, RFC 8707 2: a retry would have the same result
 ACCEPT = {"accept": "application/json, text/event-stream"}
 trusted_certificates = cache(httpx2.create_ssl_context)  # httpx2's default trust store; loading it takes 50 ms
-PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}  # harmless; its refusal leads to the sign-in service
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}  # harmless; the 401 that answers it leads to the sign-in service
 
 
 async def authorize(
@@ -290,7 +290,7 @@ class _Provider(OAuthClientProvider):
             # Some services support S256 but omit the list. A list without S256 lacks the PKCE that MCP requires.
             if methods is not None and "S256" not in methods:
                 title = "The sign-in service does not protect its codes (PKCE with S256)"
-                raise SignInError(title, "Report this to its makers")
+                raise SignInError(title, "Report this to its developers")
             require_safe(str(metadata.authorization_endpoint))
             require_safe(str(metadata.token_endpoint))
         return await super()._perform_authorization_code_grant()
@@ -386,7 +386,7 @@ async def _sent(client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.R
             body += part
             if len(body) > ANSWER_MOST:
                 title = f"The sign-in service at {request.url.host} gave an answer that is too large"
-                raise SignInError(title, "Report this to its makers")
+                raise SignInError(title, "Report this to its developers")
     finally:
         await response.aclose()
     headers = [(name, value) for name, value in response.headers.multi_items() if name not in _OF_THE_WAY]
@@ -418,7 +418,7 @@ def check_metadata(response: httpx2.Response) -> None:
 
 
 def explained(error: Exception, last: list[httpx2.Response], url: str) -> SignInError:
-    """Return an error that explains a failure to people. It contains no service text that could repeat a secret."""
+    """Return an error that explains a failure to the user. It contains no service text that could repeat a secret."""
     host = last[0].request.url.host if last else urlsplit(url).hostname
     if isinstance(error, httpx2.TimeoutException):
         return SignInError(f"{_asked_host(error, host)} did not answer in time", "Try again later")
@@ -485,5 +485,5 @@ def require_outside(url: str, server: str) -> None:
 
 
 def shown_host(url: str | None) -> str:
-    """Return the host and port of an address, for people; "an unnamed service" if there is no address."""
+    """Return the host and port of an address for display, or "an unnamed service" if there is no address."""
     return (urlsplit(url).netloc if url else "") or "an unnamed service"

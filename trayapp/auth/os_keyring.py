@@ -1,4 +1,4 @@
-"""The operating system's keyring: Secret Service, Keychain, Credential Manager. The only importer of keyring.
+"""The operating system's keyring: Secret Service, Keychain, Credential Manager. Only this module imports keyring.
 
 No exception of a backend leaves this module: callers get KeyringUnavailableError. On Linux, the Secret Service also
 signals over the session bus that a collection was locked, unlocked or created, or that the service started or ended.
@@ -81,7 +81,7 @@ class KeyringEntries:
 
 
 def _collection_locked() -> bool | None:
-    """Return True if the Secret Service needs a password to open the user's collection, None if to create one.
+    """Return True if the user's Secret Service collection is locked, None if there is no collection yet.
 
     Return False for every other keyring. At this boundary, any failure of a backend counts as not locked.
     """

@@ -62,7 +62,7 @@ class SealedFile:
     def _load(self) -> dict[str, str]:
         """Return all texts, or {} if there is no file. A file that cannot be opened never counts as empty.
 
-        Raises KeyringUnavailableError: without a passphrase, also if there is neither a file nor a keyring for its key.
+        Raises KeyringUnavailableError, even without a file if there is neither a passphrase nor a keyring for the key.
         """
         try:
             data = self._path.read_bytes()
@@ -125,7 +125,7 @@ class SealedFile:
         return AESGCM(self._keys[salt]), InvalidTag
 
     def _key_entry(self, new: str | None = None) -> str | None:
-        """Return the key in the keyring, or None. `new`: a key to store first. Raises KeyringUnavailableError."""
+        """Return the key in the keyring, or None. Store `new` there first, if given. Raises KeyringUnavailableError."""
         if self._keyring is None:
             raise KeyringUnavailableError("The encrypted file has no key", SET_PASSPHRASE, "missing")
         try:

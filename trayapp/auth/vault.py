@@ -1,6 +1,6 @@
 """The vault: records and named secrets in the OS keyring or in the encrypted file, accessed off the event loop.
 
-All accesses use a single thread, so a locked keyring shows only one dialog, and have a deadline. Changes that cannot be
+Every access has a deadline. All use a single thread, so a locked keyring shows only one dialog. Changes that cannot be
 stored stay in memory until they can be. In a process without a gateway (`with_vault`), they are errors instead.
 """
 
@@ -36,8 +36,8 @@ log = logging.getLogger(__name__)
 
 DEADLINE_S = 60.0  # time for the user to answer a dialog that they requested
 QUIET_S = 10.0  # time for an access without a dialog, which a keyring answers in milliseconds
-SAME_WISH_S = 2.0  # after the user closed a dialog: until then, the same request shows no other
-CHECK_AGAIN_S = 10.0  # after a refusal: until then, the keyring is asked again only at the user's request
+SAME_WISH_S = 2.0  # time after the user closed a dialog in which the same request shows no other
+CHECK_AGAIN_S = 10.0  # time after a refusal in which the keyring is tried again only at the user's request
 KEEP_AGAIN_S = 30.0  # until the next check of a keyring that refused; each further wait doubles
 KEEP_LONGEST_S = 600.0
 SECRET_MAX = 64 * 1024  # characters
@@ -274,7 +274,7 @@ class Vault:
 
 
 class _Worker:
-    """A thread for blocking calls, started by the first. It never keeps the process from ending."""
+    """A thread for blocking calls, started by the first call. It never keeps the process from ending."""
 
     def __init__(self) -> None:
         self._jobs: queue.SimpleQueue[tuple[Future[object], Callable[[], object]] | None] = queue.SimpleQueue()
@@ -371,7 +371,7 @@ def with_vault(
 ) -> Value:
     """Run `work` on the vault of a process without a gateway, and return its result. Blocks.
 
-    `changing`: the work changes the stored list of names, so it runs under a lock. A keyring has none. Raises what the
+    `changing`: the work changes the stored list of names, so it runs under a lock: keyrings have none. Raises what the
     work raises, KeyringUnavailableError if its last access failed, and StorageError if the lock cannot be taken.
     """
 

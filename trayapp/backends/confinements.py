@@ -1,6 +1,6 @@
 """The confinement of each server at its last start: what it may access, and what it was refused.
 
-Confining itself is in the package `confinement`, which is not imported until a server is confined.
+Servers are confined by the package `confinement`, which is not imported until it is needed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Confinements:
     async def begin(
         self, server: ServerConfig, settings: Settings, environ: Mapping[str, str], stderr: Callable[[bytes], None]
     ) -> RefusalRecord | None:
-        """Begin and return a new record for a start of the server. Return None if it is not to be confined.
+        """Begin and return a new record for a start of the server. Return None if it runs unconfined.
 
         `stderr` gets a line for each refusal. Earlier refusals are kept while the server's `confine` is unchanged:
         another connection may have caused them, or a refusal may have ended the server.

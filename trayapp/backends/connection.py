@@ -1,4 +1,4 @@
-"""The life of one connection to a server: started once for all who wait, watched, and closed when idle.
+"""The life of one connection to a server: started once for all waiting callers, watched, and closed when idle.
 
 Its failures affect no other server. Every change of state goes through model/lifecycle. gateway/calls/routed_call
 decides what happens to calls that are lost when a connection ends.
@@ -102,7 +102,7 @@ class Connection:
         self.own_requests = 0  # calls in flight from the command line or the gateway itself
         self.calls = 0
         self.last_used: float | None = None  # clock time
-        self.wait_asked_s = 0.0  # how long the server's last refusal asks us to wait (Retry-After)
+        self.wait_asked_s = 0.0  # the wait that the server's last refusal requested (Retry-After)
         self.failed_at: float | None = None  # clock time of the failure that began a backoff; None once connected
         self._context = context
         self._observer = observer
@@ -226,7 +226,7 @@ class Connection:
                 self.end()
 
     async def ensure(self, *, explicit: bool = False, background: bool = False) -> Live:
-        """Connect if needed, in one attempt shared by all who wait, and return the live connection.
+        """Connect if needed, in one attempt shared by all callers, and return the live connection.
 
         `explicit` (the user asked) ignores the backoff and a pending sign-in. `background`: no call waits for the
         attempt, so its failure begins no backoff. Raises ServerError.
@@ -262,8 +262,8 @@ class Connection:
     async def fetch(self, *, explicit: bool = False, soon: bool = False) -> Offer:
         """Read all lists now, pass them to the observer and return them. The connection stays open.
 
-        `soon`: return early with what was read while other lists are slow, and wait for the tools no longer than the
-        connect timeout. Raises ServerError, also if the tools could not be listed.
+        With `soon`, return without lists that are slow, and wait for the tools no longer than the connect timeout.
+        Raises ServerError, also if the tools could not be listed.
         """
         live = await self.ensure(explicit=explicit)
         limit_s = self.server.connect_timeout or self._context.settings().connect_timeout

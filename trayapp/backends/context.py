@@ -57,7 +57,7 @@ Open = Callable[[Launch, Inbound, Callable[[bytes], None]], AbstractAsyncContext
 
 
 def first_cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the most telling exception of a group: the first of our own classes, or else the first of all."""
+    """Return the most informative exception of a group: the first of our own classes, or else the first of all."""
     found: BaseException = group.subgroup((MultiMcpError, RpcError)) or group
     while isinstance(found, BaseExceptionGroup):
         found = found.exceptions[0]

@@ -265,7 +265,7 @@ def secret_variables(server: ServerConfig, environ: Mapping[str, str]) -> Iterat
 
 
 def _is_secret(name: str, value: str) -> bool:
-    """Return True if `value` must be redacted after `name`. A file's path must not be: errors have to name it."""
+    """Return True if `value`, the value of `name`, must be redacted. File paths are shown: errors have to name them."""
     if not value or (_PATH.fullmatch(value) and not any(map(is_random, re.split(r"[/\\]", value)))):
         return False
     return REDACTED in redacted(name + value)

@@ -33,8 +33,8 @@ LISTENS_WITHIN_S = 0.1  # reading lists waits this long for the subscription; lo
 LISTS_AGAIN_S = 2.0  # the longest that a request for a list, or a call to an unknown name, waits for announced changes
 REFETCH_DELAY_S = 0.1  # a server that changes many tools announces each change; one fetch covers them all
 REFETCH_MOST_S = 5.0  # the delay doubles up to this if each reading causes an announcement
-HEALTH_BEAT_S = 5.0  # a check may come this much early, so that all servers are checked at the same moment
-HEALTH_TIMEOUT_S = 10.0  # a live server answers a ping in milliseconds; after this long it hangs
+HEALTH_BEAT_S = 5.0  # a check may run this much early, so that all servers are checked at the same moment
+HEALTH_TIMEOUT_S = 10.0  # a live server answers a ping in milliseconds; after this long it counts as hung
 LAST_LISTS_S = 0.5  # how long reading may go on after the server has ended; incomplete lists then fail
 PROBE_JITTER_S = 0.5  # spreads the probes of many connections that one event causes
 
@@ -181,7 +181,7 @@ class Maintenance:
     async def probe(self) -> None:
         """Check now that the server responds, after the machine slept or its network changed. Drop a silent server.
 
-        A process that is busy with a call is not checked: its pipe cannot have been cut, and many servers answer only
+        A process that is busy with a call is not checked: its pipe cannot have broken, and many servers answer only
         one request at a time.
         """
         connection = self._connection
@@ -270,7 +270,7 @@ class Maintenance:
 
         async def tell(offer: Offer) -> None:
             if lacks_sign_in(offer):
-                return  # the user has signed out: what other lists hold would count as read without a sign-in
+                return  # the user has signed out: the other lists would count as read without a sign-in
             await self._context.inspect_offer(self._connection.key, offer)
             self._connection.tell_offer(offer)
             current.offer = offer

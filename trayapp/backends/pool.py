@@ -103,7 +103,7 @@ class Pool:
     async def _keep(self, connection: Connection, scope: anyio.CancelScope) -> None:
         """Keep a server connected, with growing waits between attempts, until cancelled or a sign-in is required.
 
-        Unless the lifecycle starts the server at once, wait for its first call.
+        Unless the lifecycle starts the server immediately, wait for its first call.
         """
         with scope:
             if connection.server.lifecycle not in STARTS_AT_ONCE:
@@ -114,7 +114,7 @@ class Pool:
                     waits = _fresh_waits()
 
     async def _rest(self, seconds: float) -> bool:
-        """Wait for the next attempt. Return True if it should start at once because the network changed."""
+        """Wait for the next attempt. Return True if it should start now because the network changed."""
         with anyio.CancelScope() as scope:
             self._resting.add(scope)
             try:

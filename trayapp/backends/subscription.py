@@ -71,8 +71,8 @@ class Subscription:
 
     `missed` is called when notifications may have been lost: the lists may have changed before the server acknowledged
     the request. `exposed` returns True if lists have been read or calls made on this connection. `settled` is set once
-    the server has acknowledged or refused the first request, once TAKES_WITHIN_S has passed without an answer, or at
-    once if no request is needed.
+    the server has acknowledged or refused the first request, once TAKES_WITHIN_S has passed without an answer, or
+    immediately if no request is needed.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Subscription:
         if isinstance(honored, list):
             self._asked.uris &= {uri for uri in honored if isinstance(uri, str)}
         self._asked.taken.set()
-        if self._live.transport.kind == "stdio":  # all that follows comes for the newest request, too
+        if self._live.transport.kind == "stdio":  # all later updates come for the newest request, too
             self._end(self._open[:-1])
         self._heard = True
         if self._deaf or (self._first and self._exposed()):
@@ -197,7 +197,7 @@ class Subscription:
                 if not await self._listen_once(wanted, listening):
                     return
                 self._deaf = True
-                if self._heard or clock.now() - began > AGAIN_MOST_S:  # the server was back: this is a new failure
+                if self._heard or clock.now() - began > AGAIN_MOST_S:  # the server had recovered: this is a new failure
                     pause_s = AGAIN_S
                 await clock.sleep(pause_s)
                 pause_s = min(2 * pause_s, AGAIN_MOST_S)

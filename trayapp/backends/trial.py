@@ -132,7 +132,7 @@ class PackageUpdates:
         return next((one for one in found if one.kind == "mcpb" and one.folder_name in (server.cwd or "")), None)
 
     def not_locked(self, server: ServerConfig) -> NotLocked | None:
-        """Return why the package of a server without a locked version may change at its next start; None without one.
+        """Return why the unlocked package of a server may change at its next start, or None if it runs no package.
 
         The caller has looked for a locked version (`package`, `bundle`) and found none.
         """

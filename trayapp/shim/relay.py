@@ -62,7 +62,7 @@ def quoted(text: str) -> str:
 
 
 class Shim:
-    """One client's session. It forwards only whole lines: no side gets half a frame from a broken connection.
+    """One client's session. It forwards only whole lines: neither side gets half a frame from a broken connection.
 
     It is broad because both directions share the open requests when the gateway is lost.
     """
@@ -288,7 +288,7 @@ class Shim:
             try:
                 self._to_gateway(self._load_ledger().ping())
             except PartlyWritten:
-                pass  # reading on finds the end of the connection
+                pass  # the next read finds the end of the connection
         if silent_s < MUTE_S:
             return
         ledger, self._asked_at = self._load_ledger(), 0.0
@@ -405,7 +405,7 @@ class Shim:
         return None
 
     def _pause(self, seconds: float) -> bool:
-        """Wait and return True. If the client is gone, return False at once."""
+        """Wait and return True. If the client is gone, return False immediately."""
         client = select.poll()
         client.register(0, 0)  # a hang-up of the other end is always reported
         return not client.poll(seconds * 1000)

@@ -14,11 +14,11 @@ TYPE_CHECKING = False  # typing costs 5 ms
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-STARTS_WITHIN_S = 0.5  # usually; until then, the shim polls every OFTEN_S, at 2 % of a processor
+STARTS_WITHIN_S = 0.5  # the usual time; until then, the shim polls every OFTEN_S, which takes 2 % of a processor
 OFTEN_S = 0.002
 SELDOM_S = 0.1
 IS_PAUSED = 4  # exit code of a gateway that must not start: the user paused multi-mcp in the tray
-RUNS_ALREADY = 7  # exit code of a gateway that found another one, which is starting, too, or ending
+RUNS_ALREADY = 7  # exit code of a gateway that found another one starting or ending
 FAILED = 1
 
 
@@ -40,5 +40,5 @@ def start(connect: Callable[[], bool], pause: Callable[[float], bool], until: fl
             return FAILED if code is None else code
         wait = OFTEN_S if time.monotonic() < soon else min(wait * 1.5, SELDOM_S)
     reap_automatically(True)
-    child.poll()  # reaps it, if it has already ended because another, quicker gateway accepted the connection
+    child.poll()  # reap it: it may have ended already because a quicker gateway accepted the connection
     return None

@@ -1,4 +1,4 @@
-"""Channel over HTTP: each outgoing message is a POST; messages in responses and event streams come in as frames.
+"""A channel over HTTP. Each outgoing message is a POST. Messages in responses and event streams come in as frames.
 
 This module decides the order of sending, handles refusals, and limits time and size. The differences between the
 transports are in `streamable`. An error ends only the request that it belongs to. The connection ends if its session is
@@ -188,7 +188,7 @@ class HttpChannel(FrameDispatcher, ABC):
             frame, protocol = await self._outgoing.get()
             message = loads(frame)
             method, request_id = message.get("method"), message.get("id")
-            if method is None:  # an answer: without it, the call that asked would never end
+            if method is None:  # an answer to the server's request, which the server may need to finish a call
                 self._tasks.start_soon(self._tell_quietly, frame, message, protocol)
             elif type(request_id) is int:
                 self._posts[request_id] = scope = anyio.CancelScope()
@@ -372,7 +372,7 @@ def origin(url: httpx2.URL) -> tuple[str, str, int | None, bytes]:
 CONNECT_S = 15.0  # TCP and TLS; an answer itself may take as long as the caller waits
 # Each waiting call holds a TCP connection. With a limit, answers, cancels and pings would wait for calls to end.
 OPEN = httpx2.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=5.0)
-NOBODY = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts nobody: no redirect leads from http:// to https://
+NOBODY = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # no trusted certificates: no redirect leads from http:// to https://
 # The kernel detects a peer that vanished silently (a pulled cable, a sleeping host, a router that lost its state) by
 # TCP keepalive. The peer's kernel answers the probes even if the server is too busy to answer a ping.
 SILENT_S = 30  # seconds without a byte until the first keepalive probe

@@ -1,6 +1,6 @@
-"""Responses of servers over HTTP: whether an MCP server answers, and the answer to a request in a JSON body.
+"""HTTP responses of servers: check that an MCP server sent them, and find a request's answer in a JSON body.
 
-Pure, except EventLines and `retry_after_s`, which reads the clock. Sending and what follows from a response are in
+Pure, except EventLines and `retry_after_s`, which reads the clock. Sending, and the handling of responses, are in
 `channel`.
 """
 
@@ -52,7 +52,7 @@ def json_rpc_in(body: bytes) -> dict[str, Any] | list[dict[str, Any]] | None:
 
 
 def words(server: str, status: int, content_type: str = "", challenge: str = "") -> str:
-    """Return one line for people about a response that is not MCP. `challenge` is its WWW-Authenticate header."""
+    """Return one line for the user about a response that is not MCP. `challenge` is its WWW-Authenticate header."""
     if status == 401:  # RFC 9110 11.6.1: there may be several challenges
         is_bearer = _BEARER.search(_QUOTED.sub("", challenge)) is not None
         need = "needs a sign-in" if is_bearer else "may need a sign-in, but does not say which kind"

@@ -402,7 +402,7 @@ def entry_name(words: str) -> str:
 def _copies(npx: Path, request: NpxRequest) -> Iterator[CachedPackage]:
     """Yield the usable copies of a package, first the one for the exact words of the request.
 
-    Read the folder after that: usually the exact words have a copy.
+    Read the rest of the folder only after that, because the first copy is usually enough.
     """
     first = npx / entry_name(request.words)
     if (copy := copy_in(first, request.package, hashed=True)) is not None:

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
 STOP_GRACE_S = 2.0  # a server gets this long after its stdin closed, and again after SIGTERM (MCP lifecycle, shutdown)
 EXIT_CODE_WAIT_S = 0.3  # stdout closes a moment before the exit code is known
-TAIL_LINES = 64  # more than a private key has: redaction recognizes the key only with its first line
+TAIL_LINES = 64  # more lines than a private key has: redaction recognizes the key only with its first line
 TAIL_LINE_CHARS = 400
-TAIL_LINE_KEPT = 10 * TAIL_LINE_CHARS  # more than is shown: a secret that is cut in two would not be recognized
+TAIL_LINE_KEPT = 10 * TAIL_LINE_CHARS  # more than is shown, because redaction would not recognize half a secret
 
 
 class StderrTail:

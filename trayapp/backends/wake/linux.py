@@ -50,10 +50,10 @@ class NetworkFact(NamedTuple):
 
 
 def read_facts(datagram: bytes) -> Iterator[NetworkFact]:
-    """Yield the addresses of more than link scope and the default routes in an rtnetlink datagram.
+    """Yield the addresses that are valid beyond the link, and the default routes, in an rtnetlink datagram.
 
     Leave out other routes, which come and go with containers and neighbors. Leave out lifetimes and flags, too:
-    otherwise a router's regular announcements would be news.
+    otherwise a router's regular announcements would count as changes.
     """
     while len(datagram) >= HEADER.size:
         length, kind, *_ = HEADER.unpack_from(datagram)
