@@ -26,7 +26,7 @@ def holders(client: Client, document: Document) -> list[Keys]:
     newer = (*client.holder, client.inner)
     inside = lookup(document, newer) if client.inner else None
     if not isinstance(inside, Mapping) or any(isinstance(inside.get(key), str | list) for key in (*_LAUNCH, "url")):
-        return [client.holder]  # there is no such key, or it is the name of a server
+        return [client.holder]  # the newer key is missing, or is the name of a server
     return [newer, client.holder]
 
 
@@ -37,7 +37,7 @@ def place_of(client: Client, document: Document, name: str) -> Keys:
 
 
 def wanted_entry(client: Client, command: Sequence[str], place: Keys = ()) -> Entry:
-    """Return the entry that connects a client. `place`: its key path, from place_of."""
+    """Return the entry that connects a client. `place` is the entry's key path, from place_of."""
     entry = client.entry(command[0], list(command[1:]))
     if place and "name" in entry:
         entry["name"] = place[-1]

@@ -26,16 +26,16 @@ from trayapp.config.read.fields import is_servers_key
 from trayapp.model.config import Imported
 from trayapp.model.errors import Problem, StorageError, UsageError
 
-# Files beside the user's file in which a client disables servers:
+# Names of files in which a client disables servers, beside the user's file. Sources:
 # https://docs.github.com/copilot/reference/copilot-cli-reference/cli-config-dir-reference (disabledMcpServers) and
 # https://geminicli.com/docs/tools/mcp-server (`gemini mcp disable`)
 _BESIDE = {"copilot-cli": ("settings.json", "config.json"), "gemini-cli": ("mcp-server-enablement.json",)}
-# Clients whose own file lists the servers that they allow or exclude: the page of Gemini CLI above, and
+# Clients whose own file lists the servers that they allow or exclude. Sources: the page of Gemini CLI above, and
 # https://qwenlm.github.io/qwen-code-docs/en/users/features/mcp
 _LISTED = frozenset(("gemini-cli", "qwen-code"))
 USUAL_HOLDER = "mcpServers"
 PROJECTS = "projects"  # in Claude Code's file: settings for sessions in each folder
-LINES_TOLD_TO = 1_000_000  # characters; finding the lines of a longer file would slow down a gateway that watches it
+LINES_TOLD_TO = 1_000_000  # characters; in a longer file, finding the lines would slow down the gateway
 EDITIONS_OF_CODE = frozenset(("vscode", "vscode-insiders", "vscodium"))
 _ALL_COUNT = frozenset(("opencode", "kilo"))  # clients that merge all of their files, later templates on top
 
@@ -108,13 +108,13 @@ def user_files(client: Client, machine: Machine) -> list[Path]:
 
 
 def watched_files(client: Client, machine: Machine) -> list[Path]:
-    """Return all files that decide which servers the user has in that client. Blocks like user_files."""
+    """Return all files that define or disable the user's servers in that client. Blocks like user_files."""
     found = dict.fromkeys([*possible_files(client, machine).values(), *user_files(client, machine)])
     return [*found, *(beside for path in found for beside in switches_of(client, path))]
 
 
 class ClientLayers:
-    """Reads the layers of clients, and a signature of their files, which costs a few stat calls for each client."""
+    """A reader of clients' layers, and of a signature of their files that costs a few stat calls for each client."""
 
     def __init__(self, machine: Machine | None = None) -> None:
         self._machine = machine or Machine()

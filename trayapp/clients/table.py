@@ -300,7 +300,7 @@ CLIENTS: tuple[Client, ...] = (
         project=(".crush.json", "crush.json"), restart="restart", timeout_unit="s",
         timeout_of="start", variables=("shell",),
     ),
-    # https://docs.factory.ai/cli/configuration/mcp (mcp.json of the user and of a folder)
+    # https://docs.factory.ai/cli/configuration/mcp (mcp.json of the user and of a project)
     Client(
         "droid", "Factory Droid", _all("{home}/.factory/mcp.json"), _STDIO,
         project=(".factory/mcp.json",),

@@ -185,7 +185,7 @@ def _after_blanks(text: str, at: int) -> int:
 
 
 def _lines(text: str, statement: _Statement) -> Splice:
-    """Return the cut of a statement's whole lines, including a trailing comment."""
+    """Return the splice that removes all lines of a statement, including a trailing comment."""
     start = max(text.rfind("\n", 0, statement.start) + 1, len(BOM) * text.startswith(BOM))
     end = text.find("\n", statement.end)
     return Splice(start, len(text) if end < 0 else end + 1, "")
@@ -203,7 +203,7 @@ def _joined(cuts: list[Splice], text: str) -> list[Splice]:
 
 
 def _without_gap(text: str, cut: Splice) -> int:
-    """Return the cut's start, moved to the blank line before it if a blank line or nothing follows the cut."""
+    """Return the start of a cut, moved over the blank line before it if a blank line or nothing follows the cut."""
     follows = text[cut.end : cut.end + 2]
     gap = re.search(r"(?:(?<=\n)|\A)[ \t]*\r?\n\Z", text[: cut.start])
     alone = not follows or follows[0] == "\n" or follows == "\r\n"

@@ -64,7 +64,7 @@ _SETTING = re.compile(
 )
 _SETTING_FIRST = re.compile(rf"(?:{_SETTING.pattern})\s*(?:&&|;)\s*(?=\S)", re.IGNORECASE)  # `set A=b && npx x`
 _BUILT = re.compile(r"(?:[\w.-]+/)*(?:bin|release|debug|build|dist)/[\w.-]+")  # a program below the current folder
-_CHECKS = re.compile(  # lines that check the result of a line that adds a server
+_CHECKS = re.compile(  # lines that check whether a server was added
     r"(?:npx (?:-y )?)?[@\w./~-]+ mcp (?:list|ls|get|show|remove|log(?:in|out)|auth|test|doctor|probe|enable|status"
     r"|tools)\b[\w -]*(?:2> ?/dev/null ?)?(?:\|\| true)?"
     r"|(?:which|where|command -v) [\w.-]+|\S.* --(?:help|version)"

@@ -95,7 +95,7 @@ def read_document(
         one = replace(one, wants=tuple(wants))
         first = by_name.setdefault(one.name, one)
         if start_of(first.entry) != start_of(one.entry):
-            raise UnclearSourceError(f"This defines {one.name} twice, in different ways", "Paste one of them")
+            raise UnclearSourceError(f"This defines {one.name} twice, in different ways", "Paste only one of them")
         if len(one.wants) > len(first.wants):
             by_name[one.name] = one
     return list(by_name.values())

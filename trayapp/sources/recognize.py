@@ -86,7 +86,7 @@ _SENTENCE = re.compile(
 )
 _KEY = re.compile(r"[\w.\"-]+\s*([=:])")  # a key of TOML or YAML
 _ADDING = re.compile(r"(?<!/)\bmcp add(?:-json)? +\S|(?:mcp|context)_?servers", re.IGNORECASE)
-_CODE = re.compile(r"(?<!`)`(?![~./])([^`\n]{3,2000})`(?!`)")  # a code span in a sentence; not a path
+_CODE = re.compile(r"(?<!`)`(?![~./])([^`\n]{3,2000})`(?!`)")  # a code span in a sentence, but not a path
 _WRAPPED_CODE = re.compile(r"(?<!`)`(?![~./])([^`\n]{3,200}\n[ \t]*[^`\n]{1,200})`(?!`)")  # a code span over two lines
 _FENCES = re.compile(r"[\s>*+-]*(?:```|~~~)")  # a fence, also in a list or a quotation
 _FENCE = re.compile(r"(?s)\A\s*```[^\n]*\n(.*?)\n\s*```\s*\Z")
