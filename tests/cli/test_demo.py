@@ -30,7 +30,7 @@ def test_the_demo_for_people_fits_80_columns(home: Path) -> None:
     done = run_cli(home, "demo")
     assert done.returncode == 0, done.stderr
     assert all(len(line) <= 80 for line in done.stdout.splitlines())
-    assert done.stdout.endswith("Everything worked, and nothing is left behind.\n")
+    assert done.stdout.endswith("Everything worked, and nothing was left behind.\n")
 
 
 def test_the_demos_home_is_gone_after_a_failure_too() -> None:

@@ -86,10 +86,10 @@ def add_verb(
 ) -> None:
     """Add a server, and try it.
 
-    WHAT is anything that describes a server: a snippet of any AI tool's configuration, a command line (npx ..., claude
-    mcp add ...), an install link, an address, a server.json, a package (npm:, pypi:, oci:), a name from the registry
-    (see multi-mcp find), a bundle (.mcpb), a file with one of these, or - to paste one. You see what it would run
-    before anything starts.
+    WHAT describes a server: a snippet of any AI tool's configuration, a command line (npx ..., claude mcp add ...), an
+    install link, an address or a server.json. It can also be a package (npm:, pypi:, oci:), a name from the registry
+    (see multi-mcp find) or a bundle (.mcpb). Pass a file with one of these, or - to paste one. You see what it would
+    run before anything starts.
 
     With --url, you can omit NAME: it is then taken from the address. The server runs in the current folder, or in your
     home folder if the current folder is multi-mcp's own. --scope global writes it into servers.yaml. --scope project

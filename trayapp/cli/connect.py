@@ -35,7 +35,7 @@ from trayapp.model.redact import redacted
 from trayapp.model.text import clean, one_line, shortened
 
 _ENTRY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")  # server names that every tool accepts
-LONGEST_LINE = 200  # columns of a line of a diff: some programs write their whole file in one line
+LONGEST_LINE = 200  # columns of a diff's line: some programs write their whole file in one line
 NEEDS = {
     "restart": "If {title} is running, restart it",
     "reload": "If {title} is running, reload its servers",

@@ -49,7 +49,7 @@ def demo_verb(as_json: bool) -> None:
     report = DemoReport(as_json)
     with temporary_home() as home:
         Demo(Path(home), report).run()
-    print_result(as_json, {"ok": True, "steps": report.steps}, "", "Everything worked, and nothing is left behind.")
+    print_result(as_json, {"ok": True, "steps": report.steps}, "", "Everything worked, and nothing was left behind.")
 
 
 def temporary_home() -> TemporaryDirectory[str]:

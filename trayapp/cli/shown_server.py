@@ -31,7 +31,7 @@ _LOADS_CODE = re.compile(
 # Characters that occur in code but not in secrets. Redaction must not hide code that would run.
 _CODE = re.compile(r"[()`;|&\n]")
 _CONNECTION = re.compile(r"(?:[A-Za-z][\w .]{0,40}=[^;()`|&\n$<>]{0,200};?){2,40}")  # `Host=a;Password=b` is not code
-_REFERENCE = re.compile(r"\$\{(?:keyring:|env:)?[\w.-]+\}")  # names a secret without containing it
+_REFERENCE = re.compile(r"\$\{(?:keyring:|env:)?[\w.-]+\}")  # refers to a secret without containing it
 _SCHEME = re.compile("(?i)(?:bearer|basic) ")
 _RUNS_CODE = re.compile(r"(?i)-{1,2}(?:e|c|p|r|m|eval|print|exec|command|require|import)|/c")
 

@@ -82,7 +82,7 @@ def stop_verb(as_json: bool) -> None:
     print_result(as_json, {"stopped": pid}, f"Stopped the gateway (process {pid})")
 
 
-SAMPLE_MODULE = "trayapp.samples.server"  # by name: a packaged program does not contain its file
+SAMPLE_MODULE = "trayapp.samples.server"  # the module's name: a packaged program has no file of it
 
 
 @verb("stdio", "multi-mcp stdio --servers github,files", json=False)

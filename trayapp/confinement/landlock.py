@@ -73,7 +73,7 @@ def restrict_thread(read: Iterable[str], write: Iterable[str], devices: Iterable
         for port in ports or ():
             _add_rule(ruleset, NET_PORT, struct.pack("QQ", CONNECT_TCP, port))
         _forbid_privileges()
-        # Root has privileges over the files of other users; nobody else has any to drop.
+        # Root has privileges over the files of other users. Other users have none to drop.
         if _libc.capset(struct.pack("=Ii", CAPABILITY_VERSION, 0), bytes(24)):
             raise OSError(ctypes.get_errno(), "capabilities cannot be dropped")
 
@@ -81,7 +81,7 @@ def restrict_thread(read: Iterable[str], write: Iterable[str], devices: Iterable
 def scope_thread() -> None:
     """Keep the calling thread, and all that it starts, from using abstract sockets of other programs or signaling them.
 
-    Forbid new privileges, too. If Landlock has no scopes, do only that. Files are not limited. Raises OSError.
+    Also forbid new privileges. If Landlock has no scopes, do only the latter. Files are not limited. Raises OSError.
     """
     _forbid_privileges()
     if abi() >= LEAST_ABI:

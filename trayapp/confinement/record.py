@@ -19,7 +19,7 @@ from trayapp.confinement.seccomp_requests import Trace
 from trayapp.model.config import Confine
 from trayapp.model.status import ConfinementStatus, RefusedAccess
 
-MOST = 50  # refusals that are kept per server; a program that walks a whole disk causes thousands
+MOST = 50  # refusals kept per server; a program that searches a whole disk causes thousands
 MOST_LINES = 1000  # different messages that are read per server
 PATHS = 8  # paths that are examined per message
 LINE_BYTES = 4096
@@ -61,7 +61,7 @@ class Refusal:
             hosts = confine.network if isinstance(confine.network, tuple) else ()
             return confine._replace(network=True if self.what == NETWORK else (*hosts, self.what))
         path = self.what
-        if self.access == "write":  # usually the folder, in which files are created and replaced
+        if self.access == "write":  # usually the folder: programs create and replace files there
             folder = path if os.path.isdir(path) else os.path.dirname(path)
             path = path if folder in (home, "/", "/tmp", "/dev", "/run") else folder
         short = shorten(path, home)
@@ -96,7 +96,7 @@ class RefusalRecord:
     trace: Trace | None = None  # set only in a trial
 
     _rest: bytes = b""
-    _read_lines: set[str] = field(default_factory=set)  # a program may repeat a message without end
+    _read_lines: set[str] = field(default_factory=set)  # to skip messages that a program repeats
 
     def add(self, refusal: Refusal) -> None:
         """Keep and report a refusal that is new, up to MOST. If writing a path was refused, reading it is not new."""

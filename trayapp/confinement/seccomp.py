@@ -112,7 +112,7 @@ def filter_program(
     """Return the filter for an architecture.
 
     - `unix`: Unix sockets are allowed.
-    - `tell`: the gateway decides on calls that change attributes of files or the scheduling of threads, and is told of
+    - `tell`: the gateway decides on calls that change attributes of files or the scheduling of threads, and records
       refused Unix sockets. Without `tell`, the filter refuses all of these calls.
     - `trace`: calls that open or change a file are also reported.
     - `namespaces`: the program sees only its own files and processes, so that calls on these are not checked.
@@ -146,7 +146,7 @@ def filter_program(
 
 
 def proxy_program(name: str) -> bytes:
-    """Return the filter around bubblewrap if hosts are listed: the gateway makes each socket, already connected."""
+    """Return the filter around bubblewrap if hosts are listed. The gateway makes and connects each socket."""
     at = list(ARCHITECTURES).index(name)
     rules = [*_argument(0), (_JUMP_EQUAL, 0, 1, INET), (_RETURN, 0, 0, NOTIFY)]
     rules += [(_JUMP_EQUAL, 0, 1, INET6), (_RETURN, 0, 0, ERROR | errno.EACCES)]
@@ -170,7 +170,7 @@ def _numbers_of(name: str) -> list[_Instruction]:
 def _outside(at: int, answer: int, refuse: int) -> list[_Instruction]:
     """Return the steps for calls that may change other programs' files or processes.
 
-    `answer`: the result of the calls that the gateway can decide. `refuse`: that of calls for all processes of a user.
+    `answer`: the result of calls that the gateway can decide. `refuse`: the result for all processes of a user.
     """
     program: list[_Instruction] = []
     for numbers, end in ((ATTRIBUTES, answer), (UNSUPPORTED, ERROR | errno.EOPNOTSUPP)):
@@ -204,7 +204,7 @@ def _argument(number: int) -> list[_Instruction]:
 
 
 def _call(number: int, steps: list[_Instruction]) -> list[_Instruction]:
-    """Return the steps for one call; a call that passes them all is allowed."""
+    """Return the steps for one call. A call that passes them all is allowed."""
     inside = [*steps, (_RETURN, 0, 0, ALLOW)]
     return [(_JUMP_EQUAL, 0, len(inside), number), *inside]
 
@@ -221,7 +221,7 @@ def _socket_rules(internet: Sockets, unix: bool, tell: bool, refuse: int) -> lis
         rules += [(_JUMP_EQUAL, 1, 0, INET), (_JUMP_EQUAL, 0, 1, INET6), (_RETURN, 0, 0, ALLOW)]
     elif internet == "asked":
         rules += [(_JUMP_EQUAL, 1, 0, INET), (_JUMP_EQUAL, 0, 1, INET6), (_RETURN, 0, 0, NOTIFY)]
-    # Netlink protocol 0 gives this machine's own addresses; the others reach other programs or change settings.
+    # Netlink protocol 0 lists this machine's own addresses. Others reach other programs or change settings.
     rules += [(_JUMP_EQUAL, 0, 3, NETLINK), *_argument(2), (_JUMP_EQUAL, 0, 1, 0), (_RETURN, 0, 0, ALLOW)]
     return [*rules, (_RETURN, 0, 0, refuse)]
 

@@ -1,19 +1,19 @@
 """Answers to the system calls of a confined program that its seccomp filter hands to the gateway.
 
-Sockets: the program gets none, or Internet sockets that reach only the proxy. A socket that is bound to the loopback
-device reaches nothing else, and binding it to another device takes privileges (SO_BINDTODEVICE). Of the loopback ports,
-Landlock allows only the proxy's. Without Landlock, the program has its own network namespace: each socket that it gets
-is already connected to the proxy, and its `connect` does nothing. The arguments of a request are in registers, so they
-cannot change between check and answer. Without the gateway every request fails.
+Sockets: the program gets none, or Internet sockets that reach only the proxy. They are bound to the loopback device, so
+they reach nothing else. To bind them to another device takes privileges (SO_BINDTODEVICE). Of the loopback ports,
+Landlock allows only the proxy's. Without Landlock, the program has its own network namespace. Each socket that it gets is already connected to
+the proxy, and its `connect` does nothing. The arguments of a request are in registers, so they cannot change between
+check and answer. Without the gateway, every request fails.
 
-Changes of files' modes, owners and times, which Landlock does not cover: the gateway makes each change itself, on a
-file that it has opened and checked, so the program cannot swap the file between check and change. It does so in a
-thread, since a network folder may never answer.
+Modes, owners and times of files: Landlock does not cover changes of these. The gateway makes each change itself, on a
+file that it has opened and checked, so the program cannot swap the file between check and change. A separate thread
+makes the changes, since a network folder may never answer.
 
-Scheduling is allowed for the threads of the requesting process.
+Scheduling: allowed for the threads of the requesting process.
 
 Files, in a trial: every call that opens or changes a file by name is recorded and allowed. The name is read from the
-program's memory, which could change in between: good enough for a proposal, not for a limit.
+program's memory, which could change before the kernel reads it. That is good enough for a proposal, not for a limit.
 """
 
 from __future__ import annotations
@@ -50,8 +50,7 @@ _OPERANDS = {
 class AttributeChanges:
     """The changes of files' attributes for one confined program.
 
-    `refused` is called with each path that the program may not change.
-    Methods block on files: they are called in a thread.
+    `refused` is called with each path that the program may not change. Methods block on files: call them in a thread.
     """
 
     def __init__(self, policy: Policy, refused: Callable[[str], None]) -> None:
@@ -182,9 +181,10 @@ _Request = tuple[int, int, int, list[int]]  # the request's number, the requesti
 class Requests:
     """The requests from one program's `listener`. The running event loop answers them until the last process has ended.
 
-    `port`: the proxy's, if there is one. TCP sockets for it are handed out, already connected if `connected`. `refused`
-    is called with True for a Unix socket and, if there is no proxy, with False for any other. `changes` makes changes
-    of files' attributes. `trace` records files, in a trial.
+    - `port`: the proxy's, if there is one. The program gets TCP sockets for it, already connected if `connected`.
+    - `refused` is called with True for a Unix socket and, if there is no proxy, with False for any other.
+    - `changes` makes changes of files' attributes.
+    - `trace` records files, in a trial.
     """
 
     def __init__(
@@ -304,7 +304,7 @@ def _scheduling(pid: int, call: int, arguments: Sequence[int]) -> tuple[int, int
 
 # --- the files that a program opens or changes by name, for a trial
 
-MOST = 5000  # files that are kept
+MOST = 5000  # files that are recorded
 _OF_ITSELF = ("/proc/self/", "/proc/thread-self/")  # every program opens these, and works without them
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 # name -> which arguments hold the folder's descriptor (-1: none does), the path and the flags (-1: the call writes)

@@ -43,8 +43,8 @@ def spawn_confined(
     needs_answers = trace or isinstance(policy.network, tuple)
     silent = None if needs_answers else filter_program(machine(), "all" if policy.network is True else "none")
     if trace:
-        # Nobody can answer requests between fork and exec: Python waits, and to close descriptors it would open a
-        # folder that lists them. All of ours are closed on exec anyway.
+        # To close descriptors, Python would open a folder between fork and exec, when nobody can answer the request.
+        # All of our descriptors are closed on exec anyway.
         options = {**options, "close_fds": False}
 
     def confine() -> int:
