@@ -387,7 +387,7 @@ def test_processes_that_a_dead_gateway_left_are_named(world: CheckContext) -> No
         registry.write_text(f"{left.pid}\t123\tmark\n999999999\t1\tx\nrubbish\n", encoding="utf-8")
         (finding,) = gateway.stale_processes(world)
         assert finding.state == "problem"
-        assert finding.message == f"A gateway that ended left 1 server process: {left.pid}"
+        assert finding.message == f"An earlier gateway left 1 server process running: {left.pid}"
         os.utime(registry, (LONG_AGO, LONG_AGO))  # the process started later, so it is a different one
         assert told(gateway.stale_processes(world)) == [("processes.stale", "note")]
         assert left.stdin is not None

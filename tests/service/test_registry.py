@@ -107,7 +107,7 @@ def test_a_registry_that_stays_silent_is_told_in_words(
     with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
         answered = pool.submit(_accepted, listener, sends)
         silent = ServerRegistry(f"http://127.0.0.1:{listener.getsockname()[1]}", tmp_path)
-        with pytest.raises(MultiMcpError, match=rf"Cannot ask the registry .*: {why}") as caught:
+        with pytest.raises(MultiMcpError, match=rf"Cannot query the registry .*: {why}") as caught:
             silent.find("x")
         assert "Try again later" in caught.value.hint
         answered.result().close()
@@ -187,11 +187,11 @@ def test_an_answer_is_kept_then_completed_by_what_changed_and_stands_in_for_a_re
         old = found.find("x")
         assert (len(old.entries), old.old_s, old.why) == (2, FRESH_S + 1, "It answers with HTTP status 503")
         with pytest.raises(
-            MultiMcpError, match=r"Cannot ask the registry .*: It answers with HTTP status 503"
+            MultiMcpError, match=r"Cannot query the registry .*: It answers with HTTP status 503"
         ) as caught:
             found.find("never asked before")
         assert "Try again later" in caught.value.hint
-    with pytest.raises(MultiMcpError, match=r"Cannot ask the registry .*: Connection refused"):
+    with pytest.raises(MultiMcpError, match=r"Cannot query the registry .*: Connection refused"):
         found.find("something else")
     assert len(found.find("x").entries) == 2
 

@@ -159,7 +159,7 @@ settings:                       # all optional; these are the defaults
   # tool_prefix: server         # server | short | none | mcp: how tools are named
 
 servers:
-  # A small server that comes with multi-mcp, so that something works at once. Remove it when you like:
+  # A small server that comes with multi-mcp. Use it to test your setup. To remove it, run:
   # multi-mcp remove sample
   sample:
     command: multi-mcp sample-server
@@ -170,12 +170,12 @@ servers:
   #   env: {LOG_LEVEL: info, API_KEY: "${MY_API_KEY}"}    # ${NAME} comes from the environment,
   #   lifecycle: lazy           # lazy | eager | keep-alive              ${keyring:NAME} from the keyring
 
-  # A server on the web. When it asks for a sign-in, the tray icon tells you.
+  # A server on the web. If it requires a sign-in, the tray icon shows that.
   # docs:
   #   url: https://mcp.example.com/mcp
   #   headers: {X-Team: "${TEAM:-none}"}
 
-  # Tools are added to this file when they are first seen. Disable one and no client sees it any more:
+  # Tools are added to this file when they are first seen. If you disable a tool, no client sees it:
   # github:
   #   command: [npx, -y, "@modelcontextprotocol/server-github"]
   #   disabled: false           # true disables the whole server
@@ -186,12 +186,12 @@ servers:
 
 
 def sample_text() -> str:
-    """Return the initial text of servers.yaml. It has no path of this installation: the next one may be elsewhere."""
+    """Return the initial text of servers.yaml. It contains no paths, which could differ in the next installation."""
     return _SAMPLE
 
 
 def with_sample(config: Config, command: Sequence[str]) -> Config:
-    """Return the configuration with `command` as the command of the sample server, whatever its entry names."""
+    """Return the configuration with the command of the sample server replaced by `command`."""
     program, *args = command
     changed = {
         name: replace(server, command=program, args=tuple(args))

@@ -13,7 +13,7 @@ _VALUE = re.compile(r"\$\{[^}]*\}|\$env:\w+|\{env:[^}]*\}")
 
 
 def url_fault(url: str) -> str | None:
-    """Return the fault of an address whose variables are resolved, or None.
+    """Return what is wrong with an address whose variables are resolved, or None.
 
     The address must be http or https, name a host, and contain no user name or password.
     """
@@ -34,17 +34,17 @@ def url_fault(url: str) -> str | None:
 
 
 def has_variable(text: str) -> bool:
-    """Return True if a text may change when its variables are resolved."""
+    """Return True if a text contains a variable."""
     return _VARIABLE.search(text) is not None
 
 
 def unsafe_url(url: str, *, asks: bool = False) -> str | None:
-    """Return why a command must not add an address, or None if it may.
+    """Return the reason why a command must not add an address, or None if it may.
 
-    The address must pass `url_fault` and be encrypted (http only for this machine), unless a variable holds its scheme.
-    `asks`: the user sees its `exposure` before confirming, so an address in their own network may be unencrypted.
+    Unless a variable holds its scheme, the address must pass `url_fault` and use https, or http on this machine.
+    `asks`: the user confirms its `exposure`, so http is also allowed in the user's own network.
     """
-    plain = _VALUE.sub("1", url)  # a host in a variable may be any host, a port in a variable counts as a port
+    plain = _VALUE.sub("1", url)  # a number is valid both as a host and as a port
     fault = url_fault(plain)
     if fault is not None:
         return None if has_variable(url) and not plain.lower().startswith(("http://", "https://")) else fault
@@ -55,7 +55,7 @@ def unsafe_url(url: str, *, asks: bool = False) -> str | None:
 
 
 def _is_own_network(url: str) -> bool:
-    """Return True if an address is in a private network, whatever its variables hold, and not a metadata service."""
+    """Return True if an address is in a private network, whatever its variables hold. False for metadata services."""
     is_fixed = _host_of(_VALUE.sub("1", url)) == _host_of(_VALUE.sub("2", url))
     return is_fixed and is_inside(url) and not is_forbidden_place(url)
 
@@ -83,13 +83,13 @@ _HOSTS_OF_CONTAINERS = frozenset({"host.docker.internal", "gateway.docker.intern
 
 
 def outside_containers(url: str) -> str:
-    """Return an address with localhost in place of a name by which containers reach this machine."""
+    """Return the address with localhost in place of a host name that works only inside containers."""
     host = _host_of(url)
     return url.replace(host, "localhost", 1) if host in _HOSTS_OF_CONTAINERS else url
 
 
 _GENERIC = frozenset({"mcp", "api", "www", "app", "sse", "server", "remote", "gateway"})  # common labels
-_SECOND_LEVEL = frozenset({"co", "com", "org", "net", "ac", "gov", "edu"})  # below a country's top level
+_SECOND_LEVEL = frozenset({"co", "com", "org", "net", "ac", "gov", "edu"})  # labels below a country code, as in co.uk
 
 
 def name_of_url(url: str) -> str:
@@ -103,9 +103,9 @@ def name_of_url(url: str) -> str:
     return (own or labels)[-1] if own else labels[0]
 
 
-_METADATA_LABELS = frozenset({"metadata", "instance-data"})  # alone, or before one of the zones below
+_METADATA_LABELS = frozenset({"metadata", "instance-data"})  # a whole host name, or the label before one of these zones
 _METADATA_ZONES = ("internal", "goog", "azure.com", "platformequinix.com", "packet.net", "tencentyun.com")
-_METADATA_ADDRESSES = frozenset(  # metadata services of clouds, besides the link-local addresses
+_METADATA_ADDRESSES = frozenset(  # metadata services of clouds at addresses that are not link-local
     {"100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254", "fd00:c1::a9fe:a9fe"}
 )
 _INSIDE_ZONES = ("localhost", "local", "internal", "home.arpa", "localdomain", "lan")  # RFC 6761, 6762, 8375; ICANN
@@ -114,13 +114,13 @@ _IGNORED = re.compile(
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 _CARRYING = tuple(map(ipaddress.IPv6Network, ("64:ff9b::/96", "64:ff9b:1::/96", "::ffff:0:0:0/96")))  # NAT64, SIIT
-_COMPATIBLE = 1 << 32  # lower IPv6 addresses stand for IPv4 addresses (RFC 4291, deprecated)
+_COMPATIBLE = 1 << 32  # lower IPv6 addresses embed IPv4 addresses (RFC 4291, deprecated)
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def is_forbidden_place(url: str) -> bool:
-    """Return True if an address is link-local or a cloud's metadata service. No web page may make us connect there."""
+    """Return True if an address is link-local or a cloud's metadata service. We must never connect there."""
     host = _host_of(url)
     address = _address(host)
     if address is not None:
@@ -130,7 +130,7 @@ def is_forbidden_place(url: str) -> bool:
 
 
 def is_inside(url: str) -> bool:
-    """Return True for an address on this machine, its network or its cloud. A remote server must not name it (SSRF)."""
+    """Return True for an address on this machine, its network or its cloud. Remote input must not name it (SSRF)."""
     host = _host_of(url)
     address = _address(host)
     if address is not None:
@@ -144,9 +144,9 @@ def _is_in(host: str, zones: tuple[str, ...]) -> bool:
 
 
 def _host_of(url: str) -> str:
-    """Return the host of an address as a name lookup sees it, or "".
+    """Return the host of an address in the form that a name lookup uses, or "".
 
-    Other scripts' digits and dots are normalized, invisible characters left out (IDNA, UTS 46).
+    Digits and dots of other scripts are normalized, and invisible characters are removed (IDNA, UTS 46).
     """
     try:
         host = unquote(urlsplit(url.replace("\\", "/")).hostname or "")

@@ -1,8 +1,8 @@
-"""Start at login: switch our autostart entry on and off, and keep it up to date.
+"""Start at login: functions that switch our autostart entry on and off and keep it up to date.
 
 - Linux: XDG autostart (freedesktop.org "Desktop Application Autostart").
 - macOS: a property list in the user's LaunchAgents.
-- Windows: a value of the user's Run key, and the switch that Task Manager keeps for it.
+- Windows: a value in the user's Run key, and the value in which Task Manager stores its on/off switch.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ READ_MOST = 1 << 20  # bytes of an entry's file
 
 @dataclass(frozen=True, slots=True)
 class StartCommand:
-    """The command to start at login: absolute program and arguments. `home`: the value of MULTI_MCP_HOME, "" = none."""
+    """The command to start at login, with an absolute program. `home` is the value of MULTI_MCP_HOME, "" if unset."""
 
     argv: tuple[str, ...]
     home: str = ""
@@ -38,13 +38,13 @@ class AutostartEntry(Protocol):
 
     @property
     def where(self) -> str:
-        """The file, or the key of the Windows registry, for display."""
+        """Return the path of the file, or the key in the Windows registry, for display."""
 
     def is_on(self) -> bool:
         """Return True if the desktop will start the entry. Raises StorageError."""
 
     def written(self) -> StartCommand | None:
-        """Return the command in the entry, on or off; None if there is none or it cannot be parsed."""
+        """Return the command in the entry, whether it is on or off. Return None if there is no valid entry."""
 
     def write(self, start: StartCommand) -> None:
         """Write the entry, switched on. Raises MultiMcpError."""
@@ -54,7 +54,7 @@ class AutostartEntry(Protocol):
 
 
 class FileEntry:
-    """An entry that is a file of its own. The subclasses implement the rest of AutostartEntry."""
+    """An entry with its own file. Its subclasses implement the rest of AutostartEntry."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -69,7 +69,7 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True)
 class Autostart:
-    """The switch for start at login. `start`: the command to start."""
+    """The switch for start at login. `start` is the command to start."""
 
     entry: AutostartEntry
     start: StartCommand
@@ -82,9 +82,9 @@ class Autostart:
             self.entry.remove()
 
     def refresh_command(self) -> bool:
-        """Rewrite an outdated entry: an update may have moved the program. Return True if it was rewritten.
+        """Rewrite an outdated entry, because an update may have moved the program. Return True if it was rewritten.
 
-        Only an entry that is on and has the same home is changed. Raises MultiMcpError.
+        The entry is changed only if it is on and has the same home. Raises MultiMcpError.
         """
         written = self.entry.written() if self.entry.is_on() else None
         if written is None or written.home != self.start.home or written == self.start:
@@ -94,7 +94,7 @@ class Autostart:
 
 
 def find_autostart(environ: Mapping[str, str], argv: list[str]) -> Autostart:
-    """Return the switch of this platform. `argv`: the command to start."""
+    """Return the switch for this platform. `argv` is the command to start."""
     start = StartCommand(tuple(argv), absolute_home(environ).get(HOME, ""))
     if sys.platform == "win32":
         return Autostart(RunKey(WindowsRegistry()), start)
@@ -120,7 +120,7 @@ class XdgEntry(FileEntry):
     """A desktop entry in the user's autostart folder."""
 
     def is_on(self) -> bool:
-        keys = self._keys()  # desktops switch an entry off with Hidden; GNOME uses a key of its own
+        keys = self._keys()  # most desktops switch an entry off with Hidden; GNOME has its own key
         off = keys.get("Hidden", "").lower() == "true" or keys.get("X-GNOME-Autostart-enabled", "").lower() == "false"
         return "Exec" in keys and not off
 
@@ -140,7 +140,7 @@ class XdgEntry(FileEntry):
         for word in words:
             if found := UNSAFE.search(word):
                 title = f"Start at login is not possible: {word!r} contains {found.group()!r}"
-                raise MultiMcpError(title, "Desktops would start something else. Use a path without $, % and `")
+                raise MultiMcpError(title, "Some desktops would change it. Use a path without $, % and `")
         write_atomic(self._path, desktop_text(words, start.argv[0]).encode())
 
     def _keys(self) -> dict[str, str]:
@@ -158,7 +158,7 @@ class XdgEntry(FileEntry):
 def desktop_text(words: list[str], program: str) -> str:
     """Return the entry (freedesktop.org "Desktop Entry Specification"), with every word quoted.
 
-    TryExec makes desktops skip the entry silently if `program` was deleted.
+    With TryExec, desktops silently skip the entry if `program` was deleted.
     """
     # Quotes and backslashes in a word are escaped. The string type of the value then doubles all backslashes.
     quoted = (_escaped(word.replace("\\", "\\\\").replace('"', '\\"')) for word in words)
@@ -203,8 +203,8 @@ class LaunchAgent(FileEntry):
         return StartCommand(tuple(words), str(home))
 
     def write(self, start: StartCommand) -> None:
-        """Write the entry (AutostartEntry). launchd does not load it now: that would start a second tray."""
-        import plistlib  # 5 ms, and only on macOS
+        """Write the entry (AutostartEntry). Do not load it into launchd now, which would start a second tray."""
+        import plistlib  # imported late: takes 5 ms, and only macOS needs it
 
         values: dict[str, object] = {  # launchd.plist(5): start once at login, only in a graphical session
             "Label": LABEL,
@@ -231,7 +231,7 @@ class LaunchAgent(FileEntry):
 
 
 RUN = r"Software\Microsoft\Windows\CurrentVersion\Run"
-APPROVED = r"Software\Microsoft\Windows\CurrentVersion\Explorer\StartupApproved\Run"  # first byte odd = switched off
+APPROVED = r"Software\Microsoft\Windows\CurrentVersion\Explorer\StartupApproved\Run"  # an odd first byte: off
 
 
 class Registry(Protocol):
@@ -257,7 +257,7 @@ class RunKey:
         return isinstance(command, str) and bool(command) and not off
 
     def written(self) -> StartCommand | None:
-        from trayapp.config.read.command import split_command  # only on Windows
+        from trayapp.config.read.command import split_command  # imported late: only Windows needs it
 
         command = self._get(RUN)
         with suppress(ValueError):  # an unclosed quote

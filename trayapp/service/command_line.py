@@ -12,11 +12,11 @@ import os
 import sys
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-SAMPLE_VERB = "sample-server"  # runs the sample server in a frozen program, which has no interpreter to run a file
-# The programs of a packaged multi-mcp, in one folder (packaging/multi-mcp.spec).
+SAMPLE_VERB = "sample-server"  # runs the sample server in a packaged program, which has no Python interpreter
+# The programs of a packaged multi-mcp, all in one folder (packaging/multi-mcp.spec).
 WHOLE, TRAY, SHIM = "multi-mcp", "multi-mcp-tray", "multi-mcp-shim"
 
-NO_WINDOW = 0x08000000 if os.name == "nt" else 0  # CREATE_NO_WINDOW: our child processes open no console window
+NO_WINDOW = 0x08000000 if os.name == "nt" else 0  # CREATE_NO_WINDOW: child processes open no console window
 
 
 def is_frozen() -> bool:
@@ -27,14 +27,14 @@ def is_frozen() -> bool:
 def own_command() -> list[str]:
     """Return the program and the first arguments that run multi-mcp from any working folder.
 
-    A file is 5 ms faster than `-m`, and nothing is imported from the working folder.
+    Running a file is 5 ms faster than `-m`, and imports nothing from the working folder.
     """
     return [program(WHOLE)] if is_frozen() else [sys.executable, os.path.join(PACKAGE, "__main__.py")]
 
 
 def typed_command() -> str:
-    """Return the words that a user types to run this program: `multi-mcp`, or its path if PATH does not have it."""
-    import shlex  # not at the top: the shim, which shows no commands, needs none of these
+    """Return the words that a user types to run this program: `multi-mcp`, or its path if it is not on the PATH."""
+    import shlex  # imported late, like the next two: the shim needs none of these
     import shutil
     from pathlib import Path
 
@@ -54,7 +54,7 @@ def gateway_command(*, linger: bool) -> list[str]:
 
 
 def tray_command() -> list[str]:
-    """Return the command that starts the tray at login: absolute, valid after updates, and without a console window."""
+    """Return the command that starts the tray at login. It is absolute, survives updates, and opens no console."""
     words = ["tray", "--autostart"]
     if is_frozen():
         return [program(TRAY), *words]
@@ -65,7 +65,7 @@ def tray_command() -> list[str]:
 
 
 def shim_command() -> list[str]:
-    """Return the command for a client's configuration, program first: absolute, and the same after updates.
+    """Return the command line of the shim for a client's configuration. It is absolute and survives updates.
 
     The program is the installed script beside the interpreter, if there is one, because users know it.
     """
@@ -78,7 +78,7 @@ def _installed_command() -> list[str]:
 
 
 def kill_command(pid: int) -> str:
-    """Return the words that a user types to end a process that does not end by itself."""
+    """Return the command that a user types to kill a process."""
     return f"taskkill /F /PID {pid}" if os.name == "nt" else f"kill -9 {pid}"
 
 

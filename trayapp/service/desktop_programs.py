@@ -1,4 +1,4 @@
-"""Open files and web addresses, and copy text to the clipboard, with the user's own programs.
+"""Functions that open files and web addresses and copy text to the clipboard, with the user's own programs.
 
 On X displays, copying needs no program (tray/linux/selection).
 """
@@ -18,7 +18,7 @@ from trayapp.config.programs import own_environment
 from trayapp.model.errors import MultiMcpError
 from trayapp.service.command_line import NO_WINDOW
 
-COPY_S = 3.0  # limit for a clipboard program: one that takes longer has found no clipboard service
+COPY_S = 3.0  # limit for a clipboard program, which hangs if there is no clipboard service
 CLIPBOARD = {"darwin": "pbcopy", "win32": "clip"}  # elsewhere: wl-copy
 
 
@@ -27,14 +27,14 @@ def edit_in_terminal(path: Path, editor: str, environ: Mapping[str, str]) -> int
     try:
         return subprocess.run([*shlex.split(editor), str(path)], env=own_environment(environ), check=False).returncode
     except (OSError, ValueError):
-        raise MultiMcpError(f"Cannot start the editor: {editor}", "Set EDITOR to one that can be started") from None
+        raise MultiMcpError(f"Cannot start the editor: {editor}", "Set EDITOR to an installed editor") from None
 
 
 def open_file(path: Path, environ: Mapping[str, str], patience_s: float = 0.0) -> None:
     """Open the file or folder in a window, without waiting for it. Raises MultiMcpError if that is not possible.
 
-    `patience_s`: how long to wait for the opener to fail. An opener that still runs then has found a program. With 0,
-    the error suggests setting EDITOR, which suits a terminal.
+    `patience_s` is the time to wait for the opener to fail. If it is still running then, it has found a program.
+    With 0, the error suggests setting EDITOR, which helps in a terminal.
     """
     if not _open(str(path), ["open", "-t"], environ, patience_s):
         hint = "Install xdg-utils, or open it yourself" if patience_s else "Set EDITOR, or open it yourself"
@@ -42,7 +42,7 @@ def open_file(path: Path, environ: Mapping[str, str], patience_s: float = 0.0) -
 
 
 def open_url(url: str, environ: Mapping[str, str], patience_s: float = 0.0) -> bool:
-    """Open a web address in the browser, as `open_file` opens a file. Return False if that is not possible."""
+    """Open a web address in the browser. Return False if that is not possible. `patience_s`: as in `open_file`."""
     return url.startswith(("http://", "https://")) and _open(url, ["open"], environ, patience_s)
 
 
@@ -53,7 +53,7 @@ def copy(text: str, environ: Mapping[str, str]) -> bool:
     if found is None or (program == "wl-copy" and not environ.get("WAYLAND_DISPLAY")):
         return False
     env, data, null = own_environment(environ), encoded(text, sys.platform), subprocess.DEVNULL
-    try:  # no output pipes: wl-copy stays in the background and would keep them open
+    try:  # no output pipes, because wl-copy stays in the background and would keep them open
         subprocess.run(
             [found], env=env, input=data, stdout=null, stderr=null, timeout=COPY_S, check=True, creationflags=NO_WINDOW
         )
@@ -63,12 +63,12 @@ def copy(text: str, environ: Mapping[str, str]) -> bool:
 
 
 def encoded(text: str, platform: str) -> bytes:
-    """Encode the text for the clipboard program. Windows' `clip` needs a byte order mark to read Unicode."""
+    """Encode the text for the clipboard program. On Windows, `clip` needs a byte order mark to read Unicode."""
     return f"\ufeff{text}".encode("utf-16-le") if platform == "win32" else text.encode()
 
 
 def _open(target: str, on_macos: list[str], environ: Mapping[str, str], patience_s: float) -> bool:
-    """Open a file or an address with the program of the system or the desktop. Return False if that is not possible."""
+    """Open a file or an address with the opener of the system or desktop. Return False if that is not possible."""
     try:
         if sys.platform == "win32":
             os.startfile(target)

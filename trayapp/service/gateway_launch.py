@@ -1,4 +1,4 @@
-"""Start a gateway that outlives the process that starts it, wait for it, connect to it.
+"""Functions that start a gateway which outlives the calling process, wait for it, and connect to it.
 
 The shim uses fork and exec, because its client waits and `subprocess` takes 9 ms to load. Keep the imports few.
 """
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
     from trayapp.wire.control import ControlClient
 
 
-OPEN_MOST = 1024  # the usual limit of open descriptors; used if the system does not list them
-FROM_ANYWHERE = "/" if os.name == "posix" else None  # a working folder that no user will want to remove
-CANNOT_RUN = 127  # exit code of a start whose program cannot be executed, as in shells
+OPEN_MOST = 1024  # the usual limit of open descriptors, used if they cannot be listed
+FROM_ANYWHERE = "/" if os.name == "posix" else None  # a working folder that nobody needs to remove or unmount
+CANNOT_RUN = 127  # exit code if the program cannot be executed, as in shells
 READY_TIMEOUT_S = 20.0  # enough for a cold disk and a busy machine; usually it takes 0.3 s
-GONE_TIMEOUT_S = 15.0  # the stop sequence of a stubborn server takes 4 s, and many stop at once
+GONE_TIMEOUT_S = 15.0  # stopping a server that ignores signals takes 4 s, and many may stop together
 LOG_LINES_SHOWN = 3
 LOG_TAIL_BYTES = 4096
-ROOM_FOR_A_LINE = 4096  # bytes free, a block of most file systems
-RUNS_ALREADY = 7  # exit code of a gateway that found another one running; the other one will answer
+ROOM_FOR_A_LINE = 4096  # free bytes: one block of most file systems
+RUNS_ALREADY = 7  # exit code of a gateway that found another one running, which will answer instead
 
 
 def start_detached(environ: Mapping[str, str], *, linger: bool) -> Popen[bytes]:
     """Start a gateway that outlives this process and its terminal, with this environment. Raises OSError."""
-    import subprocess  # takes 9 ms, which a shim on POSIX saves
+    import subprocess  # imported late: takes 9 ms, and a shim on POSIX does not need it
 
     flags = 0
     if sys.platform == "win32":
@@ -63,7 +63,7 @@ def start_fast(environ: Mapping[str, str]) -> Popen[bytes] | ForkedChild:
 
 
 def reap_automatically(wanted: bool) -> None:
-    """Ignore SIGCHLD: the system then reaps our child processes, and none remains a zombie. False: undo this."""
+    """Let the system reap our child processes, so none remains a zombie, by ignoring SIGCHLD. False undoes this."""
     if sys.platform != "win32":
         import _signal  # type: ignore[import-not-found]  # takes a tenth of the time of `signal`
 
@@ -71,7 +71,7 @@ def reap_automatically(wanted: bool) -> None:
 
 
 def connect_gateway(run: str, timeout: float | None) -> ControlClient:
-    """Connect to the gateway of the runtime folder `run` without starting one. `timeout`: seconds for an answer.
+    """Connect to the gateway in the runtime folder `run` without starting one. `timeout`: seconds for each answer.
 
     Raises NoGatewayError, or its subclass PausedError while multi-mcp is paused.
     """
@@ -110,7 +110,7 @@ def await_ready(
                 title = f"The gateway ended while starting (exit code {code})"
                 if reason:
                     raise NoGatewayError(f"{title}: {reason}") from None
-                raise NoGatewayError(title, "To see why, run: multi-mcp start") from None  # its stderr has the reason
+                raise NoGatewayError(title, "To see why, run: multi-mcp start") from None  # it then prints the reason
         else:
             return
     raise NoGatewayError(f"The gateway did not answer within {timeout_s:g} s")
@@ -128,12 +128,12 @@ def await_gone(pid: int, timeout_s: float = GONE_TIMEOUT_S) -> bool:
 
 
 def gateway_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a gateway. MULTI_MCP_HOME becomes absolute, because the working folder differs."""
+    """Return the environment for a gateway. MULTI_MCP_HOME becomes absolute, because the gateway's folder differs."""
     env = dict(environ)
     env.pop("MULTI_MCP_BACKEND", None)  # marks descendants of server processes
     if env.get("MULTI_MCP_HOME"):
         env["MULTI_MCP_HOME"] = os.path.abspath(os.path.expanduser(env["MULTI_MCP_HOME"]))
-    if is_frozen():  # its servers would inherit the variables of the packaged program
+    if is_frozen():  # otherwise, servers would inherit the packaged program's variables
         from trayapp.config.programs import own_environment
 
         env = own_environment(env)
@@ -162,7 +162,7 @@ def pauses(timeout_s: float) -> Iterator[None]:
 
 
 def is_full(folder: str | Path) -> bool:
-    """Return True if the disk of this folder has no room for a line; False also if the folder does not exist."""
+    """Return True if this folder's disk has no room for a line. Return False if that is unknown."""
     import shutil
 
     try:
@@ -172,7 +172,7 @@ def is_full(folder: str | Path) -> bool:
 
 
 def last_lines(path: Path, tail_bytes: int = LOG_TAIL_BYTES) -> list[str]:
-    """Return the lines in the last `tail_bytes` bytes of a log; the first may be cut. [] if it cannot be read."""
+    """Return the last lines of a log, within `tail_bytes` bytes. The first may be incomplete. [] if unreadable."""
     try:
         with path.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - tail_bytes))
@@ -189,7 +189,7 @@ class ForkedChild:
         self._code: int | None = None
 
     def poll(self) -> int | None:
-        """Return the exit code; None while the process runs. Negative: the signal that ended it. 0 if it is unknown."""
+        """Return the exit code, or None while the process runs. A negative code is a signal; 0 may mean unknown."""
         if self._code is None:
             try:
                 ended, status = os.waitpid(self.pid, os.WNOHANG)
@@ -201,9 +201,10 @@ class ForkedChild:
 
 
 def fork_detached(argv: list[str], env: dict[str, str]) -> ForkedChild:
-    """Start a program that outlives this process and its terminal. Not on Windows; this process must have no threads.
+    """Start a program that outlives this process and its terminal. Raises OSError if the fork fails.
 
-    Raises OSError if the fork fails. If the program cannot be executed, the child exits with CANNOT_RUN.
+    It works only on POSIX, and this process must have no other threads. If the program cannot be executed, the child
+    exits with CANNOT_RUN.
     """
     pid = os.fork()
     if pid == 0:
@@ -212,14 +213,14 @@ def fork_detached(argv: list[str], env: dict[str, str]) -> ForkedChild:
 
 
 def _become(argv: list[str], env: dict[str, str]) -> NoReturn:
-    """Detach the child, close its descriptors, because the client may wait for that, and execute the program."""
+    """Detach the child, close its descriptors and execute the program. The client may wait for the descriptors."""
     try:
         os.setsid()
         os.chdir("/")
         null = os.open(os.devnull, os.O_RDWR)
         for standard in (0, 1, 2):
             os.dup2(null, standard)
-        os.set_inheritable(null, True)  # `null` is itself 0, 1 or 2 if that descriptor was closed
+        os.set_inheritable(null, True)  # needed if `null` is itself 0, 1 or 2, because that one was closed
         try:
             highest = max(map(int, os.listdir("/dev/fd")))
         except OSError:  # no /dev/fd, for example in a chroot

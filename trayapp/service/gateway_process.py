@@ -1,6 +1,6 @@
 """The supervisor's access to this user's gateway process: start or adopt it, connect to it, and ask it to end.
 
-service/supervisor decides when. psutil is loaded only when needed: most trays start their own gateway.
+service/supervisor decides when. psutil is loaded late, because most trays start their own gateway and do not need it.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ log = logging.getLogger(__name__)
 
 RECORD = re.compile(r"\d{4}-\d\d-\d\d \S+ (?P<level>[A-Z]+) \S+ (?P<words>.*)")  # a line written by service/logging
 ENDS = "The gateway ends: "  # written by gateway/main
-LINGERS = "--linger"  # in the command from service/command_line; a gateway started with it ends by itself
-ANSWER_S = 5.0  # for the answer to "stop", which comes before the gateway ends
+LINGERS = "--linger"  # an option from service/command_line; a gateway started with it ends by itself
+ANSWER_S = 5.0  # limit for the answer to "stop", which arrives before the gateway ends
 
 
 class GatewayProcess:
-    """Implements supervisor.GatewayControl for a runtime folder and a log folder."""
+    """The gateway process of a runtime folder and a log folder. Implements supervisor.GatewayControl."""
 
     def __init__(self, environ: Mapping[str, str], run: str, log_dir: Path) -> None:
         self._environ = environ
@@ -65,7 +65,7 @@ class GatewayProcess:
             client.call(STOP)
 
     def end_reason(self) -> str:
-        """Return the reason in the log (GatewayControl) or, if there is none, a full disk."""
+        """Return the reason from the log (GatewayControl) or, if there is none, report a full disk."""
         if reason := logged_end_reason(last_lines(self._log)):
             return reason
         return "the disk is full" if is_full(self._log.parent) or is_full(self._run) else ""
@@ -97,7 +97,7 @@ class GatewayProcess:
 
 
 def logged_end_reason(lines: Sequence[str]) -> str:
-    """Return the message of the last log record, or the last line of its traceback, if it is an error; otherwise ""."""
+    """Return the message of the last log record if it is an error, or the last line of its traceback; otherwise ""."""
     starts = [match for line in lines if (match := RECORD.match(line))]
     if not starts or starts[-1]["level"] not in ("ERROR", "CRITICAL"):
         return ""
@@ -106,7 +106,7 @@ def logged_end_reason(lines: Sequence[str]) -> str:
 
 
 def _parent(pid: int) -> int | None:
-    """Return the parent of a process, None if unknown. On Windows, a venv's launcher is between us and the gateway."""
+    """Return a process's parent, or None if unknown. On Windows, a venv's launcher is between us and the gateway."""
     import psutil
 
     try:
@@ -116,7 +116,7 @@ def _parent(pid: int) -> int | None:
 
 
 class AdoptedProcess:
-    """A gateway that a shim or an earlier tray started (RunningGateway). Only its parent could read its exit code."""
+    """A gateway that a shim or an earlier tray started (RunningGateway). Its exit code cannot be read."""
 
     def __init__(self, process: psutil.Process) -> None:
         self.pid = process.pid
@@ -144,7 +144,7 @@ class AdoptedProcess:
             self._process.terminate()
 
     def kill(self) -> None:
-        """Kill the process. psutil does not kill another process that has taken over its id."""
+        """Kill the process. psutil never kills a new process that has the same id."""
         import psutil
 
         with suppress(psutil.NoSuchProcess):
@@ -152,7 +152,7 @@ class AdoptedProcess:
 
 
 def adopt(pid: int) -> AdoptedProcess | None:
-    """Return the gateway with that process id; None if it is gone, or if the user started it (without --linger)."""
+    """Return the gateway with that process id, or None if it has ended or the user started it (without --linger)."""
     import psutil
 
     try:

@@ -1,4 +1,4 @@
-"""The logs of gateway, tray and servers (their stderr): rotated files of bounded size, without secrets."""
+"""Logs of the gateway, the tray and the servers (their stderr): rotated files of limited size, without secrets."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from trayapp.model.logs import GATEWAY_LOG, log_name
 from trayapp.model.redact import LineRedactor, redacted
 from trayapp.model.text import StderrDecoder
 
-LOG_BYTES = 2 * 1024 * 1024  # for one file; one older file is kept beside it
+LOG_BYTES = 2 * 1024 * 1024  # of one file; one older file is kept beside it
 LEVELS = {"debug": logging.DEBUG, "warning": logging.WARNING, "error": logging.ERROR}
-# Libraries that may log only warnings, whatever the level: their other messages hold whole requests.
+# Libraries that log only warnings, whatever the level, because their other messages contain whole requests.
 CHATTY = ("mcp", "httpx2", "httpcore2", "PIL", "Xlib")
 
 
 def level_of(environ: Mapping[str, str]) -> int:
-    """Return the log level that the user set in MULTI_MCP_LOG, info by default."""
+    """Return the log level set in MULTI_MCP_LOG, or INFO by default."""
     return LEVELS.get(environ.get("MULTI_MCP_LOG", "").strip().lower(), logging.INFO)
 
 
 class RedactingFormatter(logging.Formatter):
-    """Formats a record without secrets and control sequences.
+    """A log formatter that removes secrets and control sequences.
 
-    Further lines of a message are indented: text from a server cannot look like a log line of ours.
+    It indents all lines of a message but the first, so text from a server cannot look like one of our log records.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -57,7 +57,7 @@ def start_logging(folder: Path, level: int = logging.INFO, name: str = GATEWAY_L
 
 
 class StderrFiles:
-    """Files `logs/servers/NAME.log`, one for each server, with whole lines from all of its processes."""
+    """The files `logs/servers/NAME.log`, one for each server, with whole lines from all of the server's processes."""
 
     def __init__(self, folder: Path) -> None:
         self.writes = 0  # number of writes, to all files
@@ -67,7 +67,7 @@ class StderrFiles:
         self._listeners: list[Callable[[], None]] = []
 
     def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call `listener` whenever lines were written. Return a function that removes it."""
+        """Call `listener` after each write. Return a function that removes the listener."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
@@ -77,7 +77,7 @@ class StderrFiles:
             listener()
 
     def sink(self, server: str, *, further: bool = False) -> StderrSink:
-        """Return the sink for the stderr of a process. `further`: the process runs beside others of its server."""
+        """Return the sink for the stderr of a process. `further`: other processes of the server may be running."""
         sink = StderrSink(self._files.setdefault(server, RotatedFile(self._folder / log_name(server))), self._wrote)
         if not further:
             sink = self._sinks.setdefault(server, sink)
@@ -86,10 +86,10 @@ class StderrFiles:
 
 
 class StderrSink:
-    """A sink that appends whole lines, without secrets. b"" ends the last line.
+    """A sink that appends whole lines to a file, without secrets. Passing b"" ends the last line.
 
-    Output that cannot be written is dropped: a server must not fail because of its log. `wrote` is called after each
-    write.
+    Output that cannot be written is dropped, because a server must not fail because of its log. `wrote` is called after
+    each write.
     """
 
     def __init__(self, file: RotatedFile, wrote: Callable[[], None] = lambda: None) -> None:
@@ -111,7 +111,7 @@ class StderrSink:
 
 
 class RotatedFile:
-    """A file of bounded size, with one older file beside it."""
+    """A file of limited size, with one older file beside it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -129,7 +129,7 @@ class RotatedFile:
             self.close()
             try:
                 self._path.replace(self._path.with_suffix(".log.1"))
-            except OSError:  # a reader has it open (Windows), or a folder has the new name: empty it, to limit its size
+            except OSError:  # open in a reader (Windows), or a folder has the new name: empty it to limit its size
                 self._path.write_bytes(b"")
 
     def close(self) -> None:

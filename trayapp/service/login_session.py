@@ -1,6 +1,6 @@
-"""Find the user's login session for a process that lacks its variables: an AI tool passes on only six variables.
+"""Find the user's login session for a process without its variables. AI tools pass only six variables to programs.
 
-The session bus leads to the keyring. DISPLAY is not set here, because nothing that we serve needs it.
+The keyring is reached through the session bus. DISPLAY is not set, because the gateway does not need it.
 """
 
 # No pathlib: its import would take longer than this whole module
@@ -21,7 +21,7 @@ RUNTIME_FOLDERS = "/run/user"  # set up by systemd and elogind: one folder per u
 
 
 def find_login_session(environ: MutableMapping[str, str], folders: str = RUNTIME_FOLDERS) -> None:
-    """Set the variables of the runtime folder and the session bus, if they are unset and the user owns both."""
+    """Set the variables for the runtime folder and the session bus if they are unset and the user owns the targets."""
     if sys.platform in ("win32", "darwin"):
         return
     folder = environ.get(RUNTIME, os.path.join(folders, str(os.getuid())))

@@ -1,7 +1,7 @@
 """Locks that keep shims from starting a gateway while multi-mcp is paused or the tray itself starts one.
 
-A shim that needs a gateway starts one (`start --linger`), which checks these locks first and exits if one is held.
-The locks end with the tray, so a crashed tray does not leave the user without tools.
+A gateway that a shim starts (`start --linger`) first checks these locks and exits if one is held.
+The system releases the locks when the tray ends, so a crashed tray does not leave the user without tools.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from trayapp.model.errors import AlreadyRunningError, NoGatewayError
 from trayapp.wire.lock import FileLock
 
 PAUSE_LOCK = "pause.lock"
-START_LOCK = "start.lock"  # the tray claims the next start of the gateway, which then has the desktop's environment
+START_LOCK = "start.lock"  # held while the tray starts the gateway, which should have the desktop's environment
 RESUME_HINT = "Choose Resume in the tray menu, or start it with: multi-mcp start"
-TRIES = 5  # to take a lock: a process that only checks it holds it for a few microseconds
+TRIES = 5  # attempts to take a lock, because processes that check it hold it for a few microseconds
 
 
 class TrayLock:
-    """A lock that the tray holds in a runtime folder. `name`: PAUSE_LOCK or START_LOCK."""
+    """A lock that the tray holds in a runtime folder. `name` is PAUSE_LOCK or START_LOCK."""
 
     def __init__(self, run: str, name: str) -> None:
         self._lock = FileLock(run, name)
         self._held = False
 
     def hold(self) -> None:
-        """Take the lock: shims then start no gateway. Give up if another process has it. Raises StorageError."""
+        """Take the lock, so that shims start no gateway. Give up if another process has it. Raises StorageError."""
         for _ in range(TRIES):
             if not self._held:
                 self._held = self._lock.take() is None
 
     def end(self) -> None:
-        """Release the lock: shims may start a gateway again."""
+        """Release the lock. Shims may then start a gateway again."""
         self._held = False
         self._lock.release()
 
@@ -54,7 +54,7 @@ def refuse_while_paused(run: str) -> None:
 
 
 def refuse_during_tray_start(run: str) -> None:
-    """Raise AlreadyRunningError if a tray that did not start this process is starting a gateway."""
+    """Raise AlreadyRunningError if a tray is starting a gateway other than this process."""
     holder = FileLock(run, START_LOCK).holder()
     if holder is None:
         return

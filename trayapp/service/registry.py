@@ -1,7 +1,7 @@
-"""Search a registry of MCP servers, and read one entry. If it is unreachable, cached answers are used.
+"""A client for registries of MCP servers, which searches and reads entries. Offline, it uses cached answers.
 
-API v0.1 of the official registry (github.com/modelcontextprotocol/registry, docs/reference/api). Entries are untrusted
-text: sizes and types are checked here. sources/server_json turns an entry into a server.
+It uses API v0.1 of the official registry (github.com/modelcontextprotocol/registry, docs/reference/api). Entries are
+untrusted, so sizes and types are checked here. sources/server_json turns an entry into a server.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from trayapp.service.web import WebError, read_json
 
 Status = Literal["active", "deprecated", "deleted"]
 
-FRESH_S = 3600.0  # a search repeated within this time is answered from the cache
-KEPT_S = 7 * 86_400.0  # up to this age, a cached answer is only updated with later changes; then it is requested again
-PAGE = 100  # entries; the registry's own maximum
+FRESH_S = 3600.0  # searches repeated within this time are answered from the cache
+KEPT_S = 7 * 86_400.0  # for a cached answer up to this age, only later changes are requested
+PAGE = 100  # entries, the registry's own maximum
 PAGES_MOST = 10  # for one word
-LAST_PARTS_MOST = 40  # pages of names whose part after the slash begins with the word, if PAGES_MOST are not enough
-SEARCH_S = 20.0  # after this time no further page of a search is requested
+LAST_PARTS_MOST = 40  # for a second search, if PAGES_MOST are not enough (see _exact)
+SEARCH_S = 20.0  # after this time, no further page of a search is requested
 WORDS_MOST = 4
 LARGEST = 8 << 20  # bytes of a page; a page of 100 entries has about 200,000
 ENTRY_LARGEST = 100_000  # characters of one entry
@@ -59,9 +59,9 @@ class RegistryAnswer:
     """An answer of the registry."""
 
     entries: tuple[RegistryEntry, ...]
-    old_s: float | None = None  # its age in seconds, if it was taken from the cache after an error
+    old_s: float | None = None  # its age in seconds if it was taken from the cache because of an error
     why: str = ""  # that error
-    cut: str = ""  # a sentence about the part of the matches that was read; "" if all were read
+    cut: str = ""  # describes which matches were read, "" if all were
 
 
 class _Kept(NamedTuple):
@@ -78,7 +78,7 @@ def _answer(word: str, kept: _Kept) -> RegistryAnswer:
 
 
 class ServerRegistry:
-    """One registry. Methods raise MultiMcpError if the registry does not answer and no answer is cached."""
+    """A client for one registry. Methods raise MultiMcpError if it does not answer and no answer is cached."""
 
     def __init__(self, address: str, folder: Path, now: Callable[[], float] = time.time) -> None:
         self._address = address
@@ -102,9 +102,9 @@ class ServerRegistry:
         return RegistryAnswer(tuple(ranked), oldest.old_s, oldest.why, "; ".join(cuts))
 
     def _exact(self, word: str) -> RegistryAnswer:
-        """Request the entry with this name or, for a word without a slash, the entries whose last part begins with it.
+        """Request the entry with this name or, for a word without a slash, those whose last part begins with the word.
 
-        A search with too many results may have missed them. `cut` is empty only if the answer has all such names.
+        A search with too many results may have missed them. `cut` is empty only if the answer has all of these.
         """
         whole = "/" in word
         try:
@@ -114,7 +114,7 @@ class ServerRegistry:
         return replace(answer, cut=word) if whole else answer
 
     def entry(self, name: str, version: str = "") -> RegistryAnswer:
-        """Request one version of that entry, "" = the latest. Raises MultiMcpError if it is missing or invalid."""
+        """Request one version of an entry, the latest by default. Raises MultiMcpError if it is missing or invalid."""
         path = f"/v0.1/servers/{quote(name, safe='')}/versions/{quote(version or 'latest', safe='')}"
         key = f"{path}?include_deleted=true"
         try:
@@ -122,7 +122,7 @@ class ServerRegistry:
         except WebError as error:
             if error.status == 404:
                 what = f"{name} {version}".strip()
-                raise MultiMcpError(f"The registry has no {what}", f"Look for it: multi-mcp find {name}") from None
+                raise MultiMcpError(f"The registry has no {what}", f"Search for it: multi-mcp find {name}") from None
             return self._kept_answer(key, error)
         answer = RegistryAnswer(tuple(_entries([raw])))
         if not answer.entries or answer.entries[0].name.lower() != name.lower():
@@ -131,7 +131,7 @@ class ServerRegistry:
         return answer
 
     def _search(self, word: str, most: int) -> RegistryAnswer:
-        """Search for entries with the word in their names, up to `most` pages. The answer may be a cached one."""
+        """Search for entries with the word in their names, up to `most` pages. The answer may come from the cache."""
         key = f"/v0.1/servers?{urlencode({'search': word, 'version': 'latest', 'limit': PAGE})}"
         kept = self._kept(key)
         if kept is not None and self._now() - kept.at < FRESH_S:
@@ -154,7 +154,7 @@ class ServerRegistry:
         return _answer(word, _Kept(self._now(), rows, cut))
 
     def _pages(self, path: str, most: int) -> tuple[list[Any], bool]:
-        """Request pages, at most `most`. Return their rows, and True if there are more. Raises WebError."""
+        """Request at most `most` pages. Return their rows, and True if there may be more. Raises WebError."""
         rows: list[Any] = []
         seen = {""}
         cursor = ""
@@ -180,7 +180,7 @@ class ServerRegistry:
         why = one_line(error.title)[:200]
         if kept is None:
             hint = "Try again later, or paste the server's own snippet: multi-mcp add WHAT"
-            raise MultiMcpError(f"Cannot ask the registry {host}: {why}", hint) from None
+            raise MultiMcpError(f"Cannot query the registry {host}: {why}", hint) from None
         return replace(_answer(word, kept), old_s=max(0.0, self._now() - kept.at), why=why)
 
     def _file(self, key: str) -> Path:
@@ -210,7 +210,7 @@ class ServerRegistry:
 
 
 def _rank(entry: RegistryEntry, words: list[str]) -> tuple[int, bool, int, int, int, str]:
-    """Return the sort key of an entry."""
+    """Return an entry's sort key for these search words. The best match sorts first."""
     own = entry.name.partition("/")[2].lower()  # the part after the slash
     text = f"{entry.name} {entry.title} {entry.description}".lower()
     parts = set(re.split(r"[^a-z0-9]+", f"{own} {entry.title.lower()}"))
@@ -233,7 +233,7 @@ def _is_small(row: Any) -> bool:
 
 
 def _inside(value: Any, *path: str) -> Mapping[str, Any]:
-    """Return the object at a path in untrusted JSON, or {} if there is none."""
+    """Return the object at a path of keys in untrusted JSON, or {} if there is none."""
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     return value if isinstance(value, dict) else {}
@@ -248,7 +248,7 @@ def _text(value: Any, most: int) -> str:
 
 
 def _entries(rows: list[Any]) -> Iterator[RegistryEntry]:
-    """Yield the usable entries among rows: within the size limit, with a name that is valid in the API."""
+    """Yield the usable entries of an answer's rows: those within the size limit and with a valid name."""
     for row in rows:
         server = _inside(row, "server")
         name = server.get("name")

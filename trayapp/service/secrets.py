@@ -1,6 +1,6 @@
 """Named secrets for `${keyring:NAME}`: stored by the running gateway, or by this process if none runs.
 
-The gateway gets a control request, whose content is never logged. The vault is loaded here only if no gateway runs.
+The gateway gets a control request, whose content is never logged. The vault is loaded only if no gateway runs.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from trayapp.wire.rundir import run_dir
 if TYPE_CHECKING:
     from trayapp.auth.vault import Vault
 
-DIALOG_S = 90.0  # the user may have to unlock the keyring first
+DIALOG_S = 90.0  # for an answer, because the user may have to unlock the keyring first
 
 
 def store_secret(name: str, value: str, environ: Mapping[str, str] = os.environ) -> bool:
-    """Store a value under a name. Return False if it will be lost with the gateway, because there is no keyring.
+    """Store a value under a name. Return False if it will be lost when the gateway ends, because there is no keyring.
 
     Raises UsageError for a name that is invalid in servers.yaml, KeyringUnavailableError, ControlError.
     """
@@ -35,7 +35,7 @@ def store_secret(name: str, value: str, environ: Mapping[str, str] = os.environ)
 
 
 def can_keep(environ: Mapping[str, str] = os.environ) -> bool:
-    """Return True if secrets can be stored permanently. The user may be asked to unlock the keyring."""
+    """Return True if secrets can be stored permanently. The keyring may prompt the user."""
 
     async def state(vault: Vault) -> str:
         await vault.secret_names()
@@ -47,12 +47,12 @@ def can_keep(environ: Mapping[str, str] = os.environ) -> bool:
 
 
 def secret_names(environ: Mapping[str, str] = os.environ) -> list[str]:
-    """Return all names, sorted. The user may be asked to unlock the keyring. Raises KeyringUnavailableError."""
+    """Return the names of all secrets, sorted. The keyring may prompt the user. Raises KeyringUnavailableError."""
     return [str(name) for name in _do(environ, SECRET_LIST, {}, "names", lambda vault: vault.secret_names())]
 
 
 def delete_secret(name: str, environ: Mapping[str, str] = os.environ) -> bool:
-    """Delete a value. Return False if there was none. Raises KeyringUnavailableError, ControlError."""
+    """Delete the secret with that name. Return False if there is none. Raises KeyringUnavailableError, ControlError."""
     return bool(_do(environ, SECRET_DELETE, {"name": name}, "deleted", lambda vault: vault.delete_secret(name)))
 
 
@@ -65,7 +65,7 @@ def _do(
 ) -> Any:
     """Return a member of the gateway's answer or, if no gateway runs, the result of `work` on the vault.
 
-    servers.yaml sets the vault's token store (see `with_vault`).
+    In the second case, servers.yaml selects the vault's token store (see `with_vault`).
     """
     try:
         with ControlClient(run_dir(dict(environ)), DIALOG_S) as client:

@@ -1,6 +1,6 @@
-"""One tray for each user and home: the first holds a lock, a second one sends its request to the first and exits.
+"""The rule of one tray per runtime folder. The first tray holds a lock; any other sends it a request and exits.
 
-The lock is released however the process ends, so nothing is left to clean up.
+The system releases the lock however the process ends, so nothing is left to clean up.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ TRAY_LOCK = "tray.lock"
 SOCKET = "tray.sock"
 ADDRESS = "tray.addr"  # port and token, for Windows, where Unix sockets are unavailable
 LINE_LIMIT = 4096  # bytes of a request or an answer
-ANSWER_S = 3.0  # for an answer: the first tray only has to check its own state
-LISTENS_WITHIN_S = 2.0  # from the first tray's lock to its socket: of 20 simultaneous starts, some happen in between
+ANSWER_S = 3.0  # limit for an answer, for which the first tray only checks its own state
+LISTENS_WITHIN_S = 2.0  # from the first tray's lock to its socket; another tray may start in between
 
 Answer = Callable[[str], str]
 
 
 class SingleTray:
-    """The single tray of a runtime folder: its lock and its socket. `tcp`: use TCP, as on Windows."""
+    """The single tray of a runtime folder, with its lock and its socket. `tcp`: use TCP, as on Windows."""
 
     def __init__(self, run: str, tcp: bool = USES_TCP) -> None:
         self._run = run
@@ -42,7 +42,7 @@ class SingleTray:
         self._listener: socket.socket | None = None
 
     def take(self) -> int | None:
-        """Take the lock. Return None, or the process id of the tray that holds it (0: unknown). Raises StorageError."""
+        """Take the lock. If another tray holds it, return that tray's process id (0: unknown). Raises StorageError."""
         return self._lock.take()
 
     def serve(self, answer: Answer) -> None:
@@ -58,7 +58,7 @@ class SingleTray:
         else:
             place = self._socket()
             private_folder(place.parent)
-            place.unlink(missing_ok=True)  # left by a killed tray: we hold the lock
+            place.unlink(missing_ok=True)  # left by a killed tray, because we hold the lock
             listener.bind(str(place))
             place.chmod(0o600)
         listener.listen()
@@ -66,7 +66,7 @@ class SingleTray:
         threading.Thread(target=self._serve, args=(listener, token, answer), name="second starts", daemon=True).start()
 
     def send(self, request: str) -> str | None:
-        """Send a request to the running tray. Return its answer; None if none comes in time."""
+        """Send a request to the running tray. Return its answer, or None if there is none in time."""
         end = time.monotonic() + LISTENS_WITHIN_S
         while True:
             try:

@@ -1,6 +1,6 @@
-"""The tray's supervisor of the gateway process: starts, watches, restarts and stops it. Its rules are in model/child.
+"""The tray's supervisor, which starts, watches, restarts and stops the gateway. Its rules are in model/child.
 
-One thread does it all. It sleeps until the gateway, a command or a deadline wakes it.
+It runs in one thread, which sleeps until the gateway, a command or a deadline wakes it.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ HANGS = "The gateway does not answer"
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Durations in seconds; tests use shorter ones."""
+    """Durations in seconds. Tests use shorter ones."""
 
     beat: float = 1.0  # interval of the gateway's signs of life; each wakes the gateway and us once
-    silent: float = 2.0  # after this long without a sign of life the gateway hangs; a busy machine may miss one beat
+    silent: float = 2.0  # longest time without a sign of life; a busy machine may miss one
     first_sign: float = 4.0  # like `silent`, for a new connection, whose first snapshot may be large
-    hung_grace: float = 10.0  # from the hang until we kill our own gateway: a machine that is swapping may recover
-    late: float = 1.0  # if a wait lasts this much longer than planned, the machine slept: the silence means nothing
-    ready: float = 20.0  # until a started gateway answers: usually 0.3 s, more with a cold disk or a busy machine
-    launch_again: float = 0.5  # until the next launch, if ours ended because another gateway runs (exit code 7)
-    gone: float = 15.0  # until a gateway has ended: stopping a stubborn server takes 4 s, and many stop at once
-    last_gasp: float = 2.0  # from the end of the stream to the end of the gateway's process
+    hung_grace: float = 10.0  # time that our own hung gateway has to recover before we kill it
+    late: float = 1.0  # if a wait takes this much longer than planned, the machine was asleep
+    ready: float = 20.0  # limit for the start of a gateway: usually 0.3 s, more with a cold disk or a busy machine
+    launch_again: float = 0.5  # wait before the next launch if ours ended because another gateway runs (exit code 7)
+    gone: float = 15.0  # limit for the end of a gateway: stopping an unresponsive server takes 4 s
+    last_gasp: float = 2.0  # limit from the end of the stream to the end of the gateway's process
     look: float = 1.5  # interval of checks for a gateway started elsewhere, to show it within 2 s
 
 
 class RunningGateway(Protocol):
     """A gateway process that we own, with the methods of subprocess.Popen that we use.
 
-    If an earlier tray or a shim started it, `wait` returns None, because only the parent can read the exit code.
+    If an earlier tray or a shim started it, `wait` returns None, because only a parent can read an exit code.
     """
 
     pid: int
@@ -73,7 +73,7 @@ class Stream(Protocol):
 class GatewayControl(Protocol):
     """The supervisor's access to gateway processes (implemented by service/gateway_process).
 
-    "The answering gateway" listens in the runtime folder, no matter how it was started.
+    "The answering gateway" is the one that listens in the runtime folder, no matter how it was started.
     """
 
     def launch(self) -> RunningGateway:
@@ -86,16 +86,16 @@ class GatewayControl(Protocol):
         """Return True if the answering gateway is `process` or a child of it."""
 
     def adopted(self) -> RunningGateway | None:
-        """Return the answering gateway if a shim or an earlier tray started it; None if the user did."""
+        """Return the answering gateway if a shim or an earlier tray started it, or None if the user did."""
 
     def request_stop(self) -> None:
         """Ask the answering gateway to end. Raises MultiMcpError if it does not accept the request."""
 
     def end_reason(self) -> str:
-        """Return in one line why the gateway ended, from its log; "" if the log does not say."""
+        """Return in one line why the gateway ended, as found in its log, or "" if unknown."""
 
     def kill_hint(self) -> str:
-        """Return a hint for the user: how to end the answering gateway if it does not end by itself."""
+        """Return a hint that explains how to kill the answering gateway."""
 
     def pause(self) -> None:
         """Keep shims from starting a gateway."""
@@ -107,7 +107,7 @@ class GatewayControl(Protocol):
         """Make shims wait for the next gateway instead of starting one."""
 
     def release_start(self) -> None:
-        """End the claim of claim_start: shims may start a gateway again."""
+        """End the claim of `claim_start`. Shims may then start a gateway again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class SupervisorView:
     """The supervisor's view of the gateway process."""
 
     state: ChildState
-    snapshot: dict[str, Any] | None = None  # the gateway's newest, as received
+    snapshot: dict[str, Any] | None = None  # the newest from the gateway, as received
     error: str | None = None  # why there is no gateway, in one line
     hangs: bool = False  # the gateway runs but does not answer
 
@@ -128,7 +128,7 @@ class CommandKind(StrEnum):
 
 
 class Command:
-    """One command. The thread that issues it waits; the supervisor's thread completes it."""
+    """One command. The issuing thread waits until the supervisor's thread completes it."""
 
     def __init__(self, kind: CommandKind) -> None:
         self.kind = kind
@@ -136,14 +136,14 @@ class Command:
         self._done = threading.Event()
 
     def done(self, error: MultiMcpError | None = None) -> None:
-        """Complete the command, or fail it with `error`. Only the first error is kept. Wake the waiting thread."""
+        """Complete the command, or fail it with `error`, and wake the waiting thread. Only the first error is kept."""
         self.error = self.error or error
         self._done.set()
 
     def wait(self, timeout_s: float) -> None:
         """Wait until the command is completed. Raises MultiMcpError if it fails or takes longer than `timeout_s`."""
         if not self._done.wait(timeout_s):
-            raise MultiMcpError("The gateway is still busy with this request", "To see what it does: multi-mcp logs")
+            raise MultiMcpError("The gateway is still busy with this request", "To see its log: multi-mcp logs")
         if self.error is not None:
             raise self.error
 
@@ -160,7 +160,7 @@ class Commands:
         self._ear.setblocking(False)
 
     def add(self, kind: CommandKind) -> Command:
-        """Queue a command and wake the supervisor. After `close`, the command is complete immediately."""
+        """Queue a command and wake the supervisor. After `close`, the command completes immediately."""
         command = Command(kind)
         self._new.append(command)
         if self._closed:
@@ -170,14 +170,14 @@ class Commands:
         return command
 
     def take(self) -> CommandKind | None:
-        """Return the kind of the oldest new command, and mark it as open. Return None if there is no new command."""
+        """Mark the oldest new command as open and return its kind. Return None if there is no new command."""
         if not self._new:
             return None
         self._taken.append(self._new.popleft())
         return self._taken[-1].kind
 
     def open_kinds(self) -> set[CommandKind]:
-        """Return the kinds of the open commands: taken and not completed."""
+        """Return the kinds of the open commands, which were taken but not completed."""
         return {command.kind for command in self._taken}
 
     def complete(self, error: MultiMcpError | None = None) -> None:
@@ -187,9 +187,9 @@ class Commands:
         self._taken.clear()
 
     def wait(self, timeout_s: float | None, stream: Stream | None = None) -> bool:
-        """Sleep up to `timeout_s` seconds (None: no limit). Return True for a new command or a readable stream."""
+        """Wait for a new command or a readable stream and return True. Return False after `timeout_s` seconds."""
         sources: list[socket.socket | Stream] = [self._ear] if stream is None else [self._ear, stream]
-        # A command that was not taken on arrival has used up its wake-up: do not sleep.
+        # Do not sleep if there is an untaken command, because its wake-up may be used up.
         ready = select.select(sources, [], [], 0.0 if self._new else timeout_s)[0]
         if self._ear in ready:
             with suppress(BlockingIOError):
@@ -207,10 +207,10 @@ class Commands:
 
 
 class Supervisor:
-    """Supervises the gateway in its own thread.
+    """A supervisor of the gateway in its own thread.
 
     `on_change` is called in that thread with every new state. It must be quick and must not raise.
-    The class is broad because its methods are the steps of one loop, which share all of its state.
+    The class has many methods because they are the steps of one loop and share its state.
     """
 
     def __init__(
@@ -249,13 +249,13 @@ class Supervisor:
     def command(self, kind: CommandKind, timeout_s: float = 60.0) -> None:
         """Issue a command and wait until it is completed. Raises MultiMcpError if it fails or takes too long."""
         command = self._commands.add(kind)
-        if self._thread.is_alive():  # otherwise there is nothing left to command
+        if self._thread.is_alive():  # otherwise, the supervisor has ended
             command.wait(timeout_s)
 
     # -- the thread ----------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        """Run the steps until the user quits. This is the boundary for exceptions of a step: none may end the loop."""
+        """Run the steps until the user quits. An exception in a step is logged and does not end the loop."""
         work = {
             ChildState.STARTING: self._start,
             **dict.fromkeys((ChildState.RUNNING, ChildState.ATTACHED), self._listen),
@@ -269,17 +269,17 @@ class Supervisor:
             try:
                 work[self._state]()
             except Exception:
-                log.exception("Unexpected error in the supervision of the gateway. Starting it again")
+                log.exception("Unexpected error in the supervision of the gateway. Continuing")
                 time.sleep(self._timing.look)
         self._disconnect()
         self._gateway.resume()
         self._gateway.release_start()
         if self._process is not None:
-            self._process.returncode = 0  # we leave it running: suppresses the ResourceWarning of Popen
+            self._process.returncode = 0  # suppress Popen's ResourceWarning: we leave it running
         self._commands.close()
 
     def _apply(self, event: ChildEvent, error: str | None = None) -> None:
-        """Change the state by an event. No other method changes it."""
+        """Change the state according to an event. No other method changes it."""
         before, self._state = self._state, next_child_state(self._state, event)
         if before is ChildState.PAUSED:
             self._gateway.resume()
@@ -290,7 +290,7 @@ class Supervisor:
         if self._state not in (ChildState.RUNNING, ChildState.ATTACHED, ChildState.STOPPING):
             self._snapshot = None
         self._error = error
-        self._hung = self._hung and event in (ChildEvent.STOP, ChildEvent.REFUSED)  # these events keep the gateway
+        self._hung = self._hung and event in (ChildEvent.STOP, ChildEvent.REFUSED)  # the same gateway runs on
         log.info("Gateway %s -> %s (%s)%s", before, self._state, event, f": {error}" if error else "")
         self._notify()
 
@@ -329,7 +329,7 @@ class Supervisor:
         except NoGatewayError:
             return False
         if self._process is not None and not self._gateway.owns(self._process):
-            watch.close()  # our gateway will find that one, too, and exit
+            watch.close()  # ours will also find that gateway, and exit
             return False
         self._watch = watch
         self._process = self._process or self._gateway.adopted()
@@ -352,7 +352,7 @@ class Supervisor:
                 if not asleep:
                     self._on_silence(now - sign)
                 if asleep or (self._hung and self._process is None):
-                    sign = now  # silence means nothing after sleep, and has no consequences if the gateway is not ours
+                    sign = now  # ignore silence after sleep, or if the gateway is not ours
                 continue
             if not select.select([watch], [], [], 0)[0]:
                 continue  # a command
@@ -370,7 +370,7 @@ class Supervisor:
                 self._notify()
 
     def _on_silence(self, seconds: float) -> None:
-        """Handle a silence of that many seconds: mark the gateway as hung; kill ours after the grace period."""
+        """Mark the gateway as hung after this many seconds of silence. Kill our own after the grace period."""
         if not self._hung:
             self._hung = True
             log.warning("The gateway has not responded for %.1f s", seconds)
@@ -382,7 +382,7 @@ class Supervisor:
             self._on_crash(f"The gateway did not answer for {seconds:.0f} s and was killed")
 
     def _on_stream_end(self, watch: Stream) -> None:
-        """Handle the end of the stream: find out how our process ended. Kill it if it still runs."""
+        """Handle the end of the stream. Find out how our gateway ended, or kill it if it still runs."""
         stopping = watch.stopping
         self._disconnect()
         if self._process is None:
@@ -479,7 +479,7 @@ class Supervisor:
             return self._kill()
 
     def _end_other(self, watch: Stream) -> None:
-        """Ask a gateway that is not ours to end, and wait. Raises MultiMcpError if it hangs or keeps running."""
+        """Stop a gateway that is not ours, and wait for its end. Raises MultiMcpError if it hangs or keeps running."""
         if self._hung:
             raise MultiMcpError(f"{HANGS}, and this app did not start it", self._gateway.kill_hint())
         self._gateway.request_stop()
@@ -492,7 +492,7 @@ class Supervisor:
         raise MultiMcpError("The gateway did not end, and this app did not start it", self._gateway.kill_hint())
 
     def _kill(self) -> int | None:
-        """Kill our gateway. Return its exit code: None if it is unknown, 0 if we have no gateway."""
+        """Kill our gateway. Return its exit code, None if the code is unknown, or 0 if we have no gateway."""
         process, self._process = self._process, None
         if process is None:
             return 0
@@ -527,9 +527,9 @@ class Supervisor:
     # -- waiting -------------------------------------------------------------------------------------------------
 
     def _wait(self, until: float | None, watch: Stream | None = None) -> bool:
-        """Sleep until `until` (monotonic clock; None: no limit). Return True if the stream or a command came first.
+        """Sleep until the monotonic time `until` (None: no limit). Return True if the stream or a command came first.
 
-        Commands are taken here, so the state may have changed afterwards.
+        New commands begin here, so the state may be different afterwards.
         """
         timeout = None if until is None else max(0.0, until - time.monotonic())
         came = self._commands.wait(timeout, watch)
@@ -537,7 +537,7 @@ class Supervisor:
         return came
 
     def _pauses(self, until: float) -> Iterator[None]:
-        """Yield immediately, then after each growing pause or command, until `until` on the monotonic clock."""
+        """Yield immediately, then after each command or pause, until the monotonic time `until`. The pauses grow."""
         pause = 0.005
         while time.monotonic() < until:
             yield

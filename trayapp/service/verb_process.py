@@ -1,4 +1,4 @@
-"""Run our own verbs as separate processes, for the panel and for the tray, which reads no configuration itself."""
+"""Functions that run our own verbs as separate processes, for the panel and the tray."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from trayapp.model.errors import MultiMcpError
 from trayapp.service.command_line import NO_WINDOW, own_command
 from trayapp.service.gateway_launch import FROM_ANYWHERE
 
-FINISHES_S = 1.0  # for a verb that is writing a file when the process that runs it ends
+FINISHES_S = 1.0  # for verbs that are still running, and may be writing a file, when this process ends
 
 _running: set[subprocess.Popen[bytes]] = set()
 
 
 def run_verb(argv: Sequence[str], environ: Mapping[str, str], timeout_s: float, typed: bytes = b"") -> Any:
-    """Run `multi-mcp ARGV --json` with `typed` on its stdin. Return its parsed output, None if it is not JSON.
+    """Run `multi-mcp ARGV --json` with `typed` on its stdin. Return its parsed output, or None if it is not JSON.
 
-    Raises MultiMcpError with the verb's own title and hint, or if it cannot start, fails or does not end in time.
+    Raises MultiMcpError if the verb cannot start, fails or does not end in time. If possible, the error has the verb's
+    own title and hint.
     """
     name = " ".join(["multi-mcp", *argv])
     try:
@@ -36,7 +37,7 @@ def run_verb(argv: Sequence[str], environ: Mapping[str, str], timeout_s: float, 
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             creationflags=NO_WINDOW,
-            start_new_session=True,  # _kill then also ends processes of the verb, such as npm
+            start_new_session=True,  # so _kill also reaches the verb's child processes, such as npm
         )
     except OSError as error:
         raise MultiMcpError(f"Cannot start {name}: {error.strerror}", "Install multi-mcp again") from None
@@ -53,7 +54,7 @@ def run_verb(argv: Sequence[str], environ: Mapping[str, str], timeout_s: float, 
         answer = json.loads(output)
     except ValueError:
         answer = None
-    # Findings count as an answer: doctor exits with an error if it finds a problem.
+    # A list is an answer despite an error code, because doctor exits with one if it finds a problem.
     if process.returncode == 0 or isinstance(answer, list):
         return answer
     failure = answer.get("error") if isinstance(answer, dict) else None

@@ -1,7 +1,7 @@
-"""The program's version and commit, newer published versions, and programs installed since a process started.
+"""The program's version and commit, newer published versions, and updates installed since a process started.
 
-Only a published program asks for newer versions, and only if its user enabled that. No data of the user or the machine
-is sent.
+Only a published program checks for newer versions, and only if its user enabled that. The request contains no data
+about the user or the machine.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from trayapp.service.command_line import NO_WINDOW, PACKAGE, WHOLE, is_frozen, p
 
 SHORT = 7
 _HASH = re.compile(r"[0-9a-f]{7,64}")
-LARGEST = 1 << 20  # bytes; an answer has about ten thousand
+LARGEST = 1 << 20  # bytes; an answer usually has about 10,000
 _NUMBERS = re.compile(r"v?(\d+(?:\.\d+)*)\s*")
-SETTLED_S = 15.0  # an installer writes for seconds, and may replace our file before the others
+SETTLED_S = 15.0  # an installer may replace our file seconds before the others
 
 
 def version_text(package: Path = Path(PACKAGE)) -> str:
-    """Return the version with the short commit if known: `0.1.0` or `0.1.0 (3de80d5)`."""
+    """Return the version, with the short commit if it is known: `0.1.0` or `0.1.0 (3de80d5)`."""
     commit = commit_of(package)
     return f"{__version__} ({commit[:SHORT]})" if commit else __version__
 
@@ -61,7 +61,7 @@ def releases_address(package: Path = Path(PACKAGE)) -> str:
 
 
 def newest(address: str) -> Release:
-    """Ask GitHub's REST API for the newest release. Blocks, at most 10 s for each step. Raises MultiMcpError."""
+    """Request the newest release from GitHub's REST API. Blocks for at most 10 s per step. Raises MultiMcpError."""
     from trayapp.service.web import WebError, read_json  # imports the libraries of HTTP and TLS
 
     try:
@@ -75,7 +75,7 @@ def newest(address: str) -> Release:
 
 
 def is_newer(other: str, mine: str = __version__) -> bool:
-    """Return True if `other` is a final version above `mine`. False for pre-releases and invalid versions."""
+    """Return True if `other` is a final version above `mine`. Return False for pre-releases and invalid versions."""
     theirs, ours = _NUMBERS.fullmatch(other), _NUMBERS.match(mine)
     return theirs is not None and ours is not None and _parts(theirs[1]) > _parts(ours[1])
 
@@ -93,7 +93,7 @@ def _parts(numbers: str) -> tuple[int, ...]:
 
 
 def _page(url: Any, address: str) -> str:
-    """Return the page's URL if it is https and its host is the host of `address` or a parent domain; else "".
+    """Return the page's URL, or "" unless it is https and its host is the host of `address` or a parent domain.
 
     For example, api.github.com may name a page on github.com.
     """
@@ -104,12 +104,12 @@ def _page(url: Any, address: str) -> str:
     return ""
 
 
-# --- The time of the installation shows which processes started before an update replaced the program. The version
-# does not: a rebuild of the same version is a different program.
+# --- Updates are detected by the time of the installation. Versions are not enough, because a rebuild of the same
+# version is a different program.
 
 
 def installed_at() -> float:
-    """Return the Unix time at which the program's file was installed or changed; 0.0 if it cannot be read."""
+    """Return the Unix time at which the program's file was installed or changed, or 0.0 if it cannot be read."""
     try:  # pip rewrites __init__.py for each version
         return Path(program(WHOLE) if is_frozen() else f"{PACKAGE}/__init__.py").stat().st_ctime
     except OSError:
@@ -122,9 +122,10 @@ def is_followed(started_at: float, clock: Callable[[], float] = time.time) -> bo
 
 
 class Update:
-    """Detects updates for this process and its gateway. `run`: the runtime folder. Each gateway is checked once.
+    """A detector of updates for this process and its gateway. `run` is the runtime folder.
 
-    An installation time in the future is ignored: the clock was set back, and every new gateway would seem older.
+    An installation time in the future is ignored. It means that the clock was set back, so every new gateway would seem
+    outdated.
     """
 
     def __init__(self, run: str, clock: Callable[[], float] = time.time) -> None:
@@ -140,12 +141,12 @@ class Update:
     def replaced_gateway(self, pid: int) -> bool:
         """Return True if the program was installed after the gateway `pid` started.
 
-        False if the previous call was about the same gateway, or if the time of its start is unknown.
+        Return False if the previous call was about the same gateway, or if its start time is unknown.
         """
         if pid == self._checked_pid:
             return False
         self._checked_pid = pid
-        from trayapp.wire.greeting import read_endpoint  # `multi-mcp version` does not need it
+        from trayapp.wire.greeting import read_endpoint  # imported late: `multi-mcp version` does not need it
 
         endpoint = read_endpoint(self._run)
         if endpoint is None or endpoint.pid != pid or endpoint.started_at <= 0:

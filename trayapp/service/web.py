@@ -1,4 +1,4 @@
-"""Request JSON or a file from a web address. No data of the user or the machine is sent."""
+"""Functions that download JSON or a file from a web address. They send no data about the user or the machine."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from typing import IO, Any
 from trayapp import __version__
 from trayapp.model.errors import MultiMcpError
 
-STEP_S = 10.0  # for each step: the connection, a piece of the answer
-ANSWER_S = 20.0  # for the whole answer, even if it keeps arriving slowly
-FILE_S = 600.0  # for a whole file
+STEP_S = 10.0  # limit for each step: the connection, or one piece of the answer
+ANSWER_S = 20.0  # limit for the whole answer, even if it keeps arriving slowly
+FILE_S = 600.0  # limit for a whole file
 
 
 class WebError(MultiMcpError):
-    """Raised when an address gives no usable answer. `status`: the HTTP status, 0 without one."""
+    """Raised when an address gives no usable answer. `status` is the HTTP status, or 0 if there is none."""
 
     code = "web"
 
@@ -31,9 +31,9 @@ class WebError(MultiMcpError):
 
 
 def read_json(address: str, largest: int) -> Any:
-    """Request the JSON at an address, at most `largest` bytes. Blocks: STEP_S for each step, ANSWER_S for the answer.
+    """Request the JSON at an address, at most `largest` bytes. Raises WebError, whose title is only the reason.
 
-    Raises WebError, whose title is only the reason.
+    Blocks for at most STEP_S per step and ANSWER_S in total.
     """
     with _answer(address, "application/json") as answer:
         try:
@@ -45,7 +45,7 @@ def read_json(address: str, largest: int) -> Any:
 def read_file(address: str, target: IO[bytes], largest: int) -> None:
     """Download the file at an address, at most `largest` bytes, into `target`.
 
-    Blocks: STEP_S for each step, FILE_S for the file. Raises WebError, whose title is only the reason.
+    Blocks for at most STEP_S per step and FILE_S in total. Raises WebError, whose title is only the reason.
     """
     with _answer(address, "application/octet-stream, */*") as answer:
         for piece in _pieces(answer, largest, FILE_S):
@@ -88,7 +88,7 @@ def _pieces(answer: HTTPResponse, largest: int, limit_s: float) -> Iterator[byte
 
 
 class _SafeRedirects(urllib.request.HTTPRedirectHandler):
-    """Refuses redirects to addresses without https, which anyone on the network path could answer."""
+    """A redirect handler that refuses addresses without https, because anyone on the network path could answer them."""
 
     def redirect_request(
         self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str

@@ -1,1 +1,1 @@
-"""YAML texts as nodes with positions, and edits that change the fewest bytes."""
+"""A YAML parser that returns nodes with positions, and edits that change the fewest bytes."""

@@ -1,7 +1,7 @@
-"""A YAML text as a tree of nodes with positions: line and column for problems, character indexes for edits.
+"""A tree of nodes with positions for a YAML text: lines and columns for problems, character indexes for edits.
 
-`compose` makes the tree from PyYAML's events, with limits that keep a hostile file cheap. Aliases stay aliases
-(`follow` resolves them), so a few lines cannot expand to gigabytes.
+`compose` builds the tree from PyYAML's events, within limits that protect against hostile files. Aliases stay in the
+tree (`follow` resolves them), so a few lines cannot expand to gigabytes.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ Loader: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """The base class of all nodes. text[start:end] is the node (except for a block collection's `end`).
+    """The base class of all nodes. text[start:end] is the node, but the `end` of a block collection is not exact.
 
-    `line` is 1-based, `column` 0-based. All positions except `line` are 0 in nodes that were not read from YAML.
+    `line` is 1-based and `column` 0-based. All positions except `line` are 0 in nodes that were not read from YAML.
     """
 
     start: int
@@ -38,12 +38,12 @@ class Node:
     line: int
     column: int
     anchor: str | None
-    size: int  # number of nodes, this one included, aliases counted in full
+    size: int  # number of nodes including this one, with every alias counted in full
 
 
 @dataclass(slots=True, eq=False)
 class Scalar(Node):
-    """A scalar. `style` is a quote, `|`, `>` or "" for a plain scalar; `tag` is set only if written."""
+    """A scalar. `style` is a quote, `|`, `>`, or "" for a plain scalar. `tag` is set only if it is written."""
 
     text: str
     style: str
@@ -52,7 +52,7 @@ class Scalar(Node):
 
 @dataclass(slots=True, eq=False)
 class Mapping(Node):
-    """A mapping with its pairs as written, merge keys unresolved. `flow`: in braces."""
+    """A mapping with its pairs as written and merge keys unresolved. `flow`: it is written in braces."""
 
     pairs: list[tuple[Node, Node]]
     flow: bool
@@ -60,7 +60,7 @@ class Mapping(Node):
 
 @dataclass(slots=True, eq=False)
 class Sequence(Node):
-    """A sequence. `flow`: in brackets."""
+    """A sequence. `flow`: it is written in brackets."""
 
     items: list[Node]
     flow: bool
@@ -136,7 +136,7 @@ def is_merge_key(node: Node) -> bool:
 
 
 def key_text(key: Node) -> str:
-    """Return a key as text, even if YAML reads another type (`1`). Raises InvalidValueError for lists, mappings."""
+    """Return a key as text, even if YAML reads it as another type (`1`). Raises InvalidValueError for a collection."""
     key = follow(key)
     if not isinstance(key, Scalar):
         raise InvalidValueError(key, "contains a key that is a list or a mapping")
@@ -153,7 +153,7 @@ class Pair(NamedTuple):
 
 
 def pairs(mapping: Mapping) -> list[Pair]:
-    """Return the pairs of a mapping, merge keys resolved: own keys win, then the first merged one.
+    """Return the pairs of a mapping with merge keys resolved: its own keys win, then those of the first merged mapping.
 
     Raises InvalidValueError for a duplicate key, a key that is not a scalar, or a merge of anything but mappings.
     """
@@ -180,7 +180,7 @@ def pairs(mapping: Mapping) -> list[Pair]:
 def compose(text: str, file: str, loader: type[Any] = Loader) -> Node | None:
     """Return the root node of a text, or None if it is empty. Raises UnparsableError if it breaks a rule or a limit."""
     check(text, file)
-    shift = len(BOM) if text.startswith(BOM) else 0  # libyaml would count the mark as a column of line 1
+    shift = len(BOM) if text.startswith(BOM) else 0  # libyaml would count the byte order mark as a column of line 1
     events: Any = yaml.parse(text[shift:], Loader=loader)
     try:
         return _Composer(events, file, shift).document()
@@ -190,7 +190,7 @@ def compose(text: str, file: str, loader: type[Any] = Loader) -> Node | None:
         if mark and text[shift + mark.index : shift + mark.index + 1] == "\t":
             message, hint = "The file is not YAML: it has a tab here", "Indent with spaces"
         else:
-            words = " ".join(filter(None, (error.problem, error.context)))  # the problem first, since lines are cut
+            words = " ".join(filter(None, (error.problem, error.context)))  # the problem first: long lines are cut
             message, hint = f"The file is not YAML: {words}", "Check this line and the one above"
         raise UnparsableError(Problem(file, line, message, hint, column)) from None
     except yaml.YAMLError:
@@ -200,7 +200,7 @@ def compose(text: str, file: str, loader: type[Any] = Loader) -> Node | None:
 
 
 class _Composer:
-    """Converts events to nodes, within the limits."""
+    """A converter from YAML events to nodes, within the limits."""
 
     def __init__(self, events: Any, file: str, shift: int) -> None:
         self._events = events

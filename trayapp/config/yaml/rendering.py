@@ -1,4 +1,4 @@
-"""Python values as YAML text in the style of servers.yaml: short maps in braces, plain words where they are safe."""
+"""Functions that write Python values as YAML in the style of servers.yaml: short mappings in braces, few quotes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _PLAIN_BLOCK = late(
     r"(?:--?(?=[A-Za-z]))?[A-Za-z0-9_./+~](?:[A-Za-z0-9_./+@=~-]|:(?=[^\s:])|[ ](?=[A-Za-z0-9_./+@=~-]))*", re.ASCII
 )
 _ESCAPED = late("[\x7f-\xa0\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
-MAX_FLOW_CHARACTERS = 100  # a longer map gets one line for each pair
+MAX_FLOW_CHARACTERS = 100  # a longer mapping gets one line for each pair
 
 
 def scalar(value: str | int | float | bool | None, *, flow: bool = True, json_like: bool = False) -> str:
-    """Return one value as text. `flow`: safe inside braces; `json_like`: text is always in double quotes."""
+    """Return one value as YAML. `flow`: make it safe inside braces. `json_like`: put text in double quotes."""
     if not isinstance(value, str):
         return json.dumps(value)
     pattern = _PLAIN if flow else _PLAIN_BLOCK
@@ -45,8 +45,8 @@ def flow(value: Any, *, json_like: bool = False) -> str:
 def block(pairs: Mapping[str, Any], *, column: int = 0, step: int = 2, depth: int = 0) -> list[str]:
     """Return the lines of a mapping at `column`, without line ends.
 
-    Nested mappings get their own lines down to `depth` levels, as do mappings in a list. Below that, a mapping gets
-    lines only if it is long or contains another mapping.
+    Nested mappings, and mappings in a list, get their own lines down to `depth` levels. Below that, a mapping gets its
+    own lines only if it is long or contains another mapping.
     """
     lines: list[str] = []
     for key, value in pairs.items():
@@ -63,7 +63,7 @@ def block(pairs: Mapping[str, Any], *, column: int = 0, step: int = 2, depth: in
 
 
 def list_item(pairs: Mapping[str, Any], *, column: int, content: int | None = None, step: int = 2) -> list[str]:
-    """Return the lines of a mapping in a list, its dash at `column`, its keys at `content` (default: `column` + 2)."""
+    """Return the lines of a list item: its dash at `column`, its keys at column `content` (default: `column` + 2)."""
     content = column + 2 if content is None else content
     first, *rest = block(pairs, column=content, step=step)
     return [" " * column + "-" + " " * (content - column - 1) + first[content:], *rest]

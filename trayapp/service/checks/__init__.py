@@ -1,4 +1,4 @@
-"""The checks of `multi-mcp doctor`, in the order of its report.
+"""The list of the checks of `multi-mcp doctor`, in the order of its report.
 
 Never here: the checks themselves, printing.
 """

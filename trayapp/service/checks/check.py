@@ -1,4 +1,4 @@
-"""The types of checks and their results, and the runner: all checks run in parallel, isolated, with a time limit."""
+"""The types of checks and results, and the runner. Checks run in parallel, isolated, and with a time limit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One line of the report. `code` is stable. `remedy`: the action for a note or a problem, "" = none."""
+    """One line of the report. `code` never changes. `remedy` is the action that the user can take, or ""."""
 
     code: str
     state: Literal["ok", "note", "problem"]
@@ -42,9 +42,9 @@ def problem(code: str, message: str, remedy: str) -> CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class CheckContext:
-    """The environment of the checks. `run`: the runtime folder.
+    """The environment of the checks. `run` is the runtime folder.
 
-    `lay`: adds the imported servers to a configuration parsed from a file. The caller supplies it, because this
+    `lay` adds the imported servers to a configuration parsed from a file. The caller supplies it, because this
     package must not import the code for clients' files.
     """
 
@@ -62,14 +62,14 @@ class CheckContext:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check, which returns any number of results. `code`: the code of the result if the check itself fails."""
+    """One check, which returns any number of results. `code` is the code of the result if the check itself fails."""
 
     code: str
     look: Callable[[CheckContext], Sequence[CheckResult]]
 
 
 def run_checks(checks: Sequence[Check], context: CheckContext, limit_s: float = 2.0) -> list[CheckResult]:
-    """Run all checks in parallel. Return their results, in order. A check that fails or exceeds `limit_s` is a problem.
+    """Run all checks in parallel and return their results in order. Report one that fails or exceeds `limit_s`.
 
     Each check has its own thread. A hung thread is abandoned, because a blocked mount or socket cannot be canceled.
     """
@@ -89,7 +89,7 @@ def run_checks(checks: Sequence[Check], context: CheckContext, limit_s: float = 
 
 
 def _results(check: Check, context: CheckContext) -> Sequence[CheckResult]:
-    """Run the check. This is the exception boundary: any error becomes a problem of this check."""
+    """Run the check. Any exception becomes a problem with the code of this check."""
     try:
         return check.look(context)
     except MultiMcpError as error:
@@ -100,4 +100,4 @@ def _results(check: Check, context: CheckContext) -> Sequence[CheckResult]:
     except Exception as error:  # a bug in one check must not hide the results of the others
         log.debug("Unexpected error in the check %s", check.code, exc_info=True)
         what = f"The check failed: {type(error).__name__}"
-        return [problem(check.code, what, "Report this with the version of multi-mcp")]
+        return [problem(check.code, what, "Report this error together with the version of multi-mcp")]

@@ -1,4 +1,4 @@
-"""Checks of the gateway: runtime folder, socket, port, its own report, leftovers. They start and stop nothing."""
+"""Checks of the gateway: its runtime folder, socket, port, status and leftovers. They start and stop nothing."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from trayapp.wire.lock import FileLock
 from trayapp.wire.loopback import holder_words, is_ours, port_holder
 from trayapp.wire.rundir import socket_folder, socket_path
 
-ANSWER_TIMEOUT_S = 1.5  # for an answer, which takes milliseconds; less than the limit of a check
+ANSWER_TIMEOUT_S = 1.5  # less than the limit of a check; an answer usually takes milliseconds
 PORT_TIMEOUT_S = 0.5
-STARTING_S = 10.0  # from taking the lock to listening; usually 0.3 s
+STARTING_S = 10.0  # limit from taking the lock to listening, which usually takes 0.3 s
 CLOCK_S = 1.0  # tolerance when the times of files and processes are compared
 SUCCESSION_HINT = (
     "To switch to the new version now: multi-mcp stop, then multi-mcp start --detach. With a tray, starting multi-mcp "
@@ -38,7 +38,7 @@ LOCK = "gateway.lock"
 
 
 def home_short(context: CheckContext) -> list[CheckResult]:
-    """Report whether the socket is in the runtime folder: the system limits the length of its path."""
+    """Report whether the socket is in the runtime folder, whose path may be too long for a socket."""
     code, folder = "home.short", socket_folder(context.run)
     if context.platform == "win32" or folder == context.run:
         return [ok(code, f"The runtime folder is {context.run}")]
@@ -82,7 +82,7 @@ def socket_answers(context: CheckContext) -> list[CheckResult]:
 
 
 def http_port(context: CheckContext) -> list[CheckResult]:
-    """Report whether the port for HTTP clients is free or held by our gateway. If not, the gateway uses another."""
+    """Report whether the port for HTTP clients is free or used by our gateway. Otherwise, the gateway uses another."""
     code, config = "port.http", read_config(context)
     if config is None:
         return []
@@ -109,11 +109,11 @@ def stale_processes(context: CheckContext) -> list[CheckResult]:
     """Report registries and server processes that an ended gateway left behind."""
     code = "processes.stale"
     registries = []
-    for path in sorted(Path(context.run).glob("backends-*.tsv")):  # the server processes of one gateway (POSIX only)
+    for path in sorted(Path(context.run).glob("backends-*.tsv")):  # one gateway's server processes (POSIX only)
         owner = path.stem.split("-")[1]  # the rest of the name distinguishes gateways with the same process id
         if not (owner.isdecimal() and _is_alive(int(owner), path)):
             registries.append(path)
-    left: list[int] = []  # server processes; the next start of the gateway also finds their descendants
+    left: list[int] = []  # server processes, without their descendants, which only the next gateway finds
     for path in registries:
         with suppress(OSError):
             rows = path.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -121,8 +121,8 @@ def stale_processes(context: CheckContext) -> list[CheckResult]:
             left += [pid for pid in started if _is_alive(pid, path)]
     if left:
         pids = " ".join(map(str, left))
-        what = f"A gateway that ended left {len(left)} server process{'es' if len(left) > 1 else ''}: {pids}"
-        return [problem(code, what, f"Start the gateway, which ends them, or: kill {pids}")]
+        what = f"An earlier gateway left {len(left)} server process{'es' if len(left) > 1 else ''} running: {pids}"
+        return [problem(code, what, f"Start the gateway, which ends them, or run: kill {pids}")]
     if registries:
         what = f"A killed gateway left its registry behind ({registries[0].name})"
         return [note(code, what, "The next gateway removes it")]
@@ -160,11 +160,11 @@ def _no_answer(context: CheckContext) -> CheckResult:
 
 
 def _holder(context: CheckContext) -> int:
-    """Return the process id in the gateway's lock file; 0 if it is missing or that process has ended."""
+    """Return the process id in the gateway's lock file, or 0 if there is none or that process has ended."""
     lock = Path(context.run, LOCK)
     try:
         text = lock.read_bytes()[:20].strip()
-    except OSError:  # on Windows the locked part cannot be read
+    except OSError:  # on Windows, the locked part cannot be read
         return 0
     pid = int(text) if text.isdigit() else 0
     return pid if _is_alive(pid, lock) else 0
@@ -175,10 +175,10 @@ def _end(pid: int) -> str:
 
 
 def _version(context: CheckContext, running: dict[str, Any]) -> CheckResult:
-    """Report whether the running gateway is this program: the same version, and started after its installation."""
+    """Report whether the running gateway has this program's version and was started after its installation."""
     code, version = "version.gateway", running["version"]
     if version != __version__:
-        what = f"The running gateway is version {version}, this program is {__version__}"
+        what = f"The running gateway is version {version}, but this program is {__version__}"
         return problem(code, what, "Restart it: multi-mcp stop, then multi-mcp start --detach")
     if Update(context.run).replaced_gateway(running["pid"]):
         what = "The running gateway was started before this program was installed"
@@ -207,7 +207,7 @@ def _of_approvals(server: dict[str, Any]) -> CheckResult:
 
 
 def _is_alive(pid: int, noted_in: Path) -> bool:
-    """Return True if the process that a file names still runs, and had started before the file was written."""
+    """Return True if the process named in a file still runs and was started before the file was written."""
     try:
         process = psutil.Process(pid)
         is_older = process.create_time() <= noted_in.stat().st_mtime + CLOCK_S

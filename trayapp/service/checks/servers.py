@@ -50,7 +50,7 @@ def config_parses(context: CheckContext) -> list[CheckResult]:
 
 
 def config_servers(context: CheckContext) -> list[CheckResult]:
-    """Report the invalid entries and settings in a configuration that can be parsed, each with its line."""
+    """Report the invalid entries and settings of a configuration that can be parsed, each with its line."""
     config = read_config(context)
     if config is None:
         return []
@@ -67,12 +67,12 @@ def config_servers(context: CheckContext) -> list[CheckResult]:
 
 
 def launches(context: CheckContext) -> list[CheckResult]:
-    """Report whether each enabled server has its variables, its folder and a program that `programs` does not check."""
+    """Report enabled servers without their variables, folder or program. Leave out programs that `programs` reports."""
     servers = _enabled(context)
     reported = {program for program in _wanted(servers) if _on_path(program, context) is None}
     found = [finding for server in servers if server.command not in reported for finding in _launch(server, context)]
     if servers and not found and not reported:
-        found = [ok("server.launch", "Variables, folders and programs of all servers exist")]
+        found = [ok("server.launch", "The variables, folders and programs of all servers exist")]
     return found
 
 
@@ -103,7 +103,7 @@ def lacking(context: CheckContext) -> frozenset[str]:
 
 
 def _wanted(servers: list[ServerConfig]) -> dict[str, list[str]]:
-    """Return the programs that run these servers, each with its servers, in the order of the servers' commands."""
+    """Map the programs that run these servers, such as node, to the names of the servers that need them."""
     wanted: dict[str, list[str]] = {}
     commands = [(PurePath(server.command or "").stem, server.name) for server in servers]
     for command, name in sorted(commands, key=lambda pair: pair[0]):
@@ -118,7 +118,7 @@ def _on_path(program: str, context: CheckContext) -> str | None:
 
 
 def read_config(context: CheckContext) -> Config | None:
-    """Return the configuration; None if it cannot be read, which `config.parses` reports."""
+    """Return the configuration, or None if it cannot be read, which the check `config.parses` reports."""
     path = context.paths.config_file
     try:
         return with_sample(context.lay(parse(ConfigStore(path).read() or "", str(path)), str(path)), sample_command())
@@ -132,7 +132,7 @@ def _enabled(context: CheckContext) -> list[ServerConfig]:
 
 
 def _launch(server: ServerConfig, context: CheckContext) -> Iterable[CheckResult]:
-    """Yield the problems and notes about the start of a server."""
+    """Yield the problems and notes that concern the start of a server."""
     kept: list[str] = []
 
     def keyring(name: str) -> str:
@@ -153,7 +153,7 @@ def _launch(server: ServerConfig, context: CheckContext) -> Iterable[CheckResult
     if ready.command is not None:
         yield from _program_of(server, ready, context)
         if server.scope == "shared" and is_browser((ready.command, *ready.args)):
-            remedy = f"Give each session its own: scope: session for {server.name} in servers.yaml"
+            remedy = f"Give each session its own process: set scope: session for {server.name} in servers.yaml"
             yield note("server.browser", f"{server.name}: {WHY[0].lower()}{WHY[1:]}", remedy)
         from trayapp.packages.locks import not_locked  # loaded only if a server runs a command
 
@@ -183,7 +183,7 @@ def _program_of(server: ServerConfig, ready: ServerConfig, context: CheckContext
 
 
 def _version(program: str, context: CheckContext) -> str:
-    """Return the first 20 characters of the output of `PROGRAM --version`; "" if it fails or takes too long."""
+    """Return the first 20 characters of the output of `PROGRAM --version`, or "" if it fails or takes too long."""
     try:
         done = subprocess.run(
             [program, "--version"], env=context.environ, stdin=subprocess.DEVNULL, capture_output=True, timeout=1.0

@@ -1,6 +1,6 @@
 """Checks of this system (Python, our folders, confinement) and of its desktop (session bus, keyring, tray icons).
 
-No check shows a dialog: the encrypted file for secrets is opened only with a passphrase from the environment.
+No check shows a dialog, so the encrypted file for secrets is opened only with a passphrase from the environment.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from trayapp.service.secrets import secret_names
 from trayapp.wire.control import KEYRING, ControlClient
 
 OLDEST_PYTHON = (3, 11)
-SPACE_WANTED = 100_000_000  # bytes: logs, catalogs and a new servers.yaml fit many times over
-LOGS_LARGE = 500_000_000  # bytes; rotated logs of 4 MB for each server never reach that
+SPACE_WANTED = 100_000_000  # bytes, many times what logs, catalogs and a new servers.yaml need
+LOGS_LARGE = 500_000_000  # bytes; logs do not get that large by rotation, which keeps 4 MB for each server
 PROBE = b"multi-mcp doctor\n" * 64
 CONFINE = "confine.available"
 
@@ -39,7 +39,7 @@ def python_version(context: CheckContext) -> list[CheckResult]:
 
 def available(context: CheckContext) -> list[CheckResult]:
     """Report how servers are confined here. A missing mechanism is a problem if an enabled server uses it."""
-    # Imported here because it loads the C library for Linux's system calls
+    # imported late: loads the C library for Linux's system calls
     from trayapp.confinement.start import NoMechanismError, choose_mechanism
 
     config = read_config(context)
@@ -67,7 +67,7 @@ def available(context: CheckContext) -> list[CheckResult]:
 
 
 def space(context: CheckContext) -> list[CheckResult]:
-    """Report each disk of our folders that is almost full. If none is, report the free space on one disk."""
+    """Report each of our folders' disks that is almost full. If none is, report the free space on one of them."""
     disks = {place.stat().st_dev: place for place in map(_nearest, _folders(context))}
     free = {place: shutil.disk_usage(place).free for place in disks.values()}
     texts = {place: f"{size / 1e6:,.0f} MB free for {place}" for place, size in free.items()}
@@ -147,14 +147,14 @@ def session_bus(context: CheckContext) -> list[CheckResult]:
 
 
 def keyring(context: CheckContext) -> list[CheckResult]:
-    """Report the state of the store for secrets, as a running gateway sees it if there is one. No dialog is shown."""
+    """Report the state of the store for secrets, as seen by a running gateway if there is one. Show no dialog."""
     code = "keyring.available"
     config = read_config(context)
     state = gateways_keyring(context)
     if state is not None:
         if error := state["error"]:
             return [note(code, f"{error['title']}. {NO_KEYRING}", error["hint"])]
-        return [ok(code, "The gateway keeps sign-ins and secrets")]
+        return [ok(code, "The gateway can store sign-ins and secrets")]
     if config is not None and config.settings.token_store == "file":
         text = "Sign-ins and secrets are in an encrypted file (token_store: file)"
         if context.environ.get(PASSPHRASE):
@@ -169,7 +169,7 @@ def keyring(context: CheckContext) -> list[CheckResult]:
     if answer is None:
         return [note(code, "Not checked: the session bus does not answer")]
     locked = None
-    if answer and _has_owner(context.environ, SECRETS):  # asking must not start a service
+    if answer and _has_owner(context.environ, SECRETS):  # the query must not start a service
         collection = "org.freedesktop.Secret.Collection"
         locked = _ask(context.environ, SECRETS, DEFAULT_COLLECTION, PROPERTIES, "Get", collection, "Locked")
     if locked == ("b", True):
@@ -181,7 +181,7 @@ def keyring(context: CheckContext) -> list[CheckResult]:
 
 
 def sealed_file(context: CheckContext) -> list[CheckResult]:
-    """Report the state of the encrypted file for secrets. The file stays when `settings.token_store` changes."""
+    """Report the state of the encrypted file for secrets, which stays when `settings.token_store` changes."""
     path, config = context.paths.config_file.with_name(SEALED_NAME), read_config(context)
     if config is None or not path.exists():
         return []
@@ -191,7 +191,7 @@ def sealed_file(context: CheckContext) -> list[CheckResult]:
         return [note(SEALED_FILE, what, remedy)]
     made_with = _key_of(path)
     if made_with is None:
-        return [problem(SEALED_FILE, f"{path} is damaged", "Restore a copy of it, or remove it and sign in again")]
+        return [problem(SEALED_FILE, f"{path} is damaged", "Restore it from a backup, or remove it and sign in again")]
     answer = gateways_keyring(context)
     if answer is not None:  # the check keyring.available reports its error
         return [] if answer["error"] else [ok(SEALED_FILE, f"{path} is used")]
@@ -208,9 +208,9 @@ def sealed_file(context: CheckContext) -> list[CheckResult]:
 
 
 def gateways_keyring(context: CheckContext) -> dict[str, Any] | None:
-    """Ask a running gateway about the keyring (control.KEYRING). Return its answer; None if no gateway answers.
+    """Query a running gateway for the state of the keyring (control.KEYRING). Return None if no gateway answers.
 
-    The environment of the gateway may differ from ours, so only its answer counts.
+    The gateway's environment may differ from ours, so only its own answer is reliable.
     """
     try:
         with ControlClient(context.run, ANSWER_TIMEOUT_S) as client:
@@ -239,7 +239,7 @@ def tray_host(context: CheckContext) -> list[CheckResult]:
 
 
 def _key_of(path: Path) -> str | None:
-    """Return the kind of key that the file names; None if it is not one of our files."""
+    """Return the kind of key that the file names, or None if it is not one of our files."""
     try:
         outer = json.loads(path.read_bytes())
     except (OSError, ValueError):
@@ -254,7 +254,7 @@ def _has_bus(environ: Mapping[str, str]) -> bool:
 
 
 def _offers(context: CheckContext, name: str) -> bool | None:
-    """Return True if a bus name has an owner or can be activated; None if that is unknown."""
+    """Return True if a bus name has an owner or can be activated, or None if that is unknown."""
     if not _has_bus(context.environ):
         return False
     if _has_owner(context.environ, name):
@@ -269,7 +269,7 @@ def _has_owner(environ: Mapping[str, str], name: str) -> bool | None:
 
 
 def _ask(environ: Mapping[str, str], service: str, path: str, interface: str, method: str, *texts: str) -> Any:
-    """Call a method of a D-Bus service. Return the first value of its reply; None for an error or no reply."""
+    """Call a method of a D-Bus service. Return the first value of its reply, or None for an error or no reply."""
     from jeepney import DBusAddress, MessageType, new_method_call
     from jeepney.io.blocking import open_dbus_connection
 
@@ -278,6 +278,6 @@ def _ask(environ: Mapping[str, str], service: str, path: str, interface: str, me
     try:
         with open_dbus_connection(bus, auth_timeout=BUS_TIMEOUT_S) as connection:
             reply = connection.send_and_get_reply(asked, timeout=BUS_TIMEOUT_S)
-    except (OSError, EOFError, ValueError, LookupError, RuntimeError):  # all that jeepney raises for a bad bus
+    except (OSError, EOFError, ValueError, LookupError, RuntimeError):  # jeepney's errors for an unusable bus
         return None
     return reply.body[0] if reply.header.message_type is MessageType.method_return else None
