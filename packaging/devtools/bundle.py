@@ -83,7 +83,7 @@ def secrets_of_build(python: Path) -> list[bytes]:
 def forget_build_machine(folder: Path, secrets: list[bytes]) -> None:
     """Overwrite each secret in a program or library with another path of the same length.
 
-    A packaged program gets its folders from the bootloader and never uses these paths. The last name stays, since
+    A packaged program gets its folders from the bootloader and never uses these paths. The last component stays, since
     linkers share the end of a path with other texts, such as the version.
     """
     for path in folder.rglob("*"):

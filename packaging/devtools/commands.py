@@ -61,7 +61,7 @@ def _run(args: list[str]) -> int:
             raise
         say(f"not updated: {failure}; continuing with the present .venv")
     program = script(VENV, "multi-mcp")
-    with suppress(ValueError):  # its hints repeat this path: use the short one that a developer would type
+    with suppress(ValueError):  # the program's hints repeat this path: use the short one that a developer would type
         program = program.relative_to(Path.cwd())
     if os.name != "nt":
         os.execv(program, [str(program), *args])
@@ -128,7 +128,7 @@ def _icons(args: list[str]) -> int:
 
 
 def _guide(args: list[str]) -> int:
-    """Write the guide's generated pages in .venv: the program there knows its verbs."""
+    """Write the guide's generated pages in .venv, from the verbs of the program there."""
     ensure_app()
     return _run_module("devtools.guide")
 

@@ -127,7 +127,7 @@ def can_make_venv() -> bool:
 
 
 def interpreter_mark() -> str:
-    """Return a text that differs for each interpreter: an environment works only with the one that made it."""
+    """Return a text that differs for each interpreter. An environment works only with the interpreter that made it."""
     return f"{sys.version} {sys.platform} {sys.base_prefix}"
 
 

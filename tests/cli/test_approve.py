@@ -130,7 +130,7 @@ def test_a_tool_that_changed_meanwhile_is_said_and_exits_with_1(tmp_path: Path) 
     missed = {"approved": [], "missed": DONE["approved"]}
     with FakeGateway(tmp_path, {**ANSWERS, "approve": missed}):
         done = run_cli(tmp_path, "approve", "--all")
-    assert (done.returncode, "changed again in the meantime" in done.stdout) == (1, True)
+    assert (done.returncode, "changed again before the approval" in done.stdout) == (1, True)
 
 
 @pytest.mark.requirement("pin-verb")

@@ -202,8 +202,8 @@ def runs_unconfined(entry: Mapping[str, Any]) -> bool:
 def _without_secrets(name: str, entry: dict[str, Any], hide: bool | None, *, asks: bool) -> dict[str, Any]:
     """Move the entry's secrets to the keyring, unless the user declines or the keyring cannot keep them.
 
-    Return the entry with references in their place. Without a question (`asks` is False), print a note about the
-    secrets that stay in clear text.
+    Return the entry with references in their place. If `asks` is False, print a note about the secrets that stay in
+    clear text.
     """
     found = secrets_of(name, entry)
     if not found:
@@ -251,14 +251,14 @@ def _entry(
     headers: dict[str, str],
     more: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the entry to write. `more`: further keys, taken as they are. Raises UsageError for an unusable entry."""
+    """Return the entry to write. `more`: further keys, copied unchanged. Raises UsageError for an unusable entry."""
     if bool(command) == bool(url):
         raise UsageError("Give either a command or --url", f"For example: {EXAMPLE}")
     if url:
         _check_url(url)
     entry: dict[str, Any] = {"url": url} if url else {"command": command[0], "args": list(command[1:])}
     if command and not entry["args"]:
-        entry = {"command": [command[0]]}  # a list, so that a path with blanks is never split
+        entry = {"command": [command[0]]}  # a list, to never split a path with blanks
     entry |= {"env": env} if env else {}
     entry |= {"headers": headers} if headers else {}
     entry |= more

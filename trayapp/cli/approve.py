@@ -80,7 +80,7 @@ def approve_verb(what: str | None, all_: bool, yes: bool, keep: bool, as_json: b
         print_json({"waiting": rows, "commands": listed, "commands_approved": commands_approved, **done})
     elif agreed:
         say(*(f"Approved: {_path(row)}" for row in done["approved"]))
-        say(*(f"Not approved: {_path(row)} changed again in the meantime" for row in done["missed"]))
+        say(*(f"Not approved: {_path(row)} changed again before the approval" for row in done["missed"]))
         lasts = "The approval lasts only until the gateway stops"
         say(*(one_line(f"{problem}. {lasts}") for problem in done.get("problems", ())))
     elif number:

@@ -46,7 +46,7 @@ def auth_verb(server: str | None, logout: bool, paste: bool, no_browser: bool, a
     if begun["url"] is None:  # a stored sign-in was found in the keyring that the user just unlocked
         return _report_outcome(server, begun["outcome"], as_json)
     opened = not paste and not no_browser and open_url(begun["url"], os.environ)
-    # the address gets a line of its own, so that it can be copied
+    # the address is on a separate line, for copying
     whose, address = one_line(server), one_line(begun["url"])
     if opened:
         note(f"Your browser opens to sign in to {whose}. If it does not, go to:", address)

@@ -210,7 +210,7 @@ def fitting(known: Mapping[str, str], glob: str) -> list[str]:
 def found_tools(server: str) -> dict[str, str]:
     """Ask a running gateway for the server's tools. Return own name -> exposed name, or own name if not exposed.
 
-    Return {} if no gateway runs or it has no such server.
+    Return {} if no gateway runs or if it does not have the server.
     """
     with suppress(NoGatewayError, ControlError):
         return {row["name"]: row["exposed_name"] or row["name"] for row in ask(LIST, {"server": server})}

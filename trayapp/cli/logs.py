@@ -86,7 +86,7 @@ def log_path(server: str | None) -> Path:
 
 
 def known_servers() -> list[str]:
-    """Return the servers in servers.yaml, invalid ones too, and those that a running gateway has from other sources."""
+    """Return the servers in servers.yaml, including invalid ones, and the gateway's servers from other sources."""
     store = own_store()
     names = written_servers(parse(store.read() or "", str(store.path)))
     with suppress(NoGatewayError, ControlError):

@@ -106,7 +106,7 @@ def _pair(name: str, value: str, mark: str = "=") -> str:
 
 
 def gets(server: ServerConfig) -> tuple[list[str], list[str]]:
-    """Return the names of the secrets and of the user's environment variables that the entry asks for."""
+    """Return the names of the secrets and of the user's environment variables that the entry refers to."""
     variables = list(variable_names(server)[0])
     if server.bearer_token_env and server.bearer_token_env not in variables:
         variables.append(server.bearer_token_env)
@@ -163,8 +163,7 @@ def _latin(word: str) -> str:
 def unlocked(entry: Mapping[str, Any]) -> str:
     """Return why the package of an entry is not locked, as a sentence.
 
-    It is "" if the package can be locked, if the entry says `lock: false` or cannot be read, or if it runs no
-    package.
+    It is "" if the package can be locked, or if the entry has `lock: false`, cannot be read or runs no package.
     """
     from trayapp.packages.locks import not_locked  # takes 10 ms: only for verbs that add servers
 

@@ -132,7 +132,7 @@ def add_source(what: str, answers: Answers, add: Add) -> None:
 
 
 def _refuse_unknown(values: Mapping[str, str], sources: Sequence[Source]) -> None:
-    """Raise UsageError if a value has a name that no source asks for or sets: it would be lost."""
+    """Raise UsageError if no source uses the name of a value, because the value would be lost."""
     known = list(dict.fromkeys(name for source in sources for name in [one.name for one in asked_of(source)]))
     own = {name for source in sources for place in _PLACES for name in source.entry.get(place) or {}}
     unknown = next((name for name in values if name not in own and name not in known), None)
@@ -408,7 +408,7 @@ def _show(name: str, proposal: Proposal, tell: Callable[..., None], *, here: boo
 def _filled(name: str, source: Source, answers: Answers) -> tuple[dict[str, Any], list[str]]:
     """Return the entry with the user's values, and the names of the secrets put into the keyring (none with --clear).
 
-    Raises UsageError for an invalid value, and MultiMcpError if a secret cannot be kept, so that none ends up in a file
+    Raises UsageError for an invalid value. Raises MultiMcpError if a secret cannot be kept: none must end up in a file
     by accident.
     """
     given = answers.values

@@ -120,7 +120,7 @@ def scratch_folder(server: str, environ: Mapping[str, str]) -> str:
 def make_scratch(folder: str) -> tuple[str, str]:
     """Make the folders for a server's cache and its temporary files. Return both. Raises OSError.
 
-    Temporary files live as long as the gateway; those of gateways that have ended are removed.
+    Temporary files live as long as their gateway. Files of gateways that have ended are removed.
     """
     cache, temporary = os.path.join(folder, "cache"), os.path.join(folder, "tmp")
     for path in (cache, temporary):
@@ -250,7 +250,7 @@ class _Grants:
     def __init__(self, program: Program, named: Iterable[str]) -> None:
         self._program = program
         secrets = {*_below(program.home, SECRETS), *program.own}
-        self.there = [one for one in secrets if os.path.lexists(one)]  # those that exist
+        self.there = [one for one in secrets if os.path.lexists(one)]  # existing secrets
         self.secrets = secrets | {_found(one) or os.path.realpath(one) for one in self.there}  # and their real paths
         self._named = {os.path.realpath(path) for path in named}
         self._hold_secrets = set[str]()  # the secrets, and every folder above one
@@ -264,7 +264,7 @@ class _Grants:
     def given(self, paths: Iterable[str], *, write: bool = False) -> list[str]:
         """Return the real paths that are granted for these paths, outer folders first."""
         found: list[str] = []
-        for path in sorted(set(paths), key=len):  # an outer folder before those inside it
+        for path in sorted(set(paths), key=len):  # outer folders before inner ones
             real = _found(path)
             if real is None or self._is_secret(real) or self._leads_out(path, real):
                 continue

@@ -127,7 +127,10 @@ class RefusalRecord:
                 self._note(line[:LINE_BYTES].decode("utf-8", "replace"))
 
     def _note(self, line: str) -> None:
-        """Record the paths in a message that are not granted, or else a write to the last one, if it is read-only."""
+        """Record the paths in a message that are not granted.
+
+        If there are none, record a write to the last path of the message if it is read-only.
+        """
         policy = self.policy
         if policy is None or line in self._read_lines:
             return
@@ -191,7 +194,7 @@ class RefusalRecord:
     def remedy(self) -> Confine:
         """Return the `confine` that would also allow the last refused access, which probably ended the program.
 
-        It never allows a secret, and is unchanged if there is nothing else to allow.
+        Secrets are never allowed. If there is nothing else to allow, return the present `confine`.
         """
         allowable = (one for one in reversed(self.refusals) if not self.is_secret(one))
         wanted = (one.allowed_in(self.confine, self.home) for one in allowable)

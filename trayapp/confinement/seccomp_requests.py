@@ -1,14 +1,14 @@
 """Answers to the system calls of a confined program that its seccomp filter hands to the gateway.
 
 Sockets: the program gets none, or Internet sockets that reach only the proxy. They are bound to the loopback device, so
-they reach nothing else. To bind them to another device takes privileges (SO_BINDTODEVICE). Of the loopback ports,
-Landlock allows only the proxy's. Without Landlock, the program has its own network namespace. Each socket that it gets is already connected to
-the proxy, and its `connect` does nothing. The arguments of a request are in registers, so they cannot change between
-check and answer. Without the gateway, every request fails.
+they reach nothing else. Binding them to another device takes privileges (SO_BINDTODEVICE). Of the loopback ports,
+Landlock allows only the proxy's. Without Landlock, the program has its own network namespace. Each socket that it gets
+is already connected to the proxy, and its `connect` does nothing. The arguments of a request are in registers, so they
+cannot change between check and answer. Without the gateway, every request fails.
 
-Modes, owners and times of files: Landlock does not cover changes of these. The gateway makes each change itself, on a
-file that it has opened and checked, so the program cannot swap the file between check and change. A separate thread
-makes the changes, since a network folder may never answer.
+Modes, owners and times of files: Landlock does not cover changes of these. The gateway opens the file and makes each
+change itself, so the program cannot swap the file between check and change. A separate thread makes the changes, since
+a network folder may never answer.
 
 Scheduling: allowed for the threads of the requesting process.
 

@@ -32,7 +32,7 @@ class ConfinementFailedError(OSError):
 def spawn_confined(
     policy: Policy, port: int | None, options: dict[str, Any], *, trace: bool = False
 ) -> tuple[subprocess.Popen[bytes], int]:
-    """Start a program confined by `policy`. `port`: the proxy's, the only way out if hosts are listed; else None.
+    """Start a program confined by `policy`. `port`: the proxy's if hosts are listed, None otherwise.
 
     `trace`: the calls with which the program opens or changes files arrive as requests, too.
 
