@@ -255,7 +255,7 @@ class Supervisor:
     # -- the thread ----------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        """Run the steps until the user quits. An exception in a step is logged and does not end the loop."""
+        """Run the steps until the user quits. This is an exception boundary: an error in a step is logged."""
         work = {
             ChildState.STARTING: self._start,
             **dict.fromkeys((ChildState.RUNNING, ChildState.ATTACHED), self._listen),

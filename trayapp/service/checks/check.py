@@ -89,7 +89,7 @@ def run_checks(checks: Sequence[Check], context: CheckContext, limit_s: float = 
 
 
 def _results(check: Check, context: CheckContext) -> Sequence[CheckResult]:
-    """Run the check. Any exception becomes a problem with the code of this check."""
+    """Run the check. This is an exception boundary: any error becomes a problem with the code of this check."""
     try:
         return check.look(context)
     except MultiMcpError as error:
