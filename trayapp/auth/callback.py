@@ -186,7 +186,7 @@ class Callback:
         return SignInError(title, "Try again")
 
     async def serve(self, stream: anyio.abc.SocketStream) -> None:
-        """Serve one connection, from a browser or anyone on this machine. A boundary: its failure stops here."""
+        """Serve one connection from any local program. This is the boundary at which its failure stops."""
         try:
             async with stream:
                 head = await _head(stream)

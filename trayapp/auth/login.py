@@ -341,7 +341,7 @@ class _Provider(OAuthClientProvider):
 async def _challenged(
     client: httpx2.AsyncClient, target: Target, before: Grant | None, wanted: str | None
 ) -> tuple[httpx2.Request, httpx2.Response]:
-    """Send a probe. Return it, and a 401 for the SDK with the server's metadata URL and the scopes to request.
+    """Send a probe. Return the probe, and a 401 for the SDK with the metadata URL and the scopes to request.
 
     If the server does not refuse the probe, the 401 has no metadata URL, and the SDK tries the well-known ones. Raises
     HTTPError.

@@ -27,7 +27,7 @@ class Inbound(Protocol):
     """Receives requests and notifications from a server. Answers to our requests go through the channel.
 
     `about` is the relayed request on whose own stream the message came (Streamable HTTP). None: the transport
-    does not know the request.
+    cannot identify the request.
     """
 
     async def on_request(self, method: str, params: Params, about: Call | None = None) -> dict[str, Any]:

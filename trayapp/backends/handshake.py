@@ -65,7 +65,7 @@ async def shake_hands(
     """Negotiate a revision and return the peer. `hint` is the revision to begin with ("" = none).
 
     Begin with server/discover, and send initialize if that fails or has no answer within `patience_s` seconds. With a
-    hint of the older era, begin with initialize, and try the newer era only if the server names it or does not know
+    hint of the older era, begin with initialize, and try the newer era only if the server names it or does not support
     initialize. Raises RpcError if the server refuses both eras or closes the channel. The caller limits the time.
     """
     if hint in HANDSHAKE_VERSIONS:

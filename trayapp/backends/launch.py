@@ -211,7 +211,7 @@ def working_folder(cwd: str | None, home: str) -> str:
     Without a `cwd` and a home folder, return the system's temporary folder.
     """
     if cwd is None and not Path(home).is_dir():  # service accounts may have no home folder
-        import tempfile  # 2 ms, for the few users without a home folder
+        import tempfile  # takes 2 ms; only users without a home folder need it
 
         return tempfile.gettempdir()
     return str(Path(home, cwd or ""))

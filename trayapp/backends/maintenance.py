@@ -88,8 +88,8 @@ class Maintenance:
         self._context = context
         self._dirty = anyio.Event()
         self._awaited = anyio.Event()  # set when a caller waits for the next reading
-        self._unread: anyio.Event | None = None  # while an announced change waits to be read; set once it is read
-        self._reading: anyio.Event | None = None  # while announced changes are being read; set once they are read
+        self._unread: anyio.Event | None = None  # exists while an announced change is unread; set once it is read
+        self._reading: anyio.Event | None = None  # exists while announced changes are read; set once they are read
         self._is_slow = False  # the last reading exceeded LISTS_AGAIN_S: no list request waits for the next
         self._round: _Round | None = None  # the reading in progress
         self._tasks: anyio.abc.TaskGroup | None = None

@@ -97,7 +97,7 @@ class Subscription:
         self._deaf = False  # a request broke and has not been acknowledged again
 
     def changed(self) -> None:
-        """Have a new request sent, because the set of subscribed resources has changed."""
+        """Replace the request, because the set of subscribed resources has changed."""
         if self._newest is self._asked:
             self._newest = Listening()
         self._changed.set()

@@ -83,7 +83,7 @@ class Ledger:
         self.own_ids: set[bytes] = set()  # ids of replayed requests and the ping; their answers are not for the client
         self._initialize: tuple[bytes, bytes] | None = None  # id, line
         self._initialized: bytes | None = None
-        self._state: dict[str, bytes] = {}  # what a request sets (method and uri) -> its line
+        self._state: dict[str, bytes] = {}  # state that a request sets (method and uri) -> the request's line
 
     def record_client_lines(self, lines: bytes) -> None:
         """Record whole lines that went to the gateway."""

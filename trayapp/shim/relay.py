@@ -26,7 +26,7 @@ START_AGAIN_S = 2.0  # after a failed start, requests are refused for this long 
 # running one may be shutting down.
 NEXT_TRY_S = 0.5
 AWAIT_OTHERS_S = 0.7  # the tray, if it runs, restarts a crashed gateway; after this long the shim starts one
-DRAIN_S = 0.2  # wait for the rest of what a lost gateway sent; its end of file follows at once
+DRAIN_S = 0.2  # wait for the rest of what a lost gateway sent; its end of file follows immediately
 REPLAY_PATIENCE_S = 5.0  # a gateway answers a handshake in a millisecond; the shim does not wait for one that hangs
 PING_S = 2.0  # silence after the first request of a connection, before a ping tests if the gateway answers at all
 MUTE_S = 12.0  # a gateway answers a ping in milliseconds; one that is silent for this long may hang
@@ -160,7 +160,7 @@ class Shim:
                 self._drop()
 
     def _rest(self) -> None:
-        """Do the work that waits until there is no traffic."""
+        """Do the work that is deferred until there is no traffic."""
         if self._early:
             self._load_ledger()
         if self._swollen:
@@ -189,7 +189,7 @@ class Shim:
         try:
             self._to_gateway(lines)
         except PartlyWritten as failure:
-            while data := self._next_of_gateway(DRAIN_S):  # mostly answers, and the note that it was stopped on purpose
+            while data := self._next_of_gateway(DRAIN_S):  # mostly answers, and the gateway's stop note
                 self._gateway_sent(data)
             if failure.written:
                 self._note(True, lines)  # the gateway may have read and begun it: do not send it again
@@ -277,10 +277,10 @@ class Shim:
             write_all(1, ledger.fail_initialize())
 
     def _look_for_mute(self) -> None:
-        """Give up a new connection on which the gateway answers nothing, not even a ping.
+        """Give up a new connection on which the gateway does not even answer a ping.
 
         An open handshake is then sent once more on another connection. An open call is not, because the gateway may
-        have read it: its connection gets MUTE_TRIES times as long.
+        have read it. Its connection gets MUTE_TRIES times as long to answer.
         """
         silent_s = time.monotonic() - self._asked_at
         if silent_s >= PING_S and not self._pinged:

@@ -64,7 +64,7 @@ class RequestSigner:
 
 
 def signer_for(launch: HttpLaunch, accounts: Accounts | None, refusal: HttpRefusal) -> RequestSigner | None:
-    """Return a server's RequestSigner and note its address in `accounts`. Return None if it uses no sign-in."""
+    """Return a server's RequestSigner, or None if it uses no sign-in. Record the server's address in `accounts`."""
     if accounts is None or launch.auth != "oauth":
         return None
     account = accounts.of(launch.url, launch.client.account)

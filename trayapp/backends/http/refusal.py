@@ -22,7 +22,7 @@ UNAUTHORIZED = 401
 SIGN_IN_DATA: dict[str, object] = {"code": SignInWantedError.code, "exit_code": int(SignInWantedError.exit_code)}
 BUSY = frozenset({429, 503})  # with Retry-After: no requests until then (RFC 9110 10.2.3, RFC 6585 4)
 LONGEST_WAIT_S = 3600.0  # longer waits that a busy server asks for are cut to this
-SSE_AFTER = frozenset({404, 405, 406, 415})  # no Streamable HTTP here (MCP transports, backwards compatibility)
+SSE_AFTER = frozenset({404, 405, 406, 415})  # no Streamable HTTP at this address (MCP transports)
 
 
 @dataclass(slots=True)

@@ -100,7 +100,7 @@ def _comparators(text: str) -> list[Comparator]:
 
 
 class _PartialVersion:
-    """A version with up to three numbers: `1`, `1.2`, `1.2.x`, `1.2.3-beta`, `*`. A missing number may be any."""
+    """A version with up to three numbers: `1`, `1.2`, `1.2.x`, `1.2.3-beta`, `*`. A missing number matches any."""
 
     def __init__(self, text: str) -> None:
         found = _PARTIAL.fullmatch(text or "*")

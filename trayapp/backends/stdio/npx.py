@@ -48,10 +48,10 @@ _tags_change = threading.Lock()  # several servers may start at once, each in it
 
 @dataclass(frozen=True, slots=True)
 class NpxRequest:
-    """A use of npx. `words` is the package as written; `bin` the program named, or None for the package's default.
+    """A request to npx. `words` is the package as written; `bin` the program named, or None for the package's default.
 
-    `beside`: further packages, as written. `passed`: the options that decide which release npm takes. `plain`: there
-    are no options but `-p` and `-y`.
+    `beside`: further packages, as written. `passed`: the options that decide which release npm takes. `plain`: it
+    has no options other than `-p` and `-y`.
     """
 
     words: str

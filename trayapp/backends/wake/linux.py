@@ -72,7 +72,7 @@ def read_facts(datagram: bytes) -> Iterator[NetworkFact]:
 
 
 def _attributes(data: bytes, *wanted: int) -> bytes:
-    """Return the wanted attributes as raw bytes, one after the other."""
+    """Return the wanted attributes, concatenated as raw bytes."""
     found = b""
     while len(data) >= ATTRIBUTE.size:
         length, kind = ATTRIBUTE.unpack_from(data)
@@ -133,7 +133,7 @@ async def bus_signals(note: Callable[[str], None], wait_s: float = BUS_WAIT_S) -
         return
     await anyio.sleep(wait_s)
     try:
-        await anyio.to_thread.run_sync(import_module, "jeepney.io.asyncio")  # 24 ms, 4 MB
+        await anyio.to_thread.run_sync(import_module, "jeepney.io.asyncio")  # takes 24 ms and 4 MB
         await _listen(note, address or "SYSTEM")
     except (OSError, EOFError, ValueError, LookupError, RuntimeError) as error:  # what jeepney raises for a bad bus
         log.debug("No system bus: %s", error)
