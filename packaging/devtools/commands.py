@@ -17,10 +17,10 @@ USAGE = """\
 usage: python3 packaging/dev.py COMMAND
 
   run [ARG ...]           install into .venv (once) and start multi-mcp with these arguments
-  test [PYTEST_ARG ...]   install what the tests need (once), then ruff, mypy and pytest; with arguments pytest alone
+  test [PYTEST_ARG ...]   install what the tests need (once), run ruff, mypy and pytest; with arguments, only pytest
   build [FOLDER]          build the packages of this system (into dist): .deb and .tar.gz, installer, or .app and .dmg;
                           the wheel, its list of what is inside (SBOM) and checksums, too;
-                          with --twice again in another folder, and fail if the two differ
+                          with --twice, also in another folder; fail if the two differ
   manifests HOME [FOLDER] make the manifests of AUR, Homebrew and winget (into build/manifests) for the packages in
                           FOLDER (dist), as released at HOME, the address of the repository
   icons [FOLDER]          draw the pictures in assets/ from their SVG files where these have changed, and write the

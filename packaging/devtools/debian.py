@@ -54,7 +54,7 @@ PACKAGES = {
         "shows notifications as XFCE does",
     ),
     "/usr/lib/postgresql": ("postgresql", "a database for the postgres server"),
-    "objdump": ("binutils", "PyInstaller finds a library's dependencies with it, and strips them"),
+    "objdump": ("binutils", "PyInstaller uses it to find a library's dependencies and to strip them"),
     "lintian": ("lintian", "checks the .deb by the rules of Debian's archive"),
     "makepkg": ("makepkg", "reads the recipe for AUR"),
     "ruby": ("ruby", "reads the manifest for Homebrew"),

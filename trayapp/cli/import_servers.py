@@ -358,7 +358,7 @@ def _secrets(offer: ImportOffer) -> list[Secret]:
 
 
 def _asked(offer: ImportOffer) -> list[str]:
-    """Return the keyring names in an entry. In VS Code's entries they stand for values that VS Code asks for."""
+    """Return the keyring names in an entry. In VS Code's entries, they stand for values that VS Code prompts for."""
     texts = json.dumps(offer.found.entry, ensure_ascii=False, default=str)
     return list(dict.fromkeys(re.findall(r"\$\{keyring:([^:{}$]+)\}", texts)))
 
@@ -386,9 +386,9 @@ def _hidden(new: list[ImportOffer], hide: bool | None, asks: bool) -> list[Impor
 
 
 def _write(taken: Sequence[ImportOffer], store: ConfigStore) -> list[ImportOffer]:
-    """Write the servers, and return those that were written.
+    """Write the servers, and return the written ones.
 
-    The user's own servers go into servers.yaml in one edit, those of a folder into its project file. A server that
+    The user's own servers go into servers.yaml in one edit. Servers of a folder go into its project file. A server that
     cannot be written does not stop the others. If none of the user's own servers can be written, the first error is
     raised. Servers from a folder's own files need a separate approval.
     """

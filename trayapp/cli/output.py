@@ -1,8 +1,8 @@
 """Terminal input and output of verbs: lines, JSON, tables, a spinner, questions, and decisions left to a person.
 
-It is also the boundary where `guarded` turns a verb's failure into two lines and an exit code.
-Untrusted text is cleaned before it is printed. rich is imported only for a terminal, since its import is slow. A
-script that decides for a person must declare it (MULTI_MCP_UNATTENDED).
+`guarded` turns a verb's failure into two lines and an exit code. Untrusted text is cleaned before it is printed. rich
+is imported only for a terminal, since its import is slow. A script that decides for a person must declare it
+(MULTI_MCP_UNATTENDED).
 """
 
 from __future__ import annotations

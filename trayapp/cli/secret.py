@@ -74,7 +74,7 @@ def delete_verb(name: str, as_json: bool) -> None:
 
 
 def may_keep(names: Sequence[str], hide: bool | None, asks: bool) -> bool:
-    """Decide if these secrets are kept out of the file: by the option `hide`, or else by asking the user.
+    """Decide whether to keep these secrets out of the file: by the option `hide`, or by asking the user.
 
     Ask only if `hide` is None, `asks` is True, and either this machine can keep secrets or the passphrase of an
     encrypted file is set. In the second case a yes also enables that file.
@@ -102,7 +102,7 @@ def keep_all(secrets: Sequence[Secret], *, insist: bool) -> set[str]:
     `insist`: if one cannot be kept, keep none and raise MultiMcpError.
     """
     refused: dict[str, MultiMcpError] = {}
-    keyring: MultiMcpError | None = None  # the error of a keyring that did not open: the user is not asked again
+    keyring: MultiMcpError | None = None  # the error of a keyring that did not open, to not ask the user again
     for secret in secrets:
         error = keyring or _kept(secret)
         if error is not None:
