@@ -1,8 +1,10 @@
 """Edits of servers.yaml: pure functions that take the text and return the new one, with the fewest bytes changed.
 
-An edit raises UnparsableError if the text cannot be read, EditRefusedError if the change could do damage,
-ServerNotFoundError if the server is not in the file, and UsageError where its docstring documents that. `merge_tools`
-raises only UnparsableError. The module yaml/splices changes the text itself.
+The module yaml/splices changes the text itself. `merge_tools` raises only UnparsableError. The other edits raise:
+- UnparsableError if the text cannot be read,
+- EditRefusedError if the change could damage the file,
+- ServerNotFoundError if the server is not in the file,
+- UsageError where their docstrings mention it.
 """
 
 from __future__ import annotations
@@ -139,7 +141,7 @@ def add_server(text: str, name: str, entry: Mapping[str, Any], file: str = CONFI
 
 
 def remove_server(text: str, name: str, file: str = CONFIG_NAME) -> str:
-    """Remove a server with its own comments: those inside its entry and directly above it."""
+    """Remove a server with its own comments, which are inside its entry or directly above it."""
     editor = Editor(text, file)
     slot = _server(editor, name)
     if slot.parent.flow:
@@ -200,7 +202,7 @@ def _says(node: Node, wanted: bool) -> bool:
 
 
 def _merged_pairs(editor: Editor, slot: Slot) -> list[Pair]:
-    """Return the pairs of an entry, including those merged by `<<`; [] if its value is not a mapping."""
+    """Return the pairs of an entry, including those merged by `<<`, or [] if its value is not a mapping."""
     node = follow(slot.value)
     try:
         return pairs(node) if isinstance(node, MappingNode) else []
@@ -218,7 +220,7 @@ def _merged_enabled(editor: Editor, entry: Slot) -> bool:
 
 
 def _before_tools(slots: list[Slot]) -> Slot | None:
-    """Return the pair before `tools`, which may be long; None if `tools` is missing or first."""
+    """Return the pair before `tools`, or None if `tools` is missing or first."""
     at = next((index for index, slot in enumerate(slots) if _name(slot) == "tools"), 0)
     return slots[at - 1] if at else None
 

@@ -169,7 +169,7 @@ def variable_names(server: ServerConfig) -> tuple[tuple[str, ...], tuple[str, ..
         secrets[name] = None
         return "x"
 
-    # Without a value, a variable expands to its default, so variables in the default are found, too.
+    # Without a value, a variable expands to its default, so variables in the default are also found.
     resolver = _Expander(variables.setdefault, note)
     texts = [server.command, server.cwd, server.url, server.client_id, server.client_secret]
     for text in (*texts, *server.args, *server.env.values(), *server.headers.values()):

@@ -69,7 +69,7 @@ def shown(word: str) -> str:
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """Return the known word that `word` was most likely meant to be, or None."""
-    import difflib  # 1 ms, only for files with an unknown word
+    import difflib  # imported late: takes 1 ms, and only files with an unknown word need it
 
     found = difflib.get_close_matches(word[:SHOWN_CHARACTERS], sorted(known), n=1, cutoff=0.6)
     return found[0] if found else None

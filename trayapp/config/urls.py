@@ -42,7 +42,7 @@ def unsafe_url(url: str, *, asks: bool = False) -> str | None:
     """Return the reason why a command must not add an address, or None if it may.
 
     Unless a variable holds its scheme, the address must pass `url_fault` and use https, or http on this machine.
-    `asks`: the user confirms its `exposure`, so http is also allowed in the user's own network.
+    With `asks`, the user confirms its `exposure`, so http is also allowed in the user's own network.
     """
     plain = _VALUE.sub("1", url)  # a number is valid both as a host and as a port
     fault = url_fault(plain)

@@ -42,7 +42,7 @@ def open_file(path: Path, environ: Mapping[str, str], patience_s: float = 0.0) -
 
 
 def open_url(url: str, environ: Mapping[str, str], patience_s: float = 0.0) -> bool:
-    """Open a web address in the browser. Return False if that is not possible. `patience_s`: as in `open_file`."""
+    """Open a web address in the browser. Return False if that is not possible. `patience_s` is as in `open_file`."""
     return url.startswith(("http://", "https://")) and _open(url, ["open"], environ, patience_s)
 
 

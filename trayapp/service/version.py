@@ -32,12 +32,12 @@ def version_text(package: Path = Path(PACKAGE)) -> str:
 
 
 def commit_of(package: Path) -> str:
-    """Return the commit of a packaged program or of a checkout; "" if it is unknown."""
+    """Return the commit of a packaged program or of a checkout, or "" if it is unknown."""
     with suppress(OSError, UnicodeDecodeError):
         return _checked((package / "commit").read_text(encoding="ascii"))  # written when a program is packaged
     if not (package.parent / ".git").exists():
         return ""
-    import subprocess  # only in a checkout
+    import subprocess  # imported late: only a checkout needs it
 
     argv = ["git", "-C", str(package.parent), "rev-parse", "HEAD"]
     with suppress(OSError):
@@ -53,7 +53,7 @@ class Release(NamedTuple):
 
 
 def releases_address(package: Path = Path(PACKAGE)) -> str:
-    """Return the https address that lists releases; "" for an unpublished build, which never checks."""
+    """Return the https address that lists releases, or "" for an unpublished build, which never checks."""
     with suppress(OSError, UnicodeDecodeError):
         text = (package / "releases").read_text(encoding="ascii").strip()  # written when a program is published
         return text if text.startswith("https://") else ""

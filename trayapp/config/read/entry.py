@@ -37,7 +37,7 @@ def name_fault(name: str) -> str | None:
 def read_entry(pair: Pair, report: Report, *, in_project: bool = False) -> ServerConfig | None:
     """Return the server that one pair of `servers` defines. If it is unusable, report fatal problems and return None.
 
-    `in_project`: the servers run in the project's folder, so relative paths are not reported.
+    With `in_project`, the servers run in the project's folder, so relative paths are not reported.
     """
     fault = name_fault(pair.name)
     if fault:
@@ -86,7 +86,7 @@ class _Entry:
         for tool in unknown_tool_keys(self._values["tools"][0].value) if "tools" in self._values else ():
             self._unknown(tool, did_you_mean(tool.name.lower(), TOOL_KEYS))
         self._join("disabled", "enabled", lambda enabled: not enabled)
-        # `always_on` means keep-alive if true and lazy if false. If `lifecycle` is set, too, both must agree (life-32).
+        # `always_on` means keep-alive if true and lazy if false. If `lifecycle` is also set, both must agree (life-32).
         self._join("lifecycle", "always_on", lambda on: "keep-alive" if on else "lazy")
         self._check_sign_in()
         server = self._build() if self._usable else None

@@ -180,7 +180,7 @@ def text(node: Node) -> str:
 
 
 def whole_text(node: Scalar) -> str:
-    """Return the text of a scalar. Raises InvalidValueError for a lone surrogate (`\\ud800`): it cannot be sent."""
+    """Return the text of a scalar. Raises InvalidValueError for a lone surrogate (`\\ud800`), which cannot be sent."""
     if not node.text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in node.text):
         raise InvalidValueError(node, "contains a lone surrogate")
     return node.text

@@ -48,8 +48,8 @@ EXAMPLE = "Write it as {servers: {name: {command: ...}}}"
 def parse(text: str, file: str) -> Config:
     """Return the configuration in `text`, which may be empty. Problems name `file`.
 
-    Raises UnparsableError if the whole file is unusable: it is not YAML, too large, or not a mapping, or a key of the
-    file or of `servers` is duplicate. All other problems are in Config.problems. Each omitted server has a fatal one.
+    Raises UnparsableError if the file is too large, not YAML or not a mapping, or has a duplicate key at the top level
+    or in `servers`. All other problems are in Config.problems, with a fatal one for each omitted server.
     """
     report = Report(file)
     top = read_top(text, file)

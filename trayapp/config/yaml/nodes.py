@@ -52,7 +52,7 @@ class Scalar(Node):
 
 @dataclass(slots=True, eq=False)
 class Mapping(Node):
-    """A mapping with its pairs as written and merge keys unresolved. `flow`: it is written in braces."""
+    """A mapping with its pairs as written and merge keys unresolved. `flow` is True if it is written in braces."""
 
     pairs: list[tuple[Node, Node]]
     flow: bool
@@ -60,7 +60,7 @@ class Mapping(Node):
 
 @dataclass(slots=True, eq=False)
 class Sequence(Node):
-    """A sequence. `flow`: it is written in brackets."""
+    """A sequence. `flow` is True if it is written in brackets."""
 
     items: list[Node]
     flow: bool

@@ -246,7 +246,7 @@ class Editor:
     def insert(self, slot: Slot, new: MappingType[str, Any], *, depth: int = 0, after: Slot | None = None) -> None:
         """Add pairs to the mapping that is the value of `slot`. An empty value becomes a mapping.
 
-        The pairs are added at the end or, in a block mapping, after the pair `after`. `depth`: as in rendering.block.
+        The pairs are added at the end or, in a block mapping, after the pair `after`. `depth` is as in rendering.block.
         """
         node = slot.value
         may_become_lines = node.anchor is None and self.text[node.start : node.end] in ("{}", "{ }")

@@ -69,9 +69,10 @@ class Check:
 
 
 def run_checks(checks: Sequence[Check], context: CheckContext, limit_s: float = 2.0) -> list[CheckResult]:
-    """Run all checks in parallel and return their results in order. Report one that fails or exceeds `limit_s`.
+    """Run all checks in parallel and return their results in order. A check that fails or hangs is a problem.
 
-    Each check has its own thread. A hung thread is abandoned, because a blocked mount or socket cannot be canceled.
+    Each check has its own thread. After `limit_s` seconds, a hung thread is abandoned, because a blocked mount or
+    socket cannot be canceled.
     """
     found: dict[Check, Sequence[CheckResult]] = {}
 
