@@ -19,7 +19,8 @@ KEY_HEX = 32  # hex digits of an address's SHA-256 in the name of its record
 RENEW_AHEAD_S = 60.0  # before expiry, for a slow request and clocks that differ; at most a fifth of the lifetime
 LONGEST_LIFE_S = 10 * 365 * 86_400.0
 LAST_MOMENT = 253_402_300_799.0  # the end of the year 9999
-ClientKind = Literal["registered", "given", "document"]  # by us (RFC 7591), by the user, or by a metadata URL
+# The source of a client: our registration (RFC 7591), the user, or a metadata document.
+ClientKind = Literal["registered", "given", "document"]
 EXPIRES_S = 300.0  # for a whole sign-in; after that, the user is assumed to be gone
 
 

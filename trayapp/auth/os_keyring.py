@@ -49,7 +49,7 @@ class KeyringEntries:
         self.limit: int | None = WINDOWS_LIMIT if sys.platform == "win32" else None
 
     def get(self, name: str) -> str | None:
-        """Return the text under that name; None if there is none, or no collection to read."""
+        """Return the text under that name, or None if there is none, or no collection to read from."""
         if _collection_locked() is None:
             return None  # the backend would ask the user to create a collection just to read from it
         text: str | None = self._ask("get_password", f"{self._service}:{name}", USER)

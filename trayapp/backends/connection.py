@@ -296,10 +296,10 @@ class Connection:
 
     @property
     def notice_left_s(self) -> float:
-        """Return how many seconds are left in which the last call may cause a notice of changed lists; 0 or less: none.
+        """Return for how many more seconds the last call may cause a notice of changed lists; 0 or less if it cannot.
 
-        The notice often comes after the call's answer: over HTTP and in the newer era it has its own stream, and Go's
-        SDK gathers changes for 10 ms.
+        The notice often comes after the call's answer. Over HTTP and in the newer era, it has its own stream. Go's SDK
+        gathers changes for 10 ms.
         """
         if self.live is None or self.last_used is None or not self.used_since_connected:
             return 0.0
@@ -308,12 +308,12 @@ class Connection:
         return self.last_used + NOTICE_S - self._context.clock.now()
 
     async def catch_up(self) -> None:
-        """Wait, for a limited time, until list changes that the server has announced or soon announces are read."""
+        """Wait, for a limited time, until list changes that the server announced, or may soon announce, are read."""
         if self._maintenance is not None:
             await self._maintenance.catch_up(self.notice_left_s)
 
     async def probe(self) -> None:
-        """Check that a live connection still responds. A silent one is dropped without a backoff."""
+        """Check that a live connection still responds. Drop a silent connection without a backoff."""
         if self.live is not None and self._maintenance is not None:
             await self._maintenance.probe()
 

@@ -1,6 +1,6 @@
 """Turn a server's entry into a launch: resolve its variables, find its program and build its environment.
 
-The secrets of an entry are found by their names or positions; model/secret_patterns has the patterns of names, and
+The secrets of an entry are found by their names or positions. The patterns of names are in model/secret_patterns.
 model/redact removes the values from texts. npm's cache is read in stdio/npx, the login shell in stdio/shellenv.
 """
 
@@ -90,7 +90,7 @@ async def prepare_start(
     """Prepare and return the launch of `server`. Wait for the login shell's PATH, and read the server's secrets.
 
     A package is started in its locked version if `locks` returns locks, and without npm if npm's cache has it. `now` is
-    in Unix seconds. `record` belongs to the server's confinement, None if it is not confined. Raises ConfigError (a
+    in Unix seconds. `record` is the server's confinement record, None if it is not confined. Raises ConfigError (a
     variable without a value), KeyringLockedError, ConnectFailedError (the program, folder or package is missing).
     """
     if isinstance(environ, Environment):

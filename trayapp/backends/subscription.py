@@ -89,7 +89,7 @@ class Subscription:
         self._exposed = exposed
         self.settled = anyio.Event()
         self._changed = anyio.Event()
-        self._newest = self._asked = Listening()  # the request for what is wanted now, and the last request sent
+        self._newest = self._asked = Listening()  # the request for the current resources, and the last one sent
         self._open: list[Listening] = []  # the request that is being replaced, if any, and the last one sent
         self._replaced: set[int] = set()  # ids of replaced requests
         self._first = True  # the server has not acknowledged any request yet

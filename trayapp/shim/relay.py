@@ -346,7 +346,7 @@ class Shim:
     # -- the connection, and waiting for it; `windows` has its own versions --------------------------------------
 
     def _connect(self) -> bool:
-        import _socket  # half the cost of `socket`
+        import _socket  # costs half as much as `socket`
 
         sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
         try:

@@ -254,7 +254,7 @@ def _in_project(request: NpxRequest, home: Path, cwd: Path) -> bool:
 
 
 def _installed(request: NpxRequest, settings: Mapping[str, str], env: Mapping[str, str], home: Path) -> bool:
-    """Return True if the package or a program of its name is, or may be, installed globally (never with `-p`)."""
+    """Return True if the package or a program with its name may be installed globally. With `-p`, return False."""
     if request.bin is not None:
         return False
     places = (f"lib/node_modules/{request.package}", f"node_modules/{request.package}", f"bin/{request.words}")
@@ -343,7 +343,7 @@ def argv_of(request: NpxRequest, copy: CachedPackage, env: Mapping[str, str]) ->
 MANIFEST_LARGEST = 1 << 20  # bytes; real files have up to about 100 kB
 NPMRC_LARGEST = 64 << 10
 ENTRIES_MOST = 1000  # folders in `_npx` that are read
-HEAD_BYTES = 256  # of a program: the kernel's limit for a shebang
+HEAD_BYTES = 256  # bytes read of a program: the kernel's limit for a shebang
 MANIFEST = "package.json"
 
 # npm settings, from a project or a shell, that make npm run something else, or run the package differently.

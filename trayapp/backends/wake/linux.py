@@ -120,14 +120,14 @@ def _is_news(kernel: socket.socket, known: set[bytes]) -> bool:
 # -- the system bus ----------------------------------------------------------------------------------------------------
 
 BUS_SOCKETS = (Path("/run/dbus/system_bus_socket"), Path("/var/run/dbus/system_bus_socket"))
-BUS_WAIT_S = 3.0  # not urgent: what the first session needs is loaded first
+BUS_WAIT_S = 3.0  # not urgent: modules for the first session are loaded first
 LOGIND = "org.freedesktop.login1"
 NETWORK_MANAGER = "org.freedesktop.NetworkManager"
 CONNECTED_SITE = 60  # NM_STATE_CONNECTED_SITE: a network beyond this link; 70 is the whole internet
 
 
 async def bus_signals(note: Callable[[str], None], wait_s: float = BUS_WAIT_S) -> None:
-    """Report that the machine woke up or a network is up (a Witness). Return if there is no system bus or it ended."""
+    """Report that the machine woke up or a network is up (a Witness). Return without a bus, or once it ends."""
     address = os.environ.get("DBUS_SYSTEM_BUS_ADDRESS") or None
     if address is None and not any(path.exists() for path in BUS_SOCKETS):
         return
@@ -150,7 +150,7 @@ async def _listen(note: Callable[[str], None], address: str) -> None:
     except (RouterClosed, DBusErrorResponse) as error:
         raise ConnectionError(f"refused: {type(error).__name__}") from error
     try:
-        # Limited by sender: any user may send signals that look the same.
+        # The rules match the sender, because any user may send signals that look the same.
         for sender, interface, member in (
             (LOGIND, f"{LOGIND}.Manager", "PrepareForSleep"),
             (NETWORK_MANAGER, NETWORK_MANAGER, "StateChanged"),
