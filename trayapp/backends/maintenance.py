@@ -246,7 +246,7 @@ class Maintenance:
         """Read all lists now, pass them to the observer and return them.
 
         `soon`: return once the tools are read, even if other lists are not. If a reading is already in progress, wait
-        for that one. Begin another only without `soon` and if no list failed: a list that hangs takes a minute each
+        for it. Begin another only without `soon` and if no list failed: a list that hangs takes a minute each
         time. Raises RpcError if the connection ended before the tools were read.
         """
         if (others := self._round) is not None:
@@ -311,7 +311,7 @@ class Maintenance:
             self._dirty, self._awaited = anyio.Event(), anyio.Event()
             self._reading, self._unread = self._unread, None
             if self._round is not None and self._round.usable.is_set():
-                self._round.scope.cancel()  # it waits for a list that may never arrive
+                self._round.scope.cancel()  # the round waits for a list that may never arrive
                 await self._round.ended.wait()
             began = anyio.current_time()
             before, known = known, await self._fetch_quietly()
