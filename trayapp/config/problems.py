@@ -53,7 +53,7 @@ class Report:
     def add(
         self, place: TextPlace, message: str, hint: str = "", *, server: str | None = None, fatal: bool = False
     ) -> None:
-        """Add one problem. `fatal`: the entry of `server` cannot be used."""
+        """Add one problem. With `fatal`, the entry of `server` cannot be used."""
         column = place.column + 1
         self._problems.append(Problem(self.file, place.line, message, hint, column, server, fatal))
 

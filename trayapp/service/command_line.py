@@ -43,13 +43,13 @@ def typed_command() -> str:
 
 
 def program(name: str) -> str:
-    """Return the path of a packaged program, or of the running program if there is no such file beside it."""
+    """Return the path of a packaged program, or of the running program if the other is not in the same folder."""
     beside = os.path.join(os.path.dirname(sys.executable), name + (".exe" if os.name == "nt" else ""))
     return beside if os.access(beside, os.X_OK) else sys.executable
 
 
 def gateway_command(*, linger: bool) -> list[str]:
-    """Return the command that runs a gateway. `linger`: the gateway ends some time after its last session."""
+    """Return the command that runs a gateway. With `linger`, it ends some time after its last session."""
     return [*own_command(), "start", *(["--linger"] if linger else [])]
 
 

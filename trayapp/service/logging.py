@@ -14,7 +14,7 @@ from trayapp.model.logs import GATEWAY_LOG, log_name
 from trayapp.model.redact import LineRedactor, redacted
 from trayapp.model.text import StderrDecoder
 
-LOG_BYTES = 2 * 1024 * 1024  # of one file; one older file is kept beside it
+LOG_BYTES = 2 * 1024 * 1024  # of one file; one older file is kept
 LEVELS = {"debug": logging.DEBUG, "warning": logging.WARNING, "error": logging.ERROR}
 # Libraries that log only warnings, whatever the level, because their other messages contain whole requests.
 CHATTY = ("mcp", "httpx2", "httpcore2", "PIL", "Xlib")
@@ -77,7 +77,7 @@ class StderrFiles:
             listener()
 
     def sink(self, server: str, *, further: bool = False) -> StderrSink:
-        """Return the sink for the stderr of a process. `further`: other processes of the server may be running."""
+        """Return the sink for a process's stderr. Set `further` if other processes of the server may be running."""
         sink = StderrSink(self._files.setdefault(server, RotatedFile(self._folder / log_name(server))), self._wrote)
         if not further:
             sink = self._sinks.setdefault(server, sink)
@@ -111,7 +111,7 @@ class StderrSink:
 
 
 class RotatedFile:
-    """A file of limited size, with one older file beside it."""
+    """A file of limited size, with one older file in the same folder."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -33,7 +33,7 @@ Answer = Callable[[str], str]
 
 
 class SingleTray:
-    """The single tray of a runtime folder, with its lock and its socket. `tcp`: use TCP, as on Windows."""
+    """The single tray of a runtime folder, with its lock and its socket, which uses TCP on Windows."""
 
     def __init__(self, run: str, tcp: bool = USES_TCP) -> None:
         self._run = run

@@ -80,7 +80,7 @@ class GatewayControl(Protocol):
         """Start a gateway, detached. Raises MultiMcpError."""
 
     def watch(self, beat_s: float) -> Stream:
-        """Connect to the answering gateway. `beat_s`: seconds between its signs of life. Raises NoGatewayError."""
+        """Connect to the answering gateway. It sends a sign of life every `beat_s` seconds. Raises NoGatewayError."""
 
     def owns(self, process: RunningGateway) -> bool:
         """Return True if the answering gateway is `process` or a child of it."""

@@ -145,7 +145,7 @@ def _top(config: Config) -> list[Pair]:
 
 
 def _with_lines(imported: tuple[Imported, ...], top: list[Pair], file: str) -> tuple[Imported, ...]:
-    """Return the layers with a line for each problem of `file`: the line of the layer's name in `settings.imports`."""
+    """Return the layers. Problems of `file` without a line get the line of the layer's name in `settings.imports`."""
     settings: list[Pair] = []
     with suppress(InvalidValueError):
         settings += [inner for pair in top if snake(pair.name) == "settings" for inner in _members(pair.value)]

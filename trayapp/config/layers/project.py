@@ -121,7 +121,7 @@ def read_project(path: Path) -> ProjectFile | None:
     try:
         entries = server_pairs(read_top(file.text(), str(path)), str(path))
     except UnparsableError:
-        return file  # an unparsable file starts nothing
+        return file  # an unparsable file defines no servers, so it needs no scripts
     found: dict[Path, Script | None] = {}
     for name, entry in entries.items():
         for each, run in watched_paths(entry, file.folder).items():

@@ -10,7 +10,7 @@ from typing import Any
 from trayapp.config.yaml.nodes import plain_kind
 from trayapp.model.late import late
 
-# Words that need no quotes anywhere in YAML, even in a flow collection
+# Text that needs no quotes anywhere in YAML, even in a flow collection
 _PLAIN = late(r"(?:--?(?=[A-Za-z]))?[A-Za-z0-9_./+~][A-Za-z0-9_./+@=~-]*(?: [A-Za-z0-9_./+@=~-]+)*", re.ASCII)
 _PLAIN_BLOCK = late(
     r"(?:--?(?=[A-Za-z]))?[A-Za-z0-9_./+~](?:[A-Za-z0-9_./+@=~-]|:(?=[^\s:])|[ ](?=[A-Za-z0-9_./+@=~-]))*", re.ASCII
@@ -20,7 +20,7 @@ MAX_FLOW_CHARACTERS = 100  # a longer mapping gets one line for each pair
 
 
 def scalar(value: str | int | float | bool | None, *, flow: bool = True, json_like: bool = False) -> str:
-    """Return one value as YAML. `flow`: make it safe inside braces. `json_like`: put text in double quotes."""
+    """Return one value as YAML: safe inside braces if `flow`, and with text in double quotes if `json_like`."""
     if not isinstance(value, str):
         return json.dumps(value)
     pattern = _PLAIN if flow else _PLAIN_BLOCK
