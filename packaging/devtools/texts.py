@@ -41,8 +41,8 @@ def man_page() -> str:
         ".SH NAME\nmulti-mcp \\- all your MCP servers behind one local endpoint",
         ".SH SYNOPSIS\n.B multi-mcp\n[\\fIVERB\\fR] [\\fIARGS\\fR]...\n.br\n.B multi-mcp-tray",
         ".SH DESCRIPTION\nA gateway that every AI tool on the machine shares: each MCP server runs once, starts when "
-        "one of its tools is called, stops when idle, and is switched on and off in one file, servers.yaml. Without a verb "
-        "it is the tray app, or without a desktop the gateway in the foreground.",
+        "one of its tools is called, stops when idle, and is switched on and off in one file, servers.yaml. Without a "
+        "verb it is the tray app, or without a desktop the gateway in the foreground.",
         ".SH VERBS",
     ]
     context = click.Context(program, info_name=PROGRAM)

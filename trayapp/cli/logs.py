@@ -24,11 +24,11 @@ from trayapp.model.text import clean, one_line
 from trayapp.wire.control import SNAPSHOT, ControlError
 
 READ_LONGEST = 16 * 1024 * 1024  # bytes from a file's end; logs are rotated at an eighth of that
-Identity = tuple[int, int]  # device and inode of a file, which it keeps when rotated
+Identity = tuple[int, int]  # device and inode of a file, which do not change when it is rotated
 LINES = 50
-LOOKED_THROUGH = 10_000  # lines of the gateway's log that are searched for those about one server
+LOOKED_THROUGH = 10_000  # lines of the gateway's log to search for a server
 WARNINGS = 5  # lines of the gateway's log about a server, shown below the server's own lines
-FOLLOW_S = 0.3  # between two reads; to a person it looks immediate
+FOLLOW_S = 0.3  # between two reads; short enough to look immediate
 
 
 @verb("logs", "multi-mcp logs github -f")

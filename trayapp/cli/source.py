@@ -42,8 +42,8 @@ from trayapp.sources.source import LARGEST, Source, UnclearSourceError, Variable
 
 LARGEST_DOWNLOAD = 512 << 20  # bytes
 _PLACES = ("env", "headers")
-NAMED = 6  # tools of one class that are shown by name
-VALUE = "arg."  # followed by a value's name: the name of its field in the panel's form
+NAMED = 6  # tool names shown per class
+VALUE = "arg."  # prefix of a value's name in the panel's form
 _EACH_SESSION = "in the folder of each session, one process for each (scope: session)"
 _ANY_ADDRESS = "https://asked.invalid/"  # stands for a value that the user has not given yet
 Add = Callable[[str, dict[str, Any]], None]  # name and entry
