@@ -149,6 +149,7 @@ def test_one_of_several_ways_is_chosen_by_an_option_or_a_question(person: Person
         (entry("com.acme/x", packages=7, remotes=[7]), "it offers nothing"),
         (entry("com.acme/x", packages=[PACKAGE | {"identifier": "x; rm -rf ~"}]), "it offers npm"),
         (entry("com.acme/x", packages=[PACKAGE | {"identifier": ["x"]}]), "it offers npm"),
+        (entry("com.acme/x", packages=[{"registry_type": "cargo", "identifier": "x"}]), "it offers cargo"),
         (entry("com.acme/x", remotes=[{"type": "sse", "url": "http://evil.example/sse"}]), "must begin with https://"),
         (entry("com.acme/other"), "The registry has no com.acme/x"),
     ],

@@ -531,7 +531,8 @@ def fetch_bundle(url: str, digest: str) -> Path:
     except WebError as error:
         raise MultiMcpError(f"Cannot fetch {url}: {error.title}", "Try again later") from None
     except OSError as error:
-        raise StorageError(f"Cannot keep {url}: {error.strerror}", "Make room, then try again") from None
+        hint = "Free some space, or check the folder's permissions"
+        raise StorageError(f"Cannot keep {url}: {error.strerror}", hint) from None
     return path
 
 

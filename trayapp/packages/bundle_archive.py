@@ -106,7 +106,7 @@ def unpack(bundle: BundleArchive, folder: Path) -> None:
                 place.rename(folder)
         except OSError as error:
             title = f"Cannot unpack {bundle.path.name}: {error.strerror}"
-            raise StorageError(title, "Make room, then try again") from None
+            raise StorageError(title, "Free some space, or check the folder's permissions") from None
 
 
 @contextmanager

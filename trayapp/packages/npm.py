@@ -144,7 +144,7 @@ class NpmRequest(PackageRequest):
         if shutil.which("node", path=env.get("PATH")) is None:
             raise PackageError(*NO_NODE)
         program = self.asked.bin or "of its own"
-        raise PackageError(f"{locked.package} {locked.version} has no program {program} that node can run", "")
+        raise PackageError(f"{locked.package} {locked.version} has no program {program} that node can run", UNLOCK)
 
 
 def read_npx(argv: tuple[str, ...]) -> NpmRequest | None:

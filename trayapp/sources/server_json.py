@@ -69,10 +69,11 @@ def read_server_json(document: Mapping[str, Any], kind: str = _KIND) -> list[Sou
         title = f"The bundle of {full} has no fileSha256 or no https address, so the file cannot be verified"
         raise UnclearSourceError(title, "Ask its author, or download it and add the file")
     if not found:
-        kinds = ", ".join(sorted({_text(part, "registryType") for part in packages} - {""})) or "nothing"
-        known = any(_text(part, "registryType", "registry_type", "registry_name") in _RUNNERS for part in packages)
+        kinds = {_text(part, "registryType", "registry_type", "registry_name") for part in packages} - {""}
+        known = not kinds.isdisjoint(_RUNNERS)
+        what = ", ".join(sorted(kinds)) or "nothing"
         why = "Its package has an unusable name, version or registry, or runs only as an HTTP server. " if known else ""
-        raise UnclearSourceError(f"{full} cannot be started from here: it offers {kinds}", f"{why}See its own page")
+        raise UnclearSourceError(f"{full} cannot be started from here: it offers {what}", f"{why}See its own page")
     return found
 
 
