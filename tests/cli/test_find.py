@@ -153,7 +153,7 @@ def test_one_of_several_ways_is_chosen_by_an_option_or_a_question(person: Person
         (entry("com.acme/x", remotes=[{"type": "sse", "url": "http://evil.example/sse"}]), "must begin with https://"),
         (entry("com.acme/other"), "The registry has no com.acme/x"),
     ],
-    ids=["deleted", "empty", "types", "shell", "list", "plain-http", "unknown"],
+    ids=["deleted", "empty", "types", "shell", "list", "older", "plain-http", "unknown"],
 )
 def test_what_cannot_or_must_not_be_run_is_refused(person: Person, row: Any, said: str) -> None:
     with registry(row) as server:
