@@ -90,7 +90,7 @@ def test_below_a_server_s_own_lines_stand_the_gateway_s_warnings_about_it(home: 
 def test_of_a_server_without_a_log_the_lines_of_the_gateway_s_that_name_it_are_shown(home: Path, logs: Path) -> None:
     write(logs / "gateway.log", "Gateway ready", "Cannot start github: no program x", "my-github is another one")
     done = run_cli(home, "logs", "github")
-    assert done.stderr == "github has written nothing itself. The gateway's log has this about it:\n"
+    assert done.stderr == "github has written nothing to its log. The gateway's log has these lines about it:\n"
     assert done.stdout == "Cannot start github: no program x\n"
     assert run_cli(home, "logs", "github", "--json").stdout.count("no program") == 0
 

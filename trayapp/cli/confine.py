@@ -46,7 +46,7 @@ def confine_verb(server: str, only_try: bool, yes: bool, as_json: bool) -> int:
         written = own_store().edit(lambda text: edits.set_confine(text, server, found["confine"]))
         tell_gateway()
         if not as_json:
-            say("Written" if written else "The entry already has this confine key")
+            say("Wrote the entry" if written else "The entry already has this confine key")
     if as_json:
         print_json(found | {"written_to_file": written})
     return ExitCode.OK if works else ExitCode.SERVER_UNAVAILABLE

@@ -53,7 +53,7 @@ def logs_verb(server: str | None, follow: bool, count: int, as_json: bool) -> No
     warnings = [line for line in about if warns_about(line, server or "")][-WARNINGS:] if lines else []
     if about and not lines:
         lines = about[-count:]
-        note(f"{one_line(server or '')} has written nothing itself. The gateway's log has this about it:")
+        note(f"{one_line(server or '')} has written nothing to its log. The gateway's log has these lines about it:")
     if not log.path.exists() and not lines:
         note(f"There is no log of {one_line(server) if server else 'the gateway'} yet")
     if lines or as_json:

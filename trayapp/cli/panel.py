@@ -35,7 +35,9 @@ def panel_verb(what: str | None, no_browser: bool, as_json: bool) -> None:
 
         text = text_of_link(what)
         if len(text) > LONGEST:
-            raise UsageError(f"This has {len(text):,} characters, too many for a link", "Add it with: multi-mcp add -")
+            raise UsageError(
+                f"The text has {len(text):,} characters, too many for a link", "Add it with: multi-mcp add -"
+            )
         with suppress(OSError, ValueError):  # a URL or another source that is not a path
             if "\n" not in text and Path(text).is_file():
                 text = str(Path(text).absolute())  # the gateway runs in another folder

@@ -118,7 +118,7 @@ def add_source(what: str, answers: Answers, add: Add) -> None:
     elif are_ways:
         found = [_chosen(found, answers)]
     elif answers.way is not None:
-        raise UsageError("There is one way to run it", "Leave out --way")
+        raise UsageError("There is only one way to run it", "Leave out --way")
     _refuse_unknown(answers.values, [one.source for one in found])
     if answers.called and len(found) > 1:
         raise UsageError(f"This describes {count(len(found), 'server')}", "Leave out --as, or paste only one server")
@@ -164,7 +164,7 @@ def _chosen(found: list[Proposal], answers: Answers) -> Proposal:
         note(f"There are {len(found)} ways to run it:")
         note(*(one_line(f"  {number}: {one.lines[0]}") for number, one in enumerate(found, 1)))
         if answers.yes or not at_terminal():
-            note("The first one is used. Choose another one with: --way NUMBER")
+            note("Using the first one. To choose another one: --way NUMBER")
         else:
             way = click.prompt("Which one", default=1, type=click.IntRange(1, len(found)))
     if way is not None and not 1 <= way <= len(found):
@@ -328,7 +328,7 @@ def _written(name: str, entry: dict[str, Any], proposal: Proposal, add: Add) -> 
     source = proposal.source
     if isinstance(url := entry.get("url"), str) and (fault := url_fault(url)):
         of_url = next((VALUE + one.name for one in source.wants if one.keys == ("url",)), "")
-        raise UsageError(f"The url of {name} {fault}", "Give another one", field=of_url)
+        raise UsageError(f"The url of {name} {fault}", "Give another URL", field=of_url)
     if isinstance(url, str) and (told := exposure(url)) and told not in proposal.warning:
         note(one_line(f"{name}: {told}"))
     if proposal.bundle is None:
