@@ -1,4 +1,4 @@
-"""Answer control requests about decisions of the user: on held-back tools, open asks, commands that print secrets."""
+"""Answer control requests about the user's decisions on held-back tools, open asks and commands that print secrets."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class ApprovalRequests:
                 # Only `held` has findings from comparing names across servers.
                 both = {found.code: found for found in (*held.get(tool, ()), *findings)}.values()
                 rows += [{"server": name, "tool": tool, **found._asdict(), "held": tool in held} for found in both]
-                await anyio.lowlevel.checkpoint()  # clients are served first
+                await anyio.lowlevel.checkpoint()  # lets requests of clients go first
         return {"rows": rows, "tools": tools}
 
     async def _judge_all(self) -> None:
@@ -146,7 +146,10 @@ def _who(asked: Asked) -> str:
 
 
 class SecretCommandRequests:
-    """Requests to list and approve the commands that print secrets of a gateway's servers. `trust`: those approved."""
+    """Requests to list and approve the commands that print secrets for a gateway's servers.
+
+    `trust`: the store of approved commands.
+    """
 
     def __init__(self, gateway: Gateway, trust: TrustStore) -> None:
         self._gateway = gateway
@@ -173,6 +176,6 @@ class SecretCommandRequests:
         return {"approved": approved, "missed": [one for one in commands if one not in waiting]}
 
     def _unapproved(self, server: str | None) -> dict[str, list[str]]:
-        """Return the commands that wait for approval, by enabled server. `server`: only this server's. Blocks."""
+        """Return the commands that wait for approval, by enabled server. `server`: limit to this server. Blocks."""
         servers = list(self._gateway.servers.shared.servers.values())
         return self._trust.unapproved(one for one in servers if not one.disabled and server in (None, one.name))

@@ -48,8 +48,8 @@ from trayapp.wire.messages import CONNECTION_CLOSED, INVALID_PARAMS, Request, Rp
 
 BATCH_MOST = 10_000  # queries in one request
 HITS_MOST = 1_000
-UNUSED_S = 30 * 86_400.0  # tools that were not called for this long count as unused
-PROJECT_WAIT_S = 5.0  # for a project's servers to list their tools; a start that hangs would take 30 s
+UNUSED_S = 30 * 86_400.0  # tools that have not been called for this long count as unused
+PROJECT_WAIT_S = 5.0  # limit for listing the tools of a project's servers; a start that hangs would take 30 s
 
 Asked = dict[str, Any]
 Note = Callable[[str], None]  # sends the user a line before the answer
@@ -57,7 +57,7 @@ Note = Callable[[str], None]  # sends the user a line before the answer
 
 @dataclass(frozen=True, eq=False)
 class CatalogCaller:
-    """A stand-in for a project's session, until its request is done and the project's servers have answered."""
+    """A stand-in for a project's session. It lasts until the request is done and all of its servers have answered."""
 
     cwd: str
 
@@ -68,7 +68,8 @@ class CatalogRequests:
     def __init__(self, gateway: Gateway, note: Note) -> None:
         self._gateway = gateway
         self._note = note
-        self._counted: tuple[Exposure | None, dict[str, Any]] = None, {}  # exposure, its costs: the panel asks often
+        # An exposure and its costs, kept because the panel requests them often.
+        self._counted: tuple[Exposure | None, dict[str, Any]] = None, {}
         self.handlers: dict[str, Callable[[Asked], Awaitable[Any]]] = {
             control.LIST: self._list,
             control.OFFER: self._offer,
@@ -191,7 +192,7 @@ class CatalogRequests:
             name, also = seen.name_of(hit.key), {"also": [seen.name_of(key) for key in hit.also]} if hit.also else {}
             row = {"server": hit.server, "name": hit.name, "exposed_name": name, "score": round(hit.score, 4)}
             rows.append(row | also)
-            if asked.get("batch") is None:  # the hits as people see them
+            if asked.get("batch") is None:  # the hits in the form that the command line shows
                 away = self._availability(seen_by, hit.server).away_for_people
                 description = first_paragraph(seen.entries[hit.server][hit.key].get("description"), texts.HIT_LONGEST)
                 shown.append({"name": name, "description": description, "away": away} | also)
@@ -227,7 +228,8 @@ class CatalogRequests:
             known, found = self._counted
             if known is not seen:
                 lists = ListResults(seen)
-                _ = lists.all_tools_result, lists.one_tool_result, seen.mode  # computed here: the thread only reads
+                # Computed here, so that the thread only reads them.
+                _ = lists.all_tools_result, lists.one_tool_result, seen.mode
                 found = await anyio.to_thread.run_sync(costs, lists)  # a large catalog takes a second to count
                 self._counted = seen, found
         since, called = await self._gateway.services.history.used(UNUSED_S)
@@ -246,7 +248,7 @@ class CatalogRequests:
             args = as_typed(args, typed, item.get("inputSchema"))
             try:
                 method, params = prepared_call(seen_by.exposure, key, args, {})
-            except ArgumentsError as error:  # put into words for the command line
+            except ArgumentsError as error:  # reworded for the command line
                 hint = "; ".join([*error.problems, f"see: multi-mcp describe {error.name}"])
                 raise UsageError(error.title, hint) from None
             yes = CommandConsent(self._gateway.asks, Request("", method, params), asked.get("project"), self._note)

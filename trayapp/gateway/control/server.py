@@ -39,7 +39,10 @@ BEAT_SHORTEST_S = 0.05  # with a shorter interval, the gateway would have no tim
 
 
 def beat_of(params: dict[str, Any]) -> float | None:
-    """Return the seconds between a watcher's heartbeats, BEAT_SHORTEST_S at least; None: send none. Raises RpcError."""
+    """Return the seconds between a watcher's heartbeats, at least BEAT_SHORTEST_S; None for no heartbeats.
+
+    Raises RpcError.
+    """
     beat_s = params.get("beat_s")
     if beat_s is None:
         return None
@@ -54,7 +57,7 @@ def sleeps(connection: Connection) -> bool:
 
 
 class Control:
-    """A control connection of a tray or a command, or the panel's access without one.
+    """A control connection of a tray or a command, or the panel's access without a connection.
 
     `others`: handlers of requests that need more than the gateway.
     """

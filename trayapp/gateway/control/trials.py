@@ -1,4 +1,4 @@
-"""Answer control requests to try a server in confinement, and to list, try and take new versions of packages."""
+"""Answer control requests to try a server in confinement, and to list, try and install new versions of packages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Asked = dict[str, Any]
 
 
 class TrialRequests:
-    """Trial requests of one gateway: of updates, and of confinement."""
+    """Requests of one gateway to try updates and confinement."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway

@@ -47,8 +47,8 @@ class PendingApproval(NamedTuple):
     tool: str
     hash: str
     reason: str
-    changed: bool  # False: it is new and suspicious
-    served: bool  # clients get it: in its approved form, or as it is now (`as_now`)
+    changed: bool  # False: the tool is new and suspicious
+    served: bool  # clients get the tool, in its approved form or as it is now (`as_now`)
     as_now: bool  # as the server lists it now, without approval (`notify`, or not held)
     held: bool  # the tool waits for approval; otherwise it is served and only flagged
     findings: tuple[Finding, ...]
@@ -97,7 +97,7 @@ class PinStore:
         self.unsaved: Callable[[], None] = lambda: None  # called when a file has to be written
 
     def of(self, server: str) -> ServerPins:
-        """Return the pins of a server. Blocks when they are first needed."""
+        """Return the pins of a server. The first call for a server blocks, since it loads them."""
         known = self._pins.get(server)
         return known if known is not None else self._pins.setdefault(server, approval_store.load(self._folder, server))
 
@@ -276,9 +276,10 @@ class Approvals:
         return _judge_pinned(known.server, name, item, pin, self._settings())
 
     def _looks_whole(self, name: str, pin: Pin | None) -> bool:
-        """Return True if a definition must be searched for orders before it is judged: orders would hold it back
-        (`hold`), or it replaces the approved definition of a tool or skill. All others are searched later
-        (ListIntake.read_words), since clients would have to wait.
+        """Return True if a definition must be searched for orders before it is judged.
+
+        This is so if orders would hold it back (`hold`), or if it replaces the approved definition of a tool or skill.
+        ListIntake.read_words searches all others later, so that clients do not have to wait.
         """
         replaces = pin is not None and pin.approved and pin.seen and not is_apart(name)
         return replaces or self._settings().suspicious == "hold"

@@ -242,7 +242,7 @@ class Catalog:
 
     @cached_property
     def readable(self) -> dict[Key, Item]:
-        """Return by (server, URI) what can be read by calling a tool: the resources, and each skill's SKILL.md."""
+        """Return, by (server, URI), all that a tool call can read: the resources, and each skill's SKILL.md."""
         found = dict(self.resources)
         for key, skill in self.skills.items():  # for clients without skills
             said = skill.get("frontmatter")

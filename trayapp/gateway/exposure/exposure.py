@@ -64,7 +64,7 @@ class Choice(NamedTuple):
     servers: frozenset[str] | None = None  # None = all
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
-    wrong: str = ""  # why the options cannot be applied. Nothing is shown then: the session asked for less
+    wrong: str = ""  # why the options cannot be applied; if set, the session sees nothing, not everything
     unknown: tuple[str, ...] = ()  # named servers that are not configured; the session sees the others
 
     def has(self, server: str) -> bool:
@@ -263,7 +263,7 @@ class Exposure:
         """Return "tools" if the session lists every tool, "search" if it lists the one tool that finds them."""
         if self.choice.expose != "auto":
             return self.choice.expose
-        shown = (  # like `tools`, but the first few of a large catalog are enough
+        shown = (  # selects as `tools` does, but stops after the first few of a large catalog
             key
             for key, tool in self.catalog.tools.items()
             if ("tools", *key) not in self.unseen

@@ -141,7 +141,7 @@ class ListResults:
         return found if self.seen.mode == "tools" else {**found, "tools": ListHints()}
 
     def _besides(self, kind: str) -> dict[str, Any]:
-        """Return the members of the servers' results besides the list, those of the same name merged."""
+        """Return the members of the servers' results except the list. Members of the same name are merged."""
         return unite_members(prepared.offer.results.get(kind, {}) for prepared in self.seen.enabled.values())
 
     def _more(self, kind: str, taken: str) -> dict[str, Any]:

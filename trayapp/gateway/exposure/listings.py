@@ -37,7 +37,7 @@ from trayapp.wire.revisions import MODERN_VERSIONS
 
 log = logging.getLogger(__name__)
 
-# A long servers.yaml takes long to write. After each write, the writer pauses for this many times its duration, so that
+# Writing a long servers.yaml takes time. After each write, the writer pauses for this many times its duration, so that
 # the first answers of many servers are not held up. It does not pause while a task waits for a write.
 WRITING_REST = 4
 ONE_WRITE_S = 10.0  # a write waits at most this long for further results of the same refresh
@@ -46,7 +46,7 @@ WriteSwitches = Callable[[dict[str, dict[str, ToolSwitch]]], None]  # into serve
 
 
 class ListingWriter:
-    """The writer of one gateway. `more`: writes approvals and names; called in the same thread, since it blocks."""
+    """The writer of one gateway. `more`: writes approvals and names, in the same thread because it blocks."""
 
     def __init__(self, folder: Path, switches: WriteSwitches, more: Callable[[], None]) -> None:
         self._folder = folder
@@ -70,13 +70,13 @@ class ListingWriter:
         self.wake()
 
     def wake(self) -> None:
-        """Write soon what was added, and call `more`."""
+        """Schedule a write of everything that was added, and a call of `more`."""
         self._idle = anyio.Event() if self._idle.is_set() else self._idle
         self._wake.set()
 
     @contextmanager
     def one_write(self) -> Iterator[None]:
-        """Combine everything added inside into one write, which waits for it for at most ONE_WRITE_S."""
+        """Combine everything that is added inside the block into one write, delayed by at most ONE_WRITE_S."""
         self._gathering += 1
         if self._gathered.is_set():  # otherwise another block has already unset it
             self._gathered = anyio.Event()
@@ -88,7 +88,7 @@ class ListingWriter:
                 self._gathered.set()
 
     async def written(self) -> None:
-        """Wait until everything is on disk, or the failure in the log."""
+        """Wait until everything is on disk, or the failure has been logged."""
         self._gathered.set()
         self._awaited.set()
         await self._idle.wait()
@@ -124,7 +124,7 @@ class ListingWriter:
 
 @contextmanager
 def _logged(failure: str) -> Iterator[None]:
-    """Log a failed write: the boundary that keeps the failure from the other writes. The data stays in memory."""
+    """Log a failed write, so that the other writes continue. The data stays in memory."""
     try:
         yield
     except MultiMcpError as error:
@@ -138,7 +138,7 @@ FRESH_S = 7 * 86_400.0  # PRODUCT 6: an older list is still served while the ser
 # version.
 RECHECK_S = 3600.0
 
-RETRY_S = 60.0  # in place of RECHECK_S, if a server could not list everything. A retry may hang just as long
+RETRY_S = 60.0  # instead of RECHECK_S, if a server could not list everything. Not shorter: a retry may hang again
 
 
 class Listings:
@@ -178,7 +178,7 @@ class Listings:
         return entry.offer if entry else None
 
     def missing(self) -> list[str]:
-        """Return the enabled servers whose tools are unknown. They should be asked at once, in the background."""
+        """Return the enabled servers whose tools are unknown. They should be asked immediately, in the background."""
         entries = [(s.name, self._find_entry(s.name)) for s in self._config.servers.values() if not s.disabled]
         return [name for name, entry in entries if entry is None or "tools" in entry.offer.unknown]
 

@@ -15,7 +15,7 @@ from trayapp.model.config import PREFIX_MODES
 # Two servers are one program if they share this many tool names, and at least half of the inspected server's.
 SIBLING_TOOLS = 3
 
-LookAlike = tuple[str, frozenset[str], str]  # another server, the names of all its tools, and that of the similar one
+LookAlike = tuple[str, frozenset[str], str]  # another server, the names of all its tools, the name of the similar tool
 
 
 class OtherTools:

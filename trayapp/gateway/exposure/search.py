@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     # Loaded by the first search: no list needs it.
     from trayapp.catalog.search.index import Entry, Hit, SearchIndex
 
-ROUNDS_MOST = 3  # updates before a search: more servers may answer during each of them, but few during the last
+ROUNDS_MOST = 3  # updates before a search: servers may answer during each of them, but fewer each time
 STEP = 50  # tools that are prepared before other work may run
 
 Signature = tuple[ServedOffer, Mapping[Key, str], str]  # offer, names and title that a server's entries are built from

@@ -49,7 +49,7 @@ class ServedTool:
 
     @property
     def returns_others(self) -> bool:
-        """Return True if its output schema allows values other than objects, as 2026-07-28 does."""
+        """Return True if the tool's output schema allows values other than objects, as revision 2026-07-28 does."""
         return not self._sound and allows_others(self.item.get("outputSchema"))
 
     def served_with_output(self, exposed: str) -> Item:
@@ -60,7 +60,8 @@ class ServedTool:
         """Return the JSON of `served`. The last result is kept, since lists are requested again and again."""
         if self._name != exposed:
             self._name = exposed
-            self._json = bytes(memoryview(dumps(self.served(exposed))))  # a copy: orjson's own keeps 4 KB more
+            # A copy, since the bytes object from orjson keeps 4 KB more.
+            self._json = bytes(memoryview(dumps(self.served(exposed))))
         return self._json
 
 

@@ -224,7 +224,7 @@ class ExtensionRequests:
 
     @staticmethod
     async def _fetch(connection: Connection) -> None:
-        with suppress(ServerError):  # keep the known items
+        with suppress(ServerError):  # if the server fails, its known items stay
             if connection.is_up:
                 await connection.fetch(soon=True)
 
@@ -239,7 +239,7 @@ class ExtensionRequests:
             if isinstance(able, dict) and "list" in able:
                 now, known = session.present(server), handles.of_server(server).values()
                 for connection in dict.fromkeys(one.connection if one.connection.is_up else now for one in known):
-                    with suppress(MultiMcpError, RpcError):  # the other tasks are still useful
+                    with suppress(MultiMcpError, RpcError):  # a failed server must not hide the tasks of the others
                         async for task in _tasks_of(connection):
                             if (handle := handles.find(server, connection, task)) is not None:
                                 found.append({**task, "taskId": handle})
@@ -247,7 +247,7 @@ class ExtensionRequests:
 
 
 async def _tasks_of(connection: Connection) -> AsyncIterator[dict[str, Any]]:
-    """Request a server's tasks over a connection, page by page; none if it is down. Raises MultiMcpError, RpcError."""
+    """Yield a server's tasks, page by page; none if the connection is down. Raises MultiMcpError, RpcError."""
     params: dict[str, Any] = {}
     for _ in range(PAGES_MOST if connection.is_up else 0):
         page = await connection.request("tasks/list", params)

@@ -106,7 +106,7 @@ def destination(seen: SessionView, request: Request, *, modern: bool) -> Destina
 
 
 def unmet_server(seen: SessionView, request: Request) -> str | None:
-    """Return a server that a handle in the params names, if its tools have not been read yet; None if there is none."""
+    """Return a server that a handle in the params names and whose tools have not been read yet, or None."""
     values = (request.params or {}).values()
     named = [found[0] for value in values if (found := _handle(value)) is not None]
     return next((name for name in named if name in seen.missing()), None)
@@ -115,7 +115,8 @@ def unmet_server(seen: SessionView, request: Request) -> str | None:
 def task_place(seen: SessionView, handle: str) -> tuple[str, str]:
     """Return the server of a task, and the task's id there. Raises RpcError if the session has no such server.
 
-    A handle that names no server may be older than the gateway. If only one server has tasks, it belongs to that one.
+    A handle that names no server may be older than the gateway. It then belongs to the only server with tasks, if
+    there is just one.
     """
     able = servers_with(seen.exposure, TASKS)
     found = split_handle(handle)[0]
@@ -183,8 +184,9 @@ def _of_unknown(seen: SessionView, method: str, params: dict[str, Any]) -> str:
 
 
 def _is_announced(capabilities: Any, prefix: str) -> bool:
-    """Return True if `prefix`, the first part of a method, names a capability beyond the core protocol, by its full
-    name or the last part of it.
+    """Return True if the first part of a method, `prefix`, names a capability beyond the core protocol.
+
+    It may be the capability's full name or only the last part of that name.
 
     `acme/run` may be a method of the extension `acme` or `com.example/acme`, or of the capability `x-acme`.
     """

@@ -105,7 +105,7 @@ class TaskBridge:
                         request = Request(self._request.id, "tasks/result", {"taskId": name})
                         _TaskResultCall(self._session, request.id, request, self._connection, self._finish).send(0)
                         return
-                    if task.get("status") in ENDED and step > 1:  # a server's first reply has no result
+                    if task.get("status") in ENDED and step > 1:  # the first reply creates the task and has no result
                         more = {"resultType": "complete"} if self._session.client.modern else {}
                         reply = self._finish(Reply.of_result({**more, **_task_result(self._connection, task)}))
                         if reply is not None:
@@ -115,7 +115,7 @@ class TaskBridge:
                         await self._answer_questions(name, questions)
                     await asyncio.sleep(pause_s(task) if task.get("status") not in ENDED else 0)
                     task = (await self._ask("tasks/get", {"taskId": name})).result()
-                    if tag_of(task) != tag:  # the server was started again, and has another task under that id
+                    if tag_of(task) != tag:  # the server has restarted, and has another task with that id
                         raise RpcError(INTERNAL_ERROR, f"{self._connection.name} has lost the task of the call")
             except asyncio.CancelledError:
                 _cancel_task(self._connection.live, name)

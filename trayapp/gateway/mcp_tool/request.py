@@ -145,7 +145,7 @@ def _check_places(mode: Mode, values: Mapping[str, Any]) -> None:
     if name == "args":
         own = [key for key in values["args"] if key in FIELDS] if isinstance(values["args"], Mapping) else []
         aside = f"Put {', '.join(own)} beside args, not into it"
-        raise WrongFieldsError("args without tool", aside if own else 'Say which tool: {"tool": ..., "args": ...}')
+        raise WrongFieldsError("args without tool", aside if own else 'Name the tool: {"tool": ..., "args": ...}')
     owners = " or ".join(one for one in MODES if name in WITH[one])
     inside_hint = "; if it is an argument of the tool, put it into args" if mode == "tool" else ""
     raise WrongFieldsError(f"{name} goes with {owners}{inside_hint}", f"The call has: {', '.join(values)}")

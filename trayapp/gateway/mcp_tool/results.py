@@ -160,7 +160,10 @@ def _says(part: Any, structured: str) -> bool:
 
 
 def _first_page(parts: list[Any], end: int) -> list[Any]:
-    """Return the parts of a result with the first `end` characters of its text. The end of each text counts as one."""
+    """Return the parts of a result with the first `end` characters of its text.
+
+    The end of each part's text counts as one character.
+    """
     shown: list[Any] = []
     for part in parts:
         if (text := _text_of(part)) is None:

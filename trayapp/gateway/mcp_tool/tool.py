@@ -26,8 +26,8 @@ from trayapp.model.redact import redacted
 from trayapp.wire.messages import Request, RequestId, RpcError
 
 SEARCH_MOST = 50  # hits
-WARMED_HITS = 2  # servers to connect after a search: those of the best hits
-LISTS_S = 2.0  # how long a call may wait while the lists of a server that has just started are read again
+WARMED_HITS = 2  # best hits of a search whose servers are connected
+LISTS_S = 2.0  # longest wait of a call for the lists of a server that has just started to be read again
 
 
 class ToolSession(ExtensionSession, Protocol):
@@ -37,7 +37,7 @@ class ToolSession(ExtensionSession, Protocol):
         """Return the connection that the session's requests to a server use. Raises ServerNotFoundError."""
 
     def connection_now(self, server: str, topic: Topic) -> Connection | None:
-        """Return the connection for a request that can be sent at once; None if it has to wait."""
+        """Return the connection for a request that can be sent immediately; None if the request has to wait."""
 
     def behind(self) -> list[Connection]:
         """Return the connections whose lists have changed, or may be changing, and have not been read again."""
@@ -89,7 +89,7 @@ class McpTool:
         return self._session.seen.exposure
 
     def answer(self, request: Request) -> None:
-        """Answer at once, or start a task if the answer has to wait. An error is a result with isError, for a model."""
+        """Answer immediately, or start a task if the answer has to wait. Report errors as results with isError."""
         try:
             if wrong := self._seen.choice.wrong:
                 raise UnknownOptionsError(wrong)
@@ -113,7 +113,7 @@ class McpTool:
             self._refuse(request.id, error)
 
     def _text(self, asked: ToolRequest) -> str | None:
-        """Return the answer, None for a search that would hold up other work. Raises MultiMcpError."""
+        """Return the answer, or None for a search that would hold up other work. Raises MultiMcpError."""
         match asked.mode:
             case "search":
                 return self._discovery.search_at_once(asked)
@@ -150,7 +150,7 @@ class McpTool:
         connection = self._session.connection(server)
         if connection.live is None or not connection.in_flight:
             await services.pool.reconnect(connection)
-        if services.shared_key(connection.key) == connection.key:  # a further connection's lists come from the first
+        if services.shared_key(connection.key) == connection.key:  # further connections use the lists of the first one
             await connection.fetch(explicit=True)
         return texts.list_text(self._seen, server, self._discovery.availability(server))
 
@@ -164,7 +164,7 @@ class McpTool:
             if not self._session.seen.missing() and not self._session.behind():
                 raise
         else:
-            own, fit = self._prepare_call(request, asked, key)  # start no server for a call with wrong arguments
+            own, fit = self._prepare_call(request, asked, key)  # checks the arguments before any server is started
             if self._sending.send_again(key, own, fit):
                 return
             connection = self._session.connection_now(key[0], self._topic(key))

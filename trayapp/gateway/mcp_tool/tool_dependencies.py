@@ -22,9 +22,9 @@ from trayapp.model.lifecycle import State
 log = logging.getLogger(__name__)
 
 RESULTS = "results"  # in the cache folder
-LINES_MOST = 2_000  # lines of one page: thousands of short lines cost a model more than their bytes suggest
+LINES_MOST = 2_000  # lines on one page: thousands of short lines cost a model more than their bytes suggest
 NOTE_BYTES = 200  # reserved for the note after a page
-WHOLE_LINES = 0.8  # a page ends at a line's end if that keeps at least this share of the page
+WHOLE_LINES = 0.8  # a page is cut back to the end of a line if at least this share of it remains
 KEPT_RESULTS = 8  # per session; older ones are dropped
 KEPT_CHARACTERS = 32 << 20  # of all kept results of a session
 
@@ -84,7 +84,7 @@ def cut_at(text: str, start: int, limit: int) -> int:
     piece = text[start : start + limit]
     data = piece.encode("utf-8", "surrogatepass")
     if len(data) > limit:
-        piece = utf_8_decode(data[:limit], "surrogatepass")[0] or text[start]  # without a character that is cut
+        piece = utf_8_decode(data[:limit], "surrogatepass")[0] or text[start]  # drops a character that the limit splits
     lines = piece.split("\n", LINES_MOST)
     if len(lines) > LINES_MOST:
         return start + len(piece) - len(lines[-1])
@@ -145,7 +145,7 @@ class CutResults:
 
 
 def page_bytes(limit: int, file: Path | None = None) -> int:
-    """Return how many bytes of text fit in a page of `limit` bytes beside a note that names `file`; at least half."""
+    """Return how many bytes of a page are left for text beside a note that names `file`; at least half of `limit`."""
     named = len(str(file).encode("utf-8", "surrogatepass")) if file is not None else 0
     return max(limit - NOTE_BYTES - named, limit // 2, 1)
 
@@ -189,5 +189,5 @@ class ToolDependencies:
 
     services: Services
     result_files: ResultFiles
-    cut_results: CutResults  # of all sessions that are a single request
+    cut_results: CutResults  # shared by all sessions that consist of a single request
     warm_up: WarmUp
