@@ -339,7 +339,7 @@ async def _answered(
 
 # --- the arguments of a prompt, given as a line of words
 
-# A word is quoted text, or text between white space, of which a part may be quoted: topic="two words". In double
+# A word is quoted text, or text between white space, parts of which may be quoted: topic="two words". In double
 # quotes, \" stands for a quotation mark if a closing one follows. Any other backslash is literal, as paths need.
 _INSIDE = r"""(?:[^"\\]|\\"(?=[^"]*")|\\(?!")|\\(?="[^"]*\Z))*+"""
 _WORD = re.compile(rf"""(?:"{_INSIDE}"|'[^']*'|[^\s"']|["'](?=\s|\Z)|["'](?![^"']*["']))+""")
@@ -494,7 +494,8 @@ def costs(lists: ListResults) -> dict[str, Any]:
 def unused(found: dict[str, Any], since: float, called: Container[tuple[str, str]]) -> dict[str, Any]:
     """Return `{"since", "tools", "tokens"}`: the tools without a call, the largest first.
 
-    `found`: the result of `costs`. `since`: Unix time since which `called` is known. If it is 0, no tool is returned.
+    `found`: the result of `costs`. `called`: the tools called since `since`, a Unix time.
+    If `since` is 0, no tool is returned.
     """
     rows = [
         {"server": server["name"], **tool}

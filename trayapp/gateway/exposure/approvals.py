@@ -301,7 +301,7 @@ class Approvals:
         return [name for name in self._verdicts if any(pin.unread for pin in self.pins.of(name).tools.values())]
 
     def orders(self, server: str, offer: Offer) -> dict[str, tuple[str, tuple[Finding, ...]]]:
-        """Search definitions for orders, if that was not done yet. Return name -> (hash, findings). Blocks."""
+        """Search definitions for orders, unless that has been done. Return name -> (hash, findings). Blocks."""
         pins = dict(self.pins.of(server).tools)
         return {
             name: (pins[name].hash, orders_in(name, item))

@@ -337,7 +337,7 @@ class Exposure:
     # -- prompts, resources, templates ---------------------------------------------------------------------------
 
     def find_prompt(self, asked: str) -> Key | None:
-        """Return the (server, original name) of a listed prompt, in any unambiguous spelling; None without one."""
+        """Return the (server, original name) of a listed prompt, in any unambiguous spelling; None if not found."""
         try:
             return self._prompt_lookup.find(asked)
         except (ToolNotFoundError, AmbiguousToolError):

@@ -23,7 +23,7 @@ _SENTENCE = re.compile(r"(?<=\w)[.;:!?](?=\s|\Z)|\s[-\u2013\u2014]\s")
 _ORDERING = re.compile(
     r"(?:please |always )?use (?:this|the) (?:mcp )?(?:server|tools?) (?:to|for|when)\s+", re.IGNORECASE
 )
-# From the longest form to the shortest: (whether servers' own texts are included, most words from each server's tools)
+# From the longest form to the shortest: (whether servers' own texts are included, word limit for each server's tools)
 FORMS = ((True, WORDS_MOST), (True, 4), (True, 2), (False, 4), (False, 3), (False, 2), (False, 1), (False, 0))
 
 
@@ -70,7 +70,7 @@ def summary(seen: Exposure) -> str | None:
 def _about(seen: Exposure, server: str) -> str:
     """Return a server's title or the first words of its instructions, or "".
 
-    The text says more than the server's name, has at most ABOUT_LONGEST characters, and contains nothing suspicious.
+    The text adds to the server's name, has at most ABOUT_LONGEST characters, and contains nothing suspicious.
     """
     from trayapp.inspection.inspect import inspect_text
 
@@ -97,7 +97,7 @@ def _first_words(instructions: str) -> str:
 # --- the most common words of a server's tools
 
 READ_MOST = 160  # characters of a description: usually its first sentence
-NAME_WEIGHT = 2  # a word in a tool's name says more than one in its description
+NAME_WEIGHT = 2  # of a word in a tool's name; a word in its description has weight 1
 SHORTEST = 3  # characters of a word
 TOGETHER = 0.75  # two words are one term if they are adjacent in this share of the tools that use the commoner one
 UNTELLING = frozenset(
@@ -144,7 +144,7 @@ def common_words(tools: Iterable[Item], known: Iterable[str], most: int) -> list
 
 
 def _stems(text: object, spellings: dict[str, str]) -> list[str]:
-    """Return the stems of a text's words, "" for each word that says little.
+    """Return the stems of a text's words, with "" for each uninformative word.
 
     `spellings` records the first spelling of each stem.
     """

@@ -108,7 +108,7 @@ class ListResults:
         return joined(tools, self._more("tools", "tools"))
 
     def _listed(self, key: Key, tool: ServedTool, exposed: str) -> bytes:
-        """Return a tool's JSON with the address of its user interface in the form that clients can request."""
+        """Return a tool's JSON, with the address of its user interface in a form that clients can request."""
         uris = self.seen.catalog.uris
         any_output = self._any_output and tool.returns_others
         if "_meta" in tool.item and key[0] in uris.renamed:

@@ -12,7 +12,8 @@ from trayapp.inspection.finding import Finding, finding
 from trayapp.inspection.hidden import bared, folded
 from trayapp.model.config import PREFIX_MODES
 
-# Two servers are one program if they share this many tool names, and at least half of the inspected server's.
+# Two servers are one program if they share this many tool names, and these are at least half of the inspected
+# server's names.
 SIBLING_TOOLS = 3
 
 LookAlike = tuple[str, frozenset[str], str]  # another server, the names of all its tools, the name of the similar tool
@@ -39,7 +40,7 @@ class OtherTools:
         """Yield the tools whose prefixed names look like `name`, in any prefix mode."""
         letters = _letters(name)
         if letters == _squeezed(letters) and not letters.startswith(self._any_start):
-            return  # as with most names
+            return  # most names end here
         for end in range(1, len(letters)):
             for server in self._starts.get(_squeezed(letters[:end]), ()):
                 yield from server.alike(_squeezed(letters[end:]))
@@ -56,7 +57,7 @@ class _ServerLooks(NamedTuple):
     name: str
     called: str  # the comparable form of `mcp__SERVER__`
     starts: frozenset[str]  # comparable forms of its tools' prefixes, one per mode
-    names: frozenset[str]  # of its tools, as they are
+    names: frozenset[str]  # the names of its tools, unchanged
     tools: dict[str, list[str]]  # comparable form -> the tools that have it
 
     def alike(self, look: str) -> Iterator[LookAlike]:
@@ -116,14 +117,15 @@ def _loose(name: str) -> str:
 
 
 def _comparable(name: str) -> str:
-    """Return the form in which names that people and models confuse are equal."""
+    """Return a form of the name that is the same for all names that people and models confuse."""
     return name.casefold().translate(_WITHOUT_BETWEEN)
 
 
 @lru_cache(maxsize=8192)  # more tools than users have; each name is checked as a new one and as another server's
 def _letters(name: str) -> str:
-    """Return the letters that people see in a name, in lower case: similar ASCII letters in place of others, without
-    marks, separators and invisible characters.
+    """Return the letters that people see in a name, in lower case.
+
+    Other letters become similar ASCII letters. Marks, separators and invisible characters are removed.
     """
     if name.isascii():
         return name.encode().translate(_ASCII_LETTERS, _BETWEEN.encode()).decode()

@@ -26,7 +26,7 @@ from trayapp.wire.messages import Reply
 ENDED = frozenset({"completed", "failed", "cancelled"})  # states of a task that has ended
 TASK_MOST_S = 24 * 3600.0  # a task counts as in progress for at most this long after its last report
 HANDLES_MOST = 10_000  # tasks of one session
-_HANDLE = re.compile(rf"({SCHEME}[^/]*?)%00([0-9a-f]*)(?:-[0-9]+)?(/.+)", re.DOTALL)  # no name contains the character 0
+_HANDLE = re.compile(rf"({SCHEME}[^/]*?)%00([0-9a-f]*)(?:-[0-9]+)?(/.+)", re.DOTALL)  # no name contains NUL
 
 
 class KnownTask(NamedTuple):

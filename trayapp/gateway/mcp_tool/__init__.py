@@ -1,4 +1,4 @@
-"""The tool `mcp`: read its requests, carry them out, and answer in words.
+"""The tool `mcp`: read its requests, carry them out, and answer in text.
 
 Never here: the tool's definition (exposure), other requests of a session.
 """

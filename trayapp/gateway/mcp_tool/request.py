@@ -152,8 +152,9 @@ def _check_places(mode: Mode, values: Mapping[str, Any]) -> None:
 
 
 def check_inside(args: Mapping[str, Any], schema: Any) -> None:
-    """Raise WrongFieldsError for fields of the one tool inside a call's args, unless the called tool may take them: it
-    has a parameter of that name, or takes any arguments.
+    """Raise WrongFieldsError for fields of the one tool inside a call's args.
+
+    Accept a field if the called tool has a parameter of that name, or may take any arguments.
     """
     properties = schema.get("properties") if isinstance(schema, dict) else None
     if not isinstance(properties, dict) or schema.get("additionalProperties") not in (None, False):
@@ -192,7 +193,7 @@ def prepared_call(seen: Exposure, key: Key, args: Any, beside: Mapping[str, Any]
         check_inside(arguments, schema)
         if wrong := problems(arguments, schema):
             name = seen.name_of(key)
-            raise ArgumentsError(f"The arguments do not fit {name}", name, wrong, schema)
+            raise ArgumentsError(f"The arguments do not match the parameters of {name}", name, wrong, schema)
     if key in seen.tools:
         return "tools/call", {"name": key[1], "arguments": arguments, **beside}
     return "resources/read", {"uri": key[1], **beside}

@@ -52,7 +52,7 @@ def availability(
     name: str, connection: Connection, now: float, settings: Settings, offer: Offer | None
 ) -> Availability:
     """Return a server's availability at `now`, in seconds on the gateway's clock. "cached" means that its `offer` is
-    known, and that its first call starts it.
+    known, and that the first call starts the server.
     """
     found = _availability(name, connection, now, settings, known=offer is not None)
     return replace(found, note=offer.failure) if offer is not None and offer.failed and found.enabled else found
@@ -96,7 +96,7 @@ def why_unknown(name: str, connection: Connection, offer: Offer | None, *, being
 
 
 LIST_LIMIT = 50  # tools of a server on one page
-SERVERS_NAMED = 40  # servers named in an answer that is about something else
+SERVERS_NAMED = 40  # servers named in an answer about something else
 ASKED_SHOWN = 80  # characters of the query
 TITLE_LONGEST = 500  # characters of an error, which may repeat a long name
 HIT_LONGEST = 240  # characters of a description in a search's answer
@@ -241,7 +241,7 @@ def _away_lines(
     failed = {name: one.away for name, one in availabilities.items() if one.why and one.enabled}
     notes = [f"{name}: {shortened(away, WHY_LONGEST)}" for name, away in failed.items()][:WHYS_MOST]
     more = len(failed) - WHYS_MOST
-    notes += [f"{count(more, 'more server')} cannot serve: {{}} says why"] if more > 0 else []
+    notes += [f"{count(more, 'more server')} cannot serve: call with {{}} for the reasons"] if more > 0 else []
     off = [name for name, one in availabilities.items() if not one.enabled]
     notes += [f"Disabled by the user: {_join_names(off)}"] if off else []
     notes += [_switched_off(sum(switched_off.values()), list(switched_off))] if switched_off else []
@@ -268,8 +268,9 @@ def _hit_text(
 
 
 def describe_text(seen: Exposure, key: Key, away: str) -> str:
-    """Return the full description of a tool, with a warning if its text reads like an order, and with `away`: why its
-    server cannot serve, or "".
+    """Return the full description of a tool, with a warning if its text reads like an order.
+
+    `away`: why its server cannot serve, or "" if it can. The description includes it.
     """
     text = describe(seen.entries[key[0]][key], seen.name_of(key), key[0])
     if seen.catalog.offers[key[0]].is_flagged(key[1]):
