@@ -356,8 +356,9 @@ class Approvals:
         return {name: verdict.held.findings for name, verdict in verdicts.items() if verdict.held is not None}
 
     def approve(self, server: str, tool: str, digest: str) -> bool:
-        """Approve a definition by its hash. Return False unless the tool waits for approval, or is flagged, with that
-        definition.
+        """Approve a tool's definition by its hash.
+
+        Return False unless that definition waits for approval or is flagged.
         """
         verdict = self._verdicts.get(server, {}).get(tool, Verdict({}))
         if (seen := verdict.held or verdict.flagged) is None or seen.hash != digest:

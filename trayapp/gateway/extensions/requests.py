@@ -76,8 +76,8 @@ class ExtensionRequests:
     async def answer(self, request: Request) -> None:
         """Answer the request, or pass it on. Raises RpcError, MultiMcpError if no server can answer.
 
-        First wait until the server that it names has listed its tools. If it names none, wait until all servers have
-        answered or the delay of first lists is over.
+        First wait until the server that the request names has listed its tools. Without such a server, wait until all
+        servers have answered or the delay of first lists is over.
         """
         seen, modern = self._session.seen, self._session.client.modern
         if (unmet := unmet_server(seen, request)) is not None:
@@ -118,7 +118,7 @@ class ExtensionRequests:
         known, tag = handles.get(handle), split_handle(handle)[1]
         own = known.own if known is not None else str(to.params["taskId"])
         if known is not None and known.connection.is_up:
-            connection = known.connection  # a server that keeps a task in memory has it in no other process
+            connection = known.connection  # a task in memory exists only in the process that created it
         else:
             connection = await session.connected(request.id, to.server)
         is_certain = not tag or handle in connection.tasks or (known is not None and known.live is connection.live)

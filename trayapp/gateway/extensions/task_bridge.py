@@ -41,8 +41,9 @@ def needs_bridge(session: AskingSession, request: Request) -> bool:
 
 
 def as_task(seen: Exposure, server: str, request: Request, connection: Connection) -> Request:
-    """Return a call of an older server's tool, changed to run as a task if the tool requires that (`taskSupport:
-    required`); any other call unchanged.
+    """Return the call, changed to run as a task if an older server's tool requires that (`taskSupport: required`).
+
+    Any other call is returned unchanged.
     """
     params, live = request.params or {}, connection.live
     tool = seen.catalog.offers[server].tools.get(str(params.get("name")))
@@ -89,7 +90,7 @@ class TaskBridge:
     # -- the task ------------------------------------------------------------------------------------------------
 
     async def _carry(self, task: dict[str, Any], *, older: bool) -> None:
-        """Wait until a task ends, and answer the call with its result. Cancel the task if the client gives up."""
+        """Wait until a task ends, and answer the call with its result. Cancel the task if the call is cancelled."""
         name, tag, step, token = task["taskId"], tag_of(task), 0, progress_token(self._request.params)
         with self._connection.held():
             try:
