@@ -1,4 +1,4 @@
-"""Answer control requests to try a server in confinement, and to list, try and install new versions of packages."""
+"""Answer control requests to try a server in confinement, and to list, try and adopt new versions of packages."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from trayapp.model.redact import redacted
 from trayapp.wire.messages import Request, RequestId, RpcError
 
 SEARCH_MOST = 50  # hits
-WARMED_HITS = 2  # best hits of a search whose servers are connected
+WARMED_HITS = 2  # number of servers to connect after a search: those with the best hits
 LISTS_S = 2.0  # longest wait of a call for the lists of a server that has just started to be read again
 
 
