@@ -116,13 +116,11 @@ def stem(word: str) -> str:
     word = _participle(_doing(_singular(word)))
     if word.endswith("y") and "v" in _shape(word[:-1]):
         word = word[:-1] + "i"
-    word = _replaced(_replaced(word, _SECOND), _THIRD)
-    return _tail(_shorter(word))
+    return _tail(_shorter(_replaced(_replaced(word, _SECOND), _THIRD)))
 
 
 def _shape(word: str) -> str:
-    shape = word.translate(_VOWELS)
-    return _VOWEL_Y.sub("v", shape).replace("y", "c")
+    return _VOWEL_Y.sub("v", word.translate(_VOWELS)).replace("y", "c")
 
 
 def _measure(word: str) -> int:
