@@ -1,4 +1,4 @@
-"""The history of calls: the row of each call, the file, and writing it without delaying calls.
+"""The history of calls: its rows, its file, and a recorder that does not delay calls.
 
-Never here: what a call is (gateway/calls), how the history is shown.
+Never here: how calls are made (gateway/calls), how the history is shown.
 """

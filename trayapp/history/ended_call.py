@@ -1,4 +1,4 @@
-"""The facts of an ended call. Recording them costs the call almost nothing."""
+"""The facts of an ended call, which are recorded at almost no cost to the call."""
 
 from __future__ import annotations
 
@@ -8,16 +8,20 @@ from typing import Any, Literal, NamedTuple
 Outcome = Literal["ok", "error", "failed", "cancelled", "timeout", "refused"]
 FAILURES: tuple[Outcome, ...] = ("error", "failed", "timeout")
 RECORDED = frozenset(("tools/call", "resources/read", "prompts/get"))
-HEAD_BYTES = 16 * 1024  # of a larger answer, only these and TAIL_BYTES are kept until its row is made
-TAIL_BYTES = 256  # most servers write `isError` after the content
+HEAD_BYTES = 16 * 1024  # a larger answer is cut to its first HEAD_BYTES and its last TAIL_BYTES
+TAIL_BYTES = 256  # enough for `isError`, which most servers write after the content
 
 
 class EndedCall(NamedTuple):
-    """The facts of a call that ended, cheap to record. `ended` and `began` are in seconds of time.perf_counter.
+    """The facts of a call that ended.
 
-    `caller`: a session, or a Caller. `params`: as the server got them. `answer`: the frame, the ends of a large frame
-    (`ends_of`), or a parsed answer; None without an answer. `size`: bytes of the whole frame; 0 if there is no frame.
-    `error`: "" = read it from the answer. `allowed`: "user" if the user allowed this call, else "".
+    - `ended`, `began`: seconds of time.perf_counter
+    - `caller`: a session, or a Caller
+    - `params`: the parameters that the server received
+    - `answer`: the frame, the ends of a large frame (`ends_of`), a parsed answer, or None if there is no answer
+    - `size`: bytes of the whole frame, or 0 if there is no frame
+    - `error`: the error message, or "" to read it from the answer
+    - `allowed`: "user" if the user allowed this call, otherwise ""
     """
 
     ended: float
@@ -28,13 +32,13 @@ class EndedCall(NamedTuple):
     params: Any
     answer: bytes | dict[str, Any] | None
     size: int
-    outcome: Outcome | None  # None: read it from the answer
+    outcome: Outcome | None  # None: read from the answer
     error: str
     allowed: str
 
 
 class Caller(NamedTuple):
-    """The caller of a call: the client's name, its session and the folder that it works in ("" = unknown)."""
+    """The caller of a call: the client's name, its session, and its project folder ("" = unknown)."""
 
     client: str
     session: str = ""
@@ -42,13 +46,13 @@ class Caller(NamedTuple):
 
 
 def ends_of(frame: bytes) -> bytes:
-    """Return the head and the tail of a large answer. Nothing else of the answer is kept until its row is made."""
+    """Return the first HEAD_BYTES and the last TAIL_BYTES of a large answer."""
     return frame[:HEAD_BYTES] + frame[-TAIL_BYTES:]
 
 
 def refused_call(
     began: float, caller: Any, server: str, params: Any, error: Exception, method: str = "tools/call"
 ) -> EndedCall:
-    """Return the facts of a call that failed without an answer to record. `params`: those of the request."""
+    """Return the facts of a call that failed without an answer to record. `params`: the request's parameters."""
     words = str(getattr(error, "title", error))
     return EndedCall(perf_counter(), began, caller, server, method, params, None, 0, "failed", words, "")

@@ -15,15 +15,15 @@ from trayapp.model.text import one_line
 from trayapp.wire.jsonio import JsonError, dumps, loads
 
 TEXT_MOST = 2_048  # characters that a row keeps of the arguments, and of the result
-HEAD_LOOKED_AT = 2 * (TEXT_MOST + TAIL_DROPPED)  # characters to unescape first: usually enough for a kept text
+HEAD_LOOKED_AT = 2 * (TEXT_MOST + TAIL_DROPPED)  # characters to unescape first, usually enough
 LONGEST_ESCAPE = 6
-SAMPLE = 256  # tokens are counted in this many characters of a tool's first result in a batch; the rest is estimated
+SAMPLE = 256  # characters of a tool's first result in a batch whose tokens are counted; all else is extrapolated
 ERROR_MOST = 240
 NAME_MOST = 200
 _ESCAPES = {"\\n": "\n", "\\t": "\t", '\\"': '"', "\\u001b": "\x1b", "\\u001B": "\x1b"}
 IS_ERROR = b'"isError":true'
-# Patterns for an answer that was cut and cannot be parsed. They match nothing inside a JSON string, whose quotes are
-# escaped.
+# Patterns for an answer that was cut and cannot be parsed. Quotes inside a JSON string are escaped, so the patterns
+# match nothing there.
 _MEMBER = re.compile(rb'"(result|error)"\s*:\s*')
 _WORDS = re.compile(rf'"(?:message|text)"\s*:\s*"((?:[^"\\]|\\.){{0,{ERROR_MOST * LONGEST_ESCAPE}}})')
 
@@ -56,7 +56,7 @@ class RowMaker:
         self._with_texts = with_texts
         self._name = cache(_name)
         self._kept: dict[str, str] = {}  # JSON text -> its redacted and cut form
-        # (server, tool) -> tokens per character: counting takes longer than all other work on a row
+        # (server, tool) -> tokens per character, counted only once: counting takes longer than all other work on a row
         self._density: dict[tuple[str, str], float] = {}
 
     def row(self, call: EndedCall, caller: Caller, time: float, kind: str) -> Row:
@@ -76,7 +76,7 @@ class RowMaker:
         received = call.size or len(result)
 
         def safe_result() -> str:
-            if answer is None:  # a large result that was cut cannot be parsed, so its escapes are undone directly
+            if answer is None:  # it was cut and cannot be parsed: undo the escapes in its text
                 return _unescaped(result)
             return _safe(answer.get("error", answer.get("result")), result)
 
@@ -100,16 +100,16 @@ class RowMaker:
         )
 
     def _keep(self, text: str, safe: Callable[[], str]) -> str:
-        """Return the part of a JSON text that is recorded; "" if the settings exclude texts.
+        """Return a JSON text redacted and cut for the row, or "" if the settings exclude texts.
 
-        `safe`: returns the text in a form in which no escape hides a secret from redaction.
+        `safe`: returns the text without escapes that could hide a secret from redaction.
         """
         if self._with_texts and text not in self._kept:
             self._kept[text] = _cut(safe())
         return self._kept.get(text, "")
 
     def _tokens(self, tool: tuple[str, str], result: str, size: int) -> int:
-        """Estimate a result's tokens, extrapolated from the tool's first result in this batch. `size`: in bytes."""
+        """Estimate a result's tokens from the tool's first result in this batch. `size`: the result's bytes."""
         if tool not in self._density:
             if not result:
                 return 0
@@ -130,7 +130,7 @@ def _json(value: Any) -> str:
 
 
 def _parsed(answer: bytes | dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return the parsed answer, or None if there is none, or if it was cut or is invalid."""
+    """Return the parsed answer, or None if it is missing, cut, or invalid."""
     if isinstance(answer, dict):
         return answer
     if answer is None or len(answer) >= HEAD_BYTES:
@@ -143,9 +143,9 @@ def _parsed(answer: bytes | dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _result_text(answer: dict[str, Any] | None, raw: bytes | dict[str, Any] | None) -> tuple[str, str]:
-    """Return the JSON text of the result or the error, and the error's message ("" if there is none).
+    """Return the JSON text of the result or error, and the error message ("" if there is none).
 
-    If the answer was cut, return only the beginning of the text.
+    If the answer was cut, the JSON text is incomplete.
     """
     if answer is None:
         head = raw[:HEAD_BYTES] if isinstance(raw, bytes) else b""
@@ -172,7 +172,7 @@ def _outcome(answer: dict[str, Any] | None, raw: bytes | dict[str, Any] | None) 
 
 
 def _first_words(answer: dict[str, Any] | None) -> str:
-    """Return the first text of a result, or ""."""
+    """Return the first text in a result's content, or "" if there is none."""
     content = (answer or {}).get("result", {}).get("content")
     for item in content if isinstance(content, list) else ():
         if isinstance(item, dict) and isinstance(item.get("text"), str):
@@ -181,13 +181,13 @@ def _first_words(answer: dict[str, Any] | None) -> str:
 
 
 def _safe(value: Any, text: str) -> str:
-    """Return the JSON text of a value. Inner texts that have escapes are redacted: an escape may hide a secret.
+    """Return the JSON text of a value, with strings that need escapes redacted: an escape could hide a secret.
 
-    `text`: the value's JSON text, returned as it is if it has no escapes.
+    `text`: the value's JSON text, which is returned unchanged if it has no escapes.
     """
     if "\\" not in text:
         return text
-    left = [TEXT_MOST * 2]  # characters; whatever follows is cut off later
+    left = [TEXT_MOST * 2]  # characters still to read; `_cut` drops what follows
 
     def safe(inner: Any) -> Any:
         if isinstance(inner, str):
@@ -204,7 +204,7 @@ def _safe(value: Any, text: str) -> str:
 
 
 def _unescaped(text: str) -> str:
-    """Return the beginning of a JSON text with the common escapes undone: at least as much as `_cut` reads."""
+    """Undo the common escapes at the beginning of a JSON text. Return at least as many characters as `_cut` reads."""
     most = HEAD_LOOKED_AT
     while True:
         found = text[:most]
@@ -218,7 +218,7 @@ def _unescaped(text: str) -> str:
 def _cut(text: str) -> str:
     """Redact a text and cut it to TEXT_MOST characters.
 
-    More text is redacted than is kept: a secret that is cut off at the end of the redacted text is not recognized.
+    The end of the redacted text is dropped: a secret that was cut off there would not have been recognized.
     """
     head = text[: TEXT_MOST + TAIL_DROPPED]
     safe = redacted(head)

@@ -1,7 +1,7 @@
-"""Write the history without delaying calls: the event loop records ended calls, and a thread makes and writes rows.
+"""The recorder of the history: the event loop records ended calls, and a thread makes and writes their rows.
 
-A call costs one tuple and one append. Nothing here can delay or fail a call: rows that cannot be written are dropped,
-and this is reported.
+A call costs one tuple and one append. A history error cannot delay a call or make it fail: rows that cannot be
+written are dropped, and the problem is reported.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FILE_NAME = "history.db"
-FLUSH_S = 0.1  # from the end of a call to its row: the panel shows the call promptly, and a kill loses few calls
-# The thread holds the interpreter for at most this long, then rests and lets calls go first. A hold delays one call,
-# however many rows it makes. So it makes as many as it can: less than 1 % of quick calls are delayed.
+FLUSH_S = 0.1  # time before a batch is written: short, so the panel shows calls promptly and a kill loses few
+# The thread works for at most this long, then rests so that calls can run. Each period of work delays one call,
+# however long it is. A few long periods therefore delay fewer calls: less than 1 % of quick ones.
 WORK_S = 0.01
-REST_S = 4 * WORK_S  # sleep after a hold: calls in flight keep most of their rate
-BEHIND_S = 0.5  # once a call has waited this long for its row, rests are short: a kill loses at most a second of calls
-ROWS_AT_ONCE = 1_000  # rows per transaction; after each, the thread must wait for the interpreter
-BATCHES_MOST = 50  # batches that may wait for a slow disk; later calls are dropped
+REST_S = 4 * WORK_S  # sleep after that work: most of the time remains for calls
+BEHIND_S = 0.5  # once a call has waited this long for its row, rests are short: a kill loses at most 1 s of calls
+ROWS_AT_ONCE = 1_000  # rows per transaction: after each one, the thread waits for the GIL
+BATCHES_MOST = 50  # batches that may wait for a slow disk; calls beyond them are dropped
 RETRY_S = 5.0  # pause after a failure: a full disk must not be retried with every batch
 
 Result = TypeVar("Result")
 
 
 class CallLookup(Protocol):
-    """Facts about a call that only the gateway knows. The history's thread calls the methods."""
+    """The source of facts about a call that only the gateway has. The history's thread calls the methods."""
 
     def caller(self, caller: Any) -> Caller:
-        """Return the Caller for a client's session. A Caller is returned as it is."""
+        """Return the Caller for a client's session. A Caller is returned unchanged."""
 
     def kind(self, server: str, tool: str) -> str:
         """Return the class of a tool, or "" if it is unknown."""
@@ -58,9 +58,9 @@ class DailyCount(NamedTuple):
 
 
 class Throttle:
-    """Limits how long a thread works without a rest. `since`: perf_counter at the end of the oldest call in its batch.
+    """A limit on how long a thread works without a rest. `since`: perf_counter when the batch's oldest call ended.
 
-    A thread that does not sleep alternates with the event loop in turns of 5 ms, which would slow down calls.
+    A thread that does not sleep alternates with the event loop every 5 ms, which would slow down calls.
     """
 
     def __init__(self, since: float) -> None:
@@ -76,12 +76,12 @@ class Throttle:
 
 
 class Recorder:
-    """The history of one gateway. Public methods run on the event loop, those of the section `thread` in one thread.
+    """The history of one gateway. Methods below the line `thread` run in one thread, all others on the event loop.
 
-    `settings`: returns the current settings. On the loop, listeners are called after each batch and after `clear`, and
-    `changed` is called when `problem` has changed.
+    `settings`: returns the current settings. Listeners are called on the loop after each batch and after `clear`;
+    `changed` is called there when `problem` changes.
 
-    The class is broad because its two sides, event loop and thread, share today's count and the problem.
+    The class is broad because the event loop and the thread share today's count and the problem.
     """
 
     def __init__(self, folder: Path, settings: Callable[[], HistorySettings], facts: CallLookup) -> None:
@@ -97,13 +97,13 @@ class Recorder:
         self._closed = False
         self._listeners: list[Callable[[], None]] = []
         self.changed: Callable[[], None] = lambda: None
-        self.batches = 0  # grows with each batch and each `clear`
+        self.batches = 0  # how many batches were written or dropped, plus calls of `clear`
         self.today: DailyCount | None = None  # None: not counted yet
         self.problem: Problem | None = None
 
     @property
     def enabled(self) -> bool:
-        """Return True if the settings enable the history."""
+        """True if the settings enable the history."""
         return self._settings().enabled
 
     def note(self, call: EndedCall) -> None:
@@ -132,17 +132,18 @@ class Recorder:
         return await self._in_thread(lambda: self._opened().find(wanted))
 
     async def get(self, number: int) -> dict[str, Any] | None:
-        """Return one call with its texts, or None if there is none with that id. Raises StorageError."""
+        """Return the call with that id and its texts, or None if it does not exist. Raises StorageError."""
         return await self._in_thread(lambda: self._opened().get(number))
 
     async def per_minute(self, minutes: int) -> list[int]:
-        """Return the number of calls in each of the last `minutes`, the oldest first. Raises StorageError."""
+        """Return the number of calls in each of the last `minutes`, oldest first. Raises StorageError."""
         return await self._in_thread(lambda: self._opened().per_minute(time.time(), minutes))
 
     async def used(self, within_s: float) -> tuple[float, set[tuple[str, str]]]:
-        """Return the start of the known history, at most `within_s` ago, and the tools called since: (server, tool).
+        """Return when the known history begins, at most `within_s` ago, and the tools called since then.
 
-        The start is in Unix seconds, 0 if there are no calls. A history that cannot be read counts as empty.
+        The time is in Unix seconds, or 0 if there are no calls. Each tool is (server, tool).
+        A history that cannot be read counts as empty.
         """
         try:
             return await self._in_thread(lambda: self._opened().used(time.time() - within_s))
@@ -202,13 +203,13 @@ class Recorder:
 
     def _opened(self) -> HistoryFile:
         if self._file is None:
-            from trayapp.history.store import HistoryFile  # SQLite: loaded with the first call
+            from trayapp.history.store import HistoryFile  # imports SQLite, so only with the first call
 
             self._file = HistoryFile(self.path, lambda: (self._settings().keep, self._settings().size))
         return self._file
 
     def _write(self, calls: list[EndedCall], epoch: float, loop: asyncio.AbstractEventLoop) -> None:
-        """Write a batch. This is the boundary for errors of the history. `epoch`: Unix time at perf_counter 0."""
+        """Write a batch. No history error leaves this method. `epoch`: the Unix time when perf_counter was 0."""
         problem = self.problem
         try:
             problem = self._write_rows(calls, epoch)

@@ -1,6 +1,6 @@
 """The history file: one SQLite database, limited in size and in the age of its calls.
 
-Only one thread at a time may use it. SQLite's errors leave this module as StorageError.
+Only one thread at a time may use it. SQLite's errors are raised as StorageError.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from trayapp.history.record import Row
 from trayapp.model.errors import StorageError
 
 LOCKED_S = 1.0  # time to wait for another program's lock; after that, the file is set aside
-PRUNED_PART = 10  # a tenth of the rows is deleted when the file is full
+PRUNED_PART = 10  # when the file is full, the oldest tenth of its rows is deleted
 FULL = 0.95  # share of the size limit at which the file is full: indexes and the write-ahead log need the rest
 WAL_BYTES = 1 << 20
-CACHE_KIB = 256  # of page cache, instead of 2 MiB: rows are added at the end, and the system caches the file's pages
+CACHE_KIB = 256  # page cache, by default 2 MiB: rows are appended, and the system caches the file anyway
 DAY_S = 86_400.0
 INSERTED_AT_ONCE = 50  # rows per statement; SQLite before 3.32 takes at most 999 values in one statement
 LIST_MOST = 500
 # Parts of SQLite's messages for a file that is damaged, not a database, has other tables, or is locked for too long.
 _UNUSABLE = ("malformed", "not a database", "corrupt", "locked", "has no column", "no such table")
-FEW = 1000  # most calls to look up by id in the word index; for more, the index is read until a page is full
+FEW = 1000  # the most calls to look up by id in the word index; beyond that, the index is searched in order
 
-_COLUMNS = Row._fields[:-2]  # all but `arguments` and `result`, which are in a table of their own
+_COLUMNS = Row._fields[:-2]  # all but `arguments` and `result`, which have a separate table
 _SETUP = f"""
 PRAGMA auto_vacuum = INCREMENTAL;
 PRAGMA journal_mode = WAL;
@@ -55,10 +55,10 @@ _FAILED = ", ".join(f"'{one}'" for one in FAILURES)
 class Filter:
     """Conditions for finding calls. At most `limit` are found: the newest or, with `after`, the oldest.
 
-    - `words`: all of them occur in the call (see _match)
+    - `words`: words that must all occur in the call (see _match)
     - `tool`: the name of a tool, or SERVER/TOOL
-    - `typed`: `tool` and `client` are parts of names, as a user types them
-    - `after`, `before`: only rows with a higher, or lower, id
+    - `typed`: True if `tool` and `client` may be parts of names, as a user types them
+    - `after`, `before`: find only calls with a higher id than `after` and a lower id than `before`
     """
 
     words: str = ""
@@ -74,7 +74,7 @@ class Filter:
 
 
 class HistoryFile:
-    """The history file. `limits`: returns the days and the bytes to keep. Blocks. Raises StorageError."""
+    """The history file. `limits`: returns the days and bytes to keep. Methods block and raise StorageError."""
 
     def __init__(self, path: Path, limits: Callable[[], tuple[float, int]]) -> None:
         self.path = path
@@ -91,7 +91,7 @@ class HistoryFile:
                 opened.close()
 
     def add(self, rows: Sequence[Row]) -> None:
-        """Add all calls or none; they must be in the order in which they ended. Make room first if the file is full."""
+        """Add all calls or none, in the order in which they ended. Make room first if the file is full."""
         with self._written() as file:
             self._make_room(file)
             first = (file.execute("SELECT max(id) FROM calls").fetchone()[0] or 0) + 1
@@ -106,8 +106,7 @@ class HistoryFile:
         """Return the calls that match, newest first, without their texts."""
         match, (parts, values) = _match(wanted.words), _conditions(wanted)
         if match and parts:
-            # A word may be in every call. So, if few calls meet the other conditions, look up only these calls in the
-            # word index.
+            # A word may occur in every call. If few calls meet the other conditions, search only these for the words.
             sql = f"SELECT id FROM calls WHERE {' AND '.join(parts)} ORDER BY id DESC LIMIT {FEW + 1}"
             few = [row[0] for row in self._query(sql, *values)]
             if not few:
@@ -116,7 +115,7 @@ class HistoryFile:
                 ids = ", ".join(map(str, few))
                 parts, values = [f"words.rowid BETWEEN {few[-1]} AND {few[0]} AND +words.rowid IN ({ids})"], []
         table, number = "calls", "id"
-        if match:  # the word index is in the order of the calls, so it is read only until the limit is reached
+        if match:  # the word index is in call order, so reading stops at the limit
             table, number = "words CROSS JOIN calls ON id = words.rowid", "words.rowid"
             parts, values = [*parts, "words MATCH ?"], [*values, match]
         where = f"WHERE {' AND '.join(parts)}" if parts else ""
@@ -126,7 +125,7 @@ class HistoryFile:
         return rows[::-1] if wanted.after else rows
 
     def get(self, number: int) -> dict[str, Any] | None:
-        """Return one call with its texts, or None if there is none with that id."""
+        """Return the call with that id and its texts, or None if it does not exist."""
         sql = f"SELECT calls.id, {', '.join(_COLUMNS)}, arguments, result FROM calls LEFT JOIN texts USING (id)"
         rows = self._query(f"{sql} WHERE calls.id = ?", number)
         return dict(rows[0]) if rows else None
@@ -138,7 +137,7 @@ class HistoryFile:
         return (int(rows[0][0]), int(rows[0][1])) if rows else (0, 0)
 
     def per_minute(self, moment: float, minutes: int) -> list[int]:
-        """Return the number of calls in each of the `minutes` before `moment` (Unix seconds), the oldest first."""
+        """Return the number of calls in each of the `minutes` before `moment` (Unix seconds), oldest first."""
         counts = [0] * minutes
         sql = "SELECT cast((? - time) / 60 AS INTEGER) AS ago, count(*) FROM calls WHERE time > ? GROUP BY ago"
         for ago, number in self._query(sql, moment, moment - minutes * 60):
@@ -147,16 +146,16 @@ class HistoryFile:
         return counts
 
     def used(self, moment: float) -> tuple[float, set[tuple[str, str]]]:
-        """Return the start of the known history, `moment` at the earliest, and the tools called since: (server, tool).
+        """Return when the known history begins, at the earliest `moment`, and the tools called since `moment`.
 
-        `moment` and the start are in Unix seconds. The start is 0 if there are no calls.
+        Times are in Unix seconds. The beginning is 0 if there are no calls. Each tool is (server, tool).
         """
         first = [row[0] for row in self._query("SELECT min(time) FROM calls") if row[0] is not None]
         rows = self._query("SELECT DISTINCT server, tool FROM calls WHERE time >= ?", moment)
         return (max(float(first[0]), moment) if first else 0.0), {(row[0], row[1]) for row in rows}
 
     def clear(self) -> int:
-        """Delete the history file. Return the number of its calls."""
+        """Delete the history file. Return the number of calls in it."""
         count = sum(int(row[0]) for row in self._query("SELECT count(*) FROM calls"))
         self.close()
         for part in _parts(self.path):
@@ -181,7 +180,7 @@ class HistoryFile:
             file.execute("COMMIT")
 
     def _query(self, sql: str, *values: object) -> list[sqlite3.Row]:
-        """Return the rows that match. If there is no file yet, there are none."""
+        """Run a query. Return its rows, or none if the file does not exist yet."""
         with self._guarded():
             if self._open is None and not self.path.exists():
                 return []
@@ -207,16 +206,16 @@ class HistoryFile:
             raise StorageError(f"Cannot use {self.path}: {error.strerror}", hint) from None
 
     def _opened(self) -> sqlite3.Connection:
-        """Return the open file; open or create it first if necessary.
+        """Return the open file. Open or create it first if necessary.
 
-        An open file that was deleted or moved is closed: anything written to it would be lost.
+        If the open file was deleted or moved, reopen it by its path: anything written to the old one would be lost.
         """
         if self._open is not None and _inode(self.path) != self._inode:
             self.close()
         if self._open is None:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not self.path.exists():
-                for part in _parts(self.path)[1:]:  # left by a deleted database: SQLite would apply them to the new one
+                for part in _parts(self.path)[1:]:  # of a deleted database: SQLite would apply them to the new one
                     part.unlink(missing_ok=True)
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
             self._inode = _inode(self.path)
@@ -227,7 +226,7 @@ class HistoryFile:
         return self._open
 
     def _set_aside(self) -> None:
-        """Move an unusable file aside. The next call starts a new one."""
+        """Rename an unusable file. The next `add` creates a new one."""
         aside = self.path.with_name(f"{self.path.stem}-{time.strftime('%Y%m%d-%H%M%S')}.broken.db")
         for part in _parts(self.path):
             with suppress(OSError):
@@ -235,9 +234,9 @@ class HistoryFile:
         self.set_aside = aside
 
     def _make_room(self, file: sqlite3.Connection) -> None:
-        """Delete the oldest rows if the file is full and, at most once an hour, rows that are too old.
+        """Delete the oldest rows if the file is full. At most once an hour, also delete rows that are too old.
 
-        If the file is too large, give some of its free pages back to the system.
+        If the file is too large, return some of its free pages to the system.
         """
         days, most = self._limits()
         now = time.time()
@@ -261,7 +260,7 @@ class HistoryFile:
 
 
 def _insert(file: sqlite3.Connection, into: str, rows: list[tuple[Any, ...]]) -> None:
-    """Insert rows, many per statement: it lets other threads run. executemany would retake the GIL after each row."""
+    """Insert rows, many per statement: executemany would take the GIL again after each row and delay other threads."""
     values = f"({', '.join('?' * len(rows[0]))})" if rows else ""
     left = len(rows) % INSERTED_AT_ONCE
     for first in range(0, len(rows) - left, INSERTED_AT_ONCE):
@@ -286,7 +285,7 @@ def _inode(path: Path) -> int:
 
 
 def _conditions(wanted: Filter) -> tuple[list[str], list[Any]]:
-    """Return the SQL conditions of a filter, apart from its words, and their values."""
+    """Return the SQL conditions of a filter, without its words, and their values."""
     likes, like = ("LIKE ? ESCAPE '\\'", _like) if wanted.typed else ("= ?", str)
     server, slash, tool = wanted.tool.partition("/")
     named, names = f"tool {likes}", [like(wanted.tool)]
@@ -311,10 +310,10 @@ def _like(part: str) -> str:
 
 
 def _match(words: str) -> str:
-    """Return an FTS5 query for calls that have all of the first 8 words; the last one may be the start of a word.
+    """Return an FTS5 query for calls that contain all of the first 8 words, or "" if no word is left.
 
-    A single ASCII letter or digit at the end is ignored: nearly every call has a word that starts with it. Return ""
-    if no word is left.
+    The last word may be the start of a word in the call. If it is a single ASCII letter or digit, it is ignored:
+    nearly every call has a word that starts with it.
     """
     kept = "".join(letter if letter.isalnum() else " " for letter in words).split()[:8]
     if kept and len(kept[-1]) == 1 and kept[-1].isascii():
