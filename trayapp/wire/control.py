@@ -26,7 +26,7 @@ BEAT = "beat"  # a notification every `beat_s` seconds, to a watcher that passed
 # folder sees it; `tools`: only these
 LIST = "list"
 OFFER = "offer"  # {server, project?} -> {"version", "prompts", "resources", "templates"}: all but the tools
-NOTE = "note"  # {"text"}: a notification before an answer, one line for the user that says what the answer lacks
+NOTE = "note"  # {"text"}: a notification before an answer: one line for the user about what is missing from the answer
 SEARCH = "search"  # {words | batch: [words], server?, regex?, limit?, project?} -> {"results": [[row]], "text"}
 DESCRIBE = "describe"  # {tool, server?, project?} -> {"server", "name", "exposed_name", "tool", "text"}
 INDEX = "index"  # {project?} -> {"text"}
@@ -75,10 +75,10 @@ OUTDATED = "outdated"
 # "changed": {tool: [line]}, "error", "kept"?: true}: starts the server once with the new version, and compares its
 # tools. `kept`: that version ran before, so the server is not started
 UPDATE_TRY = "update_try"
-UPDATE_TAKE = "update_take"  # {server, to} -> {"state", "error"}: locks what was tried, and reconnects the server
+UPDATE_TAKE = "update_take"  # {server, to} -> {"state", "error"}: locks the version tried, and reconnects the server
 STOP = "stop"  # -> {}; the gateway ends after answering
 
-CONNECT_TIMEOUT_S = 2.0  # a gateway that does not accept within this time hangs
+CONNECT_TIMEOUT_S = 2.0  # a gateway that takes longer to accept a connection is considered hung
 DEFAULT_TIMEOUT_S = 10.0  # for requests that involve no server
 RECEIVE_BYTES = 1 << 18
 _WATCH_ID = 1
@@ -86,7 +86,7 @@ _STOPPING = loads(STOPPING)["method"]
 
 
 class ControlError(MultiMcpError):
-    """An error that the gateway answered with. `code` and `exit_code` come from its answer."""
+    """An error answer from the gateway, with its `code` and `exit_code`."""
 
     def __init__(self, title: str, hint: str, code: str, exit_code: int) -> None:
         super().__init__(title, hint)
@@ -116,7 +116,7 @@ class ControlClient:
     def call(
         self, method: str, params: dict[str, Any] | None = None, heard: Callable[[str], None] | None = None
     ) -> Any:
-        """Send a request and return its result. `heard` gets the text of each NOTE.
+        """Send a request and return its result. `heard` is called with the text of each NOTE.
 
         Raises ControlError for an error answer, NoGatewayError if the gateway ends or stays silent for too long.
         """
@@ -150,7 +150,7 @@ class ControlClient:
         the asks in the snapshots.
         """
         self.call(WATCH, {} if asks else {"asks": False})
-        self._socket.settimeout(None)  # there is nothing to read while nothing changes
+        self._socket.settimeout(None)  # nothing arrives until the state changes
         for message in self._messages(wait):
             if message.get("method") == SNAPSHOT:
                 yield message["params"]
@@ -176,7 +176,7 @@ class SnapshotStream:
     """The snapshots of a gateway, with heartbeats: one connection for its owner's selector. Raises NoGatewayError.
 
     `beats`: True if the gateway promised a heartbeat every `beat_s` seconds (older versions do not).
-    `stopping`: True if it announced that it ends on purpose.
+    `stopping`: True if the gateway announced that it is being stopped on purpose.
     """
 
     def __init__(self, run: str, beat_s: float) -> None:
@@ -198,7 +198,7 @@ class SnapshotStream:
     def read(self) -> dict[str, Any] | None:
         """Read what has arrived and return the newest snapshot in it, None if there is none.
 
-        Raises NoGatewayError when the stream has ended, once everything before its end was read.
+        Raises NoGatewayError once the stream has ended and everything before its end has been read.
         """
         try:
             data = self._socket.recv(RECEIVE_BYTES)

@@ -29,10 +29,10 @@ from trayapp.wire.rundir import socket_folder, socket_path
 log = logging.getLogger(__name__)
 
 SEND_BYTES = 4 << 20  # a socket's send buffer: a large answer leaves within a few turns of the event loop
-GREETING_LIMIT = 64 * 1024  # bytes; many times what a working folder and a few names take
-BACKLOG = 1024  # connections not yet accepted; beyond that, connecting to a Unix socket fails at once
+GREETING_LIMIT = 64 * 1024  # bytes; far more than a working folder and a few names need
+BACKLOG = 1024  # connections not yet accepted; beyond that, connecting to a Unix socket fails immediately
 WRITE_LIMIT = 256 * 1024 * 1024  # unread bytes after which a slow reader's connection is closed
-PIPES_AFTER_S = 0.1  # from the first line of a session; its first answers need not wait for pipes
+PIPES_AFTER_S = 0.1  # after the first line of a session, so that its first answers do not wait for pipes
 
 
 def write_endpoint(run: str, endpoint: Endpoint) -> None:
@@ -150,8 +150,8 @@ class Link(asyncio.Protocol):
             log.warning("Closed a connection: not enough memory for its answers")
             transport.abort()  # part of a message may have been sent
             if self._descriptor >= 0:
-                # asyncio keeps a writer that has nothing left to write, and then cannot watch the next socket with
-                # that descriptor.
+                # asyncio keeps the writer even though nothing is left to write. It then could not watch the next
+                # socket with that descriptor.
                 asyncio.get_running_loop().remove_writer(self._descriptor)
             return
         if not self.room.is_set() and transport.get_write_buffer_size() > WRITE_LIMIT:
@@ -159,7 +159,7 @@ class Link(asyncio.Protocol):
             transport.abort()
 
     def write_pieces(self, pieces: Pieces) -> None:
-        """Write one frame in pieces. What the socket takes at once is not copied; the rest is copied once."""
+        """Write one frame in pieces. Copy only the bytes that the socket does not accept immediately, and only once."""
         if self._transport is None or self._transport.is_closing():
             return
         at_once = self._descriptor >= 0 and not self._transport.get_write_buffer_size()
@@ -167,7 +167,7 @@ class Link(asyncio.Protocol):
             self.write(piece)
 
     def _unsent(self, pieces: Pieces) -> Pieces:
-        """Send what the socket takes at once, and return the rest."""
+        """Send what the socket accepts immediately, and return the rest."""
         try:
             sent = os.writev(self._descriptor, pieces)
         except OSError:
@@ -300,7 +300,7 @@ if sys.platform != "win32":
     import resource
 
 IDENTIFY_S = 10.0  # a client sends its first line, or the head of its first request, within milliseconds
-PLACES_MOST = 1024  # pending connections; two dozen sessions that each send twenty requests at once open 500
+PLACES_MOST = 1024  # pending connections; two dozen sessions that each send twenty requests at the same time open 500
 PART = 8  # pending connections may take one eighth of the process's descriptors
 BURST_PART = 4  # one turn accepts a quarter, so that none is closed before asyncio reads from it two turns later
 
@@ -322,7 +322,7 @@ class PendingConnections:
         return len(self._pending)
 
     def add(self, connection: object, end: Callable[[], None]) -> None:
-        """Add a new connection. `end` closes it unless it is discarded in time, or if it must make room."""
+        """Add a new connection. `end` is called to close it if it is not discarded in time, or must make room."""
         timer = asyncio.get_running_loop().call_later(self._limit_s, self._end, connection)
         self._pending[connection] = end, timer
         if len(self._pending) > self._most:

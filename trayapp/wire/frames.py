@@ -213,7 +213,7 @@ class FrameDispatcher:
     ) -> None:
         """Handle inbound messages until `close`. Requests still being handled then are cancelled.
 
-        Each request has a task; notifications are handled at once, in their order.
+        Each request has a task; notifications are handled immediately, in order.
         """
         try:
             async with anyio.create_task_group() as tasks:

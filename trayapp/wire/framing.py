@@ -18,7 +18,7 @@ MAX_FRAME_BYTES = 64 * 1024 * 1024  # PRODUCT 15
 # are passed on unparsed, with the id at their head or tail replaced (1 MB: 0.14 ms spliced, 2.9 ms parsed).
 SMALL_FRAME_BYTES = 64 * 1024
 
-CHECKED_FROM = 2 << 20  # bytes; at each doubling beyond this, check that there is memory to join the frame
+CHECKED_FROM = 2 << 20  # bytes; each time a frame doubles beyond this size, check that there is memory to join it
 
 _HEAD = b'{"jsonrpc":"2.0","id":'  # how most servers' answers begin
 _SPACE = rb"[ \t\r]{0,8}"
@@ -73,7 +73,7 @@ def find_outer_id(head: bytes, tail: bytes) -> bytes | None:
 
 
 class FrameSplitter:
-    """Splits bytes into frames without their newline.
+    """A splitter of bytes into frames, without their newlines.
 
     A frame over the limit, or for which memory runs out, becomes an OversizedFrame.
     """
@@ -197,7 +197,7 @@ class Outbox:
         self._parts: list[bytes] = []
 
     def write(self, frame: bytes) -> None:
-        """Send one whole frame, newline included, at once or when the open batch ends."""
+        """Send one whole frame, newline included, immediately or when the open batch ends."""
         if not BATCH.depth:
             self._sink(frame)
             return

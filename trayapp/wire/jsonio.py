@@ -105,7 +105,7 @@ def member_at(value: Any, *path: str) -> Any:
 
 # --- repair of answers that some parsers reject
 
-_TOKEN = late(rb'"(?:[^"\\]|\\.)*+"|[\[\]{}]')  # strings as a whole: brackets inside them do not count
+_TOKEN = late(rb'"(?:[^"\\]|\\.)*+"|[\[\]{}]')  # match strings as a whole, since brackets inside them do not count
 _LONE = late("[\ud800-\udfff]")
 ENTRY_DEPTH = 3  # nesting depth of an entry in {"result": {"tools": [entry]}}
 LEVELS_MOST = 100  # levels of one entry; the limits for a whole message are 128 in serde_json and 200 in pydantic

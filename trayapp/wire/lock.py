@@ -72,7 +72,7 @@ class FileLock:
 
     def remove(self) -> None:
         """Release the lock and delete its file, if the system lets open files be deleted (Windows does not)."""
-        if self._descriptor is not None and self._is_there(self._descriptor):  # not another process's lock file
+        if self._descriptor is not None and self._is_there(self._descriptor):  # never another process's lock file
             with suppress(OSError):
                 self._path.unlink()
         self.release()

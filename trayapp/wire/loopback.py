@@ -90,7 +90,7 @@ def is_ours(holder: int | None) -> bool:
 
 
 def holder_words(holder: int | None) -> str:
-    """Return a phrase that says whose program holds a port."""
+    """Return a phrase for the holder of a port, such as "another program of yours"."""
     if sys.platform == "win32" or holder is None:
         return "another program"
     if is_ours(holder):

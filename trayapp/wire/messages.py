@@ -137,7 +137,7 @@ class Reply:
         return dumps({**self.message, "id": loads(id_json)}), b"\n"
 
     def with_id(self, id_json: bytes) -> bytes:
-        """Return the whole frame, newline included, with another id. Not by `pieces`, which takes twice as long."""
+        """Return the whole frame, newline included, with another id. Using `pieces` would take twice as long."""
         if not self.end:
             return dumps({**self.message, "id": loads(id_json)}) + b"\n"
         frame = self.frame
@@ -196,7 +196,7 @@ class _OwnReply(Reply):
 def is_answer(message: dict[str, Any]) -> bool:
     """Return True if a message with a result or an error holds exactly one of them, in valid form.
 
-    An error is valid by JSON-RPC 2.0 (section 5), a result if it is an object (MCP basic, responses).
+    A valid error follows JSON-RPC 2.0 (section 5). A valid result is an object (MCP basic, responses).
     """
     if "error" not in message:
         return isinstance(message["result"], dict)
@@ -227,10 +227,10 @@ class Call(Protocol):
     """The receiver of one answer. Both methods are called on the event loop and must not block."""
 
     def answered(self, reply: Reply) -> None:
-        """Take the answer. It comes once, and nothing comes after it."""
+        """Receive the answer. This is called once, and `progress` is not called afterwards."""
 
     def progress(self, params: dict[str, Any]) -> None:
-        """Take a progress notification for this call. Its `progressToken` is already the caller's own."""
+        """Receive a progress notification for this call. Its `progressToken` is already the caller's own."""
 
 
 class Channel(Protocol):
@@ -251,7 +251,7 @@ class Channel(Protocol):
         """Send a request whose answer goes to `call` as received, and return an id for `cancel`.
 
         A `progressToken` in `params._meta` is replaced in the request and restored in what `call.progress` gets.
-        On a closed channel, `call` is answered with CONNECTION_CLOSED at once.
+        On a closed channel, `call` is immediately answered with CONNECTION_CLOSED.
         """
 
     def cancel(self, request_id: int, reason: str) -> None:

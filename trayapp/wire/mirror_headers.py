@@ -109,9 +109,9 @@ def decoded(value: str | None) -> str | None:
 
 
 def _parts(schema: Any) -> Iterator[tuple[tuple[str, ...] | None, dict[str, Any]]]:
-    """Yield every schema inside a schema, with its path of parameter names, or None if other keywords lead to it.
+    """Yield every schema inside a schema, with its path of parameter names.
 
-    References are not followed.
+    The path is None if keywords other than `properties` lead to the schema. References are not followed.
     """
     waiting: list[tuple[tuple[str, ...] | None, Any]] = [((), schema)]
     while waiting:

@@ -1,4 +1,4 @@
-"""A pipe each way for a session with a shim on this machine, passed over its socket (Linux only).
+"""A pair of pipes, one in each direction, for a session with a shim. They are passed over its socket (Linux only).
 
 A message costs a third less over a pipe than over a Unix socket.
 """
@@ -40,7 +40,7 @@ class PipeTransport(asyncio.Transport):
             os.set_blocking(descriptor, False)
 
     def read_to(self, take: Callable[[bytes], None]) -> None:
-        """Pass what the shim sends to `take` from now on."""
+        """Start passing data from the shim to `take`."""
         if not self._is_closing:
             self._take = take
             self._loop.add_reader(self._reader, self._read)
@@ -80,7 +80,7 @@ class PipeTransport(asyncio.Transport):
             self._link.pause_writing()
 
     def _sent(self, data: bytes | bytearray | memoryview) -> int:
-        """Write and return how many bytes the pipe took; -1 if it has no reader any more, which ends the transport."""
+        """Write and return how many bytes the pipe took; -1 if it no longer has a reader, which ends the transport."""
         try:
             return os.write(self.writer, data)
         except BlockingIOError:

@@ -27,7 +27,7 @@ _OF_RETRY = frozenset({"inputResponses", "requestState"})
 
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")  # one `initialize` per session
 MODERN_VERSIONS = ("2026-07-28",)  # an envelope in each request
-WITH_BATCHES = frozenset({"2024-11-05", "2025-03-26"})  # only over HTTP; later revisions have none
+WITH_BATCHES = frozenset({"2024-11-05", "2025-03-26"})  # batches are accepted only over HTTP; later revisions have none
 WITH_EMPTY_EVENTS = frozenset({"2025-11-25"})  # revisions whose clients over HTTP accept an event without data
 INPUT_REQUIRED = "input_required"
 RESOURCE_NOT_FOUND = -32002  # MCP up to 2025-11-25, resources, error handling; from 2026-07-28 on INVALID_PARAMS
@@ -35,7 +35,7 @@ ASKING = frozenset({"tools/call", "prompts/get", "resources/read"})  # methods w
 LIST_TTL_MS = 5_000  # an acceptable delay after the user enables a tool, for a client that does not listen for changes
 READ_TTL_MS = 0  # only its server knows how long a resource stays unchanged
 
-# Content types that each revision of MCP knows (its schema, ContentBlock). Unlisted revisions are newer than this code.
+# Content types that each revision of MCP defines (schema, ContentBlock). Unlisted revisions are newer than this code.
 _FIRST = frozenset({"text", "image", "resource"})
 _AUDIO = _FIRST | {"audio"}
 ALL_PARTS = _AUDIO | {"resource_link"}
@@ -78,7 +78,7 @@ def without_envelope(params: Params) -> Params:
 
 
 class Envelope(NamedTuple):
-    """The envelope of a 2026-07-28 request: its protocol revision, and what it says about its client."""
+    """The envelope of a 2026-07-28 request: its protocol revision, and details of its client."""
 
     protocol: str
     capabilities: dict[str, Any]
