@@ -1,4 +1,4 @@
-"""The actions behind the panel's buttons: each is a control request or a verb of the command line."""
+"""The actions behind the panel's buttons. Each sends control requests or runs verbs of the command line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from trayapp.wire import control
 from trayapp.wire.jsonio import JsonError, loads
 
 VERB_S = 60.0
-ADD_S = 150.0  # the first start of a server may include its download
+ADD_S = 150.0  # the first start of a server may include a download
 BY = "the panel"
 
 
@@ -28,22 +28,22 @@ BY = "the panel"
 class ActionResult:
     """The result of an action, as the page shows it.
 
-    - `wrong`: the action failed.
-    - `text`: long text below the title, such as a tool's answer or a diff.
-    - `url`: an address to open.
-    - `server`: the server whose page shows more.
-    - `proposals`: the servers that can be added, each shown as a form.
-    - `clients`: the AI tools that can be connected, if none is connected yet.
-    - `ask`, `again`: the call that the user must confirm, and the form values that repeat it.
-    - `field`: the form field that the message is about.
-    - `tools`: class -> names of the server's tools.
-    - `instead`: the id of the page element that the result replaces; "": the usual one.
-    - `commands`: the commands for the server's secrets that wait for approval.
+    - `wrong`: True if the action failed
+    - `text`: long text below the title, such as a tool's answer or a diff
+    - `url`: an address to open
+    - `server`: the server whose page shows more
+    - `proposals`: the servers that can be added, each shown as a form
+    - `clients`: the AI tools that can be connected, if none is connected yet
+    - `ask`, `again`: the call that the user must confirm, and the form values that repeat it
+    - `field`: the form field that the message is about
+    - `tools`: the names of the server's tools by class
+    - `instead`: the id of the page element that the result replaces, or "" for the default one
+    - `commands`: commands that produce the server's secrets and wait for approval
     """
 
     title: str
     hint: str = ""
-    changed: bool = True  # False: the page stays as it is
+    changed: bool = True  # False: the page is not reloaded
     wrong: bool = False
     text: str = ""
     url: str = ""
@@ -65,22 +65,22 @@ class Form:
         self._values = values
 
     def text(self, name: str) -> str:
-        """Return a value. Raises UsageError if it is missing or empty."""
+        """Return the value of a field. Raises UsageError if it is missing or empty."""
         found = self._values.get(name, [""])[-1]
         if not found:
             raise UsageError(f"The form has no {name}", "Reload the page and try again")
         return found
 
     def get(self, name: str, default: str = "") -> str:
-        """Return a value, or the default if it is missing."""
+        """Return the value of a field, or the default if it is missing."""
         return self._values.get(name, [default])[-1]
 
     def all(self, name: str) -> list[str]:
-        """Return every nonempty value of that name, such as those of ticked boxes."""
+        """Return all nonempty values of a field, such as those of checked boxes."""
         return [value for value in self._values.get(name, []) if value]
 
     def below(self, prefix: str) -> dict[str, str]:
-        """Return the nonempty values whose names begin with `prefix`, keyed by the rest of the name."""
+        """Return the nonempty values of fields whose names begin with `prefix`, keyed by the rest of the name."""
         return {
             name.removeprefix(prefix): values[-1]
             for name, values in self._values.items()
@@ -89,14 +89,14 @@ class Form:
 
 
 def parsed(typed: dict[str, str]) -> dict[str, Any]:
-    """Return a form's values. JSON is parsed, unless it is a string.
+    """Return a form's values, with JSON parsed unless it is a string.
 
-    The gateway also gets the text as typed, in case the tool's schema wants a string.
+    The gateway also gets the text as typed, in case the tool's schema requires a string.
     """
     values: dict[str, Any] = dict(typed)
     for name, text in typed.items():
         with suppress(JsonError):
-            if not isinstance(value := loads(text.encode()), str):  # keep the quotes that the user typed
+            if not isinstance(value := loads(text.encode()), str):  # a string keeps the quotes that the user typed
                 values[name] = value
     return values
 
@@ -114,7 +114,7 @@ async def verb(host: PanelHost, *argv: str, form: dict[str, Any] | None = None, 
 
 
 def as_argument(name: str) -> str:
-    """Return a name for use as a verb's argument. Raises UsageError if it would be read as an option."""
+    """Return the name unchanged. Raises UsageError if a verb would parse it as an option."""
     if name.startswith("-"):
         raise UsageError(f"{name} begins with a hyphen", "Change it in servers.yaml")
     return name
@@ -162,7 +162,7 @@ async def switch(host: PanelHost, form: Form) -> ActionResult:
 
 
 async def sign_in(host: PanelHost, form: Form) -> ActionResult:
-    """Start a sign-in to a server. The service's page opens in this browser."""
+    """Start signing in to a server. If a sign-in page is needed, the user's browser opens it."""
     begun = await host.ask(control.LOGIN, {"server": form.text("server")})
     if begun["url"] is None:
         return ActionResult(f"Signed in to {form.text('server')}")
@@ -199,7 +199,7 @@ async def approve_commands(host: PanelHost, form: Form) -> ActionResult:
 
 
 async def tools_of(host: PanelHost, server: str) -> dict[str, list[str]]:
-    """Ask for a server's tools. Return class -> names, without tools that the server no longer has."""
+    """Return the names of a server's tools by class, without tools that the server no longer has."""
     found: dict[str, list[str]] = {}
     for row in await host.ask(control.LIST, {"server": server, "classes": True}):
         if not row["stale"]:
@@ -224,10 +224,10 @@ async def answer(host: PanelHost, form: Form) -> ActionResult:
 
 
 async def call(host: PanelHost, form: Form) -> ActionResult:
-    """Call a tool with the values of its form and its arguments as JSON, which take precedence.
+    """Call a tool with arguments from its form's fields and its JSON text. Those in the JSON text take precedence.
 
-    A call that needs the user's consent is returned as `ask`, unless the form's `allowed` is the hash of the tool
-    definition that the user has just allowed.
+    If the call needs the user's consent, return it as `ask`. The form's `allowed` gives that consent: it is the hash
+    of the tool definition that the user has just allowed.
     """
     raw = form.get("json").strip()
     try:
@@ -252,7 +252,7 @@ async def call(host: PanelHost, form: Form) -> ActionResult:
 
 
 def result_text(result: Any) -> str:
-    """Return a call's result as redacted text: its texts, or its JSON if it has other content."""
+    """Return the texts of a call's result, or its JSON if it has other content, with secrets redacted."""
     content = result.get("content") if isinstance(result, dict) else None
     texts = [item["text"] for item in content or () if isinstance(item, dict) and isinstance(item.get("text"), str)]
     if isinstance(content, list) and texts and len(texts) == len(content):
@@ -261,7 +261,7 @@ def result_text(result: Any) -> str:
 
 
 async def connect(host: PanelHost, form: Form) -> ActionResult:
-    """Connect or disconnect an AI tool; with `dry`, only show the change."""
+    """Connect or disconnect an AI tool. With `dry`, only show the change."""
     on, name, dry = form.text("on") == "yes", form.text("client"), form.get("dry") == "yes"
     shown = [f"--profile={profile}"] if on and (profile := form.get("profile")) else []
     argv = ["connect" if on else "disconnect", *(["--dry-run"] if dry else []), *shown, as_argument(name)]
@@ -275,7 +275,7 @@ async def connect(host: PanelHost, form: Form) -> ActionResult:
 
 
 async def find_servers(host: PanelHost, what: str) -> ActionResult:
-    """Ask `add` which servers a text names. Return them with everything that would run. Raises MultiMcpError."""
+    """Find the servers that a text names. Return them with everything that would run. Raises MultiMcpError."""
     done = await verb(host, "add", "--form", "--dry-run", form={"what": what}, timeout_s=ADD_S)
     known = await _server_names(host)
     has_secrets = any(each["secret"] for one in done["servers"] for each in one["wants"])
@@ -290,17 +290,17 @@ async def find_servers(host: PanelHost, what: str) -> ActionResult:
 
 
 async def look(host: PanelHost, form: Form) -> ActionResult:
-    """Show what would run if the pasted servers were added."""
+    """Show what adding the pasted servers would run."""
     return await find_servers(host, form.text("what"))
 
 
 async def add(host: PanelHost, form: Form) -> ActionResult:
     """Add the server that the page showed, with the values from its form.
 
-    The result replaces the server's proposal on the page, or all proposals if they are ways to run the same server.
+    The result replaces the server's proposal on the page. If the proposals are ways to run one server, it replaces all.
     """
     pick, name = int(form.text("pick")[:4]), form.get("name").strip()
-    if name in await _server_names(host):  # checked before the server's secrets are stored
+    if name in await _server_names(host):  # check before the verb stores the server's secrets
         raise UsageError(f"A server named {name} already exists", "Choose another name", field="name")
     asked = {"what": form.text("what"), "pick": pick, "seen": form.text("seen"), "name": name}
     done = await verb(host, "add", "--form", form=asked | {"values": form.below("arg.")}, timeout_s=ADD_S)
@@ -316,7 +316,7 @@ async def add(host: PanelHost, form: Form) -> ActionResult:
     number = f": {count(done['tools'], 'tool')}" if done.get("tools") is not None else ""
     clients = (await verb(host, "connect"))["clients"]
     if any(one["state"] in ("connected", "drifted") for one in clients):
-        clients = []  # the user knows how to connect them
+        clients = []  # the user has connected one and needs no list
     readable = tuple(one for one in clients if one["state"] != "unreadable")
     return ActionResult(f"Added {name}{number}", server=name, clients=readable, tools=tools, instead=instead)
 
@@ -326,7 +326,7 @@ async def _server_names(host: PanelHost) -> set[str]:
 
 
 async def take(host: PanelHost, form: Form) -> ActionResult:
-    """Import the chosen servers, and remove them from the AI tools' files. With `keep`, secrets go to the keyring."""
+    """Move the chosen servers from AI tools' files to multi-mcp. With `keep`, store their secrets in the keyring."""
     chosen = form.all("server")
     done = await verb(host, "import", "--form", form={"servers": chosen, "keep": form.get("keep") == "yes"})
     moved = "\n".join(f"Removed from {file}" for file in done["moved"])
@@ -344,7 +344,7 @@ async def connect_chosen(host: PanelHost, form: Form) -> ActionResult:
 
 
 async def undo_setup(host: PanelHost, form: Form) -> ActionResult:
-    """Undo the setup: disconnect the AI tools, then put their servers back. With `dry`, only show the changes."""
+    """Disconnect the AI tools, then restore the servers in their files. With `dry`, only show the changes."""
     if form.get("dry") == "yes":
         back = await verb(host, "import", "--undo", "--dry-run")
         lines = [f"{name} is disconnected" for name in await _connected(host)]
@@ -366,7 +366,7 @@ async def _connected(host: PanelHost) -> list[str]:
 
 
 async def _run_for_clients(host: PanelHost, name: str, clients: Sequence[str], word: str) -> ActionResult:
-    """Run a verb for each AI tool. A failure does not stop the others."""
+    """Run a verb for each AI tool. If one fails, continue with the next."""
     done, failed = list[str](), list[str]()
     for client in clients:
         try:

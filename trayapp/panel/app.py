@@ -30,10 +30,10 @@ log = logging.getLogger(__name__)
 ROOT = "/panel"
 COOKIE = "multi_mcp_panel"
 LARGEST_FORM = 1 << 20
-THROTTLE_S = 0.1  # changes within this time cause one reload of the page
-REST = 4  # pause after a page, in multiples of the time that it took: frequent changes cost at most a fifth of a core
+THROTTLE_S = 0.1  # changes within this time cause only one page reload
+REST = 4  # pause after each page, in multiples of its build time: reloads take at most a fifth of a core
 KEEP_ALIVE_S = 20.0
-# Allow our own style sheet, scripts and images only; no frames, no other origin. Cross-Origin-Opener-Policy is absent:
+# Allow only our own style sheet, scripts, and images, and no frames. Cross-Origin-Opener-Policy is not set:
 # it makes a browser discard the process that it started for the page, which costs 80 ms. Another origin that opens
 # the panel cannot read it anyway.
 POLICY = "; ".join(
@@ -51,10 +51,10 @@ HEADERS = (
 NO_STORE = (b"cache-control", b"no-store")
 FRESH = (b"cache-control", b"no-cache")
 IMMUTABLE = (b"cache-control", b"max-age=31536000, immutable")  # for a file whose address changes with its content
-# Pages that always exist. Their head is sent before the rest is built: a browser needs 15 ms to leave the previous
-# page.
+# Pages that always exist. Their head is sent before the rest is built, because a browser takes 15 ms to leave the
+# previous page.
 ALWAYS_THERE = {name for name, _ in pages.NAV}
-NEWS = ("change", "calls", "logs")  # names of the numbers that `PanelHost.seen` returns
+NEWS = ("change", "calls", "logs")  # event names, in the order of the numbers that `PanelHost.seen` returns
 HTML = "text/html; charset=utf-8"
 EVENTS = "text/event-stream; charset=utf-8"
 SEE_LOG = "See the gateway's log: multi-mcp logs"
@@ -67,10 +67,10 @@ class Panel:
 
     def __init__(self, host: PanelHost) -> None:
         self._host = host
-        self._page_s = 0.0  # time that the last page took
+        self._page_s = 0.0  # build time of the last page
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer a request. This is the boundary where exceptions become error pages."""
+        """Answer a request. Exceptions become error pages here."""
         if scope["type"] != "http":
             return
         reply = PanelResponse(scope, send)
@@ -80,7 +80,7 @@ class Panel:
             status = 404 if isinstance(error, pages.PageNotFoundError) else 400
             await reply.show(error_result(error), "error.html", status)
         except OSError as error:
-            log.warning("Cannot answer a request of the panel: %s", error)
+            log.warning("Cannot answer a panel request: %s", error)
             what = f"Cannot use {error.filename}" if error.filename else "Cannot build the page"
             await reply.show(ActionResult(f"{what}: {error.strerror}", SEE_LOG, wrong=True), "error.html", 500)
         except Exception:
@@ -125,7 +125,7 @@ class Panel:
         page = f"add?{urlencode({'what': what})}#found" if what else query.get("page", "")
         if what or page in ALWAYS_THERE - {""}:
             await reply.send(b"", 303, "", [(b"location", f"{ROOT}/{page}".encode()), NO_STORE])
-        else:  # send the page itself, as a redirect costs one more request; its script corrects the address
+        else:  # not a redirect, which costs a request: the page's script corrects the address
             await self._send_page("", {}, cookie, False, reply)
 
     async def _send_page(
@@ -141,7 +141,7 @@ class Panel:
             await reply.begin(head)
             head = ""
         context = await page(pages.Page(self._host, unquote(rest), query, is_news))
-        waiting = 0 if is_news else await self._waiting()  # an open page requests only its content
+        waiting = 0 if is_news else await self._waiting()  # an open page requests only its content, without the menu
         text = await anyio.to_thread.run_sync(
             lambda: pages.render(waiting=waiting, is_news=is_news, page=name, seen=seen, **context)
         )
@@ -149,7 +149,7 @@ class Panel:
         await reply.html(head + text)
 
     async def _waiting(self) -> int:
-        """Ask the gateway how many calls and questions wait for the user."""
+        """Return the number of calls and questions that wait for the user."""
         return len((await self._host.ask(ASKS, {}))["asks"])
 
     async def _change(self, path: str, cookie: str, scope: Any, receive: Any, reply: PanelResponse) -> None:
@@ -178,7 +178,8 @@ class Panel:
     async def _send_events(self, query: dict[str, str], receive: Any, reply: PanelResponse) -> None:
         """Send an event for each change that an open page should load, until the browser disconnects.
 
-        `query`: `seen` is what `PanelHost.seen` returned when the page was built. A page with a log adds `logs`.
+        The query's `seen` holds the numbers that `PanelHost.seen` returned when the page was built. The query of a page
+        with a log also has `logs`.
         """
         host, news = self._host, anyio.Event()
         sources = {"change": host.changes, "calls": host.calls} | ({"logs": host.logs} if "logs" in query else {})
@@ -201,7 +202,7 @@ class Panel:
             with host.watched():
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(watch, tasks)
-                    # The page is shown. Compile the templates of the others now, while nobody waits for them.
+                    # The page is complete. Compile the other templates now, so that no later page waits for them.
                     tasks.start_soon(anyio.to_thread.run_sync, pages.compile_templates)
                     while True:
                         with anyio.move_on_after(0 if names else KEEP_ALIVE_S):
@@ -221,7 +222,7 @@ class Panel:
 class PanelResponse:
     """One HTTP response.
 
-    `more`: further headers. `ended`: True if no page can follow: the response is complete, or is an event stream.
+    `more`: additional headers. `ended`: True if the response is complete or is an event stream, so no page can follow.
     """
 
     def __init__(self, scope: Any, send: Any) -> None:
@@ -232,7 +233,7 @@ class PanelResponse:
         self.ended = False
 
     async def html(self, text: str, status: int = 200, more: Sequence[Line] = ()) -> None:
-        """Send a page, a part of a page, or the rest of a page that has begun."""
+        """Send a page or a part of a page. If `begin` has sent its head, send the rest."""
         body = text.encode("utf-8", "replace")
         if self._begun:
             await self._send_body(body, more=False)
@@ -252,7 +253,7 @@ class PanelResponse:
         await self._send_body(body, more=False)
 
     async def begin(self, text: str, kind: str = HTML) -> None:
-        """Begin a page, or an event stream, which no page can follow."""
+        """Send the headers and the first text of a page or an event stream."""
         self.ended = kind != HTML
         await self._start(200, [NO_STORE, (b"content-type", kind.encode())])
         await self._send_body(text.encode(), more=True)
@@ -266,13 +267,13 @@ class PanelResponse:
         await self._send({"type": "http.response.body", "body": b"" if self._head else body, "more_body": more})
 
     async def tell(self, events: Mapping[str, str]) -> None:
-        """Send the events, each with its line of data, or a comment if there are none."""
+        """Send events (name -> one line of data), or a comment to keep the connection alive if there are none."""
         body = "".join(f"event: {name}\ndata: {data}\n\n" for name, data in events.items()) or ":\n\n"
         await self._send_body(body.encode(), more=True)
 
 
 def error_result(error: MultiMcpError | RpcError) -> ActionResult:
-    """Return the result that shows an error to the user, without secrets."""
+    """Convert an error to a result for the user, with secrets redacted."""
     if isinstance(error, MultiMcpError):
         return ActionResult(redacted(error.title), redacted(error.hint), wrong=True, field=error.field)
     hint = error.data.get("hint", "") if isinstance(error.data, dict) else ""
@@ -280,12 +281,12 @@ def error_result(error: MultiMcpError | RpcError) -> ActionResult:
 
 
 def name_of(scope: Any) -> str:
-    """Return the name of our cookie. It contains the port: each gateway needs a cookie, and cookies ignore ports."""
+    """Return the name of our cookie. It contains the port: a host's cookies are sent to all its ports."""
     return f"{COOKIE}_{scope['server'][1]}"
 
 
 def cookie_of(scope: Any) -> str | None:
-    """Return the value of our cookie; None if the request has none."""
+    """Return the value of our cookie, or None if the request has none."""
     text = "; ".join(value.decode("latin-1") for name, value in scope["headers"] if name == b"cookie")
     try:
         morsel = SimpleCookie(text).get(name_of(scope))

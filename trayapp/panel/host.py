@@ -1,4 +1,4 @@
-"""The gateway as the panel sees it, and who may use the panel: single-use codes, cookies, and tokens for changes."""
+"""The panel's interface to the gateway, and the codes, cookies, and tokens that give access to the panel."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ Listen = Callable[[Callable[[], None]], Callable[[], None]]
 
 @dataclass(frozen=True, slots=True)
 class PanelHost:
-    """The gateway as the panel sees it.
+    """The panel's interface to the gateway.
 
-    - `ask`: run a control request. Raises MultiMcpError, RpcError.
-    - `changes`, `calls`, `logs`: call a listener after each state change, after calls were recorded, or after servers
-      wrote to their logs. Each returns a function that removes the listener.
-    - `seen`: return how many state changes there were, and how often calls were recorded and logs were written.
-    - `per_minute`: given N, return the number of calls in each of the last N minutes.
-    - `watched`: while its context lasts, count one more person who can answer questions.
-    - `profiles`: return the names of the profiles in servers.yaml.
+    - `ask`: sends a control request. Raises MultiMcpError or RpcError.
+    - `changes`, `calls`, `logs`: add a listener for state changes, recorded calls, or writes to servers' logs. Each
+      returns a function that removes the listener.
+    - `seen`: returns the number of events so far for `changes`, `calls`, and `logs`.
+    - `per_minute`: returns the number of calls in each of the last N minutes.
+    - `watched`: returns a context during which the gateway counts the page's user as able to answer questions.
+    - `profiles`: returns the names of the profiles in servers.yaml.
     """
 
     ask: Callable[[str, dict[str, Any]], Awaitable[Any]]
@@ -55,8 +55,8 @@ class PanelHost:
 class PanelAccess:
     """The codes and cookies of one gateway.
 
-    `file` keeps the hashes of the cookies until the gateway shuts down cleanly. A gateway that starts after a crash
-    still accepts them. `now` returns the seconds of a monotonic clock.
+    `file` keeps the cookies' hashes until the gateway shuts down cleanly. After a crash, the next gateway therefore
+    accepts the same cookies. `now` returns the seconds of a monotonic clock.
     """
 
     def __init__(self, file: Path, now: Callable[[], float] = time.monotonic) -> None:
@@ -87,22 +87,22 @@ class PanelAccess:
         self._cookies[_hash(cookie)] = None
         while len(self._cookies) > COOKIES_MOST:
             del self._cookies[next(iter(self._cookies))]
-        with suppress(OSError):  # without the file, pages must sign in again after a crash of the gateway
+        with suppress(OSError):  # without the file, the user must sign in again after a crash
             self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             os.close(os.open(self._file, os.O_CREAT | os.O_WRONLY, 0o600))
             self._file.write_text("\n".join(self._cookies), encoding="ascii")
         return cookie
 
     def knows(self, cookie: str) -> bool:
-        """Return True if this gateway, or a crashed one before it, issued the cookie."""
+        """True if this gateway, or one before it that crashed, issued the cookie."""
         return _hash(cookie) in self._cookies
 
     def token(self, cookie: str) -> str:
-        """Return the token that a change must send together with this cookie."""
+        """Return the token that a request for a change must send with this cookie."""
         return hmac.new(cookie.encode(), b"multi-mcp panel change", hashlib.sha256).hexdigest()
 
     def is_token(self, cookie: str, token: str) -> bool:
-        """Return True if the token belongs to the cookie."""
+        """True if the token belongs to the cookie."""
         return hmac.compare_digest(self.token(cookie).encode(), token.encode("utf-8", "replace"))
 
     def end(self) -> None:
@@ -114,7 +114,7 @@ class PanelAccess:
 
 
 def end_panel(access: PanelAccess) -> None:
-    """End the access to the panel, then the verbs that its pages run. Blocks for at most FINISHES_S (verb_process)."""
+    """End access to the panel, then stop the verbs that its pages run. Blocks for at most verb_process.FINISHES_S."""
     access.end()
     end_verbs()
 

@@ -40,10 +40,10 @@ from trayapp.wire.messages import RpcError
 LOG_BYTES = 24 * 1024
 LOG_LINES = 120
 MINUTES = 60
-ROWS = 25  # rows of a table, unless the request is for all
-SCREEN = 12  # rows or cards sent with a new page: a browser lays out whole tables. Once painted, it requests the rest
-SLOW = "found"  # in the path after a page's name: the slow part, which the page requests separately
-LONG_WORD = 30  # characters; a longer word is cut
+ROWS = 25  # rows of a table, unless all are requested
+SCREEN = 12  # rows or cards sent with a new page, which is painted sooner without the others
+SLOW = "found"  # the path, after a page's name, of its slow part, which is requested separately
+LONG_WORD = 30  # characters; `line` cuts longer words
 STATE_WORDS = {"needs_auth": "needs sign-in", "keyring_locked": "keyring locked", "idle": "ready, idle"}
 TONES = {
     "connected": "good",
@@ -58,14 +58,17 @@ NAV = (
     ("", "Overview"), ("tools", "Tools"), ("add", "Add"), ("activity", "Activity"), ("approvals", "Approvals"),
     ("clients", "AI tools"), ("tokens", "Tokens"), ("health", "Health"), ("setup", "Setup"), ("help", "Help"),
 )  # fmt: skip
-# The templates of the first page. Compiling only these takes a third of the time.
+# The templates of the first page. Compiling only these takes a third of the time for all.
 FIRST_TEMPLATES = ("head.html", "base.html", "overview.html", "parts.html", "waiting.html")
 
 Context = dict[str, Any]
 
 
 class Page(NamedTuple):
-    """A request for a page. `rest`: the path after the page's name. `is_news`: an open page requests an update."""
+    """A request for a page.
+
+    `rest`: the path after the page's name. `is_news`: True if an open page requests an update.
+    """
 
     host: PanelHost
     rest: str
@@ -74,7 +77,7 @@ class Page(NamedTuple):
 
 
 class PageNotFoundError(MultiMcpError):
-    """Raised for a page about something that does not exist, or no longer does."""
+    """Raised if a page, or the thing that it would show, does not exist."""
 
 
 def shown(value: Any, most: int = 4_000) -> str:
@@ -84,7 +87,7 @@ def shown(value: Any, most: int = 4_000) -> str:
 
 
 def line(value: Any, most: int = 300) -> str:
-    """Return untrusted text as one line, cut between words."""
+    """Return untrusted text as one line, cut between words if it is longer than `most` characters."""
     text = clean(one_line(str(value if value is not None else "")))
     if len(text) <= most:
         return text
@@ -93,7 +96,7 @@ def line(value: Any, most: int = 300) -> str:
 
 
 def pretty(text: str) -> str:
-    """Return JSON text indented; text that is not JSON (such as JSON cut short) is returned unindented."""
+    """Indent JSON text. Text that is not valid JSON, for example because it was cut, stays unindented."""
     try:
         return shown(json.dumps(json.loads(text), indent=2, ensure_ascii=False), 20_000)
     except ValueError:
@@ -124,7 +127,7 @@ TYPES = {".js": "text/javascript", ".svg": "image/svg+xml", ".png": "image/png"}
 
 
 class StaticFile(NamedTuple):
-    """One static file. `address`: its path below the panel's, which contains a hash of the content."""
+    """One static file. `address`: its path relative to the panel's, with a hash of the content."""
 
     content: bytes
     kind: str
@@ -146,12 +149,12 @@ FOLDER = Path(__file__).with_name("static")
 FILES = {path.name: StaticFile.read(path) for path in FOLDER.iterdir() if path.suffix in TYPES}
 # Inlined in each page: a browser paints nothing before it has the style sheet, and requesting it takes 10 to 20 ms.
 STYLE = (FOLDER / "panel.css").read_text("utf-8")
-# Inlined as well: a click as soon as the page is visible must not get lost.
+# Inlined, too: a click must work as soon as the page is visible.
 SCRIPT = (FOLDER / "panel.js").read_text("utf-8")
 
 
 def environment() -> Environment:
-    """Return the template environment, with FIRST_TEMPLATES compiled: the first page must not wait for them."""
+    """Create the template environment. Compile FIRST_TEMPLATES, so that the first page need not wait for them."""
     made = Environment(
         loader=FileSystemLoader(Path(__file__).with_name("templates")),
         autoescape=True,  # except for values that a template marks as safe
@@ -177,7 +180,7 @@ def environment() -> Environment:
 
 
 def compile_templates() -> None:
-    """Compile the templates that are not compiled yet: no page should wait for them. Blocks."""
+    """Compile the remaining templates, so that no page waits for them. Blocks."""
     for name in TEMPLATES.list_templates():
         TEMPLATES.get_template(name)
 
@@ -186,14 +189,14 @@ TEMPLATES = environment()
 
 
 def render(template: str, **context: Any) -> str:
-    """Render a template: a page, or a part of a page."""
+    """Render the template of a page or of a part of a page."""
     return TEMPLATES.get_template(template).render(**context)
 
 
 async def overview(page: Page) -> Context:
-    """Build the overview: every server's state and everything that needs the user.
+    """Build the overview: every server's state, and everything that needs the user's attention.
 
-    A new page has SCREEN servers, and requests the rest once it is painted.
+    A new page shows SCREEN servers, and requests the rest once it is painted.
     """
     snapshot = await page.host.ask(control.SNAPSHOT, {})
     waiting = await asks(page.host)
@@ -212,7 +215,7 @@ async def overview(page: Page) -> Context:
 
 
 async def asks(host: PanelHost) -> list[Context]:
-    """Ask the gateway for the calls and questions that wait for the user. Return them with their form fields."""
+    """Return the calls and questions that wait for the user, with their form fields."""
     rows: list[Context] = (await host.ask(control.ASKS, {}))["asks"]
     for row in rows:
         row["fields"] = fields(row.get("schema"))
@@ -244,7 +247,7 @@ def fields(schema: Any) -> list[Context]:
 
 
 def as_json(value: Any) -> str:
-    """Return a value as text for a form field: a string unchanged, anything else as JSON."""
+    """Return the text of a value for a form field. A string stays unchanged; other values become JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
@@ -255,7 +258,7 @@ async def server(page: Page) -> Context:
     status = next((one for one in snapshot["servers"] if one["name"] == name), None)
     if status is None:
         raise PageNotFoundError(f"No server is named {name[:200]}", "It may have been removed")
-    # A server that only a project defines runs as NAME@DIGEST.
+    # A server that only a project defines is named NAME@DIGEST.
     asked = {"server": name.rpartition("@")[0] or name, "project": status.get("project")}
     rows = await page.host.ask(control.LIST, {**asked, "classes": True})
     found = matching_rows(rows, page.query.get("q", ""))
@@ -278,7 +281,7 @@ async def server(page: Page) -> Context:
 
 
 def entry_of(path: Path, name: str) -> str:
-    """Return a server's entry as it is written in `path`, redacted. Blocks.
+    """Return the text of a server's entry in `path`, with secrets redacted. Blocks.
 
     Return "" if the file has no such entry, or a YAML comment if the file cannot be read.
     """
@@ -292,7 +295,7 @@ def entry_of(path: Path, name: str) -> str:
 
 
 def _pair(node: Node | None, name: str) -> Pair | None:
-    """Return the pair with that name; None if `node` has none or is not a mapping. Raises InvalidValueError."""
+    """Return the pair with that name, or None if `node` is no mapping or lacks it. Raises InvalidValueError."""
     found = follow(node) if node is not None else None
     return next((one for one in pairs(found) if one.name == name), None) if isinstance(found, Mapping) else None
 
@@ -300,12 +303,12 @@ def _pair(node: Node | None, name: str) -> Pair | None:
 def _written(text: str, pair: Pair) -> str:
     key, value = pair.key, pair.value
     start = text.rfind("\n", 0, key.start) + 1
-    if text[start : key.start].strip():  # several entries on a line
+    if text[start : key.start].strip():  # it shares its line with another entry
         start = key.start
     first, *rest = text[start:].splitlines()
     if value.start < start:  # an alias of an earlier node
         return first
-    if isinstance(value, Mapping) and not value.flow:  # ends before the next line that is not indented deeper
+    if isinstance(value, Mapping) and not value.flow:  # it includes all following lines with deeper indentation
         return "\n".join((first, *takewhile(lambda one: not one.strip() or _indent(one) > _indent(first), rest)))
     return text[start : value.end]
 
@@ -315,7 +318,7 @@ def _indent(line: str) -> int:
 
 
 def matching_rows(rows: list[Context], query: str) -> list[Context]:
-    """Return the tools that match all words of the query; those that match by name come first."""
+    """Return the tools that contain all words of the query, those with all words in their names first."""
     words = query.lower().split()
     found = [
         (not all(word in f"{row['server']}/{row['name']}".lower() for word in words), place, row)
@@ -326,16 +329,18 @@ def matching_rows(rows: list[Context], query: str) -> list[Context]:
 
 
 def first_rows(found: list[Context], page: Page) -> Context:
-    """Return the rows to send now (`rows`), how many to show once all are there (`most`), and how many exist (`found`).
+    """Return the template values `rows`, `most`, and `found`.
 
-    `most` is at most ROWS, unless the request is for all.
+    - `rows`: the rows to send now
+    - `most`: the number of rows that the finished page shows: ROWS at most, unless all are requested
+    - `found`: the number of rows that exist
     """
     most = len(found) if page.query.get("all") == "yes" else min(len(found), ROWS)
     return {"rows": screen_of(found[:most], page), "most": most, "found": len(found)}
 
 
 def screen_of(rows: list[Context], page: Page) -> list[Context]:
-    """Return the first SCREEN rows for a new page, all rows for an open page that requests an update."""
+    """Return the first SCREEN rows for a new page, or all rows for an update of an open page."""
     return rows if page.is_news else rows[:SCREEN]
 
 
@@ -358,17 +363,17 @@ async def with_classes(host: PanelHost, tools: Sequence[tuple[str, str]]) -> lis
 
 
 async def log(page: Page) -> Context:
-    """Build the end of a server's log, which an open page requests after each write."""
+    """Build the last lines of a server's log. An open page requests them after each write to the log."""
     return {"template": "log.html", "log": await server_log(page)}
 
 
 async def server_log(page: Page) -> str:
-    """Return the end of the log of the page's server."""
+    """Return the last lines of the log of the page's server."""
     return await anyio.to_thread.run_sync(tail, page.host.paths.log_dir / SERVER_LOGS / log_name(page.rest))
 
 
 def tail(path: Path) -> str:
-    """Return the last lines of a log, redacted and without control sequences; "" if it cannot be read. Blocks."""
+    """Return the last lines of a log, redacted and without control sequences, or "" if it is unreadable. Blocks."""
     try:
         with path.open("rb") as file:
             file.seek(0, 2)
@@ -381,7 +386,7 @@ def tail(path: Path) -> str:
 
 
 async def activity(page: Page) -> Context:
-    """Build the page of the latest calls that match the query and, if the path has a call's id, that call in detail."""
+    """Build the page of the latest calls that match the query. If the path has a call's id, add that call's details."""
     query = page.query
     asked: Context = {name: query.get(name, "") for name in ("words", "server", "tool", "client")}
     asked |= {"failed": query.get("failed") == "yes", "typed": True, "limit": ROWS}
@@ -403,7 +408,7 @@ async def activity(page: Page) -> Context:
 
 
 def is_repeatable(call: Context | None) -> bool:
-    """Return True for a tool call whose recorded arguments are complete: neither cut nor redacted."""
+    """True if this is a tool call whose recorded arguments are complete: neither cut nor redacted."""
     if call is None or not call["server"] or " " in call["tool"]:
         return False
     arguments = call["arguments"] or ""
@@ -419,7 +424,7 @@ async def approvals(page: Page) -> Context:
     tools = await with_classes(page.host, [(row["server"], row["tool"]) for row in rows]) if rows else []
     switches = {(one["server"], one["name"]): one.get("switch") for one in tools}
     for row in rows:
-        row["switch"] = switches.get((row["server"], row["tool"]))  # None: it is not a tool that can be switched
+        row["switch"] = switches.get((row["server"], row["tool"]))  # None: the tool cannot be enabled or disabled
     commands = (await page.host.ask(control.COMMANDS, {}))["rows"]
     return {
         "template": "approvals.html", "title": "Approvals", "rows": rows, "commands": commands,
@@ -437,7 +442,7 @@ async def clients(page: Page) -> Context:
 
 
 async def tokens(page: Page) -> Context:
-    """Build the page of the token costs of servers and tools, and of the tools without recorded calls."""
+    """Build the page of token costs by server and tool, and of tools without recorded calls."""
     if page.rest != SLOW:
         return {"template": "tokens.html", "title": "Tokens"}
     costs = await page.host.ask(control.COSTS, {})
@@ -501,7 +506,7 @@ async def setup(page: Page) -> Context:
 
 
 async def guide(page: Page) -> Context:
-    """Build the guide page that the path names, or the first one if it names none."""
+    """Build the guide page that the path names, or the first one if the path names none."""
     known = await anyio.to_thread.run_sync(topics)
     topic = page.rest or next(iter(known), "")
     if topic not in known:
@@ -514,11 +519,11 @@ async def guide(page: Page) -> Context:
 
 
 def guide_html(text: str) -> tuple[str, list[tuple[str, str]]]:
-    """Return a guide page as HTML, and the anchor and heading of each section. The keyboard can scroll tables."""
-    from markdown_it import MarkdownIt  # loaded only for the guide
+    """Return a guide page as HTML, and its sections as (anchor, heading). Tables can be scrolled with the keyboard."""
+    from markdown_it import MarkdownIt  # imported here because only the guide needs it
     from markdown_it.token import Token
 
-    reader = MarkdownIt("commonmark").enable("table")  # HTML is allowed: the pages are the program's own
+    reader = MarkdownIt("commonmark").enable("table")  # inline HTML is safe here: the pages are part of the program
     parsed = reader.parse(text)
     tokens: list[Token] = []
     sections: list[tuple[str, str]] = []
@@ -537,7 +542,7 @@ def guide_html(text: str) -> tuple[str, list[tuple[str, str]]]:
 
 
 def anchor(words: str) -> str:
-    """Return the anchor of a heading for links to it: `every-server` for `Every server`."""
+    """Return the anchor for links to a heading, such as `every-server` for `Every server`."""
     return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
 
 
