@@ -13,7 +13,7 @@ from trayapp.wire.revisions import HANDSHAKE_VERSIONS, MODERN_VERSIONS
 
 
 class Purpose(NamedTuple):
-    """The purpose of a connection. `server`: the key of its server. `newer`: its era, None if the era does not matter.
+    """The purpose of a connection to the server with that key. `newer` is None if the era does not matter.
 
     Unless `alone` or `requests` is set, all sessions of that era may share the connection.
     """
@@ -28,7 +28,7 @@ class Purpose(NamedTuple):
 
     @property
     def session(self) -> ClientSession | None:
-        """Return the only session that the connection serves. None also once that session has ended."""
+        """Return the only session that the connection serves, or None if there is none or it has ended."""
         return self.holder() if self.holder is not None else None
 
 
@@ -57,7 +57,7 @@ class ClientCapabilities:
         """Return the client capabilities to announce on a new connection.
 
         - A connection that no session needs, as when a server's lists are first read, announces everything.
-        - A connection for one session or one kind of client announces its capabilities; everything if it has ended.
+        - A connection for one session or one kind of client announces its capabilities, or everything if it has ended.
         - A connection for single requests announces those of the client whose request needs it now.
         - A shared connection announces those of all its clients, and of the user while the user can be asked. It leaves
           out those that the server is known to use: sessions that have them get their own connections.
@@ -79,10 +79,10 @@ class ClientCapabilities:
         return {name: able for name, able in together.items() if name not in asks}
 
     def revision_to_try(self, key: str) -> str:
-        """Return the protocol revision to try first on a new connection, "" for no preference.
+        """Return the protocol revision to try first on a new connection, or "" for no preference.
 
         Its era is that of the connection's purpose or of the session that needs it, or else the newer one. If the
-        server is known not to support that era, it is the other one.
+        server is known not to support that era, the other one is tried.
         """
         purpose = self._purpose(key)
         traits = self._listings.traits(purpose.server)
@@ -100,5 +100,5 @@ class ClientCapabilities:
         return self._tried_older.get(key, False)
 
     def made(self, key: str) -> None:
-        """Forget which session needed a connection: the connection was made, or has failed."""
+        """Forget which session needed a connection, once the connection was made or has failed."""
         self._wanted.pop(key, None)

@@ -25,14 +25,14 @@ class AskingSession(ClientSession, Protocol):
         """Return the asks of the gateway."""
 
     def subject_of(self, connection: Connection, request: Request, *, listed: bool) -> Subject | None:
-        """Return the subject of the consent that the request requires, None if none. `listed`: see asks_first."""
+        """Return the subject of the consent that the request requires, if any. `listed`: as for asks_first."""
 
 
 Answered = Callable[[NotAllowedError | None], None]  # gets the error for the client, or None if the user consented
 
 
 class CallConsent:
-    """Ask the user about one call of a client session. `answered` is called once, unless the ask is withdrawn.
+    """An ask about one call of a client session. `answered` is called once, unless the ask is withdrawn.
 
     Raises NotAllowedError if nobody can be asked, or too many asks are open.
     """
@@ -54,7 +54,7 @@ class CallConsent:
             self._send_progress()
 
     def withdraw(self, why: str) -> None:
-        """Withdraw the ask: its call has ended."""
+        """Withdraw the ask because its call has ended."""
         self._stop()
         self._session.asks.withdraw(self._ask, why)
 
@@ -63,7 +63,7 @@ class CallConsent:
         self._answered(refusal(self._ask, self._subject, ending))
 
     def _send_progress(self) -> None:
-        """Send the client progress, now and every BEAT_S: some clients give up after a silence."""
+        """Send the client progress now and every BEAT_S, since some clients give up if they receive nothing."""
         self._beats += 1
         message = f"Waiting for the user's approval: {self._subject.server}/{self._subject.tool}"
         params = {"progressToken": self._token, "progress": self._beats * PROGRESS_STEP, "message": message}
@@ -76,7 +76,7 @@ class CallConsent:
 
 
 class CommandConsent:
-    """Ask the user about a call of the command line or the panel. `note` gets a line for the person who is waiting."""
+    """The consent to a call of the command line or the panel. `note` is called with a line for the waiting user."""
 
     def __init__(self, asks: Asks, request: Request, project: str | None, note: Callable[[str], None]) -> None:
         self._asks = asks

@@ -27,7 +27,7 @@ def to_client(error: MultiMcpError) -> RpcError:
 
 
 def to_rpc(error: MultiMcpError, hint: str) -> RpcError:
-    """Return the JSON-RPC error for `error`, with that hint. Its `data` has the stable code."""
+    """Return the JSON-RPC error for `error`, with `hint`. Its `data` has the stable code."""
     data, code = {"code": error.code, "hint": redacted(hint), "exit_code": int(error.exit_code)}, INTERNAL_ERROR
     if isinstance(error, ServerError):
         data["server"], code = error.server, CONNECTION_CLOSED
@@ -61,7 +61,7 @@ def error_json(error: MultiMcpError) -> dict[str, object]:
 
 
 def explained(error: MultiMcpError, problems: Iterable[Problem]) -> MultiMcpError:
-    """Make the error of a server that was not found name the fatal problem of its entry, if there is one."""
+    """Add the fatal problem of a server's entry, if any, to the error that the server was not found."""
     if isinstance(error, ServerNotFoundError):
         wrong = next((problem for problem in problems if problem.fatal and problem.server == error.server), None)
         if wrong is not None:

@@ -33,7 +33,7 @@ class Notifications:
 
         - if its method is in OF_ONE_REQUEST, or if it is about a call that is over or parked
         - for a session that may no longer use the server, or the tool of its call
-        - for a session that does not want log messages of its level
+        - for a session that did not request log messages of its level
         - if it is a log message while calls of several sessions are in progress: it may quote one of the calls
         """
         if method in OF_ONE_REQUEST:
@@ -53,7 +53,7 @@ class Notifications:
                 session.notify(method, params, call.request_id)
         if busy:
             return
-        at_address = connection.server.url is not None  # may send the same on all its connections
+        at_address = connection.server.url is not None  # it may repeat a notification on all its connections
         for session in [s for s in self._services.sessions if key in s.called_servers and s.has_server(key)]:
             if at_address and session.uses_another(connection):
                 continue
@@ -86,8 +86,8 @@ class Notifications:
     # -- log levels ----------------------------------------------------------------------------------------------
 
     def set_level(self, connection: Connection, wanted: str | None = None) -> None:
-        """Ask an older server for the lowest log level that sessions, requests in progress, or the next request
-        (`wanted`) want. Newer servers get the level with each request.
+        """Set an older server's log level to the lowest that sessions, requests in progress, or the next request
+        (`wanted`) need. Newer servers get the level with each request.
         """
         live = connection.live
         of_calls = {call.log_level for call in _busy(connection).values()}

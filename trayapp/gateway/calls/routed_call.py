@@ -64,7 +64,7 @@ class RoutedCall:
     request: Request  # in the form that the backend gets
     connection: Connection
     finish: Finishing | None = None  # makes the client's answer from the backend's
-    through_tool: bool = field(default=False, kw_only=True)  # the client called the one tool, not this one by its name
+    through_tool: bool = field(default=False, kw_only=True)  # the client called the one tool, not this tool by name
     serial: int = field(default=0, init=False)  # number in the order in which calls began
     sent_at: float = field(default=0.0, init=False)  # by the gateway's clock, like `parked_at`
     parked: bool = field(default=False, init=False)
@@ -76,7 +76,7 @@ class RoutedCall:
     _consent: CallConsent | None = field(default=None, init=False)  # while the user is asked
     _began: float = field(default_factory=perf_counter, init=False)
     _rounds: int = field(default=0, init=False)  # how often the backend has asked before answering
-    _last: bool = field(default=False, init=False)  # True: the request is not sent again
+    _last: bool = field(default=False, init=False)  # True if the request must not be sent again
     _live: Live | None = field(default=None, init=False)  # the connection on which it was sent, not a later one
     _number: int = field(default=0, init=False)
     _timeout_s: float = field(default=0.0, init=False)
@@ -147,7 +147,7 @@ class RoutedCall:
             modern = self._live is not None and self._live.peer.modern
             own = self._translate(reply, modern) if modern or self.session.client.modern else reply
             if own is None:
-                return  # the answer is a question, and comes again
+                return  # the answer is a question, and the request is sent again after it
             if self.finish is not None:
                 own = self.finish(own)
             if own is not None:
@@ -321,7 +321,7 @@ class RoutedCall:
         self.session.history.note(call)
 
     def _translate(self, reply: Reply, modern: bool) -> Reply | None:
-        """Return the answer in the client's form, None if it is a question that the client or the user is now asked."""
+        """Return the answer in the client's form, or None if it is a question that is now put to the client or user."""
         method = self.request.method
         asks, newer = modern and method in ASKING and asks_for_input(reply), self.session.client.modern
         if asks and (not newer or self.session.questioner.is_for_user(self.session, reply.result())):

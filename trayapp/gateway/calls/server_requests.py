@@ -138,7 +138,7 @@ class ServerRequests:
     ) -> tuple[list[RoutedCall], ClientSession]:
         """Return the calls that a question may belong to, the best candidate first, and their session. Raises RpcError.
 
-        `owner`: the session that the connection serves alone. `among`: the sessions to choose from, None for any.
+        `owner`: the session that the connection serves alone. `among`: the sessions to choose from, or None for any.
         """
         calls = routed_calls(connection)
         if about is not None:
@@ -167,7 +167,7 @@ class ServerRequests:
 
     async def _held(self, connection: Connection, method: str) -> set[ClientSession] | None:
         """Hold a question while calls of several sessions are in progress. Return the sessions that it may belong to,
-        None if any.
+        or None for any session.
 
         A call does not end while it waits for an answer, so a question belongs to the last session that is left. If all
         calls may be executed twice, the question is refused (RpcError), and the calls are sent again, each on its
@@ -350,7 +350,7 @@ class ServerRequests:
 
 
 def _method_of(question: Any) -> tuple[str, Any]:
-    """Return the method and params of one of a server's questions, "" and None if they are not valid."""
+    """Return the method and params of one of a server's questions, or "" and None if they are not valid."""
     method = question.get("method") if isinstance(question, dict) else None
     return (method, question.get("params")) if isinstance(method, str) else ("", None)
 
@@ -406,7 +406,7 @@ class Questions:
         session.peer.respond(request_id, Reply.of_result(result))
 
     def resume(self, session: AskingSession, request_id: RequestId, responses: Any) -> None:
-        """Take the answers that a client came back with. If the call continues, ask the unanswered questions again."""
+        """Deliver the answers that the client returned. If the call continues, ask the unanswered questions again."""
         given = responses if isinstance(responses, dict) else {}
         for key, answer in given.items():
             if key in self._open and isinstance(answer, dict) and not (future := self._open.pop(key)[2]).done():
@@ -431,9 +431,9 @@ class Questions:
 
 
 class _HeldQuestions:
-    """The questions on one connection of which it is uncertain to which session they belong.
+    """The questions on one connection whose sessions are uncertain.
 
-    They are decided one at a time: a refusal may end a call, and that may settle the next question.
+    They are decided one at a time, since a refusal may end a call and so leave one session for the next question.
     """
 
     def __init__(self) -> None:
@@ -445,7 +445,7 @@ class _HeldQuestions:
 
     @asynccontextmanager
     async def turn(self, now: float) -> AsyncIterator[None]:
-        """Take the turn of a question that arrives now: wait until all earlier ones are decided."""
+        """Wait until all earlier questions are decided, and hold back later ones inside the block."""
         self._newest, self._count = now, self._count + 1
         self.more.set()
         self.more = anyio.Event()
@@ -458,7 +458,7 @@ class _HeldQuestions:
     def until(self, since: float, calls: int) -> float:
         """Return until when to hold the question that arrived at `since`, with `calls` calls in progress.
 
-        While there are more calls than questions, some call does not wait for an answer, and ends by itself.
+        While there are more calls than questions, at least one call is not waiting for an answer and ends by itself.
         """
         if self._count < calls:
             return since + HELD_S

@@ -41,8 +41,8 @@ def take_handshake(client: ClientInfo, params: Params) -> None:
 def initialize(client: ClientInfo, seen: Exposure) -> dict[str, Any]:
     """Return the answer to an older client's handshake. Raises RpcError if the session's options cannot be applied.
 
-    It does not wait for servers whose lists are being read: that would delay every first handshake, by up to a second
-    if an address does not answer. So it may lack their instructions and capabilities (guide, connections).
+    The answer does not wait for servers whose lists are being read, and may lack their instructions and capabilities
+    (guide, connections). Waiting would delay every first handshake, by up to a second if an address does not answer.
     """
     return _introduce(seen, {"protocolVersion": client.protocol, "serverInfo": SERVER_INFO}, modern=False)
 
@@ -74,7 +74,7 @@ def take_envelope(client: ClientInfo, method: str, params: Any, *, lasting: bool
             return False  # the method does not exist in 2026-07-28, whatever envelope it carries
         raise unsupported_version_error(params.get("protocolVersion") if isinstance(params, dict) else None)
     if client.protocol and not client.modern:
-        raise RpcError(INVALID_REQUEST, "This session was initialized; requests of 2026-07-28 need their own session")
+        raise RpcError(INVALID_REQUEST, "This session was initialized. Send requests of 2026-07-28 in another session")
     envelope = read_envelope(params)
     client.capabilities = envelope.capabilities
     if client.modern:
@@ -85,7 +85,7 @@ def take_envelope(client: ClientInfo, method: str, params: Any, *, lasting: bool
 
 
 def _introduce(seen: Exposure, result: dict[str, Any], *, modern: bool) -> dict[str, Any]:
-    """Return `result` with capabilities, also of servers' extensions, and the instructions. Raises RpcError."""
+    """Return `result` with the instructions and the capabilities, including servers' extensions. Raises RpcError."""
     if seen.choice.wrong:
         raise RpcError(INVALID_PARAMS, seen.choice.wrong)
     result = {**result, "capabilities": unite_members([CAPABILITIES, announced_capabilities(seen, modern=modern)])}

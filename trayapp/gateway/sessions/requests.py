@@ -81,13 +81,13 @@ class ClientRequests:
 
     @cached_property
     def _one_tool(self) -> McpTool:
-        from trayapp.gateway.mcp_tool.tool import McpTool  # loaded on its first use: no first list needs it
+        from trayapp.gateway.mcp_tool.tool import McpTool  # imported on first use, since no first list needs it
 
         return McpTool(self, self._dependencies.tool)
 
     @cached_property
     def _extensions(self) -> ExtensionRequests:
-        from trayapp.gateway.extensions.requests import ExtensionRequests  # loaded on its first use, too
+        from trayapp.gateway.extensions.requests import ExtensionRequests  # also imported on first use
 
         return ExtensionRequests(self, self._dependencies.streams, self._dependencies.services.spawn)
 
@@ -167,22 +167,22 @@ class ClientRequests:
     def _list(self, request: Request, kind: str) -> None:
         """Answer a list request for one of LIST_KINDS. Raises RpcError for a cursor: every list is one page.
 
-        A list that holds only the one tool is sent immediately. Any other may have to wait: for servers that have never
-        been read, for the reading for this kind of client, and for changed lists to be read again.
+        A list that holds only the one tool is sent immediately. Any other may have to wait until servers' lists have
+        been read for the first time, for this kind of client, or again after a change.
         """
         session, request_id = self.session, request.id
         if isinstance(request.params, dict) and request.params.get("cursor") is not None:
             raise RpcError(INVALID_PARAMS, "Invalid cursor: every list here is one page")
         if self._is_settled(kind):
-            self._dependencies.probes.begin(session.seen.running_keys, session.kind)  # prepares the first search
+            self._dependencies.probes.begin(session.seen.running_keys, session.kind)  # prepare the first search
         elif session.view.first_list_delay.may_grow or session.unread() or session.behind():
             session.start(request_id, partial(self._list_later, request_id, kind))
             return
         self._give_list(request_id, kind)
 
     def _is_settled(self, kind: str) -> bool:
-        """Return True if the list holds only the one tool, whatever servers answer. It is then sent immediately: some
-        clients do not wait for lists, and send the model's first request without our tools.
+        """Return True if the list holds only the one tool, whatever servers answer. It is then sent immediately, since
+        some clients do not wait for lists and send the model's first request without our tools.
         """
         exposure = self.session.seen.exposure
         if kind != "tools" or self.session.shows_apps or exposure.mode != "search":
@@ -196,7 +196,7 @@ class ClientRequests:
                 await self._read_kind()
                 await self.session.catch_up()
         except anyio.get_cancelled_exc_class():
-            self._dependencies.services.changes.changed()  # reports changes that the answer would have contained
+            self._dependencies.services.changes.changed()  # report changes that the answer would have contained
             raise
         self._give_list(request_id, kind)
 
@@ -280,8 +280,8 @@ class ClientRequests:
             self.session.seen.keep_route(called, connection, request.params["name"], finish, quiet)
 
     def send_again(self, called: str | Key, request: Request, fit: Finishing | None = None) -> bool:
-        """Send a call over the route of an earlier call of its tool, as most calls are. Return False if there is no
-        such route, or if the call may have to wait.
+        """Send a call over the route of an earlier call of its tool. Most calls are sent in this way. Return False if
+        there is no such route, or if the call may have to wait.
 
         `called`: the tool's exposed name, or (server, the tool's own name) for a call through the one tool, with `fit`.
         """

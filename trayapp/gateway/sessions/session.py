@@ -311,7 +311,10 @@ class Session:
             self._tell_changed(kind)
 
     def note_given(self, kind: str, listing: bytes) -> None:
-        """Record that the client gets that list. If it has changed, notify it, too: it may then request more lists."""
+        """Record that the client receives that list. If the list has changed, also notify the client.
+
+        The client may then request more lists.
+        """
         if self.lists.given(kind, listing) and self.client.ready:
             self._tell_changed(NOTIFIED_AS[kind])
 
@@ -333,11 +336,11 @@ class ClientLists:
 
     def __init__(self) -> None:
         self._had: dict[str, bytes] = {}  # each list as it was when the client last got it, or a notice of its change
-        self._given: set[str] = set()  # kinds that the client asked for
+        self._given: set[str] = set()  # kinds that the client requested
         self._awaited: Counter[str] = Counter()  # kinds whose requests are not answered yet
 
     def given(self, kind: str, listing: bytes) -> bool:
-        """Record that the client is given that list. Return True if it had another one and was not notified."""
+        """Record that the client receives that list. Return True if it had a different one and was not notified."""
         changed = kind in self._given and self._had.get(kind) != listing
         self._given.add(kind)
         self._had[kind] = listing
@@ -357,7 +360,7 @@ class ClientLists:
         self._had = {**listings, **self._had}
 
     def begin_again(self, listings: Mapping[str, bytes]) -> None:
-        """Compare later lists with these, except for the kinds that the client has asked for."""
+        """Compare later lists with these, except for the kinds that the client has requested."""
         self._had |= {kind: listing for kind, listing in listings.items() if kind not in self._given}
 
     def is_current(self, kind: str, listing: bytes) -> bool:
@@ -373,7 +376,7 @@ class ClientLists:
 
 
 class PendingRequests:
-    """Requests of one session that have to wait, often for a server's start, each as a task that can be cancelled."""
+    """Requests of one session that have to wait, often for a server's start. Each is a task that can be cancelled."""
 
     def __init__(self, refuse: Callable[[RequestId, MultiMcpError | RpcError], None]) -> None:
         self.tasks: anyio.abc.TaskGroup | None = None
@@ -402,7 +405,7 @@ class PendingRequests:
     async def _carry_out(
         self, request_id: RequestId, scope: anyio.CancelScope, work: Callable[[], Awaitable[None]]
     ) -> None:
-        """Run one request: the boundary that makes its failure its answer. A cancelled request gets none."""
+        """Run one request. At this boundary its failure becomes its answer. A cancelled request gets no answer."""
         error: MultiMcpError | RpcError | None = None
         try:
             with scope:

@@ -112,7 +112,10 @@ class Subscriptions:
     async def listen(
         self, session: ExtensionSession, request_id: RequestId, params: Params, more: Mapping[str, Any] | None = None
     ) -> None:
-        """Serve a subscriptions/listen until cancelled. `more`: what to acknowledge for extensions. Raises RpcError."""
+        """Serve a subscriptions/listen request until cancelled. `more`: members of the acknowledgment for extensions.
+
+        Raises RpcError.
+        """
         wanted = (params or {}).get("notifications")
         if not isinstance(wanted, dict):
             raise RpcError(INVALID_PARAMS, "subscriptions/listen needs notifications")
