@@ -106,7 +106,7 @@ class HttpRequest:
         await respond(self.send, body, status, kind, self.more)
 
     async def answer(self, request_id: RequestId, reply: Reply, status: int = 200) -> None:
-        """Send a request's answer. A large one is sent in parts, because each layer below copies what it gets."""
+        """Send a request's answer. A large one is sent in parts, because each lower layer copies its data."""
         id_json = dumps(request_id)
         if reply.size <= PART_BYTES:
             await self.respond(reply.with_id(id_json), status)
@@ -119,7 +119,7 @@ class HttpRequest:
             for start in range(0, len(piece), PART_BYTES):
                 part = piece[start : start + PART_BYTES]
                 await self.send({"type": "http.response.body", "body": part, "more_body": True})
-                await asyncio.sleep(0)  # lets other tasks send, and lets the server notice that the client is gone
+                await asyncio.sleep(0)  # let other tasks send, and let the server notice that the client is gone
         await self.send({"type": "http.response.body"})
 
     async def refuse(self, status: int, error: RpcError | str, message: Any = None) -> None:

@@ -28,7 +28,7 @@ PANEL = "/panel"
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Tokens that requests must present. `place`: where the user finds the client token, for messages.
+    """Tokens that requests must present. `place`: the file with the client token, for messages.
 
     `client`: the token of AI tools; empty if `settings.http.token` requires none. `owner`: the token in the endpoint
     file, which also allows adding and removing servers.
@@ -62,14 +62,14 @@ class Guard:
         size = sum(len(name) + len(value) for name, value in headers.lines)
         if len(headers.lines) > HEADERS_MOST or size > HEADER_BYTES:
             return 431, LONG_HEADERS
-        panel = is_of_panel(scope["path"])  # has its own cookie, and takes requests only from its own pages
+        panel = is_of_panel(scope["path"])  # the panel has its own cookie, and accepts requests only from its own pages
         refusal = of_another_page(headers, scope["server"][1] if panel or not self._access.client else None)
         if refusal := refusal or (None if panel else self._without_token(headers, scope)):
             return refusal
         connection = scope.get("state", {}).get(CONNECTION)
         if connection is not None and not connection.let_in():
             return 403, "Other users of this machine are not allowed"
-        length = headers.get("content-length") or "0"  # a body without a declared length is measured where it is read
+        length = headers.get("content-length") or "0"  # a body without a declared length is checked when it is read
         return (413, "The body is too large") if length.isdigit() and int(length[:20]) > MAX_FRAME_BYTES else None
 
     def _without_token(self, headers: Headers, scope: Any) -> tuple[int, str] | None:
@@ -81,7 +81,7 @@ class Guard:
         if shows(given, access.owner):
             return None
         if not shows(given, access.client):
-            return UNAUTHORIZED, f"The token is missing or wrong; it is in the file {access.place}"
+            return UNAUTHORIZED, f"The token is missing or wrong. Send the token in the file {access.place}"
         if scope["method"] in CHANGING and scope["path"].startswith(SERVERS):  # this starts programs
             hint = "To add or remove servers, send the token in the gateway's endpoint.json"
             return 403, f"This is a client's token. {hint}"
@@ -105,7 +105,7 @@ def unauthorized(message: str, path: str) -> dict[str, Any]:
 
 
 def challenge(message: str) -> tuple[bytes, bytes]:
-    """Return the WWW-Authenticate header (RFC 6750, 3). It names no metadata: there is nothing to sign in to."""
+    """Return the WWW-Authenticate header (RFC 6750, 3). It names no metadata, since there is nothing to sign in to."""
     said = message.replace("\\", "/").replace('"', "'").encode("ascii", "replace").decode()
     return b"www-authenticate", f'Bearer error="invalid_token", error_description="{said}"'.encode()
 
@@ -145,7 +145,7 @@ OWN_FETCH = frozenset({"same-origin", "none"})  # Sec-Fetch-Site of requests by 
 
 
 def is_own(pattern: re.Pattern[str], text: str, port: int | None = None) -> bool:
-    """Return True if a header matches the pattern and so names this machine. `port`: it must name that port of ours."""
+    """Return True if a header matches the pattern and so names this machine. `port`: the port that it must name."""
     found = pattern.fullmatch(text)
     if found is None or int(found["port"] or 0) >= PORTS_END:
         return False

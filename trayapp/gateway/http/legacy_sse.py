@@ -1,6 +1,6 @@
 """HTTP with SSE (MCP 2024-11-05, transports): one event stream to the client, and one POST for each of its messages.
 
-The stream carries the frames that a shim would get over its socket: a FramePeer writes them in both cases.
+The stream carries the frames that a shim would receive over its socket. A FramePeer writes them in both cases.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class LegacySse:
             peer.dispatcher.close()
 
     async def post(self, request: HttpRequest) -> None:
-        """Answer POST: accept one message, whose answer goes out on the stream, or refuse it."""
+        """Answer POST. Refuse the message, or accept it and send its answer on the stream."""
         peer = self._peers.get(request.options.get(SESSION, ""))
         if peer is None:
             await request.respond(b"Could not find session", 404, TEXT)

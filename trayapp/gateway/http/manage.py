@@ -1,4 +1,4 @@
-"""Management requests over HTTP (PRODUCT 9): the guard is that of MCP, the code that of the command line."""
+"""Management requests over HTTP (PRODUCT 9). They share the guard with MCP and the code with the command line."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Manage:
         except ManageRefusalError as refusal:
             status, body = refusal.status, {"error": redacted(str(refusal))}
         except MultiMcpError as error:
-            # 404: an unknown server. 409: a change of the file that is refused. 500: any other failure.
+            # 404: an unknown server. 409: a refused change of the file. 500: any other failure.
             status = 404 if isinstance(error, ServerNotFoundError) else 500
             status = 409 if isinstance(error, UsageError | ConfigError) else status
             body = {"error": redacted(error.title), "hint": redacted(error.hint)}

@@ -39,7 +39,7 @@ INITIALIZED = "notifications/initialized"
 
 class HttpPeer:
     """A client's connection over HTTP (gateway.client.ClientPeer). Messages about a request go out on its response
-    stream, all others on the `standing` one. Without that, they are dropped and the client cannot be asked anything.
+    stream, all others on the `standing` stream. Without a standing stream, the others are dropped.
     """
 
     def __init__(self, standing: EventStream | None = None) -> None:
@@ -49,7 +49,7 @@ class HttpPeer:
         self._asked: dict[int, tuple[Call, RequestId | None, EventStream]] = {}
         self._gone = anyio.Event()
         self._taking = anyio.Event()
-        self.ready = self._taking.wait  # wait until the session takes requests
+        self.ready = self._taking.wait  # waits until the session accepts requests
         self._on_request: OnRequest  # set by `run`, like `_on_notification`
         self._on_notification: OnNotification
 
@@ -139,7 +139,7 @@ class HttpPeer:
         return next((stream for stream in streams if stream and stream.number == number), None)
 
     def give_up(self, requests: frozenset[RequestId]) -> None:
-        """Cancel the given requests, unless they have been answered: their client is gone."""
+        """Cancel those of the given requests that are unanswered, since their client is gone."""
         for request_id in requests & self.awaited:
             self._on_notification(CANCELLED, {"requestId": request_id, "reason": "the client disconnected"})
             self.respond(request_id, Reply.of_error(RpcError(CONNECTION_CLOSED, "The client disconnected")))

@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 HOST = "127.0.0.1"  # never another address: anyone who can reach the port can use every server
-PORTS_TRIED = 20  # ports to try, from the wanted one on, before any free one is taken
+PORTS_TRIED = 20  # number of ports to try, from the wanted one on, before any free one is used
 TOKEN_BYTES = 32
 TOKEN_NAME = "http-token"  # for the configured port. For any other port, `-PORT` is appended
 PANEL_MODULES = ("trayapp.gateway.http.server", "trayapp.panel.app")  # imported before a link to the panel is opened
 
 
 class BoundPort(NamedTuple):
-    """A listening socket. `taken`: each port that was in use when tried -> uid of its holder, None if unknown."""
+    """A listening socket. `taken`: each port that was in use when tried -> uid of its holder, or None if unknown."""
 
     sock: socket.socket
     taken: dict[int, int | None]
@@ -57,12 +57,12 @@ class BoundPort(NamedTuple):
 
     @property
     def exposed(self) -> list[int]:
-        """Return the taken ports that this user is not known to hold: others may have read what is sent there."""
+        """Return the taken ports that another user may hold. That user may have read tokens sent there."""
         return [port for port, user in self.taken.items() if not is_ours(user)]
 
 
 class HttpPort:
-    """The HTTP port, opened and closed as the settings ask. `changed` gets its URL, or None once it is closed."""
+    """The HTTP port that the settings require. `changed` is called with its URL, or with None once it is closed."""
 
     def __init__(
         self,
@@ -95,13 +95,13 @@ class HttpPort:
             self._news.set()
 
     async def settle(self) -> None:
-        """Load the server, and wait until the port is open, moved or closed as the settings ask, or that has failed."""
+        """Load the server, and wait until the port is open, moved or closed as required, or this has failed."""
         self._expected.set()
         while not self._settled.is_set():
             await self._settled.wait()
 
     async def panel_link(self, asked: dict[str, Any]) -> Any:
-        """Return a link to the panel. Wait for a port that opens or moves. Raises MultiMcpError if it is closed."""
+        """Return a link to the panel. Wait while the port opens or moves. Raises MultiMcpError if it is closed."""
         await self.settle()
         if self._url is None:
             raise MultiMcpError("The panel needs the HTTP port, which is closed", "Set settings.http to true")
@@ -160,8 +160,8 @@ class HttpPort:
 
 
 def taken_port(bound: BoundPort, wanted: int, place: str) -> Problem:
-    """Return the problem to report if another program holds the wanted port: what it may know, and what to do."""
-    what = f"Port {wanted} is held by {holder_words(bound.taken[wanted])}; HTTP clients find the gateway at "
+    """Return the problem to report if another program holds the wanted port."""
+    what = f"Port {wanted} is held by {holder_words(bound.taken[wanted])}. HTTP clients find the gateway at "
     what += f"{HOST}:{bound.port}, with the token in {place}"
     if wanted in bound.exposed:
         what += f". AI tools that still use port {wanted} send their token there, so that token is no longer valid"
@@ -171,7 +171,10 @@ def taken_port(bound: BoundPort, wanted: int, place: str) -> Problem:
 
 
 def bind(wanted: int) -> BoundPort | None:
-    """Listen on one of PORTS_TRIED ports from the wanted one on, or else on any free port; None if there is none."""
+    """Listen on one of PORTS_TRIED ports from the wanted one on, or else on any free port.
+
+    Return None if no port is free.
+    """
     taken: dict[int, int | None] = {}
     # Try the wanted port twice: the program that holds it, such as an earlier gateway, may be about to end.
     for port in (wanted, *range(wanted, min(wanted + PORTS_TRIED, 65_536)), 0):
@@ -231,13 +234,13 @@ class ClientTokens:
 
         The token is the same after every start, unless it cannot be stored. `wanted`: the configured port. `exposed`:
         ports at which another user's program may have read a token; these tokens are revoked. So are the tokens of
-        ports that no running gateway uses any more.
+        ports that no running gateway uses now.
         """
         self.release()
         name = self.name(port, wanted)
         ended = [self._folder / self.name(one, wanted) for one in exposed]
         for one in sorted(self._folder.glob(f"{TOKEN_NAME}-*")):
-            is_of_a_port = one.name.removeprefix(f"{TOKEN_NAME}-").isdecimal()  # a user may keep a copy beside it
+            is_of_a_port = one.name.removeprefix(f"{TOKEN_NAME}-").isdecimal()  # the user may keep a copy beside it
             if is_of_a_port and one.name != name and not FileLock(str(self._folder), one.name).is_held():
                 ended.append(one)
         for old in ended:
@@ -250,7 +253,7 @@ class ClientTokens:
         return token
 
     def release(self) -> None:
-        """Unlock the token's file: the gateway no longer listens on its port."""
+        """Unlock the token's file, since the gateway no longer listens on its port."""
         if self._held is not None:
             os.close(self._held)
             self._held = None

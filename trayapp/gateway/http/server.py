@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from trayapp.panel.host import PanelHost
 
 LINGER_S = 1.0  # after a refusal: closing immediately, with bytes unread, would discard the answer
-HEAD_BYTES = 64 * 1024  # limit on what is received of an incomplete head. `guard` limits complete heads
+HEAD_BYTES = 64 * 1024  # limit on the received bytes of an incomplete head. `guard` limits complete heads
 LAST_ANSWERS_S = 1.0  # at shutdown, for requests in progress to be answered
 LAST_WORDS_S = 0.2  # after that, for requests that are still open to be refused
 CLOSED = RpcError(CONNECTION_CLOSED, "The gateway closed its HTTP port before the answer")
@@ -80,7 +80,7 @@ def schema_of(gateway: Gateway, name: str) -> Any:
 
 
 class PanelLoader:
-    """The panel, loaded by the first request for it: only its users pay for loading templates."""
+    """The panel, loaded on its first request. Templates then cost time and memory only for its users."""
 
     def __init__(self, host: Callable[[], PanelHost]) -> None:
         self._host = host
@@ -174,7 +174,7 @@ class HttpConnection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def let_in(self) -> bool:
-        """Accept the connection of an authorized request, or return False if it is another user's."""
+        """Keep the connection of an authorized request open. Return False if it is another user's."""
         if self._is_ours is None:
             here, there = self.server, self.client
             known = here is not None and here[1] is not None and there is not None
@@ -213,7 +213,7 @@ async def listen(app: Asgi, sock: socket.socket, last_answers_s: float = LAST_AN
                 task.cancel()
             if waiting:
                 await asyncio.wait(waiting, timeout=LAST_WORDS_S)
-            for _ in range(2):  # the second time for clients that connected at the last moment
+            for _ in range(2):  # repeat for clients that connected at the last moment
                 await anyio.lowlevel.checkpoint()
                 for connection in list(left.connections):
                     connection.transport.abort()
@@ -223,8 +223,9 @@ async def listen(app: Asgi, sock: socket.socket, last_answers_s: float = LAST_AN
 
 
 def ended_in_order(app: Asgi) -> Asgi:
-    """Return the application, which completes the responses of requests that are cancelled when the port closes: a
-    client whose stream breaks off might wait for its answer forever.
+    """Wrap an application to complete the responses of requests that are cancelled when the port closes.
+
+    A client whose stream breaks off might wait for its answer forever.
     """
 
     async def answered(scope: Any, receive: Any, send: Any) -> None:

@@ -36,7 +36,7 @@ class ServeClient(Protocol):
     """A function that begins a session of the gateway."""
 
     def __call__(self, peer: ClientPeer, options: dict[str, Any], *, lasting: bool = True) -> None:
-        """Serve a client in a task. `options`: from its URL. `lasting`: it may send more than one request."""
+        """Serve a client in a task. `options`: from its URL. `lasting`: True if it may send further requests."""
 
 
 class HttpSession:
@@ -75,7 +75,7 @@ class HttpSessions:
         self._store = store
         self._idle_most = idle_most
         self._sessions: dict[str, HttpSession] = {}
-        self._idle: OrderedDict[HttpSession, float] = OrderedDict()  # idle since (clock time), the next to end first
+        self._idle: OrderedDict[HttpSession, float] = OrderedDict()  # session -> start of idling; the first ends next
         self._some_idle = anyio.Event()
 
     def find(self, session_id: str | None) -> HttpSession | None:
@@ -130,7 +130,7 @@ class HttpSessions:
                 self._rest(session)
 
     async def _give_up(self, session: HttpSession, peer: HttpPeer, whole: bool) -> None:
-        """Cancel the calls that are open now, and with `whole` end the session, unless the client soon reconnects."""
+        """Cancel the open calls unless the client reconnects within GONE_S. `whole`: also end the session."""
         calls = peer.awaited
         await self._clock.sleep(GONE_S)
         if session.requests:
@@ -139,7 +139,7 @@ class HttpSessions:
         if whole:
             peer.close()
             if session in self._idle:
-                self._idle.move_to_end(session, last=False)  # ends before any session whose client is connected
+                self._idle.move_to_end(session, last=False)  # it ends before any session whose client may return
 
     def _rest(self, session: HttpSession) -> None:
         """Mark a session as idle. If too many are, end one without a client, or else the one that was idle longest."""

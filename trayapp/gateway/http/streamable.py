@@ -57,8 +57,8 @@ from trayapp.wire.revisions import (
 )
 
 SESSION_HEADER = "mcp-session-id"
-AT_ONCE_S = 0.1  # an answer that takes longer should be resumable, and only events are
-LISTED_S = 1.0  # the same for lists: no message precedes them, and the first ones wait for servers that are being asked
+AT_ONCE_S = 0.1  # a slower answer should be resumable, and only events can be resumed
+LISTED_S = 1.0  # for lists, which no message precedes; the first ones wait for servers that are being read
 MOST = 1_000  # messages in a batch. Each takes some 12 KB while it waits, and half a million fit into one body
 
 NO_SESSION = RpcError(INVALID_REQUEST, "Missing session ID: send initialize first, then Mcp-Session-Id")
@@ -145,8 +145,8 @@ class StreamableHttp:
                 await stream.carry(request, priming(stream, session, resumed=False))
 
     async def _post_batch(self, session: HttpSession, messages: list[Any], request: HttpRequest) -> None:
-        """Process the messages in order. All answers go out on one stream, each when it is ready; 202 if there are
-        none.
+        """Process the messages in order. All answers go out on one stream, each when it is ready. Without
+        any answers, respond with 202.
 
         Refuse a batch that is empty or too long, and any batch in a revision without batches.
         """
@@ -175,14 +175,14 @@ class StreamableHttp:
     # -- GET -----------------------------------------------------------------------------------------------------
 
     async def _get(self, session: HttpSession, request: HttpRequest) -> None:
-        """Answer with the standing stream or, for a Last-Event-ID, with the rest of a broken stream."""
+        """Answer with the standing stream or, given a Last-Event-ID, with the rest of a broken stream."""
         if not request.headers.accepts(STREAM):
             await request.refuse(406, f"The client must accept {STREAM}")
             return
         peer = await self._sessions.peer(session, request)
         if (last := request.headers.get("last-event-id")) is None:
             if session.standing.is_carried:
-                await request.refuse(409, "This session already has a stream; only one is allowed")
+                await request.refuse(409, "This session already has a stream. Close it before opening another")
                 return
             session.has_listened = True
             await session.standing.carry(request)
@@ -249,7 +249,7 @@ STATUS = {
     UNSUPPORTED_PROTOCOL_VERSION: 400,
     METHOD_NOT_FOUND: 404,
 }
-DEFERRED_S = 15.0  # an answer that takes longer is sent as an event: a silent response looks dead
+DEFERRED_S = 15.0  # a slower answer is sent as an event, since a silent response looks dead
 _DECIMAL = re.compile(r"-?[0-9]+(?:\.0+)?")
 
 SchemaOf = Callable[[str], Any]  # the input schema of a listed tool, or None for any other

@@ -28,7 +28,7 @@ TOO_LARGE = RpcError(
 
 
 def event(frame: bytes, event_id: str = "") -> bytes:
-    """Return one message as an event. Replace each CR, which JSON allows between tokens: it would end the data line."""
+    """Return one message as an event. Replace each CR between JSON tokens, since it would end the data line."""
     where = b"id: %b\r\n" % event_id.encode() if event_id else b""
     return b"event: message\r\n%bdata: %b\r\n\r\n" % (where, frame.replace(b"\r", b" ").rstrip(b"\n"))
 
@@ -79,8 +79,8 @@ class EventStream:
         self._reply: Reply | None = None  # the only answer, while it may still be sent as JSON
         self._events = expects != 1  # the answer will not be sent as JSON
         self._last = 0  # no event put into `_waiting` so far has a higher number
-        self._waiting: list[bytes] = []  # events for the response that carries the stream, or will
-        self._is_direct = store is None or expects is not None  # events go straight to `_waiting`
+        self._waiting: list[bytes] = []  # events for the response that carries, or will carry, the stream
+        self._is_direct = store is None or expects is not None  # True if events go straight to `_waiting`
         self._size = 0
         self._news = asyncio.Event()
         self._carrier: anyio.CancelScope | None = None  # scope of the response that carries the stream
@@ -133,7 +133,7 @@ class EventStream:
             if len(kept) <= LARGEST_KEPT:
                 self._store.keep(self._owner, self.number, number, kept)
         if self._is_direct:
-            before = self._size  # without this event: a single long answer does not count against the client
+            before = self._size  # not counting this event: one long answer must not disconnect the client
             self._waiting.append(made)
             self._size += len(made)
             self._last = number
@@ -155,8 +155,9 @@ class EventStream:
         return self._reply
 
     def priming(self, *, resumed: bool) -> bytes:
-        """Return the priming event: an id to resume from, and when to reconnect. Its number is between the numbers of
-        the stream's earlier events, if it was resumed, and of its later ones.
+        """Return the priming event, with an id to resume from and the delay before reconnecting.
+
+        On a resumed stream, its number lies between those of earlier and later events.
         """
         assert self._store is not None
         number = self._store.number() if resumed else self.number

@@ -1,6 +1,6 @@
-"""Name the connections of each server, and record whom each one serves and which one a session uses.
+"""Name the connections of each server. Record what each one is for, and which one a session uses.
 
-For the user, all connections of a server are one server. The module `sharing` decides which one a session should use.
+The user sees all connections of a server as one server. The module `sharing` decides which one a session should use.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from trayapp.model.config import ServerConfig
 from trayapp.wire.capabilities import NO_KIND, ClientKind, kind_of
 
 # Limits on a server's connections for single requests. The key is True for a server at an address, where connections
-# cost no process. CALLS_MOST limits busy connections: further requests wait. PARKED_MOST limits all connections, with
-# those parked, whose clients were asked and may never come back.
+# cost no process. CALLS_MOST limits busy connections: further requests wait. PARKED_MOST limits all connections,
+# including parked ones, whose clients were asked and may never come back.
 CALLS_MOST = {False: 4, True: 32}
 PARKED_MOST = {False: 12, True: 64}
 
@@ -64,9 +64,10 @@ class ConnectionKeys:
     def of_call(
         self, session: ClientSession, server: str, state: Callable[[str], str], *, remote: bool = False
     ) -> str | None:
-        """Reserve a connection for that single request alone, and return its key; None while none is free.
+        """Reserve a connection for that single request alone. Return its key, or None while no connection is free.
 
-        `remote`: the server is at an address. `state`: key -> "free", "parked" (its calls wait for clients), or "busy".
+        `remote`: True for a server at an address. `state` returns "free", "parked" (its calls wait for clients), or
+        "busy" for a key.
         """
         states = self._states_of_calls(server, state)
         for key in states:
@@ -81,7 +82,7 @@ class ConnectionKeys:
         return self._further(free, Purpose(server, holder=ref(session), alone=True, single=True))
 
     def parked(self, server: str, state: Callable[[str], str], *, remote: bool = False) -> list[str]:
-        """Return the keys of a server's parked connections if they keep a single request waiting, otherwise []."""
+        """Return the keys of a server's parked connections if they keep a single request waiting, or else []."""
         states = self._states_of_calls(server, state)
         busy = sum(now == "busy" for now in states.values())
         if len(states) < PARKED_MOST[remote] or busy >= CALLS_MOST[remote] or "free" in states.values():
@@ -119,7 +120,7 @@ class ConnectionKeys:
         return key in self._purposes
 
     def serves(self, key: str, session: ClientSession) -> bool:
-        """Return True if the connection with that key may serve the session, if the session may use its server."""
+        """Return True if the connection with that key may serve a session that may use its server."""
         purpose = self.purpose(key)
         if purpose.alone:
             return purpose.session is session
@@ -130,7 +131,7 @@ class ConnectionKeys:
     # -- sessions ------------------------------------------------------------------------------------------------
 
     def drop(self, session: ClientSession) -> bool:
-        """Forget a session that has ended. Return True if it had connections of its own, which are to be closed.
+        """Forget a session that has ended. Return True if it had connections of its own. The caller must close them.
 
         The connection that a single request had to itself becomes free for others.
         """
@@ -162,7 +163,7 @@ def era_key(server: str, *, newer: bool) -> str:
 
 
 def folder_of(server: ServerConfig, client_cwd: Any) -> str | None:
-    """Return the working folder of a per-session server: its `cwd`, which may be below its client's, or its client's.
+    """Return the working folder of a per-session server: its `cwd`, if any, relative to its client's folder.
 
     A client's folder is ignored if it is a root folder: the desktop starts programs there.
     """

@@ -1,4 +1,4 @@
-"""Take servers' lists into the catalog: inspect them, judge them by what is approved, and keep them."""
+"""Add servers' lists to the catalog: inspect them, compare them with the approvals, and keep them."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ class ListIntake:
     def take(self, connection: Connection, offer: Offer) -> None:
         """Store new lists from a server in the catalog, and judge them.
 
-        Ignore lists that its first connection has read, too: those of the other era from a server that supports one era
-        only.
+        Ignore lists that its first connection has read, too. These are lists of the other era, from a server that
+        supports one era only.
         """
         services = self._services
         server = self._servers.shared.servers.get(services.shared_key(connection.key))
@@ -73,7 +73,7 @@ class ListIntake:
         listings = services.listings
         other_era = further and purpose.newer not in (None, kind.newer)
         if other_era and listings.kind_at(server.name, kind) in listings.kinds(server.name):
-            return  # its first connection has read the same lists, and learns of changes
+            return  # its first connection has read the same lists, and is notified of changes
         probed = further and (purpose.newer is not None or listings.lacks_variant(server.name, kind))
         known_to_older = listings.older_names(server.name)
         if listings.take(server, offer, kind, probed=probed):
@@ -107,12 +107,12 @@ class ListIntake:
             read = read or bool(found)
         if read:
             free_memory()
-            give_back_freed_memory()  # some 2 MB, scattered between objects that stay
+            give_back_freed_memory()  # about 2 MB, scattered between objects that stay
             self._services.changes.changed()
         return read
 
     def take_approvals(self) -> None:
-        """Serve tools according to the changed approvals from now on."""
+        """Apply changed approvals to the tools that are served."""
         self._services.served_tools.forget()
         self._servers.forget_catalogs()
         self._services.changes.changed()

@@ -87,7 +87,7 @@ def look_with(trust: TrustStore, home: Path) -> Look:
 
 
 class ProjectSession(Protocol):
-    """A user of a project's servers: a session or a control request."""
+    """A session or control request that uses a project's servers."""
 
     @property
     def cwd(self) -> Any:
@@ -166,8 +166,10 @@ class Projects:
 
 
 class FolderProbes(Generic[T]):
-    """Probes of folders, in a thread that is abandoned if it hangs: a folder on an unreachable network can block it for
-    minutes. Calls may overlap, but each folder is probed by one of them at a time. A probe that raises gives `nothing`.
+    """Probes of folders, in a thread that is abandoned if it hangs.
+
+    A folder on an unreachable network can block a thread for minutes. Calls may overlap, but each folder is probed by
+    one of them at a time. A probe that raises gives `nothing`.
     """
 
     def __init__(self, nothing: T) -> None:
@@ -187,7 +189,7 @@ class FolderProbes(Generic[T]):
         return dict(found)  # an abandoned thread may still write
 
     async def _probe_some(self, folders: list[Path], look: Callable[[Path], T], found: dict[Path, T]) -> list[Path]:
-        """Probe folders in one thread until it hangs. Return those that it did not reach; none if it reached none."""
+        """Probe folders in one thread until it hangs. Return the folders not reached, or none if it reached none."""
         queue, ended = deque(folders), anyio.Event()
         self._under_way.update(dict.fromkeys(folders, ended))
         try:
@@ -204,7 +206,7 @@ class FolderProbes(Generic[T]):
         return left if len(left) < len(folders) else []  # no thread is free: all hang
 
     def _probe(self, queue: deque[Path], look: Callable[[Path], T], found: dict[Path, T]) -> None:
-        """Probe in the thread: the boundary that keeps one folder's failure from the others."""
+        """Probe in the thread. This is the boundary that keeps one folder's failure from the others."""
         with suppress(IndexError):
             while True:
                 folder = queue.popleft()

@@ -27,10 +27,10 @@ log = logging.getLogger(__name__)
 
 
 class ConnectedSession(ClientSession, Protocol):
-    """A client session, as Servers sees it."""
+    """The part of a client session that Servers uses."""
 
     def follow(self, view: View) -> None:
-        """Show that view to the client from now on."""
+        """Switch the client to that view."""
 
 
 class Servers:
@@ -52,7 +52,7 @@ class Servers:
         self.user = Config()  # the user's own servers
         self.shared = self.user  # the user's servers and those of all projects, by key
         self._whole = self.shared  # `shared`, and the further connections of all servers
-        self._asks = False  # True once clients are served: servers whose tools have not been read are asked
+        self._asks = False  # True once clients are served: servers whose tools have not been read are asked for them
         self.view = View(services)  # for sessions without a project
         self._views: dict[Path, View] = {}  # for sessions with a project, by the project's folder
         self._turns: WeakValueDictionary[tuple[Connection, Topic | None], asyncio.Lock] = WeakValueDictionary()
@@ -112,8 +112,8 @@ class Servers:
     def connection_for(
         self, session: ConnectedSession, first: Connection, topic: Topic | None = None, *, alone: bool = False
     ) -> Connection | None:
-        """Choose the connection for a session's requests, connected or not; None while none is free (see
-        Sharing.key_for).
+        """Choose the connection for a session's requests, connected or not. Return None while no connection is free
+        (Sharing.key_for).
         """
         key = self.sharing.key_for(session, first, topic, alone=alone)
         if key is None:
@@ -139,7 +139,7 @@ class Servers:
             connection = self.connection_for(session, first, topic, alone=alone)
             if connection is None:
                 sharing.make_room(first)
-                await self._wait(PROVE_S)  # for the end of a request that has a connection to itself
+                await self._wait(PROVE_S)  # wait for the end of a request that has a connection to itself
                 continue
             if not connection.is_up:
                 if not await self._up(session, connection):
@@ -160,7 +160,7 @@ class Servers:
             alone = True
 
     def _left_s(self, session: ConnectedSession, connection: Connection, topic: Topic | None, began: float) -> float:
-        """Return for how many more seconds a request has to wait. `began`: the clock's time when its wait began."""
+        """Return how many more seconds a request has to wait. `began`: the clock's time when its wait began."""
         wait, waited_s = self.sharing.wait(session, connection, topic), self._services.clock.now() - began
         if wait is None:
             return 0.0
@@ -168,7 +168,7 @@ class Servers:
         return PROVE_S - waited_s if leaves else min(wait.left_s, wait.most_s - waited_s)
 
     async def _up(self, session: ConnectedSession, connection: Connection) -> bool:
-        """Connect. Return False if a connection for one era failed: that era is then bridged. Raises ServerError."""
+        """Connect. Return False if a connection for one era failed, so that era is now bridged. Raises ServerError."""
         if connection.state is not State.CONNECTING:
             self.sharing.capabilities.wanted_by(session, connection.key)
         try:
@@ -186,7 +186,7 @@ class Servers:
         await first_of(self.sharing.changed.wait, *ended, partial(self._services.clock.sleep, seconds))
 
     def drop(self, session: ConnectedSession) -> None:
-        """Close the connections that a session had to itself. Called when the session has ended."""
+        """Close the connections that an ended session had to itself."""
         if self.own.drop(session):
             self._run_further()
         if not session.lasting:

@@ -26,18 +26,20 @@ from trayapp.wire.messages import INVALID_PARAMS, Request, RpcError
 from trayapp.wire.revisions import RESOURCE_NOT_FOUND
 
 ROUTED = frozenset({"tools/call", "prompts/get", "resources/read", "completion/complete"})
-ROUTES_MOST = 1000  # limit on the routes that a session view keeps, and on the subjects
+ROUTES_MOST = 1000  # limit on the routes, and on the subjects, that a session view keeps
 
 Target = tuple[str, dict[str, Any]]  # server, params with that server's own names
 
 
 class Route(NamedTuple):
-    """Where one tool's calls go. Valid until the view's next catalog: any change of servers or settings makes one."""
+    """The destination of one tool's calls. Valid until the view's next catalog, which any change of servers or settings
+    causes.
+    """
 
     server: str  # the server's key
     connection: Connection
     live: Live  # a later connection may be of the other era
-    tool: str  # the server's own name for it
+    tool: str  # the server's own name for the tool
     timeout_s: float
     finish: Finishing | None
     gated: bool  # the user may have to allow its calls
@@ -45,12 +47,15 @@ class Route(NamedTuple):
 
 
 class SessionView:
-    """A view for one set of options and one kind of client. It is broad: each kind of request has its own route."""
+    """A view for one set of options and one kind of client.
+
+    The class is broad because each kind of request has its own route.
+    """
 
     def __init__(self, view: View, options: SessionOptions, kind: ClientKind | None = None) -> None:
         self.view = view
         self.options = options
-        self.kind = kind  # None: what any client sees
+        self.kind = kind  # None for what any client sees
         self.read_at = -1  # the view's revision when the servers' lists for this kind were last all read
         self._exposure: Exposure | None = None
         self._lists: ListResults | None = None
@@ -95,8 +100,9 @@ class SessionView:
     # -- servers -------------------------------------------------------------------------------------------------
 
     def named(self, asked: str) -> str:
-        """Return the name of the server that `asked` means, in any letter case, and with "-" for "_". Raises
-        ServerNotFoundError if there is none, or more than one.
+        """Return the name of the server that `asked` names. Ignore case, and treat "-" and "_" as equal.
+
+        Raises ServerNotFoundError if there is none, or more than one.
         """
         servers = self.exposure.servers
         if asked in servers:
@@ -163,9 +169,9 @@ class SessionView:
     # -- the user's consent --------------------------------------------------------------------------------------
 
     def subject(self, key: str, method: str, name: str, *, listed: bool) -> Subject | None:
-        """Return the subject of the user's consent to a call or a read, None if it needs none.
+        """Return the subject of the user's consent to a call or a read, or None if none is needed.
 
-        `key`: of the connection. `name`: the server's own name for the tool, or the URI. `listed`: as for asks_first.
+        `key`: the connection. `name`: the server's own name for the tool, or the URI. `listed`: as for asks_first.
         """
         self._drop_outdated()
         asked = (key, method, name, listed)
@@ -230,7 +236,7 @@ class SessionView:
     ) -> Key:
         """Find a tool as Exposure.find does, or else ask the `missing` servers. Raises MultiMcpError.
 
-        `starts` gets each server that is about to be asked. A server that was asked stays connected for the call.
+        `starts` is called with each server about to be asked. A server that was asked stays connected for the call.
         """
         unfound: MultiMcpError | None = None
         likely = self.missing()
@@ -248,7 +254,7 @@ class SessionView:
         raise unfound
 
     async def meet(self, server: str) -> None:
-        """Read a server's lists if they have not been read yet, once for all callers that wait. Raises ServerError."""
+        """Read a server's lists if they are still unread. Concurrent callers share one reading. Raises ServerError."""
         connection = self.view.get(server) if server in self.missing() else None
         if connection is not None:
             await connection.fetch(soon=True)

@@ -15,18 +15,18 @@ server has one connection for all sessions unless one of these rules splits it:
   tool it calls has asked. Otherwise it uses the server's first connection, or `NAME#requests` if that one announces
   less than the client can do: there it finds the state that its client's earlier requests have left. A client that is
   killed while it is asked keeps its `NAME#call-N`. If no more may be made, the call that has waited longest for its
-  client, for `PARKED_S` at least, gives way to one that needs a connection.
+  client is abandoned for one that needs a connection, but only after `PARKED_S`.
 - New tools: a server that has not asked may still do so. Calls of a tool that has never answered run for one session at
-  a time. A session that has not used the server yet waits `PROVE_S` for another's call. Then it gets its own
-  connection, and keeps it, because its calls leave state there. All others wait until the other call has asked, has
+  a time. A session that has not used the server yet waits `PROVE_S` for another's call. Then it gets and keeps
+  its own connection, because its calls leave state there. All others wait until the other call has asked, has
   ended, or is `WORKS_S` old: a process of its own would lack the state of the client's earlier calls, such as an open
   page or a changed folder.
 - Quiet tools: a tool counts as quiet once it has answered without asking. Its calls start `QUIET_S` after those of
   another session that are in progress, or once those have ended. After `TRUSTED` answers without a question, all
   sessions may call it at the same time. Only answers of calls that could overlap are counted. A call waits `QUIET_S` in
   all, however many sessions wait, or up to `WORKS_S` while the tool has answered fewer than `KNOWN` times: its next
-  call is then likelier to ask. A call that takes longer than its tool has ever taken may be about to ask: it holds up
-  other sessions' calls until it is `WORKS_S` old. So it is nearly always certain to which session a server's first
+  call is then more likely to ask. A call that takes longer than its tool has ever taken may be about to ask, and holds
+  up other sessions' calls until it is `WORKS_S` old. So it is nearly always certain to which session a server's first
   question belongs. One case remains: a tool that works for longer than `WORKS_S` before it asks, or first asks after
   `TRUSTED` answers, while calls of other sessions are in progress. Its question is held (calls/server_requests). To
   exclude this case, too, tools that can ask would have to run for one session at a time (five busy clients would then
@@ -59,7 +59,7 @@ log = logging.getLogger(__name__)
 
 PROVE_S = 1.0  # wait of a new session before it gets a separate process. Most tools answer or ask by then
 WORKS_S = 5.0  # age up to which a call holds up sessions that must share. Servers seldom ask later for the first time
-QUIET_S = 0.25  # like WORKS_S, for a tool that has answered without asking. Few calls of two sessions are that close
+QUIET_S = 0.25  # like WORKS_S, for a tool that has answered without asking. Calls of two sessions are rarely that close
 KNOWN = 20  # answers without a question, after which QUIET_S also limits the total wait of a call
 PARKED_S = 45.0  # the SDKs' clients give up after 60 s: a waiting call must get a killed client's connection by then
 TRUSTED = 1000  # answers without a question, after which the chance of one is about one in a thousand
@@ -68,7 +68,7 @@ Topic = tuple[str, Any]  # what a request is about: its method, and the name or 
 
 @dataclass(eq=False, slots=True)
 class QuietTopic:
-    """The number of answers on one topic, none of which needed a question, and the longest time that one took."""
+    """The number of answers on one topic, none of which needed a question, and the longest time that an answer took."""
 
     answers: int
     longest_s: float = 0.0
@@ -85,7 +85,7 @@ ALWAYS_QUIET = QuietTopic(TRUSTED)  # for servers of 2026-07-28, whose questions
 class Wait(NamedTuple):
     """The wait of a request for calls in progress: `left_s` seconds from now, but no more than `most_s` in all.
 
-    `proves`: neither its topic nor that of some call in progress has been answered without a question yet. The request
+    `proves`: True if its topic and that of a call in progress have yet to be answered without a question. The request
     may then use another connection instead.
     """
 
@@ -112,9 +112,9 @@ class Sharing:
     def key_for(
         self, session: ClientSession, first: Connection, topic: Topic | None = None, *, alone: bool = False
     ) -> str | None:
-        """Choose the connection for a session's requests, and return its key; None while none is free.
+        """Choose the connection for a session's requests. Return its key, or None while no connection is free.
 
-        `first`: the server's first connection. `topic`: what a single request is about. `alone`: share with no session.
+        `first`: the server's first connection. `topic`: that of a single request. `alone`: share with no session.
         """
         name = first.key
         if first.server.scope == "session":
@@ -290,7 +290,7 @@ class Sharing:
             self.tell()
 
     def note_failure(self, key: str) -> bool:
-        """Note that a connection could not be made. Return True if it was for an era, which is then bridged."""
+        """Record that a connection could not be made. Return True if it was for an era, which is now bridged."""
         purpose = self._keys.purpose(key)
         if purpose.newer is None:
             return False

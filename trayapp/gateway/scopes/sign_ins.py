@@ -67,7 +67,7 @@ class SignIns:
     def address(self, server: ServerConfig) -> str | None:
         """Return the address of a server without reading the vault, or None if it is unknown or not valid.
 
-        If its URL has variables that the environment lacks, return the address that was last connected to.
+        If its URL has variables that the environment lacks, return the address of its last connection.
         """
         if server.url is None:
             return None
@@ -76,7 +76,7 @@ class SignIns:
         return None if url is None or url_fault(url) else url
 
     def key_of(self, server: ServerConfig) -> AccountKey | None:
-        """Return the account of a server, None while its `address` is unknown."""
+        """Return the account of a server, or None while its `address` is unknown."""
         url = self.address(server)
         return None if url is None else account_key(url, server.account)
 

@@ -10,9 +10,9 @@ servers are read again, and the catalog's cache keeps the differences:
 - A server that announces an extension, or has Apps, is also read for the first client whose support for these differs
   from that of the clients it was read for.
 
-This happens in the background. But a client's first list waits for the reading for its kind, since many clients list
-once and ignore list_changed. If the list is the one tool, that tool's first search waits instead. A server that may be
-out of reach delays either by REACHED_S only.
+Servers are read again in the background. But a client's first list waits for the reading for its kind, since many
+clients list once and ignore list_changed. If the list is the one tool, that tool's first search waits instead. A server
+that may be out of reach delays either by REACHED_S only.
 
 Over HTTP, some servers of the newer era treat `initialize` as an error. So a server over HTTP is tried in the older era
 only once a client of that era has connected.
@@ -37,8 +37,8 @@ from trayapp.wire.capabilities import EVERYTHING, NO_KIND, ClientKind, kind_of
 
 log = logging.getLogger(__name__)
 
-AT_ONCE = 2  # processes that run for probes at a time
-LIST_WAITS_S = 5.0  # as long as for the server's own start. Then the client gets what any client may see
+AT_ONCE = 2  # processes that may run for probes at the same time
+LIST_WAITS_S = 5.0  # as long as for the server's own start. After that, the client gets what any client may see
 REACHED_S = 1.0  # an address that has not answered the handshake by then may be out of reach: no list waits for it
 OLDER = kind_of(EVERYTHING, newer=False)
 WEAK = NO_KIND  # a client of the older era that can do nothing
@@ -134,7 +134,7 @@ class VariantProbes:
             await first_of(self._services.changes.next, partial(self._services.clock.sleep, left_s))
 
     def _left_s(self, key: str) -> float:
-        """Start that probe if it has not begun. Return for how many more seconds a list waits for it."""
+        """Start that probe if it has not begun. Return how many more seconds a list waits for it."""
         services = self._services
         now = services.clock.now()
         if key not in self._hurried:

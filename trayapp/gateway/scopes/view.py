@@ -1,6 +1,6 @@
 """Combine servers into the view that sessions have: the user's servers, or a trusted project's laid over them.
 
-A project's own servers run beside the user's, under keys that no list shows.
+A project's own servers run beside the user's, under keys that appear in no list.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from trayapp.wire.capabilities import ClientKind
 
 # Nothing is known about servers whose lists were never read. Many clients list once and ignore list_changed. So the
 # first lists wait this long for such servers, but no longer.
-FIRST_LIST_GRACE_S = 0.5  # with the start and the loading of HTTP, the first list takes less than a second
+FIRST_LIST_GRACE_S = 0.5  # including the start and the loading of HTTP, the first list then takes less than a second
 # A server in one of these states answers no list request.
 HOPELESS = frozenset({State.FAILED, State.NEEDS_AUTH, State.KEYRING_LOCKED})
 NO_OPTIONS = SessionOptions()
@@ -53,7 +53,7 @@ class View:
         self._list_results: WeakValueDictionary[tuple[int, bool], ListResults] = WeakValueDictionary()
 
     def take(self, config: Config, own: frozenset[str] = frozenset()) -> None:
-        """Show `config` from now on. Servers in `own` are the project's and run only for this view."""
+        """Use `config` from now on. Servers in `own` are the project's and run only for this view."""
         digest = hashlib.blake2b(str(self.folder).encode("utf-8", "surrogatepass")).hexdigest()[:KEY_HEX]
         self._keys = {name: f"{name}@{digest}" for name in own}
         self.config = config
@@ -113,7 +113,7 @@ class View:
         if found is None or found.catalog is not catalog:
             found = self._exposures[key] = Exposure(catalog, choose(options, catalog.config), unseen, older=older)
             if options == NO_OPTIONS and not unseen and not older:
-                self._plain_exposure = found  # a strong reference: needed again even without sessions
+                self._plain_exposure = found  # a strong reference, since it is needed again even without sessions
         return found
 
     def _unseen(self, kind: ClientKind | None) -> Unseen:
@@ -145,7 +145,7 @@ class View:
         return found
 
     def offer(self, name: str) -> Offer | None:
-        """Return a server's offer, None if its lists have not been read yet."""
+        """Return a server's offer, or None if its lists have not been read yet."""
         return self._services.listings.get(self.key(name))
 
     def definitions(self, server: str, tool: str) -> list[Item]:
@@ -191,7 +191,7 @@ class FirstListDelay:
         self._latest = 0.0  # the clock's time until which a list may wait
 
     def begin(self) -> None:
-        """Let lists wait from now on, for FIRST_LIST_GRACE_S at most."""
+        """Begin the delay, which lasts FIRST_LIST_GRACE_S at most."""
         self._latest = self._services.clock.now() + FIRST_LIST_GRACE_S
 
     @property
