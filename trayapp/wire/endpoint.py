@@ -58,7 +58,7 @@ Accept = Callable[[Hello, "Link"], FrameDispatcher]
 class Link(asyncio.Protocol):
     """One connection to the local socket. After its first line, frames go to the dispatcher that `accept` returned.
 
-    A shim that can take pipes gets them soon. It then closes the socket, and everything goes over the pipes.
+    A shim that supports pipes receives them shortly afterwards. It then closes the socket and uses only the pipes.
     """
 
     def __init__(self, accept: Accept, token: str, pending: PendingConnections) -> None:

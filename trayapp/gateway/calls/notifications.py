@@ -28,8 +28,11 @@ class Notifications:
         self._asked: dict[str, tuple[Live, int]] = {}  # server -> connection whose level was set, index of the level
 
     def pass_on(self, connection: Connection, method: str, params: Params, about: Call | None = None) -> None:
-        """Pass a notification to the session of the call `about`, if the transport names the call, or else to the
-        sessions with calls in progress on the connection, or else to those that have called the server. It is dropped:
+        """Pass a server's notification on to sessions.
+
+        If the transport names its call, `about`, it goes to the session of that call. Otherwise it goes to the sessions
+        with calls in progress on the connection or, if there are none, to those that have called the server. It is
+        dropped:
 
         - if its method is in OF_ONE_REQUEST, or if it is about a call that is over or parked
         - for a session that may no longer use the server, or the tool of its call
@@ -64,8 +67,10 @@ class Notifications:
     # -- lists that have changed according to a server -----------------------------------------------------------
 
     def lists_read(self, connection: Connection) -> None:
-        """Pass on a server's notice that a list has changed, even if it is the same when it is read again, to sessions
-        of newer clients, which subscribe to it, and to those with a call in progress when it came.
+        """Pass on a server's list_changed notifications after the lists were read again, even if they are the same.
+
+        They go to sessions of newer clients, which subscribe to them, and to those with a call in progress when they
+        arrived.
         """
         announced, connection.announced = connection.announced, {}
         for method, calls in announced.items():

@@ -198,7 +198,7 @@ class ServerRequests:
         return None
 
     def give_up(self, connection: Connection, live: Live, session: ClientSession) -> None:
-        """Note that a session gave up a call, for which an older server may still ask questions.
+        """Record that a session gave up a call, for which an older server may still ask questions.
 
         A connection that serves one request at a time is closed: a server that ignored the cancel would ask the client
         of the next request.

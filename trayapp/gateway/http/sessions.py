@@ -142,7 +142,7 @@ class HttpSessions:
                 self._idle.move_to_end(session, last=False)  # it ends before any session whose client may return
 
     def _rest(self, session: HttpSession) -> None:
-        """Mark a session as idle. If too many are, end one without a client, or else the one that was idle longest."""
+        """Mark a session as idle. If too many are idle, end one without a client, or else the one idle the longest."""
         self._idle[session] = self._clock.now()
         self._some_idle.set()
         if len(self._idle) > self._idle_most:

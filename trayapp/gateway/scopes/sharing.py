@@ -170,8 +170,10 @@ class Sharing:
         return traits.newer is True and (newer or traits.older is False)
 
     def _needs_own(self, session: ClientSession, live: Any, name: str, topic: Topic | None) -> bool:
-        """Return True if the server asks questions that the session can answer, that the connection announced, or that
-        no capability announces. For a single request, its topic must also be one whose calls may have asked.
+        """Return True if the server's questions require a separate connection for the session.
+
+        They do if the session can answer them, the connection announced them, or no capability announces them. For a
+        single request, its topic must also be one whose calls may have asked.
         """
         asks = self._services.listings.traits(name).asks
         if not asks:
