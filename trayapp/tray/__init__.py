@@ -1,4 +1,4 @@
 """The tray: the icon, its menu, and its notifications.
 
-Never here: backends. The tray asks the gateway and never imports it.
+Never here: backends. The tray sends requests to the gateway and never imports it.
 """

@@ -23,19 +23,19 @@ from trayapp.wire import control
 
 log = logging.getLogger(__name__)
 
-LOG_TAIL = 1 << 20  # bytes at the end of a log that are read
-WARNINGS = 20  # the gateway's latest warnings about a server, shown above the server's own log
-BY = "the tray"  # who answered first, as named in the error that a later answer gets
+LOG_TAIL = 1 << 20  # bytes to read at the end of a log
+WARNINGS = 20  # most gateway warnings to show above a server's own log
+BY = "the tray"  # the name of the first answerer, shown in the error for a later answer
 VERB_S = 30.0  # time limit of a verb
 TAKE_OVER_S = 180.0  # time limit of an import that may store secrets: the user may have to unlock the keyring
 
 
 @dataclass(frozen=True, slots=True)
 class ActionServices:
-    """The operations that actions use. Tests pass fakes of the same shapes. All may block and raise MultiMcpError."""
+    """The operations that actions use. All may block and raise MultiMcpError. Tests replace them with fakes."""
 
-    ask: Callable[[str, dict[str, Any]], Any]  # a control request, without a time limit
-    run: Callable[[Sequence[str], float], Any]  # a verb of the command line, with a time limit in seconds
+    ask: Callable[[str, dict[str, Any]], Any]  # sends a control request, without a time limit
+    run: Callable[[Sequence[str], float], Any]  # runs a verb of the command line, with a time limit in seconds
     command: Callable[[CommandKind], None]
     create_file: Callable[[], None]  # creates the first servers.yaml
     open_file: Callable[[Path], None]
@@ -45,13 +45,13 @@ class ActionServices:
     paths: Paths
     shim: list[str]
     version: str
-    view: Callable[[], TrayView]  # what the tray shows now
-    changed: Callable[[], None]  # reports changes that no snapshot shows
+    view: Callable[[], TrayView]  # returns the current view
+    changed: Callable[[], None]  # call it after a change that no snapshot shows
     quit: Callable[[], None]
 
 
 def offered_of(answer: Mapping[str, Any], *, known: bool = False) -> tuple[Offered, ...]:
-    """Return the servers in an answer of `multi-mcp import` that multi-mcp lacks or, if `known`, already has."""
+    """Return from an `import` answer the servers that multi-mcp lacks or, if `known`, those that it already has."""
     return tuple(
         Offered(row["name"], row["title"], str(row["url"] or shlex.join(row["command"] or ())), len(row["secrets"]))
         for row in answer["servers"]
@@ -60,11 +60,11 @@ def offered_of(answer: Mapping[str, Any], *, known: bool = False) -> tuple[Offer
 
 
 class Actions:
-    """Carries out clicks."""
+    """The actions that clicks carry out, by verb."""
 
     def __init__(self, means: ActionServices) -> None:
         self._means = means
-        self._shown: dict[str, list[dict[str, str]]] = {}  # for each server, the changes that the user has seen
+        self._shown: dict[str, list[dict[str, str]]] = {}  # server -> changes shown to the user
         self._table: dict[Verb, Callable[[str], Notice | None]] = {
             Verb.RECONNECT: lambda server: outcomes.reconnected(self._outcomes(control.RECONNECT, server)),
             Verb.REFRESH: lambda server: outcomes.refreshed(self._outcomes(control.REFRESH, server)),
@@ -107,26 +107,26 @@ class Actions:
         }
 
     def do(self, action: Action) -> Notice | None:
-        """Carry out an action. Return a notice, or None if the new state shows the result. Raises nothing."""
+        """Carry out an action. Return a notice, or None if the tray's new state shows the result. Never raises."""
         log.info("Click: %s %s", action.verb, action.target)
         try:
             return self._table[action.verb](action.target)
         except MultiMcpError as error:
             log.info("%s failed: %s", action.verb, error)
             return outcomes.failed(action, error)
-        except Exception as error:  # the boundary of a click: the user learns of every error
+        except Exception as error:  # the last handler of a click: show every error to the user
             log.exception("Unexpected error in %s", action.verb)
             return outcomes.unknown(action, error)
 
     def _outcomes(self, method: str, server: str) -> Mapping[str, outcomes.Outcome]:
-        """Send a request about one server, or about all (""). Return server -> outcome."""
+        """Send a request about one server, or about all if `server` is "". Return server -> outcome."""
         answer: Mapping[str, outcomes.Outcome] = self._means.ask(method, {"server": server or None})["servers"]
         return answer
 
     def _sign_in(self, server: str) -> Notice:
         """Open the sign-in page of a server, and wait until the user has signed in or the gateway gives up."""
         begun = self._means.ask(control.LOGIN, {"server": server})
-        if begun["url"] is None:  # found in the keyring, which the user has just unlocked
+        if begun["url"] is None:  # the tokens were in the keyring, which the user has just unlocked
             return outcomes.signed_in(server, begun["outcome"])
         self._open_url(begun["url"], f"Sign in from a terminal: multi-mcp auth {server}")
         return outcomes.signed_in(server, self._means.ask(control.LOGIN_WAIT, {"server": server}))
@@ -145,7 +145,7 @@ class Actions:
         return outcome_notice("The keyring is unlocked", "Sign-ins are kept there.")
 
     def _show_changes(self, server: str) -> None:
-        """Show the tools that wait for approval, in a text file. A later approval covers only what was shown."""
+        """Show a server's tools that wait for approval in a text file. A later approval covers only these."""
         rows = self._means.ask(control.APPROVALS, {"server": server})["rows"]
         name = Path("changes", log_name(server)).with_suffix(".txt")
         file = self._written(name, outcomes.changes_text(server, rows), f"multi-mcp approve {server}")
@@ -153,17 +153,17 @@ class Actions:
         self._means.open_file(file)
 
     def _approve(self, server: str) -> Notice:
-        """Approve the changes that were shown, and none that came later."""
+        """Approve only the changes that were shown to the user."""
         if not self._shown.get(server):
             raise MultiMcpError("The change has not been shown yet", f"Choose {texts.SHOW_CHANGES} first")
         return outcomes.approved(server, self._means.ask(control.APPROVE, {"tools": self._shown.pop(server)}))
 
     def _allow(self, ask: str, answer: str) -> None:
-        """Allow an ask. Only the first answer counts; a later one raises an error that says so."""
+        """Allow an ask. Raises MultiMcpError if it was already answered."""
         self._means.ask(control.ALLOW, {"id": ask, "answer": answer, "by": BY})
 
     def _open_asked(self, ask: str) -> None:
-        """Open the page that a server wants the user to see. Opening it is the answer."""
+        """Open the page that a server's ask refers to, and thereby allow the ask."""
         url = next((row["url"] for row in self._means.ask(control.ASKS, {})["asks"] if row["id"] == ask), None)
         if url is not None:
             self._open_url(url, "Show the address with: multi-mcp asks")
@@ -175,7 +175,7 @@ class Actions:
         return outcome_notice(f"{texts.name(server)} is {'enabled' if on else 'disabled'}", after)
 
     def _open_panel(self, page: str) -> None:
-        """Open a page of the panel in the user's browser, by a link that works once."""
+        """Open a page of the panel in the user's browser, with a link that works only once."""
         link = self._means.ask(control.PANEL, {"page": page} if page else {})["url"]
         self._open_url(link, "Print the link with: multi-mcp panel --no-browser")
 
@@ -184,7 +184,7 @@ class Actions:
             raise MultiMcpError("No browser was found here", hint)
 
     def _open_file(self, path: str) -> None:
-        """Open servers.yaml, creating it first if necessary, or another file that has a problem."""
+        """Open a file that has a problem or, if `path` is "", servers.yaml. Create servers.yaml if it is missing."""
         own = self._means.paths.config_file
         file = Path(path) if path else own
         if file == own and not file.exists():
@@ -192,9 +192,10 @@ class Actions:
         self._means.open_file(file)
 
     def _show_log(self, server: str) -> None:
-        """Show the gateway's warnings about a server, then its own log: a server that hangs does not log why.
+        """Show the gateway's warnings about a server, then the server's log: a server that hangs does not log why.
 
-        If the server has no log of its own, such as a server with a `url`, show what the gateway's log says about it.
+        A server with a `url`, for example, has no log of its own. In this case, show the lines about it in the
+        gateway's log.
         """
         file = self._means.paths.log_dir / SERVER_LOGS / log_name(server)
         own, gateway = (last_lines(log, LOG_TAIL) for log in (file, self._means.paths.log_dir / GATEWAY_LOG))
@@ -236,7 +237,7 @@ class Actions:
         return outcomes.diagnostics(self._means.version, self._means.run(["doctor"], VERB_S))
 
     def _written(self, name: Path, text: str, command: str) -> Path:
-        """Write a text for the user into the cache folder. An error names `command`, which prints the same text."""
+        """Write a text for the user to the cache folder. `command`: prints the same text; for the hint of an error."""
         file = self._means.paths.cache_dir / name
         try:
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -261,7 +262,7 @@ class Actions:
         return offered_of(self._means.run(["import", kind, "--dry-run"], VERB_S), known=kind == "--doubled")
 
     def _chosen(self, kind: str, key: str) -> tuple[Offered, ...]:
-        """Return the offered servers. Raises MultiMcpError if `key` is for others: the user has not agreed to these."""
+        """Return the offered servers. Raises MultiMcpError if they differ from those the user agreed to (`key`)."""
         offered = self._offered(kind)
         if offer_key(offered) != key:
             self._means.changed()
@@ -269,14 +270,14 @@ class Actions:
         return offered
 
     def _show_offer(self, _: str) -> None:
-        """Open a text with all offered servers: a notification has room for two, and not every panel shows menus."""
+        """Open a text with all offered servers: a notification shows only two, and some panels show no menu."""
         text = outcomes.offer_text(self._offered("--first"))
         self._means.open_file(self._written(Path("servers-found.txt"), text, "multi-mcp import"))
 
     def _take_over(self, key: str, how: str) -> Notice:
-        """Copy the offered servers into servers.yaml; the AI tools' files stay unchanged.
+        """Copy the offered servers to servers.yaml. The AI tools' files stay unchanged.
 
-        `how`: `--keyring` moves their secrets into the keyring, `--clear` leaves them in clear text.
+        `how`: `--keyring` to store their secrets in the keyring, or `--clear` to keep them in clear text.
         """
         offered = self._chosen("--first", key)
         try:

@@ -1,6 +1,6 @@
-"""The tray app: it connects the parts of the tray, from startup to shutdown.
+"""The tray app, which connects the parts of the tray and runs them from startup to shutdown.
 
-The main thread belongs to the icon. The supervisor, the redraws, and each click have their own threads.
+The icon runs on the main thread. The supervisor, the redraws, and each click have their own threads.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 RENEWS = "SIGUSR1"  # sent by an installer that replaced the program (packaging/linux/postinst)
 ENDS = ("SIGTERM", "SIGINT", "SIGHUP")  # SIGHUP: the terminal was closed
-LOOK_AGAIN_S = 2.0  # panels report one opening of the menu more than once; reading again starts up to three processes
+LOOK_AGAIN_S = 2.0  # panels report one opening of the menu several times, and each look starts up to three processes
 ENDED_BY = "quit"  # the request of `multi-mcp quit`
 QUIT_S = 30.0  # the gateway's own shutdown takes at most half of this
 
@@ -40,23 +40,23 @@ class NoticeDisplay(Protocol):
     """The interface for showing notifications."""
 
     def show(self, notice: Notice, click: Callable[[Action], None]) -> bool:
-        """Show a notice in place of the one with the same key. Return False if nothing displays it. May block."""
+        """Show a notice, replacing the one with the same key. Return False if nothing displays it. May block."""
 
     def withdraw(self, key: str) -> None:
-        """Withdraw the notice with that key, where the system supports this."""
+        """Withdraw the notice with that key if the system supports this."""
 
 
 class TrayPlatform(NoticeDisplay, Protocol):
     """The parts of the tray that differ between systems."""
 
     def make_icon(self) -> Any:
-        """Return pystray's icon, or one with the same interface. Called once."""
+        """Return pystray's icon, or one with the same interface. Call this only once."""
 
     def picture(self, kind: IconKind) -> Any:
         """Return the picture for a kind, in the form that the icon accepts."""
 
     def label(self, text: str) -> str:
-        """Return the text of a menu entry, with the system's menu marks escaped."""
+        """Escape the characters of a menu text that the system would interpret."""
 
 
 class StateSources:
@@ -64,7 +64,7 @@ class StateSources:
 
     - `clients`: finds the AI tools. It may block.
     - `servers`: finds servers in the AI tools' files: with `--first` those that multi-mcp lacks, with `--doubled` those
-      that it also has. It may block. None: unknown, because reading failed.
+      that it also has. Returns None if it cannot read the files. It may block.
     - `offer_told`: True if a notification already reported servers to import.
     """
 
@@ -82,10 +82,10 @@ class StateSources:
         self._state = TrayState(ChildState.STARTING, clients=None, autostart=is_on, offer_told=offer_told)
 
     def look_around(self) -> None:
-        """Read again what no snapshot shows: the AI tools' files, and the entry for start at login."""
+        """Update what no snapshot shows: the AI tools, their servers, and start at login. Blocks."""
         is_on, clients = self._start_at_login(), self._find_clients()
         offered = () if self._nothing_to_offer else self._find_servers("--first")
-        self._nothing_to_offer = offered == ()  # an offer that was empty once stays empty
+        self._nothing_to_offer = offered == ()  # after one empty offer, never offer again
         doubled = self._find_servers("--doubled") if any(client.connected for client in clients) else ()
         self._change(autostart=is_on, clients=clients, offered=offered or (), doubled=doubled or ())
 
@@ -103,18 +103,18 @@ class StateSources:
         return (before.child, before.hangs) != (now.child, now.hangs)
 
     def _change(self, **changes: Any) -> TrayState:
-        """Change fields of the state. Return the state before."""
+        """Change fields of the state. Return the previous state."""
         with self._lock:
             before, self._state = self._state, replace(self._state, **changes)
         return before
 
     def state(self) -> TrayState:
-        """Return the whole state as it is now."""
+        """Return the current state."""
         return self._state
 
 
 def state_of(seen: SupervisorView) -> TrayState:
-    """Convert the supervisor's view to a TrayState. If the snapshot cannot be read, the reason is the state's error."""
+    """Convert the supervisor's view to a TrayState. Its `error` also reports a snapshot that cannot be read."""
     state = TrayState(child=seen.state, error=seen.error, hangs=seen.hangs)
     try:
         return replace(state, snapshot=Snapshot.from_json(seen.snapshot) if seen.snapshot is not None else None)
@@ -139,18 +139,18 @@ class App:
         self._told, self._notices_lock = NoticeMemory(), threading.Lock()
         self._busy, self._busy_lock = set[Action](), threading.Lock()
         self._looked_at = -LOOK_AGAIN_S
-        self.is_replaced = False  # True: once this tray has ended, the newly installed program runs in its place
+        self.is_replaced = False  # True: once this tray has ended, the newly installed program replaces it
         self._icon = face.make_icon()
-        self._icon.on_signal = self.quit_soon  # for systems whose own loop keeps Python's signal handlers from running
+        self._icon.on_signal = self.quit_soon  # for systems whose event loop blocks Python's signal handlers
         self._icon.on_host = partial(face.withdraw, NO_HOST)
-        self._icon.on_open = self.opened  # for panels that report the opening of the menu
+        self._icon.on_open = self.opened  # only some panels report that the menu opens
         self._icon.on_bare_click = partial(self.click, Action(Verb.SHOW_STATE))
         self._painter = Painter(self._icon, face.picture, self.click, face.label)
         self._redraws = Redraws(self._draw)
         self._painter.render(view(sources.state()))
 
     def join(self, actions: Actions, supervisor: Supervisor) -> None:
-        """Set the parts that need this app to exist first."""
+        """Set the parts that could only be built after this app."""
         self._actions, self._supervisor = actions, supervisor
 
     def run(self) -> None:
@@ -169,7 +169,7 @@ class App:
         self._redraws.request()
 
     def _hear_signals(self) -> None:
-        """Handle signals on their own thread: one that arrives as the main thread falls asleep does not wake it."""
+        """Handle signals on a separate thread: the main thread may be asleep and would not wake."""
         for name in (*ENDS, RENEWS):
             if hasattr(signal, name):
                 signal.signal(getattr(signal, name), lambda number, frame: None)
@@ -197,7 +197,7 @@ class App:
         threading.Thread(target=self.quit, name="quit", daemon=True).start()
 
     def quit(self) -> None:
-        """Stop the gateway unless the user started it, then end. Call this from any thread but the main one."""
+        """Stop the gateway unless the user started it, then end the icon. Do not call this on the main thread."""
         try:
             self._end_gateway()
         finally:
@@ -211,7 +211,7 @@ class App:
     def saw(self, seen: SupervisorView) -> None:
         """Store the supervisor's view, and redraw. Restart the gateway if an update replaced its program.
 
-        A state that ends before it is drawn still causes notifications.
+        Process states are checked for notifications here, because a redraw might miss a short one.
         """
         if self._sources.see(seen):
             self._tell()
@@ -220,20 +220,20 @@ class App:
             threading.Thread(target=self._renew_gateway, name="renew gateway", daemon=True).start()
 
     def _renew_gateway(self) -> None:
-        """Restart a gateway that predates an update, even the user's own. Shims keep the AI tools' sessions."""
+        """Restart a gateway that runs an old program, even the user's own. Shims keep the AI tools' sessions."""
         log.info("The gateway runs a program that was replaced. Restarting it")
         try:
             self._supervisor.command(CommandKind.RESTART)
         except MultiMcpError as error:
-            log.warning("The old gateway does not stop: %s", error)
+            log.warning("Cannot restart the old gateway: %s", error)
 
     def looked_around(self) -> None:
-        """Read again what no snapshot shows, such as the AI tools' files, and redraw."""
+        """Update what no snapshot shows, such as the AI tools, and redraw. Blocks."""
         self._sources.look_around()
         self._redraws.request()
 
     def opened(self) -> None:
-        """Start `looked_around` when the menu opens, unless the last opening did so less than LOOK_AGAIN_S ago."""
+        """Call `looked_around` on another thread, unless it was called within the last LOOK_AGAIN_S."""
         if self._clock() - self._looked_at >= LOOK_AGAIN_S:
             self._looked_at = self._clock()
             threading.Thread(target=self.looked_around, name="look around", daemon=True).start()
@@ -241,7 +241,7 @@ class App:
     def click(self, action: Action) -> None:
         """Carry out an action on its own thread, unless the same action is still running.
 
-        A sign-in may start again: the user may have closed the browser's page by mistake.
+        A sign-in may start again, because the user may have closed its page by mistake.
         """
         with self._busy_lock:
             if action in self._busy and action.verb is not Verb.SIGN_IN:
@@ -260,7 +260,7 @@ class App:
         threading.Thread(target=do, name=f"click {action.verb}", daemon=True).start()
 
     def shown(self) -> TrayView:
-        """Return the view that the tray shows now."""
+        """Return the view of the current state."""
         return view(self._sources.state())
 
     def _draw(self) -> float | None:
@@ -289,10 +289,10 @@ class App:
         log.info("Notification%s: %s | %s", "" if seen else " (no tray host)", notice.title, notice.text)
 
     def second_start(self, request: str) -> str:
-        """Answer a request of a second `multi-mcp`. Return the text that it prints.
+        """Answer a request from a second `multi-mcp`. Return the text for it to print.
 
-        The request `quit` ends this tray. After an update, any other request lets the new program replace this one.
-        Otherwise show the state in a notification, and return it.
+        The request `quit` ends this tray. After an update, any other request replaces this program by the new one.
+        Without an update, the state is shown in a notification and returned.
         """
         if request == ENDED_BY:
             self.quit_soon()
@@ -305,9 +305,9 @@ class App:
 
 
 class BalloonNotifications:
-    """Notifications as the icon's own balloons (Windows, macOS). They have no buttons.
+    """Notifications as balloons of the icon, without buttons (Windows and macOS).
 
-    On Windows, a click on the current balloon does what its first button would do, if the notice allows such a click.
+    On Windows, a click on the balloon carries out the notice's first action if the notice allows such a click.
     """
 
     def __init__(self, icon: Any) -> None:
@@ -319,10 +319,10 @@ class BalloonNotifications:
         self._icon.on_balloon = partial(click, action) if action else None
         try:
             self._icon.notify(notice.text, notice.title)
-        except Exception:  # the boundary to pystray and the system below it: the error goes to the log
+        except Exception:  # pystray raises different exceptions on each system
             log.exception("Cannot show a notification")
             return False
         return True
 
     def withdraw(self, key: str) -> None:
-        """Do nothing: balloons disappear without our help."""
+        """Do nothing: balloons disappear by themselves."""

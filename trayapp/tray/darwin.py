@@ -1,4 +1,4 @@
-"""The icon on macOS: pystray's own, made safe for threads, sharp on Retina screens, and able to handle signals.
+"""The icon on macOS: pystray's icon with thread safety, sharp pictures on Retina screens, and signal handling.
 
 Since macOS 26, a call to AppKit from any thread but the main one ends the process (pystray issue 60).
 """
@@ -23,10 +23,10 @@ CORE = int.from_bytes(b"aevt", "big")
 OPEN_DOCUMENTS = int.from_bytes(b"odoc", "big")
 DIRECT_OBJECT = int.from_bytes(b"----", "big")
 FILE_URL = int.from_bytes(b"furl", "big")
-MENUS_KEPT = 8  # an open menu may be an old one, whose entries must still find their callbacks
+MENUS_KEPT = 8  # an open menu may be an older one whose entries still need their callbacks
 MARSHALLED = ("_show", "_hide", "_update_icon", "_update_title", "_update_menu", "_stop")
 
-Opened = Callable[[str], object]  # gets a link or the path of a file
+Opened = Callable[[str], object]  # called with a link or the path of a file
 
 
 class Callbacks:
@@ -35,15 +35,15 @@ class Callbacks:
     def __init__(self) -> None:
         self._by_tag: dict[int, Any] = {}
         self._next = 0
-        self._menus: deque[int] = deque(maxlen=MENUS_KEPT)  # the first tag of each
+        self._menus: deque[int] = deque(maxlen=MENUS_KEPT)  # the first tag of each kept menu
 
     def begin(self) -> None:
-        """Start a new menu, and forget callbacks that only menus older than the last MENUS_KEPT use."""
+        """Start a new menu. Drop the callbacks of all but the last MENUS_KEPT menus."""
         self._menus.append(self._next)
         self._by_tag = {tag: callback for tag, callback in self._by_tag.items() if tag >= self._menus[0]}
 
     def append(self, callback: Any) -> None:
-        """Store the callback of the item with the tag `len(self)`."""
+        """Store a callback for the item whose tag is `len(self)`."""
         self._by_tag[self._next] = callback
         self._next += 1
 
@@ -51,7 +51,7 @@ class Callbacks:
         return self._next
 
     def __getitem__(self, tag: int) -> Any:
-        return self._by_tag.get(tag, lambda *_: None)  # a click in a menu that was replaced long ago
+        return self._by_tag.get(tag, lambda *_: None)  # a click in a menu whose callbacks were dropped
 
 
 def _native_image(png: bytes, size: tuple[float, float]) -> Any:
@@ -75,7 +75,7 @@ def opened_texts(event: Any) -> list[str]:
 
 
 def open_in_panel(text: str) -> None:
-    """Show in the panel what a link or a file would run."""
+    """Open the panel on the servers that a link or file would add."""
     subprocess.Popen([*own_command(), "panel", "--", text], stdin=subprocess.DEVNULL)
 
 
@@ -84,7 +84,7 @@ def _hear_opened(opened: Opened) -> object:
     import Foundation
 
     class AppleEventReceiver(Foundation.NSObject):  # type: ignore[misc]  # PyObjC has no types
-        """Receives Apple events."""
+        """The receiver of Apple events."""
 
         def hear_reply_(self, event: Any, reply: Any) -> None:
             for text in opened_texts(event):
@@ -135,7 +135,7 @@ def mended(
                 self._status_bar.removeStatusItem_(self._status_item)
 
         def _assert_image(self) -> None:
-            """Set the picture with all its pixels at the menu bar's height: two pixels per point on Retina."""
+            """Set the picture at the menu bar's height, with all its pixels: two per point on Retina screens."""
             if self._icon_image is not None:
                 return
             data = io.BytesIO()

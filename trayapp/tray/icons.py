@@ -1,7 +1,7 @@
 """The icons as pictures: six kinds, distinguished by shape as well as by color, for dark, light and unknown panels.
 
 They are drawn at build time (packaging/devtools/drawing). A file in assets/ holds all SIZES of one drawing. A panel
-gets all PANEL_SIZES, or the one size that it asks for, in its own format.
+receives all PANEL_SIZES, or the one size that it requests, in its own format.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from trayapp.tray.state.tray_state import IconKind
 if TYPE_CHECKING:
     from PIL import Image
 
-SIZES = (*range(16, 49), 64, 128)  # above 48, half a pixel is invisible: other sizes are made from the next larger one
+SIZES = (*range(16, 49), 64, 128)  # other sizes are scaled down from the next larger one; above 48, this is not visible
 APP = "app"
 
 
@@ -41,12 +41,12 @@ COLORS: dict[IconKind, Colors] = {
 
 @cache
 def icon(kind: IconKind, size: int, dark: bool | None = None) -> Image.Image:
-    """Return the tray icon as RGBA of `size` by `size` pixels. `dark`: True for a dark panel; None = unknown.
+    """Return the tray icon as RGBA of `size` by `size` pixels. `dark`: True for a dark panel, None if unknown.
 
     The picture is cached: do not draw on it.
     """
     colors = COLORS[kind]
-    from PIL import Image  # takes 20 ms; imported here because the tray registers before it draws
+    from PIL import Image  # takes 20 ms to import, so only after the tray is registered
 
     whole = Image.new("RGBA", (size, size), colors.either if dark is None else colors.dark if dark else colors.light)
     whole.putalpha(_picture(f"tray-{kind}", size))
@@ -60,7 +60,7 @@ def app_icon(size: int) -> Image.Image:
 
 
 def offset(size: int) -> int:
-    """Return the x position in pixels of the picture of this size, one of SIZES, in a file of assets/."""
+    """Return the x position, in pixels, of the picture with this size (one of SIZES) in a file of assets/."""
     return sum(SIZES[: SIZES.index(size)])
 
 
@@ -83,7 +83,7 @@ def _picture(name: str, size: int) -> Image.Image:
 
 
 Artwork: TypeAlias = "Callable[[int], Image.Image]"  # from a size in pixels to a square RGBA picture
-PANEL_SIZES = (16, 22, 24, 32, 48, 64)  # the heights of existing panels, and their doubles for high-density screens
+PANEL_SIZES = (16, 22, 24, 32, 48, 64)  # common panel heights, and twice these for high-density screens
 
 Pixmap = tuple[int, int, bytes]
 
@@ -97,5 +97,5 @@ def argb32(picture: Image.Image) -> bytes:
 
 
 def pixmaps(artwork: Artwork) -> list[Pixmap]:
-    """Return the picture in all PANEL_SIZES, each a (width, height, ARGB32)."""
+    """Return the picture in all PANEL_SIZES, each as (width, height, ARGB32)."""
     return [(size, size, argb32(artwork(size))) for size in PANEL_SIZES]

@@ -1,4 +1,4 @@
-"""Drawing a TrayView on the icon: only the differences from the previous view, and at a bounded rate.
+"""The painter, which draws a TrayView on the icon: only what changed, and at a limited rate.
 
 This module imports pystray without touching a display, GTK, or a bus. xembed adds the X backend.
 """
@@ -14,8 +14,8 @@ from typing import Any
 
 from trayapp.tray.state.tray_state import Action, IconKind, Item, Separator, TrayView
 
-# On Linux, pystray opens a display when it is imported, and raises if there is none. `dummy` is its name for the base
-# class without any desktop. Child processes must not inherit the variable.
+# On Linux, pystray opens a display when it is imported, and raises an exception if there is none. Its backend `dummy`
+# needs no desktop. Child processes must not inherit the variable.
 CHOICE = "PYSTRAY_BACKEND"
 before = os.environ.get(CHOICE)
 if sys.platform not in ("win32", "darwin"):
@@ -36,13 +36,13 @@ MenuItem: Any = pystray.MenuItem
 
 PAUSE_S = 0.25  # at most 4 redraws a second: more would not be noticed
 Click = Callable[[Action], None]
-WANTS_EYES = frozenset({IconKind.ATTENTION, IconKind.DOWN})  # panels that hide inactive icons are asked to show these
+WANTS_EYES = frozenset({IconKind.ATTENTION, IconKind.DOWN})  # panels should not hide the icon in these states
 
 
 class KeyedItem(pystray.MenuItem):  # type: ignore[misc]  # pystray has no types
-    """A menu item that keeps its identity when its text changes: a click on an open menu never hits a neighbor.
+    """A menu item that keeps its identity when its text changes, so a click in an open menu never triggers another.
 
-    `key` names the item's meaning ("pause") and is unique among siblings. A plain MenuItem is identified by its text.
+    `key` identifies the item ("pause") and is unique among siblings. A plain MenuItem is identified by its text.
     """
 
     def __init__(self, key: str, text: str, action: Callable[..., Any] | Any = None, **options: Any) -> None:
@@ -53,7 +53,7 @@ class KeyedItem(pystray.MenuItem):  # type: ignore[misc]  # pystray has no types
 class Painter:
     """The only code that draws on the icon.
 
-    `picture`: returns what to show for a kind, in a form that the icon accepts.
+    `picture`: returns the picture for a kind, in the form that the icon accepts.
     `label`: escapes the characters of a menu text that have a special meaning on this system.
     """
 
@@ -75,7 +75,7 @@ class Painter:
         if before is None or before.tooltip != view.tooltip:
             self._icon.title = view.tooltip
         if before is None or (before.menu, before.click) != (view.menu, view.click):
-            # pystray carries out the default entry, even an invisible one, when the icon itself is clicked.
+            # A click on the icon itself triggers pystray's default entry, even if the entry is invisible.
             itself = MenuItem("", self._clicked(view.click), default=True, visible=False)
             self._icon.menu = Menu(itself, *map(self._entry, view.menu))
 
@@ -95,9 +95,9 @@ class Painter:
 
 
 class Redraws:
-    """A thread that calls `draw` after `request()`, with a pause after each call. It always draws the last state.
+    """A thread that calls `draw` after `request()`, with a pause after each call. The latest state is always drawn.
 
-    `draw` returns the seconds until its next call at the latest; None = not before the next `request()`.
+    `draw` returns the seconds after which it must be called again, or None to wait for the next `request()`.
     """
 
     def __init__(self, draw: Callable[[], float | None], sleep: Callable[[float], object] | None = None) -> None:
@@ -131,7 +131,7 @@ class Redraws:
             self._requested.clear()  # a later change causes another redraw
             try:
                 again_s = self._draw()
-            except Exception:  # the boundary of a redraw: later ones must still happen
+            except Exception:  # one failed redraw must not end the thread
                 log.exception("Unexpected error while drawing")
                 again_s = None
             self._sleep(PAUSE_S)

@@ -1,4 +1,4 @@
-"""The command `multi-mcp tray`: it runs the user's only tray, or sends a request to the one that is already running."""
+"""The command `multi-mcp tray`, which runs the user's only tray or sends a request to the tray that already runs."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ log = logging.getLogger(__name__)
 
 NAME = "multi-mcp"
 UPDATE_S = 40.0  # limit on the check for a new version, enough for a slow network
-FIRST_CHECK_S = 60.0  # wait until a login no longer keeps the machine busy
+FIRST_CHECK_S = 60.0  # delay until the machine is no longer busy with the login
 CHECK_EVERY_S = 24 * 3600.0
 CLIENTS_S = 20.0  # limit on reading the AI tools' files, some twenty small ones
-OPENS_S = 2.0  # an opener that finds no program fails within this time
+OPENS_S = 2.0  # a command for opening files fails within this time if it finds no program
 RETINA_PX = 44  # twice the height of an icon in the menu bar
 
 Say = Callable[[str], None]
 
 
 def run_tray(environ: Mapping[str, str], *, autostart: bool, say: Say) -> int:
-    """Run the tray until it quits, and return the exit code. `say` prints a line, if anything reads the output.
+    """Run the tray until it quits. Return the exit code. `say` prints a line, if anything reads the output.
 
-    If a tray is already running, ask it to show its state, print its answer, and end. A start at login ends silently
-    instead. If an update replaced the program meanwhile, this process becomes the new program and does not return.
+    If a tray is already running, make it show its state, print its answer, and return. A start at login returns
+    silently instead. If an update replaced the program meanwhile, this process becomes the new program and does not return.
 
     Raises StorageError.
     """
@@ -72,7 +72,7 @@ def run_tray(environ: Mapping[str, str], *, autostart: bool, say: Say) -> int:
         is_replaced = _be_the_tray(dict(environ), run, single, autostart, say)
     finally:
         single.close()
-    if is_replaced:  # become the newly installed program: the session that started this process notices nothing
+    if is_replaced:  # become the new program in the same process, so the desktop session sees no end
         argv = tray_command()
         os.execve(argv[0], argv, own_environment(environ))
     return 0
@@ -81,9 +81,9 @@ def run_tray(environ: Mapping[str, str], *, autostart: bool, say: Say) -> int:
 def quit_tray(environ: Mapping[str, str]) -> int | None:
     """End this user's tray, and the gateway unless the user started it.
 
-    Return the tray's process id; 0: unknown; None: there is no tray.
+    Return the tray's process id, 0 if it is unknown, or None if there is no tray.
 
-    Raises MultiMcpError if the tray does not answer, StorageError.
+    Raises StorageError, or MultiMcpError if the tray does not answer.
     """
     single = SingleTray(run_dir(dict(absolute_home(environ))))
     holder = single.take()
@@ -91,7 +91,7 @@ def quit_tray(environ: Mapping[str, str]) -> int | None:
         single.close()
         return None
     if single.send(ENDED_BY) is None:
-        if not holder:  # `kill 0` would end the terminal where it is typed
+        if not holder:  # `kill 0` would end the user's own terminal
             raise MultiMcpError("The tray does not answer", "End the process multi-mcp-tray")
         how = f"taskkill /F /PID {holder}" if os.name == "nt" else f"kill {holder}"
         raise MultiMcpError(f"The tray (process {holder}) does not answer", f"End it with: {how}")
@@ -99,7 +99,7 @@ def quit_tray(environ: Mapping[str, str]) -> int | None:
 
 
 def second_words(holder: int, answer: str | None) -> str:
-    """Return the message of a second start. `answer`: what the first one answered; None: nothing in time."""
+    """Return the message of a second start. `answer`: the running tray's answer, or None if there was none in time."""
     who = f"multi-mcp is already running (process {holder})" if holder else "multi-mcp is already running"
     return f"{who}\n{answer}" if answer else f"{who}, but it does not answer"
 
@@ -114,7 +114,7 @@ def _be_the_tray(environ: dict[str, str], run: str, single: SingleTray, autostar
     app = build(environ, run, paths, switch, SystemPlatform(say, told if autostart else None))
     try:
         single.serve(app.second_start)
-    except (OSError, StorageError) as error:  # a second start can then only report that a tray is running
+    except (OSError, StorageError) as error:  # without it, a second start can only report that a tray is running
         log.warning("Cannot detect further starts: %s", error)
 
     def keep_true() -> None:
@@ -158,7 +158,7 @@ def build(environ: dict[str, str], run: str, paths: Paths, switch: Autostart, fa
             return client.call(method, params)
 
     def create() -> None:
-        # Only the first servers.yaml needs the YAML libraries in this process.
+        # This process needs the YAML libraries only to create the first servers.yaml.
         from trayapp.config.store import ConfigStore, sample_text
 
         ConfigStore(paths.config_file, first_text=sample_text).create()
@@ -168,7 +168,7 @@ def build(environ: dict[str, str], run: str, paths: Paths, switch: Autostart, fa
             return True
         if sys.platform != "linux":
             return False
-        from trayapp.tray.linux import selection  # python-xlib is needed on Linux only, and slow to import
+        from trayapp.tray.linux import selection  # python-xlib is needed only on Linux, and is slow to import
 
         return selection.own_selection(text, environ)
 
@@ -195,7 +195,7 @@ def build(environ: dict[str, str], run: str, paths: Paths, switch: Autostart, fa
 def report_updates(environ: Mapping[str, str], paths: Paths, show: Callable[[Notice], object]) -> None:
     """Check for a new version soon after startup and then daily, and report it with `show`. Does not return.
 
-    The verb `multi-mcp update-check` decides whether to ask the network (off by default).
+    The verb `multi-mcp update-check` uses the network only if the settings allow it (off by default).
     """
     time.sleep(FIRST_CHECK_S)
     while True:
@@ -204,7 +204,7 @@ def report_updates(environ: Mapping[str, str], paths: Paths, show: Callable[[Not
 
 
 def report_update(look: Callable[[], Any], show: Callable[[Notice], object], told: Path) -> None:
-    """Report a new version once. `look`: asks the verb `update-check`. `told`: holds the version reported last."""
+    """Report a new version once. `look`: runs the verb `update-check`. `told`: a file for the reported version."""
     try:
         newer = (look() or {}).get("newer")
     except MultiMcpError as error:
@@ -221,7 +221,7 @@ def report_update(look: Callable[[], Any], show: Callable[[Notice], object], tol
 
 
 def _read_tools(environ: Mapping[str, str], *argv: str) -> Any:
-    """Run a verb that reads the AI tools' files, which this process does not. Return None, and log why, if it fails."""
+    """Run a verb that reads the AI tools' files. If it fails, log the reason and return None."""
     try:
         return run_verb(argv, environ, CLIENTS_S)
     except MultiMcpError as error:
@@ -239,13 +239,13 @@ def client_of(row: Mapping[str, Any]) -> ClientState:
 class SystemPlatform:
     """The icon and the notifications of this system. Implements app.TrayPlatform.
 
-    `told`: a file that exists once the user was told that nothing shows icons. None: the tray was not started at login,
-    so a panel would already be running, and the user is told every time.
+    `told`: a file that exists once the user was told that nothing shows icons. It is None for a tray that was not
+    started at login: any panel would already be running, so the user is told every time.
     """
 
     def __init__(self, say: Say, told: Path | None = None) -> None:
         self.app: App
-        self.offer_told: Path | None = None  # a file that exists once offered servers were reported
+        self.offer_told: Path | None = None  # this file exists once offered servers were reported
         self._say = say
         self._told = told
         self.speaker: NoticeDisplay  # set by make_icon
@@ -270,7 +270,7 @@ class SystemPlatform:
         return windows.menu_text(text) if sys.platform == "win32" else text
 
     def picture(self, kind: IconKind) -> Any:
-        """Return the picture for a kind: on Linux a function that draws any size, elsewhere one picture."""
+        """Return the picture for a kind. On Linux, this is a function from size to picture."""
         if sys.platform == "win32":
             return icons.icon(kind, windows.icon_px(), not windows.light_taskbar())
         return icons.icon(kind, RETINA_PX) if sys.platform == "darwin" else partial(icons.icon, kind)
@@ -285,7 +285,7 @@ class SystemPlatform:
         self.speaker.withdraw(key)
 
     def _nobody(self) -> None:
-        """Tell the user that this desktop has no place for an icon. After a start at login, do so only once."""
+        """Tell the user that nothing on this desktop shows icons. After a start at login, do so only once."""
         notice = no_host()
         if self._told is not None and self._told.exists():
             log.info("%s", notice.title)

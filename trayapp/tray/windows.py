@@ -1,4 +1,4 @@
-"""The icon on Windows: pystray's own, with texts cut to the limits of Windows, and a menu that survives updates."""
+"""The icon on Windows: pystray's icon with texts cut to Windows' limits and a menu that stays open during updates."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def cut(text: str | None, units: int) -> str:
 def be_dpi_aware(windll: Any) -> None:
     """Make the process DPI-aware, before its first window exists. `windll`: ctypes.windll.
 
-    Otherwise, Windows stretches icon and menu, and reports icons of 16 pixels on any screen.
+    Otherwise, Windows stretches the icon and menu, and reports an icon size of 16 pixels on every screen.
     """
     try:
         done = windll.user32.SetProcessDpiAwarenessContext(PER_MONITOR)
@@ -43,7 +43,7 @@ def mended(base: Any) -> type[Any]:
     """Return pystray's class with its faults on Windows fixed."""
 
     class WindowsIcon(base):  # type: ignore[misc]  # pystray has no types
-        """pystray's icon on Windows, with texts cut to size. An update does not destroy its open menu."""
+        """pystray's icon on Windows, with texts cut to size. Updates do not close its open menu."""
 
         attention = False  # without effect here; on Linux the panel gets it
         # Called when the menu opens. Changes that it makes to the menu appear at the next opening.
@@ -55,7 +55,7 @@ def mended(base: Any) -> type[Any]:
             self._is_open = self._is_stale = False
 
         def _update_menu(self) -> None:
-            """Update the menu now or, if it is open, once it closes: an update would destroy the open menu."""
+            """Update the menu, but wait until it closes if it is open: an update would destroy it."""
             if self._is_open:
                 self._is_stale = True
             else:
@@ -83,7 +83,7 @@ def mended(base: Any) -> type[Any]:
 
 
 def light_taskbar() -> bool:
-    """Return True if the taskbar is light. If that cannot be read, assume dark, the default of Windows."""
+    """True if the taskbar is light. If the setting cannot be read, the taskbar counts as dark, as by default."""
     if sys.platform == "win32":
         import winreg
 

@@ -1,6 +1,6 @@
-"""The session bus: one connection, and one thread that reads it.
+"""The session bus: one connection, and a thread that reads it.
 
-That thread answers calls to our objects, and passes on replies and signals. Nothing that runs on it may block.
+The thread answers calls to our objects, and delivers replies and signals. Nothing that runs on it may block.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from jeepney.wrappers import DBusErrorResponse
 log = logging.getLogger(__name__)
 BUS = "org.freedesktop.DBus"
 ERROR = f"{BUS}.Error"
-WELCOME_S = 5.0  # until the bus accepts the connection, at a login that keeps the machine busy
-JOIN_S = 2.0  # until the reading thread ends; it never waits for anything but the bus
+WELCOME_S = 5.0  # limit on connecting, enough for a machine that is busy with a login
+JOIN_S = 2.0  # limit on ending the reading thread, which waits only for the bus
 
 Body = tuple[Any, ...]
-Method = tuple[str, str, Callable[..., Body]]  # the signatures of call and answer, and the function that answers
+Method = tuple[str, str, Callable[..., Body]]  # the signatures of the call and the answer, and the function to call
 
 
 class NoBusError(Exception):
-    """There is no session bus, or it refuses the connection."""
+    """Raised if there is no session bus or if it refuses the connection."""
 
 
 class _UnknownPropertyError(LookupError):
-    """Raised for an unknown property. Panels also request properties of other kinds of items, and expect this error."""
+    """Raised for an unknown property. Panels also request properties that we lack, and expect this error."""
 
 
 class BusObject(Protocol):
@@ -56,10 +56,10 @@ class BusObject(Protocol):
     signals: ClassVar[Mapping[str, str]]  # name -> signature
 
     def properties(self) -> Mapping[str, tuple[str, Any]]:
-        """Return the D-Bus signature and the value of each property, by name."""
+        """Return the properties: name -> D-Bus signature and value."""
 
     def methods(self) -> Mapping[str, Method]:
-        """Return the methods by name. They are called on the reading thread."""
+        """Return the methods by name. The reading thread calls them."""
 
 
 def session_address(environ: Mapping[str, str]) -> str:
@@ -73,14 +73,14 @@ def session_address(environ: Mapping[str, str]) -> str:
 
 
 def close_connection(connection: DBusConnection) -> None:
-    """Close a connection that no thread reads or interrupts any more, with the pipe that jeepney itself leaves open."""
-    super(DBusConnection, connection).close()  # not jeepney's own `close`: a later version may close the pipe, too
+    """Close a connection that no thread uses any more, and the pipe that jeepney leaves open."""
+    super(DBusConnection, connection).close()  # jeepney's `close` may also close the pipe in a later version
     os.close(connection._stop_r)
     os.close(connection._stop_w)
 
 
 class SessionBus:
-    """A connection to the session bus. All methods may be called from any thread, unless they say otherwise.
+    """A connection to the session bus. Methods may be called from any thread unless their docstrings restrict this.
 
     The class is broad because calls, answers and signals share the one connection.
     """
@@ -95,12 +95,12 @@ class SessionBus:
         self._endings: list[Callable[[], None]] = []
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._read, name="session bus", daemon=True)
-        self.listen(BUS, BUS, "NameOwnerChanged", lambda message: None)  # subscribes once; follow() adds listeners
+        self.listen(BUS, BUS, "NameOwnerChanged", lambda message: None)  # the subscription that follow() uses
         self._thread.start()
 
     @classmethod
     def open(cls, address: str | None = None) -> SessionBus:
-        """Connect to `address` or, by default, to the session's own bus. Raises NoBusError."""
+        """Connect to `address` or, by default, to the session's bus. Raises NoBusError."""
         try:
             return cls(open_dbus_connection(address or session_address(os.environ), auth_timeout=WELCOME_S))
         except (OSError, EOFError, ValueError, LookupError, RuntimeError, StopIteration) as error:
@@ -109,14 +109,14 @@ class SessionBus:
             raise NoBusError(f"refused: {type(error).__name__}") from error
 
     def close(self) -> None:
-        """End the connection; the bus releases everything that was ours. Do not call this from the reading thread."""
+        """End the connection. The bus then releases our names. Do not call this from the reading thread."""
         with self._lock:
             if not self.gone.is_set():
                 self._connection.interrupt()
         self._thread.join(JOIN_S)
 
     def on_gone(self, ending: Callable[[], None]) -> None:
-        """Call `ending` on the reading thread when the connection ends, or now if it has already ended."""
+        """Call `ending` on the reading thread when the connection ends, or immediately if it has ended."""
         with self._lock:
             if not self.gone.is_set():
                 self._endings.append(ending)
@@ -124,9 +124,9 @@ class SessionBus:
         ending()
 
     def call(self, message: Message, on_reply: Callable[[Message | None], object] | None = None) -> None:
-        """Send a method call. `on_reply` gets the answer or error, on the reading thread; None if the bus is gone.
+        """Send a method call. On the reading thread, `on_reply` gets the answer or error, or None if the bus is gone.
 
-        If the call cannot be sent, `on_reply` runs on the caller's thread.
+        If the call cannot be sent, `on_reply` is called on the caller's thread.
         """
         serial = next(self._connection.outgoing_serial)
         if on_reply is not None:
@@ -142,9 +142,10 @@ class SessionBus:
     def ask(
         self, message: Message, timeout_s: float, on_values: Callable[[Body], object] = lambda answer: None
     ) -> Body | None:
-        """Send a method call and wait for the answer. Return its values; None for an error, no answer, or no bus.
+        """Send a method call and wait for its answer. Return the values, or None on an error or without an answer.
 
-        `on_values` gets them first, on the reading thread, even if they are late. Do not call this on that thread.
+        `on_values` gets the values first, on the reading thread, even if they arrive too late. Do not call this method
+        on that thread.
         """
         if threading.current_thread() is self._thread:
             raise RuntimeError("the thread that reads the bus must not block on it")
@@ -165,18 +166,18 @@ class SessionBus:
         self._objects[path] = thing
 
     def emit(self, path: str, interface: str, member: str, signature: str | None = None, body: Body = ()) -> None:
-        """Send a signal of our object; without a bus, do nothing."""
+        """Send a signal from our object. Do nothing if the bus is gone."""
         self._send(new_signal(DBusAddress(path, interface=interface), member, signature, body))
 
     def listen(self, sender: str, interface: str, member: str, heard: Callable[[Message], None]) -> None:
-        """Call `heard` for each of these signals, on the reading thread. `heard` must check the sender."""
+        """Call `heard` on the reading thread for each of these signals. `heard` must check the sender."""
         self._listeners.setdefault((interface, member), []).append(heard)
         self.call(message_bus.AddMatch(MatchRule(type="signal", sender=sender, interface=interface, member=member)))
 
     def follow(self, name: str, on_owner: Callable[[str], None]) -> None:
-        """Call `on_owner` with the unique name of the owner of `name`, "" for none: now and after each change.
+        """Call `on_owner` on the reading thread, now and after each change of the owner of `name`.
 
-        It is called on the reading thread.
+        It gets the owner's unique name, or "" if there is no owner.
         """
         told: list[str] = []
 
@@ -199,7 +200,7 @@ class SessionBus:
             return False
         try:
             self._connection.send(message, serial=serial)
-        except (OSError, ValueError):  # ValueError: the socket was closed meanwhile
+        except (OSError, ValueError):  # ValueError: the socket has been closed
             return False
         return True
 
@@ -225,7 +226,7 @@ class SessionBus:
         if kind is MessageType.method_call:
             try:
                 reply = self._reply(message)
-            except Exception:  # the boundary of a call: the caller gets an error, and the next call its answer
+            except Exception:  # one failed call must not end the thread: the caller gets an error
                 log.exception("Unexpected error in %s", fields.get(HeaderFields.member))
                 reply = new_error(message, f"{ERROR}.Failed")
             if not message.header.flags & MessageFlag.no_reply_expected:
@@ -240,7 +241,7 @@ class SessionBus:
     def _guarded(self, job: Callable[[], object]) -> None:
         try:
             job()
-        except Exception:  # the boundary of a message: the next one must still be read
+        except Exception:  # one failed message must not end the thread
             log.exception("Unexpected error in a message of the session bus")
 
     def _reply(self, message: Message) -> Message:
@@ -276,12 +277,12 @@ class SessionBus:
         return known
 
     def _below(self, path: str) -> list[str]:
-        """Return the names of the nodes right below an object path."""
+        """Return the names of the child nodes of an object path."""
         below = path.rstrip("/") + "/"
         return sorted({known[len(below) :].split("/")[0] for known in self._objects if known.startswith(below)})
 
     def _introspect(self, path: str) -> str:
-        """Return the XML that describes an object path, for panels that read it before they call."""
+        """Return the introspection XML of an object path. Some panels read it before they call methods."""
         nodes = "".join(f'<node name="{escape(child)}"/>' for child in self._below(path))
         thing = self._objects.get(path)
         if thing is None:
@@ -301,7 +302,7 @@ class SessionBus:
 
 
 def _arguments(signature: str, direction: str) -> str:
-    """Return the XML of a signature's arguments. Their names are optional."""
+    """Return the introspection XML of a signature's arguments. It may omit their names."""
     left, types = list(signature), []
     while left:
         at = len(signature) - len(left)
@@ -311,7 +312,7 @@ def _arguments(signature: str, direction: str) -> str:
 
 
 def connect(quietly: bool = False) -> SessionBus | None:
-    """Connect to the session bus. If there is none, log the reason (at debug level if `quietly`) and return None."""
+    """Connect to the session bus. On failure, log the reason (at debug level if `quietly`) and return None."""
     try:
         return SessionBus.open()
     except NoBusError as error:
@@ -335,7 +336,7 @@ def _property_methods(thing: BusObject) -> dict[str, Method]:
 
 
 def values(reply: Message | None) -> Body | None:
-    """Return the values that a method returned; None for an error or no answer."""
+    """Return the values in a method's answer, or None if it is an error or missing."""
     if reply is None or reply.header.message_type is not MessageType.method_return:
         return None
     body: Body = reply.body
@@ -345,5 +346,5 @@ def values(reply: Message | None) -> Body | None:
 def method_call(
     name: str, path: str, interface: str, member: str, signature: str | None = None, body: Body = ()
 ) -> Message:
-    """Build a call to another program's method: bus name, object path, interface, member."""
+    """Build a call of another program's method, which is (bus name, object path, interface, member)."""
     return new_method_call(DBusAddress(path, bus_name=name, interface=interface), member, signature, body)

@@ -1,4 +1,4 @@
-"""com.canonical.dbusmenu: the menu on the bus, the panels' requests about it, and the signals to them.
+"""The menu on the bus (com.canonical.dbusmenu): panels' requests about it, and the signals to panels.
 
 The specification is dbus-menu.xml in libdbusmenu.
 """
@@ -16,7 +16,7 @@ from trayapp.tray.linux.bus import Body, Method, SessionBus
 
 MENU = "com.canonical.dbusmenu"
 VERSION = 3  # version of the protocol, as in libdbusmenu
-REPEAT_S = 1.0  # after the last change; a panel has read the layout by then
+REPEAT_S = 1.0  # time after the last change, enough for a panel to read the layout
 
 
 class MenuService:
@@ -46,9 +46,9 @@ class MenuService:
         self._repeat: threading.Timer | None = None
 
     def show(self, menu: Iterable[Any] | None) -> None:
-        """Show the items of a pystray menu as they are now, from any thread. Of concurrent calls, the latest wins."""
+        """Show the current items of a pystray menu. Call this from any thread. The latest of concurrent calls wins."""
         ticket = next(self._tickets)
-        # Without the lock: code that computes a text may wait for a thread that also wants to show something.
+        # Not under the lock: a function that computes a text may wait for a thread that is in this method.
         read = entries(menu or (), self._separator)
         with self._lock:
             if ticket < self._shown_ticket:
@@ -63,7 +63,7 @@ class MenuService:
                 self._repeat_soon()
 
     def _tell(self, told: MenuDifference) -> None:
-        """Signal each submenu that changed: KDE reads only one level, from the parent in the signal."""
+        """Signal each submenu that changed separately: KDE reads only one level below the parent in the signal."""
         if told.changed or told.removed:
             self._bus.emit(self._path, MENU, "ItemsPropertiesUpdated", "a(ia{sv})a(ias)", (told.changed, told.removed))
         for parent in told.parents:
@@ -121,7 +121,7 @@ class MenuService:
         return ([(node.number, _only(node.properties, names)) for node in asked],)
 
     def _event(self, number: int, kind: str, data: object, timestamp: int) -> Body:
-        # A missing item is not the panel's error: it showed an older menu, and has already been told about the change.
+        # Not an error of the panel: it showed an older menu, and a signal about the change was already sent.
         self._clicked(number, kind)
         return ()
 
@@ -160,7 +160,7 @@ class MenuService:
 
 
 def _layout(node: MenuNode, depth: int, names: list[str]) -> tuple[int, Properties, list[tuple[str, Any]]]:
-    """Return an (ia{sv}av), with each child boxed in a variant. `depth`: the levels of children; -1: all."""
+    """Return an (ia{sv}av) with each child in a variant. `depth`: the levels of children to include, or -1 for all."""
     below = node.children if depth else ()
     return (
         node.number,
@@ -175,12 +175,12 @@ def _only(properties: Properties, names: list[str]) -> Properties:
 
 # --- the menu as a tree of numbered nodes, and the difference between two trees: values and pure functions
 #
-# A number belongs to the meaning of an item (its key or its text, below its parent's), never to its position. A panel
-# may show an older menu than ours, and a click on it must do what was shown, or nothing. A number also belongs to the
-# kind of an item: libdbusmenu-qt (KDE, LXQt) builds a submenu or a check mark only when it first sees a number.
+# An item's number depends on its parent and on its key or text, never on its position. A panel may show an older menu
+# than ours, and a click in it must do what was shown or nothing. The number also depends on the item's kind:
+# libdbusmenu-qt (KDE, LXQt) creates submenus and check marks only for new numbers.
 
 ROOT = 0
-REMEMBERED = 1000  # removed items that keep their numbers: a menu with counters in its texts creates new items all day
+REMEMBERED = 1000  # most removed items that keep their numbers: texts with counters create new items all the time
 
 KIND = ("type", "children-display", "toggle-type")
 
@@ -199,7 +199,7 @@ class MenuEntry:
 
     @property
     def kind(self) -> str:
-        """Return the part that panels build only once: a submenu, a check mark, a separator, or a plain entry."""
+        """Return the kind of entry, which panels build only once: submenu, check mark, separator, or plain entry."""
         return "/".join(str(self.properties[name][1]) for name in KIND if name in self.properties)
 
 
@@ -214,12 +214,12 @@ class MenuNode:
 
     @property
     def clickable(self) -> bool:
-        """True if a click does something: not for separators, disabled entries, and submenus."""
+        """True if a click has an effect, which it has not for separators, disabled entries, and submenus."""
         return self.properties.get("enabled") == ("b", True) and "children-display" not in self.properties
 
 
 class EntryNumbers:
-    """The ids of menu entries: each key keeps its own number until it is forgotten."""
+    """The numbers of menu entries. Each key keeps its number until it is forgotten."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[Key, int] = OrderedDict()
@@ -239,7 +239,7 @@ class EntryNumbers:
 
 
 def entries(menu: Iterable[Any], separator: Any) -> tuple[MenuEntry, ...]:
-    """Read the items of a pystray menu as they are now. This calls the functions that compute their texts."""
+    """Read the current items of a pystray menu. This calls the functions that compute their texts."""
     read = []
     for item in menu:
         if item is separator:
@@ -257,7 +257,7 @@ def entries(menu: Iterable[Any], separator: Any) -> tuple[MenuEntry, ...]:
 
 
 def numbered(menu: tuple[MenuEntry, ...], numbers: EntryNumbers) -> MenuNode:
-    """Return the root of the numbered tree, whose own number is ROOT."""
+    """Number a tree of entries. Return its root, which has the number ROOT."""
     root = MenuNode(ROOT, {"children-display": ("s", "submenu")}, _nodes(menu, (), numbers))
     numbers.forget(sum(1 for _ in walk(root)) - 1)
     return root
@@ -274,7 +274,7 @@ def _nodes(menu: tuple[MenuEntry, ...], parent: Key, numbers: EntryNumbers) -> t
 
 
 def walk(node: MenuNode, depth: int = -1) -> Iterator[MenuNode]:
-    """Yield the node and the nodes below it. `depth`: the number of levels to visit, or -1 for all."""
+    """Yield the node and its descendants. `depth`: the number of levels to visit, or -1 for all."""
     if depth:
         yield node
         for child in node.children:

@@ -1,4 +1,4 @@
-"""The icon on Linux: over StatusNotifierItem if a panel supports it, otherwise over XEmbed, as soon as one is there."""
+"""The icon on Linux. It uses StatusNotifierItem if a panel supports this, otherwise XEmbed, and waits for either."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from trayapp.tray.linux.sni import StatusNotifierIcon
 from trayapp.tray.painter import BaseIcon, Menu
 
 log = logging.getLogger(__name__)
-# The time between two checks for a missing session bus: a login may still be in progress, or this is a container. A
-# check costs one system call.
+# Time between two checks for a missing session bus, which may appear during a login. In a container, it may never
+# appear, but a check costs only one system call.
 BUS_WAIT_S = 10.0
 Kind = Literal["sni", "xembed"]
-# At login the panel may start after the tray. XEmbed, and the notice that nothing shows icons, wait this long for it.
+# At login, the panel may start after the tray. Wait this long for it before trying XEmbed or reporting no host.
 PANEL_WAIT_S = 10.0
-STARTED_WAIT_S = 3.0  # in place of PANEL_WAIT_S, for a tray that was not started at login
-DOCK_WAIT_S = 1.0  # for an existing XEmbed tray to take the icon, before the user is told that nothing shows it
+STARTED_WAIT_S = 3.0  # replaces PANEL_WAIT_S if the tray was not started at login
+DOCK_WAIT_S = 1.0  # time for an XEmbed tray to accept the icon before the user is told that nothing shows it
 
 
 class SearchStep(NamedTuple):
     """The next step of the search.
 
-    - `way`: the kind of host to use; None: no host yet.
-    - `nobody`: True: if nothing shows the icon, tell the user now.
-    - `wait_s`: the seconds until the next step if nothing happens before; None: no limit.
+    - `way`: the kind of host to use, or None if there is no host yet
+    - `nobody`: True if the user must now be told, unless something shows the icon
+    - `wait_s`: the seconds until the next step if nothing happens earlier, or None to wait without limit
     """
 
     way: Kind | None
@@ -39,7 +39,7 @@ class SearchStep(NamedTuple):
 
 
 class HostSearch:
-    """Chooses a kind of host, given which hosts exist and for how long none has existed. It does no I/O.
+    """The choice of a kind of host, from which hosts exist and how long none has existed. It does no I/O.
 
     `bus`: True if there is a session bus. `display`: True if there is an X display for XEmbed. `now`: the seconds of a
     monotonic clock.
@@ -49,13 +49,13 @@ class HostSearch:
         self._display = display
         self._alone_since = now
         self._watcher = False
-        # XEmbed is tried once no better host can be expected. If nothing can ever show icons, the user is told now.
+        # Try XEmbed once no better host can be expected. If nothing can ever show icons, report that immediately.
         self._xembed_after_s = panel_wait_s if bus else 0.0
         self._told_after_s = panel_wait_s + DOCK_WAIT_S if bus or display else 0.0
 
     def step(self, watcher: bool, now: float) -> SearchStep:
-        """Return the next step; `watcher`: True if there is a panel that supports StatusNotifierItem."""
-        if self._watcher and not watcher:  # the panel is restarting, which takes some seconds
+        """Return the next step. `watcher`: True if a panel supports StatusNotifierItem."""
+        if self._watcher and not watcher:  # the panel is probably restarting, which takes some seconds
             self._alone_since = now
             self._xembed_after_s, self._told_after_s = PANEL_WAIT_S, PANEL_WAIT_S + DOCK_WAIT_S
         self._watcher = watcher
@@ -68,9 +68,9 @@ class HostSearch:
 
 
 def may_have_xembed(environ: Mapping[str, str]) -> bool:
-    """Return True if it makes sense to look for an XEmbed tray.
+    """True if an XEmbed tray may exist and can be looked for.
 
-    Not under Wayland: panels there support StatusNotifierItem, and looking for XEmbed would start Xwayland.
+    Under Wayland, return False: its panels support StatusNotifierItem, and looking for XEmbed would start Xwayland.
     """
     return bool(environ.get("DISPLAY")) and not environ.get("WAYLAND_DISPLAY")
 
@@ -118,7 +118,7 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
 
     @property
     def attention(self) -> bool:
-        """True if panels are asked not to hide the icon among the unimportant ones."""
+        """True if panels should not hide the icon among the unimportant ones."""
         return self._attention
 
     @attention.setter
@@ -127,7 +127,7 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
         if self._sni is not None:
             self._sni.attention(wanted)
 
-    # -- what pystray calls ------------------------------------------------------------------------------------------
+    # -- called by pystray -------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         try:
@@ -165,7 +165,7 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
         self._end()
 
     def _show(self) -> None:
-        self._visible = True  # pystray sets it after this call, but a host found meanwhile must see it
+        self._visible = True  # pystray sets it only after this call, but a host found during the call needs it
         if self._sni is not None:
             self._sni.title(self.title)
             self._sni.attention(self._attention)
@@ -219,7 +219,7 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
         )
 
     def _find_late_bus(self) -> None:
-        """Look for a bus again. If there is one now, show the icon, its title and its menu there, too."""
+        """Look for a bus again. If there is one now, show the icon, title, and menu there."""
         self._find_bus(quietly=True)
         shown = None
         while self._sni is not None and shown is not self._icon:  # repeated if the icon changed in the meantime
@@ -261,9 +261,9 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
             except Exception as error:  # noqa: BLE001 (the boundary of a library that can raise anything)
                 log.info("No X display: %s", repr(error))  # repr: a kept error would keep the attempt's sockets open
                 return
-            made.start()  # it docks as soon as there is a tray
+            made.start()  # it docks once there is a tray
             self._xembed = made
-            # The icon, title or visibility may have changed during the construction.
+            # The icon, title, or visibility may have changed during construction.
             made.icon, made.title, made.visible = self._icon, self.title, self._visible
         elif kind != "xembed" and self._xembed is not None:
             docked, self._xembed = self._xembed, None
@@ -272,8 +272,8 @@ class LinuxIcon(BaseIcon):  # type: ignore[misc]  # pystray has no types
 
 
 def _handle(handler: Callable[[], object]) -> None:
-    """Call a handler on the thread of the bus or the display. It must not block: long work has its own thread."""
+    """Call a handler on the thread of the bus or the display. It must not block."""
     try:
         handler()
-    except Exception:  # the boundary of a click: the next one must still work
+    except Exception:  # one failed click must not end the thread
         log.exception("Unexpected error in a click")

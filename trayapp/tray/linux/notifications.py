@@ -1,4 +1,4 @@
-"""Notifications over org.freedesktop.Notifications: one for each key, with actions if the server supports them.
+"""Notifications over org.freedesktop.Notifications: one per key, with actions if the server supports them.
 
 The specification is "Desktop Notifications" of freedesktop.org.
 """
@@ -26,9 +26,9 @@ SERVER_DECIDES = -1  # a time limit: the server decides how long a notification 
 PICTURE_PX = 64
 CLICKED = "default"  # the specification's name for a click on the notification itself
 
-# Names of servers that show less than they announce.
-# - LXQt computes the height of a text for a wider notification without a picture. If it must wrap a line, the end of
-#   the text is therefore cut off. It never breaks a long word.
+# Names of servers with limits that they do not report.
+# - LXQt computes the height of a text as if the notification were wider and had no picture. If it must wrap a line, it
+#   cuts off the end of the text. It never breaks a long word.
 # - GNOME Shell shows the first three buttons.
 LXQT, GNOME = "lxqt-notificationd", "gnome-shell"
 LINE_OF_LXQT = 46  # in units of half a digit's width (model/text.drawn)
@@ -45,7 +45,7 @@ class _Server(NamedTuple):
 
 
 class _ShownNotice(NamedTuple):
-    """A notification that the server shows, or was just asked to show. `actions`: by the ids that the server gets."""
+    """A notification that was sent to the server. `actions`: the actions, by the ids that the server gets."""
 
     number: int
     actions: Mapping[str, Action]
@@ -55,7 +55,7 @@ class _ShownNotice(NamedTuple):
 class BusNotifications:
     """The notifications of one application. Implements app.NoticeDisplay.
 
-    Do not call its methods on the bus's own thread: they wait for answers that arrive there.
+    Do not call its methods on the bus's thread: they wait for answers that this thread reads.
     """
 
     def __init__(self, app_name: str, picture: Artwork) -> None:
@@ -67,17 +67,17 @@ class BusNotifications:
         self._one_at_a_time = threading.Lock()
 
     def join(self, bus: SessionBus) -> None:
-        """Use this bus. Call this once; until then nothing is shown."""
+        """Set the bus. Call this only once. Nothing is shown before."""
         bus.follow(SERVER, self._server_is)
         bus.listen(SERVER, SERVER, "ActionInvoked", self._action_invoked)
         bus.listen(SERVER, SERVER, "NotificationClosed", self._closed)
         self._bus = bus
 
     def show(self, notice: Notice, click: Click) -> bool:
-        """Show a notice in place of the one with the same key, if that is still there. Return False if it is not shown.
+        """Show a notice, replacing the one with the same key. Return False if it is not shown.
 
-        `click` gets the action of the chosen button, on the bus's own thread, and must not block. Buttons are left out
-        if the server does not support them.
+        `click` gets the action of the chosen button. It is called on the bus's thread and must not block. If the
+        server supports no buttons, they are omitted.
         """
         if self._bus is None:
             return False
@@ -108,9 +108,9 @@ class BusNotifications:
     def _body(self, notice: Notice, server: _Server) -> Body:
         known, can, text = self._shown.get(notice.key), server.capabilities, notice.text
         buttons = [(str(at), label) for at, (label, _) in enumerate(notice.actions)]
-        if server.name == GNOME:  # keep the last button: it is the refusal
+        if server.name == GNOME:  # the last button refuses, so it must stay
             buttons = [*buttons[: BUTTONS_OF_GNOME - 1], *buttons[BUTTONS_OF_GNOME - 1 :][-1:]]
-        if buttons and notice.click:  # without a label: Xfce would show one more button with it
+        if buttons and notice.click:  # no label: with one, Xfce would show an additional button
             buttons.insert(0, (CLICKED, ""))
         if server.name == LXQT:
             text = _in_short_lines(text)
@@ -136,7 +136,7 @@ class BusNotifications:
     # -- the server's signals, on the bus's thread -----------------------------------------------------------------
 
     def _server_is(self, owner: str) -> None:
-        if owner != self._owner:  # a new server does not know the old one's notifications
+        if owner != self._owner:  # a new server has none of the old server's notifications
             self._owner, self._server = owner, None
             self._shown.clear()
 
@@ -158,7 +158,7 @@ class BusNotifications:
 
 
 def _in_short_lines(text: str) -> str:
-    """Return `text` in lines that LXQt need not break."""
+    """Wrap `text` to lines that LXQt need not wrap."""
     lines = []
     for line in text.split("\n"):
         while len(drawn(line)) > LINE_OF_LXQT:

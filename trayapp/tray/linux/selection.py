@@ -1,4 +1,4 @@
-"""Text for pasting on an X display. This process owns the selection, so no other program is needed (ICCCM 2).
+"""Text for pasting on an X display. This process owns the selection (ICCCM 2), so no other program is needed.
 
 service/desktop_programs copies on Wayland, macOS and Windows.
 """
@@ -27,7 +27,7 @@ LONGEST = 200_000  # bytes; a longer text would need an incremental transfer
 def own_selection(text: str, environ: Mapping[str, str]) -> bool:
     """Offer `text` for pasting until another program copies something.
 
-    Return False if there is no display, if the display refuses, or if the text is longer than LONGEST.
+    Return False if there is no display, if it refuses, or if the text is longer than LONGEST bytes.
     """
     data = text.encode()
     if not environ.get("DISPLAY") or len(data) > LONGEST:
@@ -42,7 +42,7 @@ def own_selection(text: str, environ: Mapping[str, str]) -> bool:
 
 
 class _Owner:
-    """The owner of the selection: one text, one display, a connection of its own.
+    """The owner of the selection for one text, with its own connection to the display.
 
     The constructor raises python-xlib's exceptions, or OSError if another program keeps the selection.
     """
@@ -61,12 +61,12 @@ class _Owner:
 
     def serve(self) -> None:
         """Answer paste requests until another program owns the selection or the display is gone."""
-        with suppress(*X_ERRORS):  # the display may go away at any moment
+        with suppress(*X_ERRORS):  # the display may close at any moment
             while (event := self._display.next_event()).type != Xlib.X.SelectionClear:
                 if event.type != Xlib.X.SelectionRequest:
                     continue
                 client, target = event.requestor, event.target
-                place = event.property or target  # obsolete clients (before ICCCM) name no property
+                place = event.property or target  # clients older than ICCCM specify no property
                 if target == self._targets:
                     client.change_property(place, Xlib.Xatom.ATOM, 32, [self._targets, *self._texts])
                 elif target in self._texts:

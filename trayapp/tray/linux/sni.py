@@ -1,4 +1,4 @@
-"""The icon as a StatusNotifierItem: item and menu (dbusmenu) together, registered with every panel that starts.
+"""The icon as a StatusNotifierItem: the item and its menu (dbusmenu), registered with every panel that starts.
 
 The specification is "Status Notifier Item" of freedesktop.org.
 """
@@ -24,15 +24,15 @@ WATCHER_PATH = "/StatusNotifierWatcher"
 ITEM_PATH = "/StatusNotifierItem"
 MENU_PATH = "/StatusNotifierItem/Menu"
 ITEM = "org.kde.StatusNotifierItem"
-# A tooltip may hold markup (specification), but panels differ. XFCE shows no tooltip that contains <br>. Plasma shows
-# "&amp;" literally in a text without tags, and joins the lines of a text that seems to have one. Text without any of
+# By the specification, tooltips may contain markup, but panels differ. XFCE shows no tooltip that contains <br>. Plasma
+# shows "&amp;" literally in a text without tags, and joins the lines of a text that seems to have tags. Text without
 # these characters looks right everywhere.
 PLAIN = str.maketrans({"&": "+", "<": "‹", ">": "›"})
 
 
 @dataclass(frozen=True, slots=True)
 class ItemLook:
-    """The visible state of the item. `title`: lines, with the headline first."""
+    """The visible state of the item. `title`: the tooltip's lines, with the headline first."""
 
     pixmaps: tuple[Pixmap, ...] = ()
     title: str = ""
@@ -41,7 +41,7 @@ class ItemLook:
 
     @property
     def status(self) -> str:
-        """Return the status as the specification names it: Passive, Active, or NeedsAttention."""
+        """Return the specification's status: Passive, Active, or NeedsAttention."""
         return "Passive" if not self.visible else "NeedsAttention" if self.attention else "Active"
 
 
@@ -50,10 +50,10 @@ class StatusNotifierIcon:
 
     The callbacks run on the thread that reads the bus:
 
-    - `on_activate`: the icon was clicked.
-    - `on_click`: a menu item was clicked; gets the pystray item.
-    - `on_open`: the menu is about to be shown.
-    - `on_watcher`: gets True if a panel can show the icon, False if not; first called with the current state.
+    - `on_activate`: called when the icon is clicked.
+    - `on_click`: called with the pystray item when a menu item is clicked.
+    - `on_open`: called when a panel is about to show the menu.
+    - `on_watcher`: called with True if a panel can show the icon, or False if none can, now and after each change.
     """
 
     interface = ITEM
@@ -78,7 +78,7 @@ class StatusNotifierIcon:
         self._bus, self._name, self._on_activate, self._on_watcher = bus, name, on_activate, on_watcher
         self._menu = MenuService(bus, MENU_PATH, on_click, separator, on_open)
         self._look, self._watcher = ItemLook(), ""
-        self._lock = threading.RLock()  # `picture` holds it while it changes the look
+        self._lock = threading.RLock()  # held by `picture` while it changes the look
         self._tickets, self._drawn_ticket = itertools.count(1), 0
         bus.serve(ITEM_PATH, self)
         bus.serve(MENU_PATH, self._menu)
@@ -91,7 +91,7 @@ class StatusNotifierIcon:
             self._register()
 
     def picture(self, artwork: Artwork) -> None:
-        """Set the picture. Of two concurrent calls, the later one wins."""
+        """Set the picture. The later of two concurrent calls wins."""
         ticket = next(self._tickets)
         drawn = tuple(pixmaps(artwork))
         with self._lock:
@@ -104,11 +104,11 @@ class StatusNotifierIcon:
         self._change(title=text)
 
     def attention(self, wanted: bool) -> None:
-        """Ask panels not to hide the icon among the unimportant ones."""
+        """Request that panels not hide the icon among the unimportant ones."""
         self._change(attention=wanted)
 
     def menu(self, menu: Iterable[Any] | None) -> None:
-        """Show the items of a pystray menu as they are now."""
+        """Show the current items of a pystray menu."""
         self._menu.show(menu)
 
     def _change(self, **changes: Any) -> None:
@@ -132,7 +132,7 @@ class StatusNotifierIcon:
         self._on_watcher(bool(owner))
 
     def _register(self) -> None:
-        """Register by object path, as libayatana does: GNOME's AppIndicator extension loses those with a bus name."""
+        """Register by object path, as libayatana does: GNOME's AppIndicator extension loses items with a bus name."""
         if not self._watcher:
             return
         call = method_call(WATCHER, WATCHER_PATH, WATCHER, "RegisterStatusNotifierItem", "s", (ITEM_PATH,))
@@ -159,9 +159,9 @@ class StatusNotifierIcon:
             "OverlayIconName": ("s", ""),
             "OverlayIconPixmap": ("a(iiay)", []),
             "AttentionIconName": ("s", ""),
-            "AttentionIconPixmap": pixmaps,  # some panels show nothing else while attention is needed
+            "AttentionIconPixmap": pixmaps,  # the only picture that some panels show while attention is needed
             "AttentionMovieName": ("s", ""),
-            "IconAccessibleDesc": ("s", headline),  # not in the specification but in libayatana; GNOME reads it aloud
+            "IconAccessibleDesc": ("s", headline),  # from libayatana, not from the specification: GNOME reads it aloud
             "AttentionAccessibleDesc": ("s", headline),
             "ToolTip": ("(sa(iiay)ss)", ("", [], headline.translate(PLAIN), rest.translate(PLAIN))),
             "ItemIsMenu": ("b", False),

@@ -1,7 +1,7 @@
-"""The icon in trays that support only XEmbed (i3bar, tint2, polybar): pystray's xorg backend with its gaps filled.
+"""The icon in trays that support only XEmbed (i3bar, tint2, polybar): pystray's xorg backend with four additions.
 
-The gaps: clicks (it never asks for them), docking if the tray starts later, a transparent background, and an end when
-the display goes away. Import this module only if there is an X display: pystray opens it on import.
+These are clicks, docking in a tray that starts later, a transparent background, and an orderly end when the display
+closes. Import this module only if there is an X display: pystray opens it on import.
 
 The specifications are "System Tray Protocol" and "XEmbed" of freedesktop.org.
 """
@@ -27,7 +27,7 @@ from trayapp.tray.icons import Artwork
 
 log = logging.getLogger(__name__)
 EVENTS = Xlib.X.ExposureMask | Xlib.X.StructureNotifyMask | Xlib.X.ButtonPressMask
-CLICKS = (1, 3)  # left; also right, because there is no menu to show
+CLICKS = (1, 3)  # left and right: there is no menu for the right button
 ALL_PLANES = 0xFFFFFFFF
 DEPTH = 24  # bits per pixel at which the background can be read and mixed; in memory a pixel takes BYTES_A_PIXEL
 DEEP = 32  # bits per pixel, with alpha
@@ -41,7 +41,7 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
 
     - `on_click`: called on the thread that reads the display.
     - `on_docked`: called on that thread with True if a tray shows the icon, False if not.
-    - `on_gone`: called on that thread when the display has gone away.
+    - `on_gone`: called on that thread when the display has closed.
 
     All methods and properties of pystray may be used from any thread. They do not wait for the display.
 
@@ -70,21 +70,21 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
         self._message_handlers[Xlib.X.ClientMessage] = self._on_message
 
     def start(self) -> None:
-        """Read the display on a separate thread. The icon appears once it is made `visible`."""
+        """Start the thread that reads the display. The icon appears once it is made `visible`."""
         self._woken, self._wake = os.pipe()
         self._running = True
         threading.Thread(target=self._run, name="xembed", daemon=True).start()
 
     def stop(self) -> None:
-        """Remove the icon and end its thread, without waiting for the end."""
+        """Remove the icon and end its thread without waiting for the end."""
         if self._running:
             self._stop()
 
     def _rewrite_implementation(self, *methods: Callable[[], None]) -> None:
         """Make these methods queue their calls for the display's thread.
 
-        pystray's own version waits for that thread, and hangs if it has ended. No other thread uses the display: once
-        the display is gone, python-xlib blocks all other threads.
+        pystray's own version waits for that thread, and hangs if the thread has ended. Only that thread may use the
+        display: once the display has closed, python-xlib blocks all other threads.
         """
         self._manager = self._display.intern_atom("MANAGER")
 
@@ -100,7 +100,7 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
     def _on_message(self, event: Any) -> None:
         if event.client_type == self._manager and event.data[1][1] == self._net_system_tray_sx:
             if self._systray_manager is not None and self._systray_manager.id != event.data[1][2]:
-                self._systray_manager = None  # another tray takes over
+                self._systray_manager = None  # another tray is now the owner
             self._dock_window()
 
     def _run(self) -> None:
@@ -110,7 +110,7 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
         except X_ERRORS as error:
             log.info("The display is gone: %s", repr(error))
             gone = True
-        except Exception:  # the boundary of this icon: whatever fails in python-xlib, the app continues without it
+        except Exception:  # python-xlib can raise anything: the app continues without the icon
             log.exception("Lost the icon in the XEmbed tray")
         with self._waking:
             self._running = False
@@ -126,7 +126,7 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
         """Run jobs and handle events until stop() was called and the icon is gone."""
         while True:
             self._display.flush()
-            # Check this last before waiting: flushing may read events, too, and the socket will not report those again.
+            # Check this last: flushing may also read events, and the socket would not report these again.
             if not self._jobs and not self._display.pending_events():
                 if self._woken in select.select([self._display, self._woken], [], [])[0]:
                     os.read(self._woken, WAKES)
@@ -139,7 +139,7 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
                 self._message_handlers.get(event.type, lambda event: None)(event)
             elif self._stopping:
                 return
-            else:  # a killed tray took our window with it
+            else:  # a tray that was killed destroyed our window
                 self._systray_manager = None
                 self._window = self._create_window()
                 self._gc = self._window.create_gc()
@@ -154,7 +154,7 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
         super()._stop()
 
     def _create_window(self) -> Any:
-        # Trays announce themselves to the root window (System Tray Protocol), so polling is not needed.
+        # The root window gets an event when a tray starts (System Tray Protocol), so polling is not needed.
         self._display.screen().root.change_attributes(event_mask=Xlib.X.StructureNotifyMask)
         window = super()._create_window()
         window.change_attributes(event_mask=EVENTS)
@@ -181,7 +181,7 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
 
     def _dock_window(self) -> None:
         if self._systray_manager is not None:
-            return  # trayer drops icons that ask to dock twice
+            return  # trayer drops icons that request docking twice
         manager = self._get_systray_manager()
         if manager is not None and not self._deep and (visual := self._deep_visual(manager)):
             self._window.destroy()
@@ -203,7 +203,7 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
         self._tell(self._systray_manager is not None)
 
     def _deep_visual(self, manager: Any) -> int:
-        """Return the visual that the tray wants icons to have, if it has alpha and we can draw in it; else 0."""
+        """Return the visual that the tray requires of icons, or 0 if it has no alpha or we cannot draw in it."""
         wanted = manager.get_full_property(self._display.intern_atom("_NET_SYSTEM_TRAY_VISUAL"), Xlib.X.AnyPropertyType)
         depths = self._display.screen().allowed_depths
         deep = {visual.visual_id for depth in depths if depth.depth == DEEP for visual in depth.visuals}
@@ -254,10 +254,10 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
         return background
 
     def _background(self, width: int, height: int) -> Any:
-        """Return the tray's background: X draws it for windows that ask for their parent's background.
+        """Return the tray's background, which X draws for windows with the background ParentRelative.
 
-        If the tray has another depth than our window, X refuses, and the result is black. Call this only after docking:
-        otherwise X refuses to dock.
+        X refuses this if the depths of the tray and our window differ. The result is then black. Call this only after
+        docking: otherwise X refuses to dock.
         """
         try:
             with _xorg.display_manager(self._display):
