@@ -13,9 +13,9 @@ from trayapp.wire.revisions import HANDSHAKE_VERSIONS, MODERN_VERSIONS
 
 
 class Purpose(NamedTuple):
-    """The purpose of a connection to the server with that key. `newer` is None if the era does not matter.
+    """The purpose of a connection. `server`: the key of its server. `newer`: True for the newer era, None for either.
 
-    Unless `alone` or `requests` is set, all sessions of that era may share the connection.
+    Unless `alone` or `requests` is set, all sessions of the connection's era may share it.
     """
 
     server: str

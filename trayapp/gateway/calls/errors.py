@@ -61,7 +61,7 @@ def error_json(error: MultiMcpError) -> dict[str, object]:
 
 
 def explained(error: MultiMcpError, problems: Iterable[Problem]) -> MultiMcpError:
-    """Add the fatal problem of a server's entry, if any, to the error that the server was not found."""
+    """Replace the text of a not-found error with the fatal problem of the server's entry, if there is one."""
     if isinstance(error, ServerNotFoundError):
         wrong = next((problem for problem in problems if problem.fatal and problem.server == error.server), None)
         if wrong is not None:

@@ -38,8 +38,10 @@ INITIALIZED = "notifications/initialized"
 
 
 class HttpPeer:
-    """A client's connection over HTTP (gateway.client.ClientPeer). Messages about a request go out on its response
-    stream, all others on the `standing` stream. Without a standing stream, the others are dropped.
+    """A client's connection over HTTP (gateway.client.ClientPeer).
+
+    Messages about a request go out on its response stream, all others on the `standing` stream. Without a standing
+    stream, the others are dropped, and no question can be asked.
     """
 
     def __init__(self, standing: EventStream | None = None) -> None:
