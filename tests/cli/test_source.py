@@ -132,7 +132,7 @@ def test_a_value_is_never_dropped(person: Person) -> None:
     done = person.says(*words, "--set", "MODE=slow")
     assert json.loads(done.stdout)["entry"]["env"] == {"MODE": "slow", "REGION": "eu"}
     done = person.says("add", "npm:a-mcp", "--yes", "--set", "MODE=slow")
-    assert (done.returncode, "it takes no values" in done.stderr) == (2, True)
+    assert (done.returncode, "the server takes no values" in done.stderr) == (2, True)
 
 
 @pytest.mark.requirement("source-asked")

@@ -206,7 +206,10 @@ WRONG = [
     ({"server": {"type": "node"}}, "neither server.entry_point"),
     ({"server": launched(args="x")}, "args that is not a list"),
     ({"server": launched(args=[1])}, "args that is not a list of strings"),
-    ({"server": {"type": "node", "entry_point": "x", "mcp_config": {"command": "x", "env": {"B_A": 1}}}}, "not a string"),
+    (
+        {"server": {"type": "node", "entry_point": "x", "mcp_config": {"command": "x", "env": {"B_A": 1}}}},
+        "not a string",
+    ),
     ({"server": launched("${keyring:github}")}, "the variable ${keyring:github}"),
     ({"server": launched("${cmd:id}")}, "the variable ${cmd:id}"),
     ({"server": launched("${GITHUB_TOKEN}")}, "the variable ${GITHUB_TOKEN}"),

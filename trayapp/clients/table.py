@@ -135,19 +135,19 @@ CLIENTS: tuple[Client, ...] = (
     _vscode("vscode-insiders", "VS Code Insiders", EDITIONS[1]),
     # https://github.com/VSCodium/vscodium/blob/master/docs/migration.md (the user folder: VSCodium)
     _vscode("vscodium", "VSCodium", EDITIONS[2]),
-    # - https://docs.github.com/copilot/how-tos/copilot-cli (mcp-config.json; COPILOT_HOME moves ~/.copilot)
-    # - https://github.com/github/copilot-sdk (`timeout` in ms)
-    # - https://github.com/github/copilot-cli, changelog.md (`$NAME` in env; `oauthClientId`, `auth.redirectPort`;
-    #   .mcp.json and .github/mcp.json in a project's folder)
+    # https://docs.github.com/copilot/how-tos/copilot-cli (mcp-config.json; COPILOT_HOME moves ~/.copilot)
+    # https://github.com/github/copilot-sdk (`timeout` in ms)
+    # https://github.com/github/copilot-cli, changelog.md (`$NAME` in env; `oauthClientId`, `auth.redirectPort`;
+    # .mcp.json and .github/mcp.json in a project's folder)
     Client(
         "copilot-cli", "Copilot CLI",
         _all("{COPILOT_HOME}/mcp-config.json", "{home}/.copilot/mcp-config.json"), _COPILOT,
         project=(".mcp.json", ".github/mcp.json"), restart="restart",
         timeout_unit="ms", variables=("$NAME",),
     ),
-    # - https://opencode.ai/docs/mcp-servers and /docs/config (~/.config/opencode on all platforms; files are merged;
-    #   `timeout` in ms, for listing tools)
-    # - https://opencode.ai/v2/docs/mcp-servers (`mcp.servers`, without `enabled`)
+    # https://opencode.ai/docs/mcp-servers and /docs/config (~/.config/opencode on all platforms; files are merged;
+    # `timeout` in ms, for listing tools)
+    # https://opencode.ai/v2/docs/mcp-servers (`mcp.servers`, without `enabled`)
     Client(
         "opencode", "OpenCode",
         _all(
@@ -164,9 +164,9 @@ CLIENTS: tuple[Client, ...] = (
         _all("{home}/.gemini/config/mcp_config.json", "{home}/.gemini/antigravity/mcp_config.json"), _PLAIN,
         project=(".agents/mcp_config.json",), restart="reload",
     ),
-    # - https://geminicli.com/docs/tools/mcp-server (settings.json; `url` is SSE, `httpUrl` is HTTP; `timeout` in ms;
-    #   `$NAME`, on Windows `%NAME%`)
-    # - https://geminicli.com/docs/reference/configuration (GEMINI_CLI_HOME replaces the home folder)
+    # https://geminicli.com/docs/tools/mcp-server (settings.json; `url` is SSE, `httpUrl` is HTTP; `timeout` in ms;
+    # `$NAME`, on Windows `%NAME%`)
+    # https://geminicli.com/docs/reference/configuration (GEMINI_CLI_HOME replaces the home folder)
     Client(
         "gemini-cli", "Gemini CLI",
         _all("{GEMINI_CLI_HOME}/.gemini/settings.json", "{home}/.gemini/settings.json"), _PLAIN,
@@ -201,10 +201,10 @@ CLIENTS: tuple[Client, ...] = (
         }, _ZED, ("context_servers",), jsonc, "JSONC",
         project=(".zed/settings.json",), timeout_unit="s",
     ),
-    # - https://docs.cline.bot/getting-started/config (~/.cline/data/settings for the IDEs, the CLI and the SDK;
-    #   formerly in VS Code's folder)
-    # - https://docs.cline.bot/cli/configuration (CLINE_DATA_DIR, CLINE_MCP_SETTINGS_PATH)
-    # - https://github.com/cline/cline, sdk/packages/shared/src/storage/paths.ts (CLINE_DIR)
+    # https://docs.cline.bot/getting-started/config (~/.cline/data/settings for the IDEs, the CLI and the SDK;
+    # formerly in VS Code's folder)
+    # https://docs.cline.bot/cli/configuration (CLINE_DATA_DIR, CLINE_MCP_SETTINGS_PATH)
+    # https://github.com/cline/cline, sdk/packages/shared/src/storage/paths.ts (CLINE_DIR)
     # The CLI writes {transport: {type, command, args}}; the flat form is read too. `timeout` is in seconds.
     Client(
         "cline", "Cline",
@@ -223,11 +223,11 @@ CLIENTS: tuple[Client, ...] = (
         _code("globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json", *EDITIONS), _PLAIN,
         project=(".roo/mcp.json",), timeout_unit="s",
     ),
-    # - https://docs.continue.dev/reference (config.yaml: `mcpServers` is a list of items with a name)
-    # - https://docs.continue.dev/customize/deep-dives/mcp (A workspace may have a YAML or JSON file for each server in
-    #   .continue/mcpServers. The user's config.yaml applies to all workspaces, so our entry is there.)
-    # - https://github.com/continuedev/continue/issues/12254 (The CLI reads only config.yaml.)
-    # - https://github.com/continuedev/continue, core/context/mcp/MCPConnection.ts (`apiKey` is a bearer token.)
+    # https://docs.continue.dev/reference (config.yaml: `mcpServers` is a list of items with a name)
+    # https://docs.continue.dev/customize/deep-dives/mcp (A workspace may have a YAML or JSON file for each server in
+    # .continue/mcpServers. The user's config.yaml applies to all workspaces, so our entry is there.)
+    # https://github.com/continuedev/continue/issues/12254 (The CLI reads only config.yaml.)
+    # https://github.com/continuedev/continue, core/context/mcp/MCPConnection.ts (`apiKey` is a bearer token.)
     Client(
         "continue", "Continue", _all("{home}/.continue/config.yaml"), _STDIO,
         ("mcpServers",), yaml_file.LISTED, "YAML",
@@ -290,9 +290,9 @@ CLIENTS: tuple[Client, ...] = (
     ),
     # https://github.com/charmbracelet/crush
     # - README.md, docs/config/README.md: crush.json is still read. Other programs should not edit the newer crushrc,
-    #   which is a shell script.
+    # which is a shell script.
     # - internal/config/load.go, GlobalConfig: CRUSH_GLOBAL_CONFIG is a folder. The default is in ~/.config on every
-    #   system, because the crush.json in %LOCALAPPDATA% holds state.
+    # system, because the crush.json in %LOCALAPPDATA% holds state.
     # - internal/config/config.go, MCPConfig: `timeout` in s, for the connection; values are expanded by a shell.
     Client(
         "crush", "Crush", _all("{CRUSH_GLOBAL_CONFIG}/crush.json", "{config}/crush/crush.json"), _STDIO,

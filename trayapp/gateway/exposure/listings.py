@@ -124,7 +124,7 @@ class ListingWriter:
 
 @contextmanager
 def _logged(failure: str) -> Iterator[None]:
-    """Log a failed write, so that the other writes continue. The data stays in memory."""
+    """Log a failed write. This is the boundary at which its failure stops: the other writes continue."""
     try:
         yield
     except MultiMcpError as error:
