@@ -56,7 +56,7 @@ def run_tray(environ: Mapping[str, str], *, autostart: bool, say: Say) -> int:
     """Run the tray until it quits. Return the exit code. `say` prints a line, if anything reads the output.
 
     If a tray is already running, make it show its state, print its answer, and return. A start at login returns
-    silently instead. If an update replaced the program meanwhile, this process becomes the new program and does not return.
+    silently instead. If an update replaced the program meanwhile, this process becomes the new program.
 
     Raises StorageError.
     """

@@ -1,4 +1,4 @@
-"""The tray's state and everything that it shows for that state: values and pure functions.
+"""The tray's state, and the view and notifications for it: values and pure functions.
 
 Never here: actions, waiting, drawing.
 """

@@ -1,6 +1,6 @@
-"""The notifications that a state calls for: simultaneous causes of one kind share a notification.
+"""The notifications that a state requires. Simultaneous causes of one kind share a notification.
 
-Pure: each call returns the memory that the next call needs.
+The functions are pure: each call returns the memory for the next one.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from trayapp.tray.state.view import ask_answers, identity
 class NoticeKind(StrEnum):
     """The kinds of notification, most important first.
 
-    A kind is also the key of its notification, so a new one replaces the previous one. FAILED and TOOLS, which report
-    events, have keys with the servers' names: the previous notification may still be unread.
+    A kind is also the key of its notification, so a new notification replaces the previous one. The keys for FAILED and
+    TOOLS also contain the servers' names: these report events, and the previous notification may still be unread.
     """
 
     CRASH_LOOP = "crash-loop"
@@ -45,32 +45,33 @@ class NoticeKind(StrEnum):
 DELAYS_S: dict[NoticeKind, float] = {
     NoticeKind.CRASH_LOOP: 0.0,
     NoticeKind.CRASHED: 0.0,  # reported once the gateway runs again; otherwise CRASH_LOOP reports it
-    NoticeKind.HANGS: 2.0,  # a machine that has just woken up, or is swapping
+    NoticeKind.HANGS: 2.0,  # a machine that just woke up or is swapping is slow to answer
     NoticeKind.FILE: 0.5,  # some editors write in two steps
     NoticeKind.SIGN_IN: 1.0,
     NoticeKind.PERMISSIONS: 1.0,
     NoticeKind.APPROVAL: 1.0,
     NoticeKind.COMMAND: 1.0,
-    NoticeKind.FAILED: 4.0,  # a server that recovers in this time (after a wake or a restart) is not worth a report
-    NoticeKind.TOOLS: 2.0,  # groups the changes that a refresh of all servers finds
-    NoticeKind.KEYRING: 1.0,  # a dialog to unlock it may be open
+    NoticeKind.FAILED: 4.0,  # a server often recovers in this time, such as after a restart
+    NoticeKind.TOOLS: 2.0,  # enough to group the changes from a refresh of all servers
+    NoticeKind.KEYRING: 1.0,  # the desktop's unlock dialog may be open
     NoticeKind.OFFER: 1.0,
 }
 EARLY_S = 0.01  # a timer may fire slightly early, and sums are rounded
 CALM_S = 60.0  # a crash this soon after another counts as the same one; the crash loop has its own notification
-# An outage ends once the server is up or no longer wanted. Idle does not end it: a reconnect passes through idle.
+# An outage ends once the server is connected or no longer wanted. A reconnect passes through idle, so idle does not
+# end it.
 OUTAGE_OVER = frozenset({State.CONNECTED, State.STOPPING, State.DISABLED})
 
-ASKS_SHOWN = 3  # asks with a notification on the screen; further asks wait in the menu until one of these is answered
+ASKS_SHOWN = 3  # most asks with a notification on the screen; others appear only in the menu until one is answered
 
-Cause = tuple[NoticeKind, str]  # the second part: a server, a problem, or ""
+Cause = tuple[NoticeKind, str]  # (kind, a server or a problem or "")
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
     """One notification.
 
-    - `key`: the notification replaces the one with the same key on the screen.
+    - `key`: a notification replaces the one on the screen with the same key.
     - `actions`: labels and actions. A click on the notification itself carries out the first action.
     - `urgent`: the notification stays until the user dismisses it.
     """
@@ -80,7 +81,7 @@ class Notice:
     text: str
     actions: tuple[tuple[str, Action], ...] = ()
     urgent: bool = False
-    click: bool = True  # False: only the buttons react, not a click on the notification itself
+    click: bool = True  # False: a click outside the buttons has no effect
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +89,12 @@ class NoticeMemory:
     """The memory between two calls of `due_notices`. The first call gets `NoticeMemory()`.
 
     - `told`: causes that were reported and still hold.
-    - `waiting`: cause not yet reported -> the time since which it holds.
-    - `tools`: server -> its numbers of all and of stale tools, as last reported.
+    - `waiting`: unreported cause -> the time when it began.
+    - `tools`: server -> its last reported numbers of all tools and of stale tools.
     - `child`: the process state at the last call.
     - `crashed_at`: the time of the last crash.
-    - `is_down`: True from a crash until the gateway runs again (only then is the crash reported) or is no longer
-      wanted. Crashes in a row count as one.
+    - `is_down`: True from a crash until the gateway runs again or is no longer wanted. A crash is reported only when
+      the gateway runs again. Crashes in a row count as one.
     """
 
     told: frozenset[Cause] = frozenset()
@@ -107,10 +108,12 @@ class NoticeMemory:
 
 @dataclass(frozen=True, slots=True)
 class DueNotices:
-    """The result of `due_notices`: what to show now, and what to pass to the next call (`told`).
+    """The result of `due_notices`.
 
-    `again_s`: the seconds until the next call is due; None: at the next change of the state. `over`: keys of
-    notifications to withdraw because they ask for something no longer needed.
+    - `notices`: the notifications to show now
+    - `told`: the memory for the next call
+    - `again_s`: the seconds until the next call, or None if it can wait for the next change of the state
+    - `over`: keys of notifications to withdraw because they request something that is no longer needed
     """
 
     notices: tuple[Notice, ...]
@@ -120,9 +123,9 @@ class DueNotices:
 
 
 def due_notices(state: TrayState, told: NoticeMemory, now: float) -> DueNotices:
-    """Return the notifications that `state` calls for and that were not yet reported (`told`).
+    """Return the notifications that `state` requires, without those already reported (`told`).
 
-    `now`: seconds of any steady clock. Call this for every change of the state, and again after `again_s`.
+    `now`: the seconds of a monotonic clock. Call this after every change of the state, and after `again_s`.
     """
     known = assess(state)
     held = _held(state, known, told)
@@ -130,7 +133,7 @@ def due_notices(state: TrayState, told: NoticeMemory, now: float) -> DueNotices:
     due = {cause[0] for cause, since in fresh.items() if now - since >= DELAYS_S[cause[0]] - EARLY_S}
     tellable = {cause for cause in fresh if cause[0] in due}
     mended = known.live is not None and not known.fatal and any(kind is NoticeKind.FILE for kind, _ in told.told)
-    # A notification that asks for something lists all its causes: it replaces one that may still be on the screen.
+    # A notification that requests something lists all its causes, because it replaces the previous one.
     asked = {cause for cause in held & told.told if cause[0] in ASKING}
     notices = [NOTICES[kind](known, _names(kind, tellable | asked), told) for kind in NoticeKind if kind in due]
     waiting = {cause: since for cause, since in fresh.items() if cause not in tellable}
@@ -155,7 +158,7 @@ def due_notices(state: TrayState, told: NoticeMemory, now: float) -> DueNotices:
     return DueNotices(shown, after, again_s, (*over, *answered))
 
 
-# Kinds that need the user. They are withdrawn once the user has acted elsewhere: some desktops keep them.
+# Kinds that need the user. Withdraw them once the user has acted elsewhere: some desktops would keep them.
 ASKING = (
     NoticeKind.CRASH_LOOP,
     NoticeKind.HANGS,
@@ -178,7 +181,7 @@ def _names(kind: NoticeKind, causes: Iterable[Cause]) -> set[str]:
 
 
 def _held(state: TrayState, known: Assessment, told: NoticeMemory) -> set[Cause]:
-    """Return the causes that hold now."""
+    """Return the current causes of notifications."""
     held: dict[NoticeKind, Iterable[str]] = {
         NoticeKind.FAILED: (server.name for server in known.failed),
         NoticeKind.SIGN_IN: (server.name for server in known.sign_in),
@@ -197,7 +200,7 @@ def _held(state: TrayState, known: Assessment, told: NoticeMemory) -> set[Cause]
 
 
 def _still(told: frozenset[Cause], state: TrayState, known: Assessment) -> frozenset[Cause]:
-    """Return the reported causes that still hold. Without a gateway, servers' causes stay: their state is unknown."""
+    """Return the reported causes that still hold. Without a gateway, keep those of servers: their state is unknown."""
     states = {server.name: server.state for server in known.servers}
     problems = set(map(_problem_key, known.fatal))
     asking = {server.name for server in known.permissions}
@@ -223,9 +226,9 @@ def _still(told: frozenset[Cause], state: TrayState, known: Assessment) -> froze
 
 
 def _tool_change(server: ServerStatus, told: NoticeMemory) -> tuple[int, int]:
-    """Return how many tools came (or came back), and how many went, since the last report.
+    """Return how many tools were added (or returned) and how many disappeared since the last report.
 
-    (0, 0) if nothing was reported before, or if the server has no tools.
+    Return (0, 0) if nothing was reported before or if the server has no tools.
     """
     before = told.tools.get(server.name)
     if before is None or not server.tools.total:
@@ -235,7 +238,7 @@ def _tool_change(server: ServerStatus, told: NoticeMemory) -> tuple[int, int]:
 
 
 def _counts(known: Assessment, told: NoticeMemory, waiting: set[str]) -> Mapping[str, tuple[int, int]]:
-    """Return the counts for the next comparison. A change that is not reported yet keeps its old counts."""
+    """Return the tool counts for the next comparison. Unreported changes keep their old counts."""
     if known.live is None:
         return told.tools
     now = {server.name: (server.tools.total, server.tools.stale) for server in known.servers if server.tools.total}
@@ -245,7 +248,7 @@ def _counts(known: Assessment, told: NoticeMemory, waiting: set[str]) -> Mapping
 
 
 def notice_of(key: str, title: str, text: str, *actions: tuple[str, Action]) -> Notice:
-    """Return a notice, cut to fit. Its lines are not wrapped: the program that shows it knows its own width."""
+    """Return a notice with its texts cut to fit. Its lines are not wrapped, because the desktop wraps them."""
     lines = [line for line in text.split("\n") if line] or [""]
     return Notice(key, texts.within([texts.fit(title)], texts.TITLE), texts.within(lines, texts.BODY), actions)
 
@@ -284,7 +287,7 @@ def _failed(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
 
 
 def _sign_in(kind: NoticeKind, wanting: Sequence[ServerStatus], names: set[str]) -> Notice:
-    """Return a notice with one button per server, as many as there is room for. A single button names no server."""
+    """Return a notice with one button per server, as many as fit. A single button does not name its server."""
     servers = [server for server in wanting if server.name in names]
     alone = len(servers) == 1
     if kind is NoticeKind.SIGN_IN:
@@ -326,9 +329,9 @@ def _command(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
 
 
 def _file(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
-    """Return a notice about all files and entries that cannot be used now: it replaces the previous notice.
+    """Return a notice about all files and entries that cannot be used now. It replaces the previous notice.
 
-    If a whole file cannot be read, problems of entries are left out: they concern its last valid version.
+    If a whole file cannot be read, omit problems of entries, which concern its last valid version.
     """
     whole = next((problem for problem in known.fatal if problem.server is None), None)
     first = whole or known.fatal[0]
@@ -365,7 +368,7 @@ def _keyring(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
 
 
 def _offer(known: Assessment, names: set[str], told: NoticeMemory) -> Notice:
-    """Return an offer whose first button only shows the servers: a click on the notification is not a yes."""
+    """Return the notice of offered servers. Its first button only shows them: a click on the notice is no consent."""
     key, secrets = offer_key(known.offered), any(server.secrets for server in known.offered)
     number = count(len(known.offered), "server")
     return notice_of(

@@ -29,7 +29,7 @@ class IconKind(StrEnum):
 
 
 class Verb(StrEnum):
-    """Everything that a click can ask for. A comment names the target, or explains a verb whose target is ""."""
+    """The operations that a click can start. A comment names a verb's target, or explains a verb without one."""
 
     RECONNECT = "reconnect"  # a server; "" = all of them
     REFRESH = "refresh"  # a server; "" = all of them
@@ -76,7 +76,7 @@ APPROVALS_PAGE = "approvals"  # a page of the panel, as the target of OPEN_PANEL
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """An action of the tray: what to do (`verb`), and with what (`target`)."""
+    """An action of the tray: an operation (`verb`) and its object (`target`)."""
 
     verb: Verb
     target: str = ""
@@ -84,7 +84,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One menu entry. `key` identifies the meaning of the entry. It is stable, and unique within a view.
+    """A menu entry. `key` identifies its meaning: it is stable, and unique within a view.
 
     `checked`: None = no check mark. `action`: None = a heading, or a submenu with `children`.
     """
@@ -99,7 +99,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Separator:
-    """A line between entries; never first, never last, never two in a row."""
+    """A line between entries. It is never first or last, and never follows another one."""
 
 
 SEPARATOR = Separator()
@@ -128,8 +128,8 @@ class TrayView:
 class ClientState:
     """An AI tool that can be connected to the shim. `name`: as in `multi-mcp connect NAME`; `title`: for people.
 
-    `found`: True if it is installed here. `drift`: why its entry differs from ours (it was edited, or points to an old
-    path); None if it is as we wrote it.
+    `found`: True if it is installed here. `drift`: why its entry differs from the one that we wrote (it was edited or
+    has an old path), or None if it does not differ.
     """
 
     name: str
@@ -150,16 +150,16 @@ class Offered:
 
 
 def offer_key(offered: tuple[Offered, ...]) -> str:
-    """Return a hash of these servers: the user's yes covers only the servers that were shown."""
+    """Return a hash of these servers. The user's consent covers only servers with this hash."""
     return hashlib.sha256(repr(offered).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
 class TrayState:
-    """Everything that the tray knows.
+    """The state from which the tray's view and notifications are made.
 
-    - `snapshot`: the gateway's newest. It counts only in the states running and attached.
-    - `error`: why the gateway is not up, in one line.
+    - `snapshot`: the gateway's newest one, valid only in the states running and attached.
+    - `error`: why the gateway is not running, in one line.
     - `hangs`: True if the gateway's process exists but does not answer.
     - `autostart`: None if start at login is not possible here.
     - `clients`: the AI tools; None before the first search.
@@ -193,7 +193,7 @@ class Assessment:
     - `commands`: servers that wait for the user's approval of a command that prints a secret.
     - `permissions`: servers that answer, but refused a call for lack of permissions. A new sign-in would grant them.
     - `fatal`: the problems that keep a file or an entry from being used.
-    - `keyring`: why sign-ins are not kept; None if they are kept, or if there is nothing to keep.
+    - `keyring`: why sign-ins are not kept, or None if they are kept or there are none.
     - `keyring_error`: the title and hint of the keyring's problem.
     - `locked`: True if a server waits for the keyring.
     - `offered`: servers of AI tools; empty once multi-mcp has a server besides the sample and those of projects.
@@ -221,7 +221,7 @@ def assess(state: TrayState) -> Assessment:
     snapshot = state.snapshot if state.child in ANSWERS and not state.hangs else None
     if snapshot is None or snapshot.gateway.state != "running":
         return Assessment()
-    by_name = {server.name: server for server in snapshot.servers}  # menu keys are made of names, which must be unique
+    by_name = {server.name: server for server in snapshot.servers}  # menu keys contain names, so names must be unique
     servers = tuple(sorted(by_name.values(), key=lambda server: (server.name.casefold(), server.name)))
     wanted = tuple(server for server in servers if server.state is not State.DISABLED)
     return Assessment(
@@ -244,11 +244,11 @@ def assess(state: TrayState) -> Assessment:
 
 
 def wants_permissions(server: ServerStatus) -> bool:
-    """Return True if the server refused a call that another sign-in would allow (step-up authorization)."""
+    """True if the server refused a call that another sign-in would allow (step-up authorization)."""
     asked = server.auth is not None and server.auth.wanted is not None
     return asked and server.state not in (State.NEEDS_AUTH, State.DISABLED)
 
 
 def in_trouble(server: ServerStatus) -> bool:
-    """Return True if the server failed, needs a sign-in, or waits for the keyring."""
+    """True if the server failed, needs a sign-in, or waits for the keyring."""
     return server.failed or server.state in (State.NEEDS_AUTH, State.KEYRING_LOCKED)

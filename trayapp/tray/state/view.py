@@ -1,7 +1,6 @@
 """Everything that is shown for a state: icon, tooltip, summary, and the menu's entries in their order (PRODUCT 11).
 
-Pure functions of TrayState. They show no times, such as how long a server has been running: the view would change all
-the time.
+Pure functions of TrayState. The view contains no times, such as a server's uptime: it would change all the time.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ FIRST_BUTTONS = {
 
 
 def view(state: TrayState) -> TrayView:
-    """Return what to show for `state`. Never raises, whatever names and texts the state holds."""
+    """Return the view of `state`. Never raises, whatever names and texts the state contains."""
     known = assess(state)
     headline = _headline(state, known)
     troubles = _troubles(state, known)
@@ -62,7 +61,7 @@ def view(state: TrayState) -> TrayView:
     connecting = sum(server.state is State.CONNECTING for server in known.wanted)
     are = "is" if connecting == 1 else "are"
     under_way = [f"{count(connecting, 'server')} {are} connecting"] if connecting else []
-    today = known.live.gateway.today if known.live else None  # also None if no history is kept
+    today = known.live.gateway.today if known.live else None  # also None if the history is disabled
     failed = f", {today.failed} failed" if today and today.failed else ""
     calls = [f"{count(today.calls, 'call')} today{failed}"] if today is not None else []
     # The most useful button comes first. A click on the notification triggers it, so it is never Quit.
@@ -108,7 +107,7 @@ def icon_kind(state: TrayState, known: Assessment) -> IconKind:
 
 
 def _headline(state: TrayState, known: Assessment) -> str:
-    """Return one line: what is running, or why nothing is."""
+    """Return one line about what is running, or why nothing is running."""
     if state.child not in ANSWERS:
         return WITHOUT_GATEWAY[state.child][1]
     if state.hangs:
@@ -125,7 +124,7 @@ def _headline(state: TrayState, known: Assessment) -> str:
 
 
 def _troubles(state: TrayState, known: Assessment) -> list[str]:
-    """Return what is wrong or needed, one line each. What needs the user comes first."""
+    """Return one line for each problem or request. Those that need the user come first."""
     if known.live is None:
         return _why_down(state)
     alarming = [server for server in known.servers if server.findings and server.name in known.approvals]
@@ -146,7 +145,7 @@ def _troubles(state: TrayState, known: Assessment) -> list[str]:
 
 
 def _why_down(state: TrayState, lines: int = 1) -> list[str]:
-    """Return why no gateway serves, on at most `lines` lines, and what to do."""
+    """Return the reason why no gateway serves, in at most `lines` lines, and what to do."""
     # Only our own gateway restarts automatically. For any other, the error says how to end it.
     hangs = "Choose Restart gateway in the menu, or wait" if state.hangs else ""
     hint = WITHOUT_GATEWAY[state.child][2] if state.child in WITHOUT_GATEWAY else hangs
@@ -155,7 +154,7 @@ def _why_down(state: TrayState, lines: int = 1) -> list[str]:
 
 T = TypeVar("T")
 
-WANTS_SHOWN = 3  # entries of one kind at the top of the menu; a further entry leads to the others
+WANTS_SHOWN = 3  # entries of one kind at the top of the menu; one more entry opens the others
 SERVERS_SHOWN = 25  # entries in one menu: about as many as fit on a small screen
 GROUP_SIZE = 20
 
@@ -209,7 +208,7 @@ HELP: tuple[Entry, ...] = (
 
 
 def client_titles(state: TrayState, known: Assessment, transport: str = "") -> list[str]:
-    """Return the display name of each session's AI tool; with `transport`, only of sessions over that transport."""
+    """Return the display name of each session's AI tool. `transport`: only for sessions over that transport."""
     titles = {client.name: client.title for client in state.clients or ()}
     sessions = known.live.gateway.sessions if known.live else ()
     return [titles.get(one.client, one.client) for one in sessions if transport in ("", one.transport)]
@@ -241,7 +240,7 @@ def _wants(state: TrayState, known: Assessment) -> list[Entry]:
     wants += _first_few("grant", grants, "! Grant {} more permissions")
     codes = {server.name: server.findings or () for server in known.servers}
     approvals = []
-    for name in sorted(known.approvals, key=lambda name: not codes.get(name)):  # the alarming ones first
+    for name in sorted(known.approvals, key=lambda name: not codes.get(name)):  # suspicious ones first
         key = f"want/approve/{keyed(name)}"
         alarmed = texts.alarmed([texts.name(name, 14)], codes[name]) if codes.get(name) else ""
         # The changes come first: an approval covers only what was shown.
@@ -301,7 +300,7 @@ def _keyring(state: KeyringState, error: Mapping[str, str]) -> Item:
 
 
 def _offer(offered: tuple[Offered, ...]) -> tuple[Entry, ...]:
-    """Return each offered server with what it starts, then the choices. A yes covers these servers only."""
+    """Return the offered servers and what each starts, then the choices. A yes covers only these servers."""
     rows = tuple(Item(f"offer/of/{at}", texts.offered(one), enabled=False) for at, one in enumerate(offered))
     key = offer_key(offered)
     if any(one.secrets for one in offered):
@@ -317,7 +316,7 @@ def _offer(offered: tuple[Offered, ...]) -> tuple[Entry, ...]:
 def _first_few(key: str, wants: Iterable[Item], way: str, thing: str = "server") -> tuple[Item, ...]:
     """Return the entries. If there are too many, move the rest into a submenu.
 
-    `way`: the label of the submenu, with braces in place of `3 more servers`.
+    `way`: the label of the submenu, in which `{}` is replaced, for example by `3 more servers`.
     """
     entries = tuple(wants)
     if len(entries) <= WANTS_SHOWN + 1:
@@ -352,7 +351,7 @@ def _want(kind: str, server: ServerStatus, words: str, click: Action | None = No
 
 
 def _failure(server: ServerStatus) -> Item:
-    """Return an entry with reason and remedies in one submenu: panels on low screens cannot open a third level."""
+    """Return an entry with reason and remedies in one submenu: panels on small screens cannot open a third level."""
     key = f"want/failed/{keyed(server.name)}"
     entries = [
         *_why(server, key),
@@ -379,7 +378,7 @@ def _problem(problem: Problem) -> Item:
 
 
 def _servers(servers: tuple[ServerStatus, ...]) -> tuple[Entry, ...]:
-    """Return the servers' entries, sorted by name. In a long list, servers in trouble come first, the others in groups.
+    """Return the servers' entries, sorted by name. A long list begins with servers in trouble and groups the others.
 
     The result is never empty: some panels build submenus only once.
     """
@@ -438,7 +437,7 @@ def _why(server: ServerStatus, key: str) -> list[Entry]:
 def _clients(state: TrayState) -> tuple[Entry, ...]:
     """Return the AI tools that are installed or connected, by title, and the servers that they still start themselves.
 
-    The user's yes to removing these servers covers only those that were shown.
+    The user's consent to remove these servers covers only those that were shown.
     """
     clients = state.clients
     unique = {client.name: client for client in clients or () if client.found or client.connected}
