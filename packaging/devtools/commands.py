@@ -134,7 +134,7 @@ def _guide(args: list[str]) -> int:
 
 
 def _pictures(args: list[str]) -> int:
-    """Make the README's pictures with everything that the tests need."""
+    """Install what the tests need, then make the README's pictures."""
     from devtools.debian import ensure_debian_packages
     from devtools.servers import ensure_npm, ensure_pypi
 

@@ -534,7 +534,10 @@ def test_a_locked_keyring_is_told_from_an_open_one(world: CheckContext) -> None:
 @pytest.mark.requirement("doctor-asks-gateway")
 @pytest.mark.parametrize(
     ("error", "state", "says"),
-    [(None, "ok", "can store"), ({"title": "The keyring is locked", "hint": "Unlock it"}, "note", "The keyring is locked")],
+    [
+        (None, "ok", "can store"),
+        ({"title": "The keyring is locked", "hint": "Unlock it"}, "note", "The keyring is locked"),
+    ],
 )
 def test_of_a_running_gateway_the_keyring_is_told_as_it_has_it_and_not_as_our_environment_does(
     world: CheckContext, home: Path, error: dict[str, str] | None, state: str, says: str

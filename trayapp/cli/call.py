@@ -289,7 +289,7 @@ def data_size(data: Any) -> str:
     return byte_size(len(data.rstrip("=")) * 3 // 4) if isinstance(data, str) else ""
 
 
-# --- answers of the user
+# --- asks, and the user's answers
 
 
 @verb("asks", "multi-mcp asks", "multi-mcp asks --watch")

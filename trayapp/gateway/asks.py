@@ -376,7 +376,8 @@ class Asks:
             if wrong := problems(content or {}, ask.question.schema):
                 raise UnfitAnswerError(ask_id, answer, ask.answers, "; ".join(wrong))
         row = ask.row()
-        log.info("%s: %s (%s) by %s", ask.server, ask.subject.tool if ask.subject else "a question", answer, by)
+        what = ask.subject.tool if ask.subject else "a question"
+        log.info("%s: %s was answered with %r by %s", ask.server, what, answer, by)
         if ask.subject is not None and answer == "always":
             self._services.approvals.pins.allow(*_grant(ask.subject))
         elif ask.subject is not None and answer == "session":

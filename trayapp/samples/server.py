@@ -84,7 +84,7 @@ TOOLS = [
     tool(
         "add",
         "Add",
-        "Add two numbers and answer with their sum.",
+        "Add two numbers and return their sum.",
         schema(a={**NUMBER, "description": "First number"}, b={**NUMBER, "description": "Second number"}),
     ),
     tool("clock", "Clock", "Tell this computer's local date and time.", schema(), steady=False),

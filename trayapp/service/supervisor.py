@@ -506,7 +506,7 @@ class Supervisor:
             self._begin(kind)
 
     def _begin(self, kind: CommandKind) -> None:
-        """Begin a command. Complete it immediately if nothing has to change."""
+        """Begin a command. Complete it immediately unless the gateway must stop first."""
         state = self._state
         if kind in (CommandKind.START, CommandKind.RESTART) and state in RESTING:
             self._crashes = ()

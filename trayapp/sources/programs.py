@@ -60,7 +60,8 @@ def name_for(entry: Mapping[str, Any]) -> str:
     return name_of_package(package or script_of(words) or (named and named[named.lastindex or 0]) or program)
 
 
-# The program of a project, and what a build tool starts: `poetry run weather-mcp`, `cargo run --bin weather-mcp`.
+# Command lines in which a runner or build tool starts the named program: `poetry run weather-mcp`,
+# `cargo run --bin weather-mcp`.
 _NAMED_WITHIN = re.compile(
     r"(?:poetry|pdm|hatch|rye|pixi|pipenv|bundle|dotnet tool|(?:docker|podman)[ -]compose) (?:run|exec)"
     r" (?:-\S+ )*([\w.-]+)"

@@ -125,7 +125,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One recognized server."""
+    """A server recognized in a text: its entry, and the values that the user still has to give."""
 
     name: str
     entry: Entry  # its entry for servers.yaml

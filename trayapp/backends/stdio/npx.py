@@ -82,7 +82,7 @@ def resolve_npx(
     """Return the command to run instead of `argv`, with an absolute program path, or None to run it as written.
 
     `env` and `cwd` are the server's. `cache_dir` is our own cache folder; without it, a request with a tag always runs
-    as written. `now` is in Unix seconds. Never raises because of the files on disk.
+    as written. `now` is in Unix seconds. Missing or invalid files on disk never cause an exception.
     """
     try:
         request = read_request(argv)

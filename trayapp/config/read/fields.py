@@ -226,7 +226,7 @@ port = whole(0, 65_535)
 
 
 def duration(unit: str, *, least: float = 0.0, zero: bool = True) -> Reader:
-    """Return a reader of times in `unit` (a key of SECONDS), from `least` to a year. `zero` also allows 0.
+    """Return a reader of times in `unit` (a key of SECONDS), from `least` to one year. Without `zero`, 0 is invalid.
 
     Text such as `30s` or `1h30m` is converted to the unit.
     """

@@ -47,9 +47,9 @@ class Route(NamedTuple):
 
 
 class SessionView:
-    """A view for one set of options and one kind of client.
+    """The part of a View that sessions with the same options and kind of client see.
 
-    The class is broad because each kind of request has its own route.
+    It resolves each kind of request to a server, hence its many methods.
     """
 
     def __init__(self, view: View, options: SessionOptions, kind: ClientKind | None = None) -> None:
