@@ -1,4 +1,4 @@
-"""MCP servers that ship with multi-mcp, each its own program.
+"""MCP servers that ship with multi-mcp. Each is a separate program.
 
 Never here: imports of the rest of multi-mcp.
 """

@@ -1,6 +1,6 @@
-"""A small MCP server over stdio that gives a new installation something real to talk to.
+"""A small MCP server over stdio that a new installation can use immediately.
 
-It runs as its own program, `python -I -S server.py`, and uses the standard library only.
+It runs as a separate program, `python -I -S server.py`, and uses only the standard library.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import json
 import sys
 import time
 
-TYPE_CHECKING = False  # like typing.TYPE_CHECKING; importing typing would double the startup time
+TYPE_CHECKING = False  # not typing.TYPE_CHECKING: importing typing would double the startup time
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
@@ -68,7 +68,7 @@ def schema(**properties: dict[str, str]) -> dict[str, Any]:
 
 
 def tool(name: str, title: str, description: str, takes: dict[str, Any], *, steady: bool = True) -> dict[str, Any]:
-    """Return a tool definition; `steady`: the same arguments give the same answer."""
+    """Return a tool definition. `steady`: True if the same arguments always give the same answer."""
     hints = {"title": title, "readOnlyHint": True, "idempotentHint": steady, "openWorldHint": False}
     return {"name": name, "title": title, "description": description, "inputSchema": takes, "annotations": hints}
 
@@ -93,7 +93,7 @@ HANDLERS: dict[str, Callable[[dict[str, Any]], str]] = {"echo": echo, "add": add
 
 
 def initialize(params: dict[str, Any]) -> dict[str, Any]:
-    """Answer initialize: agree to a known revision, otherwise offer the newest one with initialize."""
+    """Answer initialize. Accept a known revision, otherwise offer the newest one with initialize."""
     asked = params.get("protocolVersion")
     agreed = asked if asked in PROTOCOLS else PROTOCOLS[-1]
     about = {"capabilities": CAPABILITIES, "serverInfo": SERVER_INFO, "instructions": INSTRUCTIONS}
@@ -112,7 +112,7 @@ def discover(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def call(params: dict[str, Any]) -> dict[str, Any]:
-    """Run a tool and return its result. Wrong arguments give an error result, which the model reads.
+    """Run a tool and return its result. Wrong arguments return an error result, which the model reads.
 
     Raises RequestRefused if there is no such tool.
     """
@@ -139,7 +139,7 @@ METHODS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
 
 
 def answer(line: bytes) -> dict[str, Any] | None:
-    """Return the answer to one line; None for a notification or a response."""
+    """Return the answer to one line, or None for a notification or a response."""
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):

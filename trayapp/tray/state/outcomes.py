@@ -1,4 +1,4 @@
-"""The notices after a click: it succeeded, succeeded in part, or failed and why. Pure functions."""
+"""The notices after a click, which report its success, partial success, or failure. Pure functions."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from trayapp.tray.state import texts
 from trayapp.tray.state.notices import Notice, NoticeKind, notice_of
 from trayapp.tray.state.tray_state import Action, Offered, Verb
 
-NO_HOST = "no-host"  # key of the notice that nothing shows the icon
+NO_HOST = "no-host"  # key of the notice that the desktop shows no icons
 KEY = "click"  # key of most outcomes: a new one replaces the previous one
 Outcome = Mapping[str, Any]  # the outcome of one server (wire/control)
 SHOWN = 3
-READ_COLUMNS = 90  # columns of a text file: an editor shows this many without sideways scrolling
+READ_COLUMNS = 90  # columns of a text file: most editors show this many without horizontal scrolling
 
 # The beginning of a failure's title. The reason follows in the text.
 FAILURES: dict[Verb, str] = {
@@ -63,19 +63,19 @@ FAILURES: dict[Verb, str] = {
 
 
 ANSWERS = (Verb.ALLOW, Verb.ALLOW_SESSION, Verb.ALLOW_ALWAYS, Verb.DENY, Verb.OPEN_ASKED)
-# Verbs whose target is not a name
+# Verbs whose target is not a name that a title could show
 NAMELESS = (Verb.OPEN_PANEL, Verb.OPEN_FILE, Verb.TAKE_OVER, Verb.TAKE_OVER_HIDDEN, Verb.TAKE_OUT, *ANSWERS)
 
 
 def outcome_notice(title: str, *lines: str) -> Notice:
-    """Return a notice of an outcome, cut to fit."""
+    """Return a notice of an outcome, with its texts cut to fit."""
     return notice_of(KEY, title, "\n".join(lines))
 
 
 def failed(action: Action, error: MultiMcpError) -> Notice:
-    """Return a notice that says what went wrong and what to do."""
+    """Return the notice of an error, with what to do about it."""
     about = f": {texts.name(action.target)}" if action.target and action.verb not in NAMELESS else ""
-    # The hint of a NoGatewayError is to start a gateway, which the tray does itself.
+    # The hint of a NoGatewayError is to start a gateway, but the tray does this itself.
     hint = "Try again once the gateway runs." if isinstance(error, NoGatewayError) else texts.plain(error.hint)
     return outcome_notice(f"{FAILURES[action.verb]}{about}", texts.plain(error.title), hint)
 
@@ -108,7 +108,7 @@ def refreshed(servers: Mapping[str, Outcome]) -> Notice:
 
 
 def _summed(servers: Mapping[str, Outcome], done: str, words: Callable[[Outcome], str]) -> Notice:
-    """Return the outcome of one server or, for several, how many succeeded and why the others failed."""
+    """Return a notice with one server's outcome or, for several, how many succeeded and why the others failed."""
     if not servers:
         return outcome_notice("No servers to ask", "Add one in servers.yaml")
     bad = {name: outcome["error"] for name, outcome in servers.items() if outcome.get("error")}
@@ -128,7 +128,7 @@ def _summed(servers: Mapping[str, Outcome], done: str, words: Callable[[Outcome]
 
 
 def client(title: str, on: bool, done: Outcome) -> Notice:
-    """Return the notice after a click on an AI tool; `done` is its row of `multi-mcp connect NAME --json`."""
+    """Return the notice after a click on an AI tool. `done`: its row of `multi-mcp connect NAME --json`."""
     if not done["changed"]:
         return outcome_notice(f"{title} is {'already' if on else 'not'} connected", "Nothing had to change.")
     if on:
@@ -159,7 +159,7 @@ def offer_text(servers: Sequence[Offered]) -> str:
 
 
 def changes_text(server: str, rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return a text about a server's tools that changed or are suspicious. Tools with findings come first."""
+    """Return a text about a server's changed and suspicious tools. Tools with findings come first."""
     lines = [
         f"Tools of {texts.plain(server)} that changed or look suspicious.",
         "Lines with - were approved, lines with + are new.",
@@ -194,7 +194,7 @@ def approved(server: str, done: Mapping[str, Any]) -> Notice:
 
 
 def signed_in(server: str, outcome: Outcome) -> Notice:
-    """Return the notice after Sign in; `outcome` is the result of the request (wire/control)."""
+    """Return the notice after Sign in. `outcome`: the result of the request (wire/control)."""
     error, auth = outcome.get("error"), outcome.get("auth") or {}
     lines = [texts.reason(error) if error else "Its tools can be called now."]
     if auth.get("kept") is False:
@@ -203,7 +203,7 @@ def signed_in(server: str, outcome: Outcome) -> Notice:
 
 
 def diagnostics(version: str, findings: Sequence[Mapping[str, Any]]) -> str:
-    """Return the findings of doctor as a text to read or to pass on."""
+    """Return the findings of doctor as plain text."""
     lines = [f"multi-mcp {version}, {platform.platform()}", ""]
     for one in findings:
         lines.append(f"{one['state']:8} {one['code']}: {one['message']}")
@@ -213,7 +213,7 @@ def diagnostics(version: str, findings: Sequence[Mapping[str, Any]]) -> str:
 
 
 def no_host() -> Notice:
-    """Return the notice for a desktop that shows no tray icons. The tray runs on without one."""
+    """Return the notice for a desktop that shows no tray icons. The tray continues without one."""
     return Notice(
         NO_HOST,
         "multi-mcp runs without an icon",

@@ -1,7 +1,7 @@
-"""Texts that the tray builds, or shows in several places, and the cleaning of untrusted text.
+"""Texts that the tray builds or shows in several places, and functions that clean untrusted text.
 
-Texts use sentence case, and say what happened and what to do. In menu, tooltip and summary, no line has more than LINE
-characters. Texts are plain: the code that draws a menu escapes its marks (`_`, `&`).
+Texts use sentence case, and report what happened and what to do. Lines in menu, tooltip, and summary have at most LINE
+characters. Texts contain no escapes: the code that draws a menu escapes special characters (`_`, `&`).
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from trayapp.model.text import ELLIPSIS, count, drawn, one_line, shortened, widt
 from trayapp.tray.state.tray_state import Offered
 
 LINE = 60  # characters: menus and notifications become unwieldy beyond this
-NAME = 28  # characters of a server's name, where other text must fit beside it
-TOOLTIP = 127  # UTF-16 units: Windows has room for 128 including the terminator
-TITLE = 63  # UTF-16 units of a notification's title; BODY: of its text. Both are limits of Windows
+NAME = 28  # characters of a server's name that shares its line with other text
+TOOLTIP = 127  # UTF-16 units: the limit of Windows is 128, with the terminator
+TITLE = 63  # UTF-16 units of a notification's title, and BODY of its text: limits of Windows
 BODY = 255
 BUTTONS = 3  # buttons of a notification; some desktops show no more
 NAMES_LISTED = 3
 PROBLEM_LINES = 6
-READ = 2000  # characters of an untrusted text that are read: an error may hold a whole page
+READ = 2000  # characters to read of an untrusted text: an error may contain a whole web page
 APP = "multi-mcp"
 
 STATES: dict[str, str] = {
@@ -40,7 +40,7 @@ STATES: dict[str, str] = {
     State.STOPPING: "closing",
 }
 
-# The mark at the start of a server's line, which shows the state
+# The mark of each state at the start of a server's line
 GLYPHS = {
     State.DISABLED: "–",
     State.IDLE: "○",
@@ -88,7 +88,7 @@ ALARMS = {"orders.": "reads like instructions", "hidden.": "hides text from you"
 
 
 def plain(text: str) -> str:
-    """Return one line without invisible characters: controls, bidirectional marks, zero-width characters."""
+    """Return the text as one line without control, bidirectional, and zero-width characters."""
     line = one_line(text[:READ])
     return line if line.isprintable() else " ".join("".join(filter(str.isprintable, line)).split())
 
@@ -100,29 +100,29 @@ def fit(text: str, limit: int = LINE) -> str:
 
 
 def name(text: str, limit: int = NAME) -> str:
-    """Return the name of a server or client; never empty."""
+    """Return the name of a server or client, which is never empty."""
     return fit(text, limit) or "(no name)"
 
 
 def server_name(server: ServerStatus, limit: int = NAME) -> str:
-    """Return a server's name as the user knows it: a server that only a project defines runs as NAME@DIGEST."""
+    """Return a server's name from its file: a server that only a project defines is named NAME@DIGEST internally."""
     return name(server.name.rpartition("@")[0] or server.name if server.project else server.name, limit)
 
 
 def server_names(servers: Sequence[ServerStatus]) -> list[str]:
-    """Return the servers' names as the user knows them."""
+    """Return the servers' names from their files."""
     return list(map(server_name, servers))
 
 
 def base_name(path: str) -> str:
-    """Return the last part of a path, on any system."""
+    """Return the last part of a path from any operating system."""
     return path.replace("\\", "/").rstrip("/").rpartition("/")[2]
 
 
 def listed(names: Sequence[str], words: str = "", many: str = "", *, before: str = "") -> str:
     """Return `a, b and c failed` or `a, b and 4 more failed`: as many names as fit on a line with `words`.
 
-    `many`: the words for more than one name, if they differ. Without names, return "".
+    `many`: the words for more than one name, if they differ from `words`. Without names, return "".
     """
     if not names:
         return ""
@@ -150,7 +150,7 @@ def sentences(*parts: str) -> str:
 
 
 def within(lines: Sequence[str], units: int) -> str:
-    """Return as many whole lines as fit into `units` UTF-16 units. If even the first does not fit, cut it."""
+    """Return as many whole lines as fit into `units` UTF-16 units. If the first line does not fit, cut it."""
     kept = ""
     for line in lines:
         longer = f"{kept}\n{line}" if kept else line
@@ -161,7 +161,7 @@ def within(lines: Sequence[str], units: int) -> str:
 
 
 def alarm(codes: Sequence[str]) -> str:
-    """Return words for the most serious of these findings in a tool's definition; "" if there are none."""
+    """Return a phrase for the most serious of these findings in a tool's definition, or "" if there are none."""
     for begin, words in ALARMS.items():
         if any(code.startswith(begin) for code in codes):
             return words
@@ -205,7 +205,7 @@ def problem_line(problem: Problem) -> str:
 
 
 def is_unlockable(state: KeyringState | None, error: Mapping[str, str]) -> bool:
-    """Return True if a desktop dialog can unlock the keyring. None can open an encrypted file made with another key."""
+    """True if a desktop dialog can unlock the keyring. It cannot if an encrypted file was made with another key."""
     return state == "locked" and "keyring" in error.get("title", "keyring")
 
 
@@ -218,13 +218,13 @@ def server_line(server: ServerStatus) -> str:
 
 
 def reason_alone(server: ServerStatus) -> str:
-    """Return the reason without a leading `Cannot start NAME: `, for places that show the name anyway."""
+    """Return the reason without a leading `Cannot start NAME: `, for places that already show the name."""
     why = reason(server.error)
     return re.sub(rf"^(Cannot \w+( to)? )?{re.escape(server.name)}: ", "", why) or why
 
 
 def without_commands(hint: str) -> str:
-    """Return a hint without the clauses that name one of these commands: an entry of the menu does the same."""
+    """Return a hint without clauses about commands that a menu entry replaces."""
     command = rf"(^|[,;] *)[^,;]*\b{APP} (approve|auth|edit|enable|logs|reconnect|refresh)\b.*"
     parts = (re.sub(command, "", part) for part in re.split(r"(?<=[.?!;])\s+", plain(hint)))
     return " ".join(filter(None, parts))
@@ -241,7 +241,7 @@ def sign_in_to(server: ServerStatus) -> str:
 
 
 def problem_lines(problem: Problem) -> list[str]:
-    """Return the full text of a problem for its submenu; [] if the menu entry already shows all of it."""
+    """Return the full text of a problem for its submenu, or [] if the menu entry already shows all of it."""
     whole = problem_words(problem)
     if not plain(problem.hint) and fit(f"! {whole}") == f"! {plain(whole)}":
         return []
@@ -282,11 +282,11 @@ def bounded(lines: Sequence[str], most: int = 3) -> str:
 
 
 PROJECT = 40  # columns of a folder's path
-# Room for a notification's text, as (line width in units of half a digit, lines), in GNOME Shell and in Plasma.
-# xfce4-notifyd shows six lines of each paragraph, and wider ones; dunst and LXQt show more.
+# Limits of a notification's text in GNOME Shell and in Plasma: (line width in half digits, lines). xfce4-notifyd shows
+# six wider lines of each paragraph. dunst and LXQt show more.
 NOTICE_ROOM = ((90, 6), (60, 9))
-NOTICE_LINE = 38  # columns of a line that most desktops do not wrap
-NOTICE_TITLE = 40  # columns of a title: GNOME Shell and xfce4-notifyd show one line
+NOTICE_LINE = 38  # columns of a line that fits on most desktops
+NOTICE_TITLE = 40  # columns of a title: GNOME Shell and xfce4-notifyd show only one line
 ASK_LINES = 12  # lines of an ask in the menu
 CLASSES = {"read": "reads", "write": "writes", "destructive": "destructive"}
 
@@ -302,7 +302,7 @@ def asks(waiting: Sequence[AskStatus]) -> str:
 
 
 def ask_title(ask: AskStatus) -> str:
-    """Return `Allow delete_repo of github?`, without the names if these are long: some desktops cut a title off."""
+    """Return `Allow delete_repo of github?`, but omit long names: some desktops cut off long titles."""
     title = f"Allow {_subject(ask)}?" if ask.kind == "call" else f"{_subject(ask)} asks"
     if width(title) <= NOTICE_TITLE:
         return title
@@ -314,17 +314,18 @@ def _subject(ask: AskStatus) -> str:
 
 
 def ask_rows(ask: AskStatus, longest: int = LINE, who: int = 2 * LINE, *, counted: bool = True) -> list[str]:
-    """Return the lines of an ask: who asks, what the tool may do and according to whom, and each argument.
+    """Return the lines of an ask: the client, the tool's class and its basis, and each argument.
 
-    A question has the address of its page, if any, and its message instead of tool and arguments.
+    For a question, return the client, the address of its page if it has one, and its message.
 
-    `longest`: columns of the line of an argument or address, at most. `who`: columns of the first line, at most.
-    `counted`: add the number of arguments.
+    - `longest`: the most columns of a line with an argument or address
+    - `who`: the most columns of the first line
+    - `counted`: True to include the number of arguments
     """
     where = f" in {_middle(plain(ask.project), PROJECT)}" if ask.project else ""
     rows = [_middle(f"{name(ask.client)}{where}", who)]
     if ask.kind != "call":
-        if ask.url:  # the whole host of the page is shown, however long it is
+        if ask.url:  # never cut the host: the user must see where the page is
             scheme, mark, rest = plain(ask.url).partition("//")
             host, slash, path = rest.partition("/")
             first = f"{scheme}{mark}{host}{slash}"
@@ -333,21 +334,21 @@ def ask_rows(ask: AskStatus, longest: int = LINE, who: int = 2 * LINE, *, counte
     basis = ", as its server says" if ask.basis == "annotations" else ""
     number = f"; {count(len(ask.arguments), 'argument')}" if counted and ask.arguments else ""
     rows.append(f"{CLASSES.get(ask.tool_class, plain(ask.tool_class))}{basis}{number}")
-    for shown in ask.arguments:  # a value that is too long keeps both ends
+    for shown in ask.arguments:  # a long value is cut in the middle
         head = f"{fit(shown.name, NAME)} = "
         rows.append(head + _middle(plain(shown.value), longest - width(head), shown.length))
     return rows
 
 
 def _middle(text: str, columns: int, length: int = 0) -> str:
-    """Return `text` in at most `columns`, its middle replaced by its number of characters.
+    """Cut `text` to `columns` by replacing its middle with its number of characters.
 
-    `length`: the number of characters before any other cut.
+    `length`: the number of characters, if `text` was already cut.
     """
     if width(text) <= columns:
         return text
     mark = f" ...({length or len(text):,} characters)... "
-    room = max(0, columns - len(mark)) // (1 if text.isascii() else 2)  # a character takes up to two columns
+    room = max(0, columns - len(mark)) // (1 if text.isascii() else 2)  # a character is up to two columns wide
     end = room // 3
     return f"{text[: room - end]}{mark}{text[len(text) - end :] if end else ''}".rstrip()
 
@@ -355,8 +356,8 @@ def _middle(text: str, columns: int, length: int = 0) -> str:
 def ask_text(ask: AskStatus) -> list[str]:
     """Return the lines of a notification, with a note if they do not show everything.
 
-    Lines are cut until every desktop shows them whole: first the arguments, all alike, then the line that says who
-    asks. If that is not enough, the last lines are left out.
+    Lines are cut until every desktop shows them whole: first all arguments to the same length, then the line with the
+    client. If that is not enough, the last lines are omitted.
     """
     named = [] if _subject(ask) in ask_title(ask) else [_middle(_subject(ask), 2 * NOTICE_LINE)]
     for who in (2 * LINE, NOTICE_LINE):
@@ -376,7 +377,7 @@ def ask_text(ask: AskStatus) -> list[str]:
 
 
 def _is_shown(rows: Sequence[str]) -> bool:
-    """Return True if every desktop shows these lines whole."""
+    """True if every desktop shows these lines whole."""
     return len("\n".join(rows).encode("utf-16-le")) <= BODY * 2 and all(
         sum(max(1, len(textwrap.wrap(drawn(row), room))) for row in rows) <= lines for room, lines in NOTICE_ROOM
     )
