@@ -124,7 +124,7 @@ def call(params: dict[str, Any]) -> dict[str, Any]:
         if not isinstance(arguments, dict):
             raise WrongArguments("The arguments must be an object")
         text, failed = handler(arguments), False
-    except (WrongArguments, ArithmeticError, ValueError) as error:  # sums that overflow
+    except (WrongArguments, ArithmeticError, ValueError) as error:  # ArithmeticError, ValueError: the sum is too large
         text, failed = str(error), True
     return {"resultType": "complete", "content": [{"type": "text", "text": text}], "isError": failed}
 

@@ -114,7 +114,7 @@ def mended(
     class DarwinIcon(base):  # type: ignore[misc]  # pystray has no types
         """pystray's icon on macOS, with AppKit called on the main thread only."""
 
-        attention = False  # without effect here; on Linux the panel gets it
+        attention = False  # has an effect only on Linux
         _icon_image: Any
         _menu_handle: Any
 

@@ -45,7 +45,7 @@ def mended(base: Any) -> type[Any]:
     class WindowsIcon(base):  # type: ignore[misc]  # pystray has no types
         """pystray's icon on Windows, with texts cut to size. Updates do not close its open menu."""
 
-        attention = False  # without effect here; on Linux the panel gets it
+        attention = False  # has an effect only on Linux
         # Called when the menu opens. Changes that it makes to the menu appear at the next opening.
         on_open: Callable[[], None] | None = None
         on_balloon: Callable[[], None] | None = None  # called for a click on the current notification

@@ -63,7 +63,7 @@ class MenuService:
                 self._repeat_soon()
 
     def _tell(self, told: MenuDifference) -> None:
-        """Signal each submenu that changed separately: KDE reads only one level below the parent in the signal."""
+        """Send a signal for each changed submenu: KDE reads only one level below the parent in the signal."""
         if told.changed or told.removed:
             self._bus.emit(self._path, MENU, "ItemsPropertiesUpdated", "a(ia{sv})a(ias)", (told.changed, told.removed))
         for parent in told.parents:
@@ -72,10 +72,9 @@ class MenuService:
     def _repeat_soon(self) -> None:
         """Repeat the signals after a burst, because a panel may have missed some.
 
-        GNOME's extension may take an answer to be newer than a signal that followed it. KDE drops the first layout
-        signal after the first opening of a submenu (`m_idsRefreshedByAboutToShow` in its dbusmenuimporter.cpp). The
-        kind of an item is not repeated: it never changes, and a repetition makes GNOME's extension close an open
-        submenu.
+        GNOME's extension may treat an answer as newer than a later signal. KDE drops the first layout signal
+        after the first opening of a submenu (`m_idsRefreshedByAboutToShow` in its dbusmenuimporter.cpp). An
+        item's kind never changes, so it is not repeated: that would make GNOME's extension close an open submenu.
         """
         if self._repeat is not None:
             self._repeat.cancel()
@@ -289,8 +288,8 @@ def without_kind(properties: Properties) -> Properties:
 class MenuDifference(NamedTuple):
     """The changes to report to panels.
 
-    `parents`: nodes of both trees whose own children were added, removed, or moved, outermost first. `changed` and
-    `removed`: properties by number, for nodes that are in both trees.
+    - `parents`: numbers of nodes in both trees whose children were added, removed, or moved, outermost first
+    - `changed`, `removed`: properties by number, for nodes in both trees
     """
 
     parents: list[int]

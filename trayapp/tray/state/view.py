@@ -41,7 +41,7 @@ WHY_LINES = 2  # lines of the summary about why no gateway serves; the tooltip h
 # Without a serving gateway, the state of its process decides: icon, headline, and what to do about it.
 WITHOUT_GATEWAY: dict[ChildState, tuple[IconKind, str, str]] = {
     ChildState.STARTING: (IconKind.STARTING, texts.STARTING, ""),
-    ChildState.STOPPING: (IconKind.STARTING, texts.STOPPING, ""),  # a transition, too
+    ChildState.STOPPING: (IconKind.STARTING, texts.STOPPING, ""),  # a transition, like starting
     ChildState.RESTARTING: (IconKind.DOWN, "The gateway stopped and is restarting", ""),
     ChildState.CRASH_LOOP: (IconKind.DOWN, texts.CRASH_LOOP, "Choose Retry in the menu, or look at the logs"),
     ChildState.PAUSED: (IconKind.PAUSED, "Paused, no server can be reached", "Choose Resume in the menu to continue"),
