@@ -70,7 +70,7 @@ class Panel:
         self._page_s = 0.0  # build time of the last page
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer a request. Exceptions become error pages here."""
+        """Answer a request. This is the boundary where exceptions become error pages."""
         if scope["type"] != "http":
             return
         reply = PanelResponse(scope, send)

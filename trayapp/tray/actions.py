@@ -114,7 +114,7 @@ class Actions:
         except MultiMcpError as error:
             log.info("%s failed: %s", action.verb, error)
             return outcomes.failed(action, error)
-        except Exception as error:  # the last handler of a click: show every error to the user
+        except Exception as error:  # the boundary of a click: show every error to the user
             log.exception("Unexpected error in %s", action.verb)
             return outcomes.unknown(action, error)
 

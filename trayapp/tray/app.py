@@ -319,7 +319,7 @@ class BalloonNotifications:
         self._icon.on_balloon = partial(click, action) if action else None
         try:
             self._icon.notify(notice.text, notice.title)
-        except Exception:  # pystray raises different exceptions on each system
+        except Exception:  # the boundary to pystray, which can raise anything
             log.exception("Cannot show a notification")
             return False
         return True

@@ -131,7 +131,7 @@ class Redraws:
             self._requested.clear()  # a later change causes another redraw
             try:
                 again_s = self._draw()
-            except Exception:  # one failed redraw must not end the thread
+            except Exception:  # the boundary of a redraw: the thread must continue
                 log.exception("Unexpected error while drawing")
                 again_s = None
             self._sleep(PAUSE_S)

@@ -226,7 +226,7 @@ class SessionBus:
         if kind is MessageType.method_call:
             try:
                 reply = self._reply(message)
-            except Exception:  # one failed call must not end the thread: the caller gets an error
+            except Exception:  # the boundary of a call: the caller gets an error
                 log.exception("Unexpected error in %s", fields.get(HeaderFields.member))
                 reply = new_error(message, f"{ERROR}.Failed")
             if not message.header.flags & MessageFlag.no_reply_expected:
@@ -241,7 +241,7 @@ class SessionBus:
     def _guarded(self, job: Callable[[], object]) -> None:
         try:
             job()
-        except Exception:  # one failed message must not end the thread
+        except Exception:  # the boundary of a message: the thread must continue
             log.exception("Unexpected error in a message of the session bus")
 
     def _reply(self, message: Message) -> Message:

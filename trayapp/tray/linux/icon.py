@@ -275,5 +275,5 @@ def _handle(handler: Callable[[], object]) -> None:
     """Call a handler on the thread of the bus or the display. It must not block."""
     try:
         handler()
-    except Exception:  # one failed click must not end the thread
+    except Exception:  # the boundary of a click: the thread must continue
         log.exception("Unexpected error in a click")

@@ -110,7 +110,7 @@ class DockedIcon(_xorg.Icon):  # type: ignore[misc]  # pystray has no types
         except X_ERRORS as error:
             log.info("The display is gone: %s", repr(error))
             gone = True
-        except Exception:  # python-xlib can raise anything: the app continues without the icon
+        except Exception:  # the boundary to python-xlib: the app continues without the icon
             log.exception("Lost the icon in the XEmbed tray")
         with self._waking:
             self._running = False
