@@ -209,7 +209,7 @@ class Recorder:
         return self._file
 
     def _write(self, calls: list[EndedCall], epoch: float, loop: asyncio.AbstractEventLoop) -> None:
-        """Write a batch. This is the boundary for errors of the history. `epoch`: the Unix time when perf_counter was 0."""
+        """Write a batch. This is the boundary for history errors. `epoch`: the Unix time when perf_counter was 0."""
         problem = self.problem
         try:
             problem = self._write_rows(calls, epoch)
