@@ -146,7 +146,7 @@ DECIDES_WITH = {
     "trayapp.model",
 }
 
-# Parts of the gateway, each with those that it may import: only ones before it.
+# The gateway's parts in import order: each may import only the parts before it.
 GATEWAY = (
     *(
         "exposure",

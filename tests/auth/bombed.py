@@ -11,7 +11,7 @@ import sys
 import anyio
 import psutil
 
-import trayapp.auth.login  # before the limit: imports are not measured
+import trayapp.auth.login  # imported before the limit is set: it must not apply to imports
 from tests.auth.world import person
 from trayapp.auth.grant import SignInError
 

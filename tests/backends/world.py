@@ -92,7 +92,7 @@ class Bench:
         self.config = Config(Settings())
         self.hints: dict[str, str] = {}
         self.wants_offers = False
-        self.routed = anyio.Event()  # a test of being offline puts a fresh one here
+        self.routed = anyio.Event()  # set: there is a network route. Offline tests replace it with an unset one.
         self.routed.set()
         context = BackendContext(
             clock=self.clock,

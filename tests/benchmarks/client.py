@@ -109,7 +109,7 @@ class Conversation(ABC):
     @property
     @abstractmethod
     def pids(self) -> tuple[int, ...]:
-        """Of the process that was started for it, where one was."""
+        """Return the id of the process that was started for it, if one was."""
 
     @abstractmethod
     def exchange(self, frame: bytes) -> bytes:
@@ -173,7 +173,7 @@ class Client(Conversation):
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """Of the process."""
+        """Return the process's id, as a tuple."""
         return (self.process.pid,)
 
     def close(self) -> None:

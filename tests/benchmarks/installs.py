@@ -51,7 +51,7 @@ class Package:
 
     @property
     def module(self) -> Path:
-        """Of an npm package: its own folder."""
+        """Return the folder of an npm package inside its node_modules."""
         return self.folder / "node_modules" / self.name
 
     def program(self, name: str) -> str:

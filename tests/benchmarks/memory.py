@@ -63,7 +63,7 @@ def over_http(home: Home) -> HttpClient:
 
 
 def resident(pid: int, *clients: Client) -> float:
-    """MiB of the gateway and of these clients' shims, once the gateway rests."""
+    """Let the gateway become idle, then return its memory and that of these clients' shims, in MiB."""
     rest(pid)
     return memory(pid, *(client.process.pid for client in clients))
 

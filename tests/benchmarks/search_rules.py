@@ -32,7 +32,7 @@ from trayapp.catalog.search.vocabulary import Vocabulary
 WRITTEN = Path(__file__).with_name("queries")
 REAL = "dev.json"
 DEVELOPMENT = "development"
-# Queries for the real tools. The first author's were tuned with; the others' were only judged with.
+# Queries for the real tools. The rules were tuned on the first author's set and only evaluated on the others'.
 SETS = {"tuning": "tuning.json", "judging": "judging.json", "judging again": "judging-again.json"}
 # Over the same queries before these rules, at commit 579bb0a: recall@1, recall@5, MRR
 BEFORE = {

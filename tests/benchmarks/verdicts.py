@@ -39,7 +39,7 @@ def green(rows: Sequence[Row]) -> str:
 
 
 def reds(rows: Sequence[Row]) -> str:
-    """Return a line for each behaviour of a way that is red somewhere, with what was seen first."""
+    """Return a list item for each way and behavior with a red row, quoting its first red row."""
     lines = []
     for way in dict.fromkeys(row.way for row in rows):
         for name in ORDER:

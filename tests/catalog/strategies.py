@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-# Few letters make clashes and shared prefixes likely; the second half is whatever Unicode has, lone surrogates too.
+# _LIKELY: a small alphabet makes clashes and shared prefixes likely. _ANY: any code point, including lone surrogates.
 _LIKELY = st.text(alphabet="ab_-. x", max_size=6)
 _ANY = st.text(alphabet=st.characters(), max_size=90)
 

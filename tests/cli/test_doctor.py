@@ -1,4 +1,4 @@
-"""`multi-mcp doctor` as a person runs it."""
+"""Tests of `multi-mcp doctor`: its output, findings and exit codes."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ class World:
         link = self.cwd / "before"
         link.symlink_to(self.facts["secrets"]["ssh_key"])
         self.facts["link_before"] = str(link)
-        program = self.cwd / "id"  # where it may be run
+        program = self.cwd / "id"  # in the working folder, where the confined process may run programs
         shutil.copy("/usr/bin/id", program)
         if os.geteuid() == 0:
             os.chown(program, OTHER_UID, OTHER_UID)

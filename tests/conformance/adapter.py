@@ -132,7 +132,8 @@ class Adapter:
     async def forward(self, ctx: Context, call_next: CallNext) -> Any:
         """Return the middleware: every message goes to a shim as it is."""
         if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
-            if ctx.method == "initialize":  # by its header of the newer era, which a frame has not
+            # Only the HTTP header names the newer era. A stdio frame has no header, so the shim would accept it.
+            if ctx.method == "initialize":
                 raise MCPError(METHOD_NOT_FOUND, "Method not found")
             async with self.one_line() as line:
                 return await line.request(ctx.method, ctx.params, ctx.request_id, ctx.session._request_outbound)

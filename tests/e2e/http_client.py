@@ -1,4 +1,4 @@
-"""A raw MCP client over HTTP, of either era or of 2024-11-05's SSE. Keeps every frame as it came."""
+"""A raw MCP client for Streamable HTTP (either era) and the HTTP+SSE of 2024-11-05. It keeps each frame as received."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class HttpClient(Conversation):
             self.broke_off(message.get("id"))
 
     def _own_headers(self, message: Message) -> dict[str, str]:
-        """Return the headers of 2026-07-28, which repeat parts of the message for those who do not parse it."""
+        """Return the headers that 2026-07-28 requires: version, method and name, for proxies that skip the body."""
         if self._version != MODERN or "method" not in message:
             return {}
         told = {"Mcp-Protocol-Version": MODERN, "Mcp-Method": message["method"]}

@@ -71,7 +71,7 @@ async def test_a_gateway_that_an_ai_tool_starts_with_six_variables_keeps_the_use
 
 
 async def still_signed_in(session: LoginSession, client: RawClient) -> int:
-    """Assert it by a call and by what the gateway shows; the gateway's process id."""
+    """Check, with a call and the snapshot, that the user is still signed in. Return the gateway's process id."""
     answer = await client.call("web_echo", text="still here")
     assert "still here" in answer["content"][0]["text"]
     gateway: Any = (await ask(session, SNAPSHOT))["gateway"]

@@ -12,7 +12,7 @@ with atheris.instrument_imports(include=["trayapp"]):
 
 
 def main() -> None:
-    """Run until told to stop. A failure that was only logged is one, too."""
+    """Fuzz until a failure or libFuzzer's time limit. Log messages up to WARNING are disabled."""
     logging.disable(logging.WARNING)
     atheris.Setup(sys.argv, doors.servers_yaml)
     atheris.Fuzz()

@@ -173,7 +173,7 @@ class Client(Wire):
         return result
 
     async def call(self, name: str, number: int | str = 1, **arguments: Any) -> Message:
-        """Return a tool's call and its whole answer."""
+        """Call a tool and return the whole answer."""
         return await self.ask("tools/call", {"name": name, "arguments": arguments}, number)
 
     def call_only(self, name: str, number: int | str, **arguments: Any) -> None:
@@ -258,7 +258,7 @@ class House:
         self.gateway.take_config(self.config)
 
     def cache(self, entry: ServerConfig, known: Offer, age_s: float = 0.0) -> None:
-        """Fill the cache folder as an earlier run did. Call it before `apply`."""
+        """Save a cache entry, as an earlier run would have. Call this before `apply`."""
         save(self.folder, CacheEntry(entry.name, launch_hash(entry), self.clock.time() - age_s, known))
 
     def start(self) -> None:

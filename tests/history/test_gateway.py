@@ -69,7 +69,7 @@ async def test_a_killed_gateway_loses_a_second_at_most_and_never_the_file(home: 
         async with gateway.client() as client:
             for number in range(50):
                 await client.request("tools/call", {"name": "odd_echo", "arguments": {"text": f"n{number}"}})
-        await anyio.sleep(1.0)  # calls of the last second may be lost
+        await anyio.sleep(1.0)  # a kill may lose the last second of calls
         below = gateway.children()
         assert gateway.process is not None
         gateway.process.kill()

@@ -1,8 +1,8 @@
-"""Sentences for each rule: those that it finds, and honest ones in which no rule finds anything."""
+"""Example sentences for each rule: those that it flags, and harmless ones that no rule flags."""
 
 from __future__ import annotations
 
-# By code of a rule: (sentences that it finds, honest sentences), one per line
+# By code of a rule: (sentences that it flags, harmless sentences), one per line
 _TEXTS = {
     "orders.conceal.user": (
         """

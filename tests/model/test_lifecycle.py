@@ -144,7 +144,7 @@ def test_backoff_left(ago: float | None, setting: float, left: float) -> None:
 
 @pytest.mark.requirement("life-keep-alive-backoff")
 def test_reconnect_waits_double_from_30_s_to_5_minutes() -> None:
-    """life-22."""
+    """Check case life-22."""
     assert list(islice(reconnect_waits(), 6)) == [30, 60, 120, 240, 300, 300]
 
 

@@ -32,7 +32,8 @@ NOT_COPIED = re.compile(
 )
 QUERY = "${Package}\\t${Essential}\\t${Pre-Depends}, ${Depends}\\t${Provides}\\n"
 NAMES = re.compile(r"(?:^|[,|])\s*([a-z0-9][a-z0-9+.-]*)")  # without versions and architectures
-# The first process there: ends, and all others with it, when its standard input does. A shell reaps orphans in `wait`.
+# The first process in the root ends when its stdin closes, and the kernel then kills the others. The shell's `wait`
+# reaps orphans.
 FIRST = "echo ready; exec 3<&0; cat <&3 >/dev/null & wait $!"
 MOUNTS = """set -e
 mount -t proc proc "$1/proc"

@@ -1,4 +1,4 @@
-"""The packaged program in a home of its own, as a user without Python or node has it."""
+"""The packaged program in a separate home folder, without Python or Node.js on PATH."""
 
 from __future__ import annotations
 

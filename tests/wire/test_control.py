@@ -265,7 +265,7 @@ async def test_a_silent_gateway_is_given_up(home: Path) -> None:
     async with impostor(str(home / "run"), talk):
         with pytest.raises(NoGatewayError, match="does not answer") as caught:
             await ask(str(home / "run"), True, "x", patience=0.05)
-        assert "doctor" in caught.value.hint  # not to start one: there is one
+        assert "doctor" in caught.value.hint  # the hint must not say to start a gateway: one is running
         with pytest.raises(NoGatewayError, match="does not answer"):
             await ask(str(home / "run"), True, "x", {"more": "x" * 20_000_000}, patience=0.05)
         ended.set()

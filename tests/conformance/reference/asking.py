@@ -49,7 +49,7 @@ class Asking:
         return self.params.get("arguments") or {}
 
     def can(self, method: str) -> bool:
-        """Return True if the client announced that it answers such questions."""
+        """Return True if the client declared the capability that `method` needs."""
         able = self.context.session.client_capabilities
         return able is not None and getattr(able, _KINDS[method][2]) is not None
 

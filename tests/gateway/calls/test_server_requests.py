@@ -460,7 +460,7 @@ async def test_a_tool_that_may_ask_runs_for_one_session_and_another_gets_a_proce
 
 @pytest.mark.requirement("bridge-who")
 async def test_a_session_that_has_used_a_server_stays_with_what_it_left_there(tmp_path: Path) -> None:
-    """A slow tool of another session costs it seconds, not the state of its process; a question is not guessed."""
+    """It waits briefly for another session's slow call, and keeps its process. An ambiguous request reaches neither."""
     async with house(tmp_path) as made:
         await made.known(server("a"))
         one, two = await older(made, name="one"), await older(made, name="two")
@@ -1100,7 +1100,7 @@ async def test_a_log_message_that_may_be_of_several_sessions_calls_reaches_none_
 async def test_a_server_at_an_address_tells_a_session_only_over_the_connection_that_it_uses(
     tmp_path: Path, url: str | None, heard: list[str]
 ) -> None:
-    """Such a server may tell all of its connections the same. A process that the session left tells something else."""
+    """A remote server may notify all connections alike: only the session's own counts. With processes, both count."""
     async with house(tmp_path) as made:
         await made.known(ServerConfig("a", url=url) if url else server("a"))
         one, two = await older(made, name="one"), await older(made, name="two")

@@ -25,7 +25,7 @@ def ask(request_id: Any, method: str = "ping", **params: Any) -> dict[str, Any]:
 
 
 async def posted(at: Place, batch: Any, **more: str) -> httpx2.Response:
-    """Return what a new session answers to it."""
+    """Post `batch` in a new session and return the gateway's response."""
     async with at.http(Accept=STREAMS) as http:
         params = {"protocolVersion": OLD, "capabilities": {}, "clientInfo": {"name": "old", "version": "1"}}
         opened = await http.post("/mcp", json=ask(0, "initialize", **params))

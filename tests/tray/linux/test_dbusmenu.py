@@ -51,7 +51,7 @@ def menus(depth: int = 2) -> st.SearchStrategy[tuple[MenuEntry, ...]]:
 
 
 def paths(node: MenuNode, menu: tuple[MenuEntry, ...], above: tuple[Any, ...] = ()) -> dict[tuple[Any, ...], int]:
-    """Map the meaning of each item (its keys from the top, counted, and its kind) to its number."""
+    """Return the number of each item by its path: one (key, occurrence, kind) for each level, from the top."""
     found: dict[tuple[Any, ...], int] = {}
     seen: dict[str, int] = {}
     for child, item in zip(node.children, menu, strict=True):
