@@ -163,7 +163,7 @@ class Actions:
         self._means.ask(control.ALLOW, {"id": ask, "answer": answer, "by": BY})
 
     def _open_asked(self, ask: str) -> None:
-        """Open the page that a server's ask refers to, and thereby allow the ask."""
+        """Open the page that a server's ask refers to. Opening it allows the ask."""
         url = next((row["url"] for row in self._means.ask(control.ASKS, {})["asks"] if row["id"] == ask), None)
         if url is not None:
             self._open_url(url, "Show the address with: multi-mcp asks")
