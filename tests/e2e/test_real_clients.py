@@ -1,6 +1,6 @@
-"""Real AI tools in a home of their own: their own `mcp list` sees the entry that connect wrote.
+"""Real AI tools, each in a temporary home: their `mcp list` shows the entry that `connect` wrote.
 
-Some start the shim for it and say that it answers; others only list. None needs an account.
+For their list, some tools start the shim and report a connection. The others only list it. None needs an account.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from trayapp.service.command_line import shim_command
 
 PATIENCE_S = 50.0
 MODULES = NPM_CLIENTS / "node_modules"
-# nothing of it is sent anywhere, and nothing is fetched
+# no telemetry and no updates
 QUIET = {
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1", "DISABLE_TELEMETRY": "1",
     "GEMINI_TELEMETRY_ENABLED": "false", "TERM": "dumb", "NO_COLOR": "1",
@@ -33,7 +33,7 @@ QUIET = {
 
 
 def native(package: str, name: str) -> list[str]:
-    """Return a program that its package brings for this platform in a package of its own."""
+    """Return the command of a native program, which npm installs in a package for this platform beside `package`."""
     folder, _, prefix = package.rpartition("/")
     found = [
         path
@@ -54,7 +54,7 @@ def gemini_cli() -> list[str]:
 
 
 class Person:
-    """Somebody's home with that tool in it; `folder` is where they work."""
+    """A user's home directory for the tool under test; `folder` is the working directory."""
 
     def __init__(self, home: Path, mine: Path) -> None:
         self.home = home
@@ -69,11 +69,11 @@ class Person:
         assert done.returncode == 0, done.stderr
 
     def lists(self, argv: list[str]) -> str:
-        """Return what `ARGV mcp list` says."""
+        """Return the output of `ARGV mcp list`."""
         return self.runs([*argv, "mcp", "list"])
 
     def runs(self, argv: list[str]) -> str:
-        """Return all that it prints."""
+        """Run a command and return its stdout and stderr."""
         done = subprocess.run(
             argv,
             cwd=self.folder,
@@ -104,7 +104,7 @@ def test_claude_code_is_connected(person: Person, tmp_path: Path) -> None:
 
 
 class Provider(ThreadingHTTPServer):
-    """A model provider on this machine that answers every message with one word, and keeps what it was sent."""
+    """A local model provider that answers every message with one word and records the requests."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), ProviderHandler)
@@ -120,7 +120,7 @@ class ProviderHandler(BaseHTTPRequestHandler):
     server: Provider
 
     def log_message(self, *args: Any) -> None:
-        """Nobody reads it."""
+        """Discard the log lines."""
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -190,7 +190,7 @@ def test_gemini_cli_is_connected(person: Person, tmp_path: Path) -> None:
     assert line.endswith("Connected")
 
 
-# Node programs that are small enough to be installed for every run: their folder, and the script of their package.
+# Node programs that are small enough to install for every run: the client's folder, its package and its program.
 SCRIPTS = {
     "qwen-code": (".qwen", "@qwen-code/qwen-code", "qwen"),
     "auggie": (".augment", "@augmentcode/auggie", "auggie"),
@@ -209,11 +209,11 @@ def test_a_tool_of_node_sees_the_entry(person: Person, tmp_path: Path, client: s
     assert client != "qwen-code" or line.endswith("Connected"), said
 
 
-# Programs of Linux on x64, each in a package of its own: their file, as a person may have written it (the tool itself
-# adds what is missing of this), the package, the program, and what `mcp list` says of the entry. `connected`: they
-# started the shim and listed its tools. The others start nothing for it, and so prove where they read which form.
-# Tried by hand alone: Factory Droid (`multi-mcp  stdio`), which is 294 MB for such a line. Crush is not in npm: its
-# package there downloads it.
+# Native programs for Linux on x64. Per client: its file, the file's content before `connect`, its package, its program,
+# and a word of our line in its `mcp list`. The content already has the members that the tool itself would add. A client
+# whose word is `connected` started the shim and listed its tools. The others start no server for their list: they only
+# show that they read our entry from this file. Factory Droid (294 MB, prints `multi-mcp  stdio`) was tried only by
+# hand. Crush is not on npm: its package there downloads the program.
 PROGRAMS = {
     "kilo": (
         ".config/kilo/kilo.jsonc", '{\n\t// mine\n\t"$schema": "https://app.kilo.ai/config.json",\n'
@@ -235,7 +235,7 @@ PROGRAMS = {
 }  # fmt: skip
 
 
-# they ask for models, updates and accounts at their start
+# keeps the programs from fetching models, updates and accounts when they start
 ALONE = {
     "HTTPS_PROXY": "http://127.0.0.1:9", "KILO_TELEMETRY_LEVEL": "off",
     **{f"{tool}_DISABLE_{what}": "1" for tool in ("KILO", "OPENCODE") for what in ("MODELS_FETCH", "AUTOUPDATE")},

@@ -1,4 +1,4 @@
-"""The six real reference servers behind one gateway, each compared with the same server spoken to directly."""
+"""The six real reference servers behind one gateway, each compared with a direct connection to the same server."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from trayapp.gateway.exposure.exposure import INDEX_URI
 from trayapp.service.command_line import own_command
 from trayapp.wire.control import SETTLE
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]  # six servers start
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]  # six servers take long to start
 
 
 class Real:
-    """The six servers' entries, and one of them as a direct process."""
+    """The entries of the six servers, and a direct connection to any of them."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -41,7 +41,6 @@ class Real:
         self.memory = folder / "memory.json"
 
     def entries(self) -> dict[str, dict[str, Any]]:
-        """Return entries for servers.yaml."""
         return {
             "everything": {"command": servers.everything()},
             "filesystem": {"command": servers.filesystem(self.files)},
@@ -53,7 +52,7 @@ class Real:
 
     @asynccontextmanager
     async def direct(self, name: str) -> AsyncIterator[RawClient]:
-        """Yield that server without us."""
+        """Yield a client that is connected to that server without the gateway."""
         entry = self.entries()[name]
         env = {**os.environ, **entry.get("env", {})}
         async with client_of(entry["command"], env, self.folder) as client:
@@ -61,7 +60,7 @@ class Real:
 
 
 def git(folder: Path) -> None:
-    """Make a repository with one commit."""
+    """Create a Git repository with one commit."""
     program = require("git")
     who = ("-c", "user.name=tester", "-c", "user.email=tester@example.test")
     for words in (("init", "-q", "."), (*who, "commit", "-q", "--allow-empty", "-m", "the first")):
@@ -76,7 +75,7 @@ def real(tmp_path: Path) -> Real:
 
 @pytest.fixture(scope="module")
 def six(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Gateway, Real]]:
-    """Yield one gateway for the tests of all six: their starts take seconds of a processor."""
+    """Yield one gateway for all tests of the six servers, because their start takes seconds of processor time."""
     real = Real(tmp_path_factory.mktemp("six"))
     with gateway_in(tmp_path_factory.mktemp("gateway"), forked=True) as gateway:
         gateway.write(real.entries(), expose="auto")
@@ -85,7 +84,7 @@ def six(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Gateway, Rea
         yield gateway, real
 
 
-# server, tool, arguments, a text that the answer holds
+# server, tool, arguments, a text that the answer must contain
 CALLS: list[tuple[str, str, dict[str, Any], str]] = [
     ("everything", "echo", {"message": "hi"}, "hi"),
     ("everything", "get-sum", {"a": 2, "b": 40}, "42"),
@@ -108,7 +107,6 @@ CALLS: list[tuple[str, str, dict[str, Any], str]] = [
 
 @pytest.mark.requirement("transport-real-servers", "call-no-field-lost", "transport-all-three")
 async def test_all_six_are_listed_and_called_field_by_field_as_directly(six: tuple[Gateway, Real]) -> None:
-    """call-05."""
     gateway, real = six
     async with client_of([*own_command(), "stdio", "--expose", "tools"], gateway.env, gateway.home) as client:
         listed = {tool["name"]: tool for tool in await client.all("tools")}
@@ -153,8 +151,8 @@ async def test_all_six_behind_the_one_tool(six: tuple[Gateway, Real]) -> None:
 
 
 def without_era(result: dict[str, Any]) -> dict[str, Any]:
-    """Return a server that speaks 2026-07-28 to us, and 2025-11-25 to the direct client, adds that era's own
-    members.
+    """Return the result without the members that revision 2026-07-28 adds. The servers use that revision with the
+    gateway, and 2025-11-25 with the direct client.
     """
     rest = {key: value for key, value in result.items() if key != "resultType"}
     meta = {key: value for key, value in rest.pop("_meta", {}).items() if key != "io.modelcontextprotocol/serverInfo"}
@@ -168,7 +166,7 @@ def filled(arguments: dict[str, Any], real: Real) -> dict[str, Any]:
 
 @pytest.mark.requirement("call-features", "call-progress")
 async def test_everything_that_server_everything_can_passes(gateway: Gateway, real: Real) -> None:
-    """Prompts, resources, templates, completion, logging, progress: as from a direct connection."""
+    """Prompts, resources, templates, completion, logging and progress work as over a direct connection."""
     gateway.write({"everything": real.entries()["everything"]})
     gateway.start()
     await gateway.known()
@@ -224,13 +222,13 @@ async def test_everything_that_server_everything_can_passes(gateway: Gateway, re
 
 
 def without_times(result: dict[str, Any]) -> Any:
-    """Dynamic resources name the time of day at which they were made."""
+    """Return the contents without the creation times that dynamic resources include."""
     return [{**content, "text": content["text"].split(" created at")[0]} for content in result["contents"]]
 
 
 @contextmanager
 def listening(argv: list[str], folder: Path) -> Iterator[int]:
-    """Yield a server on a free port."""
+    """Start a server on a free port and yield the port. Kill the server at the end."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     process = subprocess.Popen(
@@ -276,7 +274,8 @@ async def test_server_everything_over_http_and_sse_is_the_same_as_over_stdio(gat
         async with gateway.client() as client:
             lists: dict[str, dict[str, Any]] = {}
 
-            async def are_equal() -> bool:  # once it is known what each lists to a client that can be asked nothing
+            # true once the gateway has each server's list for a client without capabilities
+            async def are_equal() -> bool:
                 lists.update(http={}, sse={}, stdio={})
                 for tool in await client.all("tools"):
                     server, _, name = tool["name"].partition("_")

@@ -1,4 +1,6 @@
-"""Clients as others write them: the SDKs of TypeScript and Python, the Inspector's command line; by shim and HTTP."""
+"""Clients written by others, over the shim and over HTTP: the TypeScript and Python SDKs and the Inspector's command
+line.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ WAYS = ["stdio", "http"]
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """Yield a gateway with an older and a newer server, behind shim and HTTP."""
+    """Yield a gateway for shim and HTTP clients, with one server of each protocol era."""
     folder = tmp_path_factory.mktemp("sdk")
     program = str(Path(__file__).parent.parent / "fixtures" / "era_server.py")
     servers = {
@@ -49,17 +51,16 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
 
 
 def url_of(site: Gateway) -> str:
-    """Return where HTTP clients come in."""
     return site.http_url
 
 
 def headers_of(site: Gateway) -> dict[str, str]:
-    """Return the headers that let clients in."""
+    """Return the headers that authorize an HTTP client."""
     return {"Authorization": "Bearer " + (site.home / "http-token").read_text().strip()}
 
 
 async def printed(argv: list[str], site: Gateway) -> str:
-    """Return what a program prints."""
+    """Run a program and return its stdout. Fails if the exit code is not 0."""
     done = await anyio.to_thread.run_sync(
         lambda: subprocess.run(
             argv, env=site.env, cwd=site.home, capture_output=True, text=True, timeout=PATIENCE_S, check=False

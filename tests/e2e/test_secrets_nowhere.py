@@ -1,4 +1,4 @@
-"""A whole life of a sign-in with real processes at the log level debug, and then a search: no secret is anywhere."""
+"""Every stage of a sign-in, with real processes at log level debug. Afterwards no secret is found anywhere."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from tests.tools import require
 
 pytestmark = pytest.mark.anyio
 
-SAMPLES_S = 0.02  # between looks at the command lines of all processes
+SAMPLES_S = 0.02  # between two samples of all command lines
 NAMED = "s3cr3t-named-value-of-the-user"
 PREFIX = "s3cr3t"
 
 
 class Watcher:
-    """Notes every command line of every process, again and again, until it is told to stop."""
+    """A thread that keeps recording the command lines of all processes."""
 
     def __init__(self) -> None:
         self.seen: set[str] = set()
@@ -55,7 +55,7 @@ class Watcher:
 
 
 class Scene:
-    """A gateway, a server that needs a sign-in, a keyring; and every word that a person or program got to see."""
+    """A gateway, a server that requires a sign-in, and all output that a user or a program has received."""
 
     def __init__(self, gateway: Gateway, server: Guarded) -> None:
         self.gateway = gateway
@@ -63,14 +63,14 @@ class Scene:
         self.said: list[str] = []
 
     async def verb(self, *argv: str, stdin: str = "") -> int:
-        """Return one verb of the command line; its exit code."""
+        """Run a command-line verb, record its output and return its exit code."""
         home, env = self.gateway.home, self.gateway.env
         done = await anyio.to_thread.run_sync(lambda: run_cli(home, *argv, stdin=stdin, env=env))
         self.said += [done.stdout, done.stderr]
         return done.returncode
 
     async def sign_in(self) -> None:
-        """Run `multi-mcp auth web`, with a browser elsewhere."""
+        """Run `multi-mcp auth web --no-browser` and open the printed URL as a browser would."""
         process = launch_with(self.gateway.home, self.gateway.env, "auth", "web", "--no-browser")
         with process:
             assert process.stderr is not None
@@ -81,7 +81,7 @@ class Scene:
         self.said += [*words, out, err]
 
     def secrets(self) -> set[str]:
-        """Return all that must be nowhere."""
+        """Return the secrets that must not appear anywhere."""
         forms = [form for _, form in self.server.issuer.asked]
         hidden = ("code", "code_verifier", "refresh_token", "client_secret")
         sent = {form[name] for form in forms for name in hidden if name in form}
@@ -105,13 +105,14 @@ async def scene(home: Path, session: Desk) -> AsyncIterator[Scene]:
 
 
 async def live(made: Scene) -> None:
-    """Sign in, call, renew, be refused, fail in many ways, sign out."""
+    """Store a secret, sign in, call, refresh the tokens, cause various failures and sign out."""
     issuer, gateway = made.server.issuer, made.gateway
     await made.verb("secret", "set", "mine", stdin=f"{NAMED}\n")
     await made.verb("secret", "set", "mine", NAMED)
     await made.sign_in()
     async with gateway.client() as client:
-        for status in (200, 200, 400):  # tokens that end at once: each request renews them first
+        # The tokens expire immediately, so that each request refreshes them first.
+        for status in (200, 200, 400):
             issuer.token_status, issuer.echoes = status, True
             try:
                 await client.request("tools/call", {"name": "web_echo", "arguments": {"text": "x"}})
@@ -165,7 +166,7 @@ async def test_after_all_of_it_no_secret_is_in_any_file_log_cache_argv_snapshot_
             for path, data in files_below(home, session.folder):
                 found += [(path, one) for one in secrets if one.encode() in data]
             found += [("said", one) for one in secrets for text in made.said if one in text]
-            # The user's own mistake, `secret set NAME VALUE`, stands in that one command line.
+            # The command line of `secret set NAME VALUE` contains the value: that is the user's mistake.
             argv = [line for line in watcher.seen if "secret set mine" not in line]
             found += [("argv", line) for one in secrets for line in argv if one in line]
             assert found == []

@@ -1,1 +1,1 @@
-"""Kills and other faults against real processes."""
+"""Tests that kill real processes and cause other faults."""

@@ -1,4 +1,4 @@
-"""A gateway in a home of its own, of which nothing is left at the end."""
+"""A gateway in a temporary home, with a check that none of its processes is left after a test."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tests.faults.world import stop_all
 from tests.patience import stretched
 
 HERE = Path(__file__).parent
-HUNG_S = 60.0  # as everywhere, on a quiet machine
-HUNG_MOST_S = 115.0  # pytest gives the whole run up after 120
+HUNG_S = 60.0  # the limit of all tests, on an idle machine
+HUNG_MOST_S = 115.0  # pytest ends the whole run after 120 s
 
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
-    """These tests start dozens of processes each: a busy machine is given its time."""
+    """Set a longer time limit on a busy machine, because each of these tests starts dozens of processes."""
     limit_s = min(HUNG_MOST_S, stretched(HUNG_S))
     for item in items:
         if item.path.is_relative_to(HERE) and item.get_closest_marker("timeout") is None:
@@ -26,9 +26,7 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
 
 @pytest.fixture
 def gateway(home: Path) -> Iterator[Gateway]:
-    """Yield a gateway that is not started yet. At the end no process of that home may be left, no matter who started
-    it.
-    """
+    """Yield a gateway that is not started yet. At the end, stop it and fail if a process of its home remains."""
     made = Gateway(home)
     yield made
     stop_all(made)
@@ -36,5 +34,5 @@ def gateway(home: Path) -> Iterator[Gateway]:
 
 @pytest.fixture
 def forked(gateway: Gateway) -> None:
-    """Start that gateway in a fork: for files of many tests that are not about a start, a limit or a signal of it."""
+    """Start the gateway as a fork of the test process. Not for tests of its start, its limits or its signals."""
     gateway.forked = True

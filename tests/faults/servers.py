@@ -1,18 +1,25 @@
-"""An MCP server over stdio that writes down each call that it executes: `python -I -S servers.py [--switch [value]]`.
+"""An MCP server over stdio that logs each call that it executes: `python -I -S servers.py [--switch [value]]`.
 
-Never here: what a well-behaved server does not need; the odd server (tests/fixtures) hangs, lies and dies.
+--log FILE      append the argument `n` of each executed call, one per line
+--name NAME     the server's name, which its answers contain
+--stays         keep running after the end of stdin
+--deaf          like --stays, and ignore SIGTERM
+--family FILE   start a process in a new session and another in a new process group; write their ids to FILE
+--runaway FILE  start an orphan in a new session and with an empty environment; write its id to FILE
+--hang FILE     at the start, neither answer nor notice the end of stdin while FILE exists
+--mood FILE     at the start and at each call, do what FILE names: `dies_at_start` or a function in MOODS
 
---log FILE   one line a call that was executed: its `n`     --name NAME   in its answers
---stays      the end of stdin does not end it     --deaf   nor does SIGTERM
---family FILE   starts a process in a session and one in a process group of its own, both deaf; their ids go to FILE
---runaway FILE   starts one without environment in a session of its own, nobody's child, deaf; its id goes to FILE
---hang FILE  answers nothing while FILE exists, from the start on; not the end of stdin either
---mood FILE  what FILE holds is done at the next start or call: see MOODS
-Tools: wait {n}: no answer; count {n, size}: an answer of that many characters; flood {n, mb}: so much on stderr, then
-an answer; huge {n, mb}: an answer of that many MB in small pieces; half {n}: half an answer, then its process dies.
+The processes of --family and --runaway ignore SIGTERM.
+
+Tools, which all take `n`:
+wait            do not answer
+count {size}    answer with `size` extra characters
+flood {mb}      write `mb` MB to stderr, then answer
+huge {mb}       answer with `mb` MB, in pieces of 1 MB
+half            write half an answer and exit
 """
 
-# ruff: noqa: PTH110, PTH123 (pathlib would double its start)
+# ruff: noqa: PTH110, PTH123 (pathlib would double the start-up time)
 
 from __future__ import annotations
 
@@ -22,7 +29,7 @@ import signal
 import sys
 import time
 
-TYPE_CHECKING = False  # as in typing, which with subprocess would take more than a third of the start
+TYPE_CHECKING = False  # importing typing and subprocess would take over a third of the start-up time
 if TYPE_CHECKING:
     from typing import Any
 
@@ -54,7 +61,7 @@ def text(words: str) -> dict[str, Any]:
 
 
 def executed(n: Any) -> None:
-    """Note a call in one system call: lines stay whole, whoever else writes."""
+    """Log a call with a single write, so that lines stay whole when other processes also write."""
     if LOG:
         file = os.open(LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         os.write(file, f"{n}\n".encode())
@@ -104,7 +111,7 @@ def deep(request_id: Any) -> None:
 
 def endless(request_id: Any) -> None:
     while True:
-        write(b"x" * MB)  # a line without an end
+        write(b"x" * MB)  # the line never ends
 
 
 def mute(request_id: Any) -> None:
@@ -118,7 +125,7 @@ def deaf(request_id: Any) -> None:
 
 
 def stuck(request_id: Any) -> None:
-    time.sleep(3600)  # reads nothing any more
+    time.sleep(3600)  # stops reading its input
 
 
 def leave(request_id: Any) -> None:
@@ -126,7 +133,7 @@ def leave(request_id: Any) -> None:
 
 
 def heirs(request_id: Any) -> None:
-    """Dies; a child keeps its stdout and stderr open."""
+    """Exit while a child process keeps stdout and stderr open."""
     import subprocess
 
     subprocess.Popen([sys.executable, "-I", "-S", "-c", DEAF], stdin=subprocess.DEVNULL)
@@ -134,7 +141,7 @@ def heirs(request_id: Any) -> None:
 
 
 def ask(request_id: Any) -> None:
-    """Many questions to the client before the answer."""
+    """Send 200 requests to the client before the answer."""
     for number in range(200):
         question = {"jsonrpc": "2.0", "id": f"q{number}", "method": "sampling/createMessage", "params": {}}
         write(json.dumps(question).encode() + b"\n")
@@ -142,7 +149,7 @@ def ask(request_id: Any) -> None:
 
 
 def shout(request_id: Any) -> None:
-    """Send a storm of list changes and log messages before the answer."""
+    """Send 2000 list changes and log messages before the answer."""
     for number in range(2000):
         method, params = "notifications/tools/list_changed", {}
         if number % 2:

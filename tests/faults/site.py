@@ -1,4 +1,4 @@
-"""An HTTP server in a process of its own: `python -m tests.faults.site HOST PORT`."""
+"""A program that runs an HTTP server: `python -m tests.faults.site HOST PORT`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.contract.http_servers import HttpServer
 
 
 async def serve(host: str, port: int) -> None:
-    """Until killed; a line on stdout says when it listens."""
+    """Run the server until this process is killed. Print the URL once the server listens."""
     async with HttpServer(host=host, port=port).running() as server:
         print(server.url(), flush=True)
         await anyio.sleep_forever()

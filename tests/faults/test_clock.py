@@ -1,4 +1,4 @@
-"""The wall clock is set 8 h forward or 1 h back under a running gateway and its sessions: nothing is lost."""
+"""Jumps of the wall clock, 8 h forward or 1 h back: a running gateway and its sessions lose nothing."""
 
 from __future__ import annotations
 
@@ -22,16 +22,14 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="sets the clock of single processes by the loader"),
     pytest.mark.requirement("fault-table"),
 ]
-TICKS_S = 6.0  # the clocks are compared every 5 s
+TICKS_S = 6.0  # the gateway compares its clocks every 5 s
 JUMPS = ["+8h", "-1h"]
 FORWARD = JUMPS[0]
 
 
 @pytest.fixture
 def wall(gateway: Gateway, tmp_path: Path) -> Path:
-    """Return a file that says by how much the wall clock of every process of that home is off; monotonic clocks are
-    true.
-    """
+    """Return a file with the offset of the wall clock for all processes of that home. Monotonic clocks stay correct."""
     program = Path(require("faketime")).resolve()
     found = sorted(program.parent.parent.glob("lib/**/faketime/libfaketime.so.1"))
     library = found[0] if found else require_file(Path("libfaketime.so.1"), "install libfaketime")
@@ -42,7 +40,7 @@ def wall(gateway: Gateway, tmp_path: Path) -> Path:
         "FAKETIME_TIMESTAMP_FILE": str(file),
         "FAKETIME_NO_CACHE": "1",
         "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-        "FAKETIME_FORCE_MONOTONIC_FIX": "0",  # with it every timed wait of a thread ends at once: the GIL's, too
+        "FAKETIME_FORCE_MONOTONIC_FIX": "0",  # 1 would end every timed wait of a thread immediately, even the GIL's
     }
     return file
 
@@ -56,7 +54,7 @@ def set_to(wall: Path, offset: str) -> None:
 
 @asynccontextmanager
 async def holding(gateway: Gateway, folder: Path) -> AsyncIterator[tuple[Trial, Odd]]:
-    """Yield a keep-alive server with a call under way that is answered after the jump."""
+    """Yield a trial of a keep-alive server with a call in flight that is answered after the jump, and the server."""
     bad = Odd(folder, "bad")
     async with trial(gateway, folder, {"command": bad.argv, "lifecycle": "keep-alive"}, health_interval=1) as made:
         made.begin_call("bad_hold", key="k")
@@ -71,7 +69,7 @@ async def test_calls_sessions_and_processes_outlive_a_jump(
     async with holding(gateway, tmp_path) as (made, bad):
         set_to(wall, offset)
         with anyio.move_on_after(TICKS_S):
-            await anyio.sleep_forever()  # everybody has noticed by then
+            await anyio.sleep_forever()  # the gateway has noticed the jump by then
         assert await made.tries("bad_echo", text="after the jump") == "answer"
         await made.client.call("bad_release", key="k")
         assert await made.ended() == ["answer"]
@@ -94,7 +92,7 @@ async def test_a_remote_server_that_is_well_stays_connected_over_a_jump(
         starts = server.methods().count("initialize")
         set_to(wall, offset)
         if offset == FORWARD:
-            await server.heard_of("ping")  # looks like a sleep: it is asked for a sign of life
+            await server.heard_of("ping")  # a jump forward looks like a suspend, so the gateway pings the server
         await made.client.call("bad_release", key="k")
         assert await made.ended() == ["answer"]
         assert await made.tries("bad_echo") == "answer"
@@ -134,7 +132,8 @@ async def test_a_gateway_that_is_started_after_a_jump_lists_from_its_cache(
     async with gateway.client() as client:
         assert "odd_echo" in await client.tools()
         if offset == FORWARD:
-            assert len(odd.pids) == starts  # within its seven days; one from the future is asked for again
+            # A cached list is valid for seven days. A list dated in the future is fetched again.
+            assert len(odd.pids) == starts
         assert await client.call("odd_echo", text="x")
     await gateway.known()
     assert gateway.stop() == 0

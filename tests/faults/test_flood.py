@@ -1,4 +1,4 @@
-"""Connections that say nothing, more than the gateway has descriptors."""
+"""More silent connections than the gateway has file descriptors."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="sets limits as Linux knows them"),
 ]
 
-FEW = 200  # descriptors
+FEW = 200  # file descriptors
 FLOOD = 3 * FEW
 
 
 def start_with(gateway: Gateway, soft: int, hard: int) -> None:
-    """Start the gateway with such limits of descriptors."""
+    """Start the gateway with these limits on file descriptors."""
     argv = ["sh", "-c", f'ulimit -Sn {soft}; ulimit -Hn {hard}; exec "$@"', "sh", *own_command(), "start"]
     null = subprocess.DEVNULL
     gateway.process = subprocess.Popen(argv, env=gateway.env, cwd=gateway.home, stdin=null, stdout=null, stderr=null)
@@ -38,7 +38,7 @@ def start_with(gateway: Gateway, soft: int, hard: int) -> None:
 
 
 def flooded(stack: ExitStack, family: int, address: tuple[str, int] | str) -> None:
-    """Open connections that say nothing, or never finish."""
+    """Open FLOOD connections. Half of them send nothing, the others only one byte."""
     for number in range(FLOOD):
         sock = stack.enter_context(socket.socket(family))
         sock.connect(address)
@@ -65,7 +65,7 @@ def test_nobody_is_kept_out_by_connections_that_say_nothing(gateway: Gateway, do
 
 
 def endpoint_of(gateway: Gateway) -> Endpoint:
-    """Return where the gateway is found, once its HTTP port is open."""
+    """Wait until the gateway's HTTP port is open and return the endpoint."""
     gateway.control("settle")
     endpoint = read_endpoint(run_dir(gateway.env))
     assert endpoint is not None

@@ -1,4 +1,4 @@
-"""A cable is pulled: the server's machine says nothing any more, not even that it is gone."""
+"""Half-open connections: the server's machine is cut off and does not even close its connections."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ pytestmark = [
 ]
 ROOT = Path(__file__).parents[2]
 PORT = 8091
-NOTICED_S = 90.0  # the kernel's questions take a minute
-SHORT_S = 3.0  # a cable that is put back
+NOTICED_S = 90.0  # the kernel's probes take a minute
+SHORT_S = 3.0  # the length of an interruption that connections survive
 
 
 @dataclass
 class Cable:
-    """Between us and a machine that serves at `url`: a network namespace, joined by a pair of interfaces."""
+    """A network namespace for a server, joined to this machine by a pair of virtual interfaces."""
 
     name: str
     ours: str
@@ -48,7 +48,7 @@ class Cable:
         self.ip("-n", self.name, "link", "set", f"{self.name}b", "up")
 
     def cut(self) -> None:
-        """Cut the connections at their far end: nothing here is notified."""
+        """Cut the connections at their far end, so that this end is not notified."""
         self.ip("-n", self.name, "addr", "flush", "dev", f"{self.name}b")
 
     def put_back(self) -> None:
@@ -56,7 +56,7 @@ class Cable:
         self.ip("-n", self.name, "addr", "add", f"{self.theirs}/30", "dev", f"{self.name}b")
 
     def move_out(self) -> None:
-        """And all that is at its end."""
+        """Remove the network and everything in it."""
         subprocess.run(["ip", "netns", "del", self.name], check=False, capture_output=True)
         subprocess.run(["ip", "link", "del", f"{self.name}a"], check=False, capture_output=True)
 
@@ -93,7 +93,7 @@ def entry(cable: Cable) -> dict[str, str]:
 
 
 async def in_flight(made: Trial) -> None:
-    """Yield a call in flight, which the server holds, and one that has been answered."""
+    """Start a call that the server holds. Calls before and after it are answered."""
     assert await made.tries("bad_echo", text="before") == "answer"
     made.begin_call("bad_hold", key="k")
     assert await made.tries("bad_echo", text="after it") == "answer"

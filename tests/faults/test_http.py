@@ -1,4 +1,4 @@
-"""A table of what goes wrong with an HTTP server: each row against a real gateway and a server of our own."""
+"""A table of faults of an HTTP server. Each runs against a real gateway and a server of the tests."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from tests.faults.world import LONG
 from tests.patience import stretched
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("forked")]
-OPEN = 3  # calls under way when the fault begins
+OPEN = 3  # calls in flight when the fault begins
 MB = 1 << 20
 
 
 class Site:
-    """The victim: an HTTP server that can be taken away and brought back at the same address."""
+    """The victim: an HTTP server that can be stopped and started again at the same address."""
 
     def __init__(self, tasks: anyio.abc.TaskGroup, way: str) -> None:
         self.server = HttpServer(streamable=way == "http", sse=way == "sse")
         self.url_path = "/mcp" if way == "http" else "/sse"
         self._tasks = tasks
-        self._end: anyio.Event | None = None  # while it listens
+        self._end: anyio.Event | None = None  # not None while the server listens
         self._ended = anyio.Event()
 
     async def up(self) -> None:
-        """Listen, healthy."""
+        """Stop any refusals and make the server listen."""
         self.server.refusal = lambda seen: None
         if self._end is None:
             await self._tasks.start(self._listen)
@@ -52,26 +52,26 @@ class Site:
         self._ended.set()
 
     async def down(self) -> None:
-        """Cut all connections and take no more."""
+        """Stop listening, cut all connections and forget the sessions."""
         if self._end is not None:
             self._end.set()
             await self._ended.wait()
         self.server.sessions.clear()
 
     def answer_with(self, make: Callable[[SupervisorView], Response]) -> None:
-        """Answer every POST like this from now on."""
+        """Answer every POST with a response from `make` from now on."""
         self.server.refusal = lambda seen: make(seen) if seen.verb == "POST" else None
 
 
 class Mute(Response):
-    """An answer that never comes, on a connection that stays open."""
+    """A response that never comes, on a connection that stays open."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await anyio.sleep_forever()
 
 
 class Half(Response):
-    """The beginning of a JSON answer; then the connection is cut, or stays without a word."""
+    """The beginning of a JSON answer, after which the connection is cut or stays open without more data."""
 
     def __init__(self, cut: Callable[[int], None] | None) -> None:
         super().__init__()
@@ -88,7 +88,7 @@ class Half(Response):
 
 
 class Endless(Response):
-    """A JSON answer of more than anybody should keep."""
+    """A JSON answer of 200 MB, more than the gateway accepts."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"application/json")]})
@@ -139,14 +139,14 @@ async def back(site: Site, made: Trial) -> None:
 
 
 async def reconnected_by_hand(site: Site, made: Trial) -> None:
-    """Reconnect by hand: a sign-in is never retried automatically (PRODUCT 5)."""
+    """Reconnect as a user does, because a refused sign-in is never retried automatically."""
     await site.up()
     await made.gateway.ask("reconnect", server="bad")
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens, how calls under way end, how a call meanwhile ends, and how it is over."""
+    """A fault: how it begins and ends, and the possible outcomes of calls in flight and of a call during the fault."""
 
     name: str
     begin: Act
@@ -200,7 +200,8 @@ async def on_trial(gateway: Gateway, folder: Path, way: str, **more: Any) -> Asy
         await site.down()
 
 
-# Of legacy SSE, where the answer to a POST is a status alone, one row of each kind; all of them in the long run.
+# With legacy SSE, the answer to a POST is only a status, so that one row of each kind is enough. The long run has all
+# rows.
 OF_SSE: tuple[str, ...] = (
     "never-answers",
     "all-connections-reset",
@@ -218,7 +219,7 @@ ROWS += [("sse", fault) for fault in FAULTS if LONG or fault.name in OF_SSE]
 @pytest.mark.parametrize(("way", "fault"), ROWS, ids=[f"{way}-{fault.name}" for way, fault in ROWS])
 async def test_a_fault_of_an_http_server(gateway: Gateway, tmp_path: Path, way: str, fault: Fault) -> None:
     async with on_trial(gateway, tmp_path, way) as (site, made):
-        await made.recovers("bad_echo", text="before")  # connected: what follows takes milliseconds
+        await made.recovers("bad_echo", text="before")  # connect first, so that the calls below take only milliseconds
         for key in range(OPEN):
             made.begin_call("bad_hold", key=str(key))
         await site.server.heard_of("held", OPEN)

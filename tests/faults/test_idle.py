@@ -1,4 +1,4 @@
-"""A gateway that nobody asks anything: no network, no processes that come and go, hardly a wake-up."""
+"""An idle gateway: no network traffic, no processes that come and go, and hardly any wake-ups."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ pytestmark = [
     pytest.mark.timeout(3000 if LONG else 180),
 ]
 SERVERS = 10
-WINDOW_S = 2400.0 if LONG else 10.0  # a whole number of beats: all that is done from time to time
-WINDOWS = 1 if LONG else 12  # the quietest counts: until then what the start set off goes on, or the machine is busy
-WAKE_UPS_MOST = 1.0  # a second; 0.4 without anybody else on the machine
+WINDOW_S = 2400.0 if LONG else 10.0  # a multiple of the intervals of all periodic work
+# Only the quietest window counts: effects of the start or a busy machine may disturb the others.
+WINDOWS = 1 if LONG else 12
+WAKE_UPS_MOST = 1.0  # per second; 0.4 on an otherwise idle machine
 LASTS_S = 2400.0 if LONG else 8.0  # how long the network is watched
 NETWORK = "trace=connect,sendto,sendmsg,sendmmsg,bind"
 LOCAL = ("AF_UNIX", "AF_NETLINK")
@@ -40,7 +41,7 @@ def write(gateway: Gateway, folder: Path, lifecycle: str) -> list[Counting]:
 @pytest.mark.requirement("idle-quiet")
 @pytest.mark.parametrize("lifecycle", ["lazy", "keep-alive"])
 async def test_an_idle_gateway_wakes_less_than_once_a_second(gateway: Gateway, tmp_path: Path, lifecycle: str) -> None:
-    """Ten servers, none or all of them connected, and one session that asks nothing."""
+    """The gateway has ten servers, none or all of them connected, and one idle session."""
     takes_long()
     write(gateway, tmp_path, lifecycle)
     gateway.start()
@@ -55,7 +56,7 @@ async def test_an_idle_gateway_wakes_less_than_once_a_second(gateway: Gateway, t
 
 
 async def quiet(gateway: Gateway) -> list[float]:
-    """Return the wake-ups per second of a window without new or ended processes: a start has effects for a while."""
+    """Return the wake-ups per second in a window, or WAKE_UPS_MOST if processes started or ended in it."""
     before, meter = sorted(gateway.children()), Meter(gateway.pid)
     await anyio.sleep(WINDOW_S)
     return [meter.wake_ups() if sorted(gateway.children()) == before else WAKE_UPS_MOST]
@@ -63,7 +64,7 @@ async def quiet(gateway: Gateway) -> list[float]:
 
 @pytest.mark.requirement("idle-quiet")
 async def test_an_idle_gateway_sends_nothing_into_any_network(gateway: Gateway, tmp_path: Path) -> None:
-    """Its servers and sessions are reached by pipes and a local socket: no other address is ever named."""
+    """It reaches its servers and sessions only through pipes and a local socket."""
     takes_long()
     strace = require("strace")
     write(gateway, tmp_path, "lazy")

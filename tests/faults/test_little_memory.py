@@ -1,4 +1,4 @@
-"""A gateway that may not have the memory for an answer: each call is answered all the same, and all goes on."""
+"""A gateway without enough memory for an answer: every call still ends, and the session goes on."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="the memory of a running process is limited with prlimit"),
 ]
 MB = 1 << 20
-LONG = 10_000_000  # characters, which the server writes in 60 MB
+LONG = 10_000_000  # characters, which the server sends as 60 MB
 
 
 @pytest.mark.parametrize("room", [30, 60, 90, 110, 130, 160, 200])
 async def test_an_answer_that_memory_does_not_suffice_for_is_an_error(
     gateway: Gateway, tmp_path: Path, room: int
 ) -> None:
-    import resource  # Linux has it
+    import resource  # does not exist on Windows
 
     async with serving(gateway, Odd(tmp_path)) as client:
         await client.call("odd_echo")

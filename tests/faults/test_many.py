@@ -1,4 +1,4 @@
-"""Thirty servers that all fail or hang: lists come from the cache, starts are bounded, and then it is quiet."""
+"""Thirty servers that all fail or hang: lists come from the cache, starts have a limit, and the gateway then idles."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from tests.patience import stretched
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", reason="reads /proc")]
 MANY = 30
-LIMIT_S = 1.0  # of each handshake
-LIST_S = 0.1  # from the cache
-QUIET_S = 20.0 if LONG else 2.0  # over which the processor is watched
-QUIET_WINDOWS = 10  # by then the last failures are dealt with, however busy the machine is
-QUIET_PERCENT = 3.0  # of one core; noise of the machine included
+LIMIT_S = 1.0  # timeout of each handshake
+LIST_S = 0.1  # for a list from the cache
+QUIET_S = 20.0 if LONG else 2.0  # how long processor time is measured
+QUIET_WINDOWS = 10  # enough to finish with the last failures, even on a busy machine
+QUIET_PERCENT = 3.0  # of one core, including noise of the machine
 
 
 class Crowd:
-    """Servers that are well until they are told to hang, or to die at their start."""
+    """Servers that work until they are made to hang or to exit at their start."""
 
     def __init__(self, folder: Path) -> None:
         self.hang, self.mood = folder / "hang", folder / "mood"
@@ -33,12 +33,12 @@ class Crowd:
         self.servers = [Counting(folder, f"s{n}", hangs if n % 2 else dies) for n in range(MANY)]
 
     def spoil(self) -> None:
-        """Make every server fail to start from now on."""
+        """Make every server hang or exit when it is started from now on."""
         self.hang.write_text("")
         self.mood.write_text("dies_at_start")
 
     def configure(self, gateway: Gateway) -> None:
-        """Configure all servers, with short limits."""
+        """Configure all servers, with short timeouts."""
         limit_s = stretched(LIMIT_S)
         entries = {server.name: server.entry(connect_timeout=limit_s) for server in self.servers}
         gateway.write(entries, failure_backoff=600)
@@ -49,7 +49,7 @@ class Crowd:
 
 
 async def is_quiet(gateway: Gateway) -> None:
-    """Return True if the gateway uses no processor time."""
+    """Wait for a window in which the gateway uses almost no processor time. Fails if there is none."""
     shares: list[float] = []
     while not shares or (min(shares) >= QUIET_PERCENT and len(shares) < QUIET_WINDOWS):
         meter = Meter(gateway.pid)
@@ -99,8 +99,8 @@ async def test_without_a_cache_thirty_dead_servers_hold_up_no_handshake_and_end_
     async with gateway.client() as client:
         print(f"initialize through a new shim: {(time.monotonic() - began) * 1000:.1f} ms")
         busy = [row["name"] for row in gateway.snapshot()["servers"] if row["state"] in ("idle", "connecting")]
-        assert busy != []  # it was answered before all had failed
-        with anyio.fail_after(stretched(MANY * LIMIT_S)):  # ten at once need a tenth of it
+        assert busy != []  # `initialize` was answered before all servers had failed
+        with anyio.fail_after(stretched(MANY * LIMIT_S)):  # ten servers start at a time, which takes a tenth of this
             await gateway.known()
         assert {row["state"] for row in gateway.snapshot()["servers"]} == {"failed"}
         assert await client.tools() == []

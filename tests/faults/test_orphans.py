@@ -1,4 +1,4 @@
-"""However the gateway ends, none of its servers' processes outlives it by 10 s, and nobody else is harmed."""
+"""However the gateway ends, its servers' processes end within 10 s, and no other process is harmed."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ pytestmark = [
     pytest.mark.requirement("proc-no-orphans"),
     pytest.mark.skipif(sys.platform != "linux", reason="other systems do not show whose processes these are"),
 ]
-LADDER_S = 2.0  # until a deaf server that was left is killed
+LADDER_S = 2.0  # until a leftover server that does not exit is killed
 SLEEPS = [sys.executable, "-I", "-S", "-c", "import time\nwhile True: time.sleep(60)"]
 
 
 @contextmanager
 def foreigner() -> Iterator[subprocess.Popen[bytes]]:
-    """Yield a process that is nobody's server."""
+    """Yield a process that is not a server of any gateway. Fails if it is killed."""
     with subprocess.Popen(SLEEPS, env={}) as process:
         try:
             yield process
@@ -55,7 +55,7 @@ def guardian_of(gateway: Gateway) -> int:
 
 
 def serving(gateway: Gateway, *servers: Counting) -> list[int]:
-    """Start a gateway with these servers connected; every process below it."""
+    """Start the gateway and wait until these servers are connected. Return the ids of all processes below it."""
     gateway.write({server.name: server.entry(lifecycle="eager") for server in servers})
     gateway.start()
     for server in servers:
@@ -68,7 +68,7 @@ def connected(gateway: Gateway, name: str) -> None:
 
 
 def test_no_descendant_outlives_a_killed_gateway_and_nobody_else_is_harmed(gateway: Gateway, tmp_path: Path) -> None:
-    """life-34. Polite, deaf, behind a shell, with processes in sessions and groups of their own; all at once."""
+    """The servers are polite, deaf, behind a shell, or have processes in other sessions and process groups."""
     family = tmp_path / "family"
     behind = Counting(tmp_path, "behind", ("--deaf",))
     shell = [require("bash"), "-c", f"{' '.join(behind.argv)}; true"]
@@ -88,7 +88,7 @@ def test_no_descendant_outlives_a_killed_gateway_and_nobody_else_is_harmed(gatew
     assert set(grandchildren) < set(below)
     with foreigner() as other:
         registry = next((gateway.home / "run").glob("backends-*.tsv"))
-        with registry.open("a") as file:  # numbers that are somebody else's by now
+        with registry.open("a") as file:  # process ids that now belong to other processes
             file.write(f"{other.pid}\t{int(start_time(other.pid).partition('.')[0]) - 1}\t\n{os.getpid()}\t1\t\n")
         kill_gateway(gateway)
         wait_until(lambda: not any(alive(pid) for pid in below), GONE_S)
@@ -152,16 +152,17 @@ def test_what_a_gateway_and_its_guardian_left_the_next_gateway_ends(gateway: Gat
     assert [pid for pid in below if alive(pid)] == below
     gateway.write({"polite": Counting(tmp_path, "polite").entry()})
     gateway.start()
-    with shim_client(gateway) as client:  # which does not wait for that
+    with shim_client(gateway) as client:  # it does not wait for the end of those processes
         began = time.monotonic()
         client.text("polite_count", n=1)
-        assert any(alive(pid) for pid in below) or time.monotonic() - began > LADDER_S  # no time was left to see it
+        # After LADDER_S, they may already be gone.
+        assert any(alive(pid) for pid in below) or time.monotonic() - began > LADDER_S
         wait_until(lambda: not any(alive(pid) for pid in below), GONE_S)
         client.text("polite_count", n=2)
 
 
 def test_a_registry_that_cannot_be_written_hides_no_server(gateway: Gateway, tmp_path: Path) -> None:
-    """A folder is in its place; what junk in it does: tests/backends/stdio/test_orphans."""
+    """A folder takes the registry's place. tests/backends/stdio/test_orphans covers a registry with junk."""
     deaf, more = Counting(tmp_path, "deaf", ("--stays",)), Counting(tmp_path, "more", ("--stays",))
     serving(gateway, deaf)
     registry = next((gateway.home / "run").glob("backends-*.tsv"))
@@ -180,7 +181,7 @@ def test_a_kill_while_servers_are_being_started_leaves_none(gateway: Gateway, tm
     servers = [Counting(tmp_path, f"deaf{n}", ("--stays",)) for n in range(4)]
     gateway.write({server.name: server.entry(lifecycle="eager") for server in servers})
     gateway.start()
-    wait_until(lambda: servers_of(gateway))  # neither the guardian alone, nor the login shell that is asked before
+    wait_until(lambda: servers_of(gateway))  # a server runs: the guardian and a login shell start before any server
     os.kill(gateway_pid(gateway), signal.SIGKILL)
     assert gateway.process is not None
     gateway.process.wait()

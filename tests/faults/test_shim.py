@@ -1,4 +1,6 @@
-"""A client's session outlives the gateway: every call gets one answer, none is sent twice, all that comes is frames."""
+"""A client's session outlives the gateway: every call gets one answer, none is sent twice, and all output is whole
+frames.
+"""
 
 from __future__ import annotations
 
@@ -58,14 +60,14 @@ def test_an_idle_session_is_where_it_was_in_the_next_gateway(gateway: Gateway, t
         first = kill_gateway(gateway)
         wait_until(lambda: gateway_answers(gateway))
         assert gateway_pid(gateway) != first
-        wait_until(lambda: sessions_of(gateway) == before)  # without a word of the client's
+        wait_until(lambda: sessions_of(gateway) == before)  # without any message from the client
         assert "odd_echo" in [tool["name"] for tool in client.ask("tools/list")["result"]["tools"]]
         assert "odd" in client.text("odd_whoami")
         levels = [event["params"]["level"] for event in odd.received("logging/setLevel")]
-        assert levels == ["critical"]  # the server that the new gateway started is told so, too
+        assert levels == ["critical"]  # the server that the new gateway started gets the level
         added = {"name": "odd_add_tool", "arguments": {"text": "new"}}
         assert "result" in client.ask("tools/call", added)
-        client.heard("notifications/tools/list_changed")  # the new gateway knows that the client is ready
+        client.heard("notifications/tools/list_changed")  # the new gateway knows that the client is initialized
         assert sorted(client.answers) == client.asked
 
 
@@ -99,7 +101,7 @@ def test_open_calls_get_one_error_each_and_what_was_answered_none(gateway: Gatew
 
 @pytest.mark.requirement("shim-stdout-clean", "shim-never-calls-twice")
 def test_a_kill_amid_large_answers_gives_whole_answers_or_one_error_each(gateway: Gateway, tmp_path: Path) -> None:
-    """The client does not read: answers fill all pipes, one of them is half sent when the gateway dies."""
+    """The client does not read, so that answers fill all pipes and one is half sent when the gateway dies."""
     counting = Counting(tmp_path)
     started(gateway, counting)
     with shim_client(gateway) as client:
@@ -134,7 +136,7 @@ def test_half_a_request_is_whole_for_the_next_gateway(gateway: Gateway, tmp_path
 def test_a_handshake_under_way_is_answered_by_the_next_gateway(gateway: Gateway) -> None:
     gateway.write({})
     gateway.start()
-    os.kill(gateway.pid, signal.SIGSTOP)  # takes connections, answers nothing
+    os.kill(gateway.pid, signal.SIGSTOP)  # accepts connections, but does not answer
     client = ShimClient(gateway)
     about = {"name": "t", "version": "1"}
     params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": about}
@@ -150,7 +152,7 @@ def test_a_handshake_under_way_is_answered_by_the_next_gateway(gateway: Gateway)
 
 
 def waits_on_the_gateway(client: ShimClient) -> bool:
-    """Return True if the shim has read all that the client wrote (on Linux it can be seen asleep in poll)."""
+    """True if the shim has read everything that the client wrote. On Linux, it then sleeps in poll."""
     place = Path(f"/proc/{client.process.pid}/wchan")
     return not place.exists() or "poll" in place.read_text()
 
@@ -171,7 +173,9 @@ def test_gateways_killed_one_after_the_other_cost_no_session(gateway: Gateway, t
 
 
 def exit_code_of_a_server(gateway: Gateway, client: ShimClient, counting: Counting) -> str:
-    """Return how a gateway that a shim started reports a killed server: it must not have lost exit codes."""
+    """Kill a server and return how the gateway reports its end. A gateway that a shim started must still see exit
+    codes.
+    """
     waiting = client.send("tools/call", {"name": "counting_count", "arguments": {"n": "size", "size": 1}})
     client.answer(waiting)
     (row,) = gateway.snapshot()["servers"]
@@ -193,7 +197,8 @@ def test_a_gateway_stopped_on_purpose_is_started_by_the_next_request_only(gatewa
         assert gateway.stop() == 0
         client.notify("notifications/roots/list_changed")
         client.notify("notifications/cancelled", {"requestId": 99})
-        # The shim has taken both once it has read this half line; that it starts nothing is seen by what runs then.
+        # Once the shim has read this half line, it has handled both notifications. No gateway may have been started by
+        # then.
         client.write(b'{"jsonrpc":"2.0",')
         wait_until(lambda: unread(client) == 0)
         assert [words for words in processes_of(gateway.home).values() if " start" in words] == []
@@ -201,11 +206,11 @@ def test_a_gateway_stopped_on_purpose_is_started_by_the_next_request_only(gatewa
         client.write(b'"id":"next","method":"tools/call","params":{"name":"counting_count","arguments":{"n":2}}}\n')
         assert "result" in client.answer("next")
         assert "--linger" in str(processes_of(gateway.home))
-        assert client.told == []  # that the gateway was stopping is for the shim alone
+        assert client.told == []  # the shim does not forward the gateway's notice that it is stopping
 
 
 def unread(client: ShimClient) -> int:
-    """Return the bytes that the client wrote and the shim has not read."""
+    """Return how many bytes the client has written and the shim has not read."""
     import array
     import fcntl
     import termios
@@ -220,11 +225,11 @@ def unread(client: ShimClient) -> int:
 def test_an_answer_that_lay_ready_when_the_gateway_ended_is_not_turned_into_an_error(
     gateway: Gateway, tmp_path: Path, end: str
 ) -> None:
-    """The shim, held up meanwhile, finds a request of the client's, an answer, and the gateway's end all at once."""
+    """The shim is suspended meanwhile. It then finds a request, an answer and the gateway's end at the same time."""
     odd = Odd(tmp_path)
     started(gateway, odd)
     with shim_client(gateway) as client, shim_client(gateway) as other:
-        kill_gateway(gateway)  # a shim that has been reconnected looks at its client first
+        kill_gateway(gateway)  # a reconnected shim reads from its client first
         for each in (client, other):
             each.ask("ping")
         held = client.call("odd_hold", key="k")
@@ -296,13 +301,13 @@ def is_deaf(gateway: Gateway) -> bool:
 
 @pytest.mark.requirement("shim-replays-handshake")
 def test_a_gateway_that_is_just_stopping_is_waited_for(gateway: Gateway, tmp_path: Path) -> None:
-    """It holds the lock until its stubborn server is gone, 4 s: what is started meanwhile ends with 7."""
+    """It holds the lock for 4 s, until its stubborn server is gone. A gateway started meanwhile exits with 7."""
     deaf = Counting(tmp_path, "deaf", ("--deaf",))
     gateway.write({"deaf": deaf.entry(lifecycle="eager")})
     gateway.start()
     wait_until(lambda: gateway.server("deaf")["state"] == "connected")
     gateway.control("stop")
-    wait_until(lambda: is_deaf(gateway))  # else the shim may still reach it
+    wait_until(lambda: is_deaf(gateway))  # until then, the shim could still reach the gateway
     gateway.write({})
     with shim_client(gateway) as client:
         assert gateway_pid(gateway) != gateway.pid
@@ -338,16 +343,16 @@ def test_when_the_client_goes_its_calls_are_cancelled_and_nothing_of_it_is_left(
 
 
 def test_a_client_that_goes_while_no_gateway_comes_up_is_not_survived_by_its_shim(gateway: Gateway) -> None:
-    """The gateway that is started hangs: stopped in its tracks, it never listens."""
+    """A suspended gateway holds the lock but cannot be reached, so that no other gateway can start."""
     gateway.write({})
-    gateway.forked = False  # its process is counted
+    gateway.forked = False  # a forked gateway would not be counted below
     gateway.start()
     os.kill(gateway.pid, signal.SIGSTOP)
-    (gateway.home / "run" / "gateway.sock").unlink()  # it runs, and cannot be reached: what is started ends with 7
+    (gateway.home / "run" / "gateway.sock").unlink()  # new gateways exit with 7, because this one still runs
     client = ShimClient(gateway)
     client.send("ping")
     wait_until(lambda: sum(" start" in words for words in processes_of(gateway.home).values()) > 1)
-    client.kill()  # waits for the shim's end
+    client.kill()  # waits until the shim has exited
     os.kill(gateway.pid, signal.SIGKILL)
     assert gateway.process is not None
     gateway.process.wait()

@@ -1,4 +1,6 @@
-"""Long use: clients come and go, servers are closed, killed and started; the gateway's memory and descriptors stay."""
+"""Long use: clients come and go, and servers are killed and restarted. The gateway's memory and descriptors do not
+grow.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +28,14 @@ pytestmark = [
 ]
 CLIENTS, SERVERS = 5, 10
 LASTS_S = 600.0 if LONG else 6.0
-GROWS = 0.05 if LONG else 0.15  # of the middle's size until the end; seconds after a start memory is still being filled
+# Allowed growth from the third quarter to the last. Memory still fills up in the first seconds after a start.
+GROWS = 0.05 if LONG else 0.15
 SAMPLE_S = 0.25
 SEED = 20261121
 
 
 class Soak:
-    """What goes on, and what the gateway needs for it."""
+    """The load on the gateway, and the memory and descriptors that it uses."""
 
     def __init__(self, gateway: Gateway, servers: list[Counting]) -> None:
         self.gateway = gateway
@@ -66,7 +69,7 @@ class Soak:
         await anyio.sleep(self.chance.random() * 0.02)
 
     async def disturb(self) -> None:
-        """Kill or reconnect servers."""
+        """Kill or reconnect random servers until the end."""
         while self.goes_on():
             await anyio.sleep(self.chance.random() * 0.6)
             server = self.chance.choice(self.servers).name
@@ -86,7 +89,7 @@ class Soak:
 
 
 def growth(samples: list[int]) -> float:
-    """Return by how much the last quarter's median exceeds that of the third quarter."""
+    """Return how far the last quarter's median exceeds the third quarter's, as a fraction."""
     quarter = len(samples) // 4
     third, last = statistics.median(samples[2 * quarter : 3 * quarter]), statistics.median(samples[3 * quarter :])
     return last / third - 1
@@ -98,7 +101,7 @@ async def test_in_long_use_memory_and_descriptors_of_the_gateway_stay(gateway: G
     gateway.write({server.name: server.entry(idle_timeout=0.01) for server in servers}, failure_backoff=0)
     gateway.start()
     await gateway.known()
-    async with gateway.client() as client:  # the history is opened with the first call, and stays open
+    async with gateway.client() as client:  # the first call opens the history, which stays open
         await outcome(client.ask("tools/call", calls("server0_count", n=0)))
     await gateway.settled(lambda: not any(row["pid"] for row in gateway.snapshot()["servers"]))
     before = psutil.Process(gateway.pid).num_fds()

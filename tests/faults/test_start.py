@@ -1,4 +1,4 @@
-"""Many that start at the same instant share one gateway; who started it decides whether it ends by itself."""
+"""Shims that start at the same instant share one gateway. A gateway ends by itself only if a shim started it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_twenty_shims_at_the_same_instant_start_one_gateway_and_all_are_served(g
         for client in clients:
             assert "result" in client.initialize()
             assert client.ask("tools/list")["result"]["tools"] == []
-        wait_until(lambda: len(gateways(gateway)) == 1)  # the others end at once
+        wait_until(lambda: len(gateways(gateway)) == 1)  # the other gateways exit immediately
         assert len(gateway.snapshot()["gateway"]["sessions"]) == AT_ONCE
         assert gateways(gateway) == [gateway_pid(gateway)]
         children = [psutil.Process(client.process.pid).children() for client in clients]
@@ -46,7 +46,7 @@ def test_twenty_shims_at_the_same_instant_start_one_gateway_and_all_are_served(g
 
 
 @pytest.mark.requirement("proc-one-gateway")
-@pytest.mark.usefixtures("forked")  # nearer to the same instant than two interpreters, which take their time
+@pytest.mark.usefixtures("forked")  # forks start closer together than two interpreters
 def test_of_two_gateways_started_at_the_same_instant_one_wins_and_the_other_ends_with_7(gateway: Gateway) -> None:
     gateway.write({})
     for _ in range(AT_ONCE):
@@ -61,7 +61,7 @@ def test_of_two_gateways_started_at_the_same_instant_one_wins_and_the_other_ends
 
 
 def answers_as(gateway: Gateway, pid: int) -> bool:
-    with suppress(NoGatewayError):  # not yet
+    with suppress(NoGatewayError):  # not listening yet
         return gateway_pid(gateway) == pid
     return False
 
@@ -99,7 +99,7 @@ def test_a_gateway_that_a_shim_started_stays_while_somebody_watches_it_as_the_tr
 
 @pytest.mark.requirement("proc-linger")
 def test_a_gateway_that_was_started_by_hand_does_not_linger(gateway: Gateway) -> None:
-    """It is no other program than the one that lingers: only the word makes the difference."""
+    """It is the same program as a lingering gateway: only `--linger` makes the difference."""
     gateway.write({}, linger=LINGER_MIN)
     gateway.start()
     with shim_client(gateway) as client:

@@ -1,4 +1,4 @@
-"""A table of what goes wrong with a server's process and its pipes: each row against a real gateway."""
+"""A table of faults of a server's process and its pipes. Each runs against a real gateway."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ pytestmark = [
     pytest.mark.usefixtures("forked"),
     pytest.mark.skipif(sys.platform == "win32", reason="signals"),
 ]
-OPEN = 3  # calls under way when the fault begins
+OPEN = 3  # calls in flight when the fault begins
 
 
 class Program:
-    """The victim: a server whose mood a file holds, started by a script that can be taken away."""
+    """The victim: a server whose behavior is set by a file and whose start script can be removed."""
 
     def __init__(self, folder: Path) -> None:
         self.mood = folder / "mood"
@@ -67,7 +67,7 @@ def sent(number: int) -> Act:
 
 
 async def deleted(program: Program, made: Trial) -> None:
-    """Remove the server's program, as an update does, and let the running one die."""
+    """Remove the server's program, as an update does, and kill the running process."""
     program.script.rename(program.script.with_suffix(".away"))
     await sent(signal.SIGKILL)(program, made)
 
@@ -99,7 +99,7 @@ async def goes_on(program: Program, made: Trial) -> None:
 
 
 async def killed_by_hand(program: Program, made: Trial) -> None:
-    """Kill the server, which would never recover."""
+    """Make the server behave again and reconnect it, because its running process would never recover."""
     await good_again(program, made)
     await made.gateway.ask("reconnect", server="bad")
 
@@ -110,17 +110,17 @@ async def nothing(program: Program, made: Trial) -> None:
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens, how a call meanwhile ends, how calls under way end, and how it is over."""
+    """A fault: how it begins and ends, and the possible outcomes of a call during the fault and of calls in flight."""
 
     name: str
     begin: Act
     meanwhile: tuple[str, ...]
     end: Act = good_again
-    under_way: tuple[str, ...] = (ERROR,)  # they would never have been answered
+    under_way: tuple[str, ...] = (ERROR,)  # the server would never answer them
 
 
 FAULTS = [
-    Fault("killed", sent(signal.SIGKILL), EITHER, nothing),  # a call in its last moment may still have been sent
+    Fault("killed", sent(signal.SIGKILL), EITHER, nothing),  # the next call may still go to the dying process
     Fault("terminated", sent(signal.SIGTERM), EITHER, nothing),
     Fault("stopped-and-continued", sent(signal.SIGSTOP), (ERROR,), goes_on),
     Fault("its-program-is-gone", deleted, (ERROR,), put_back),

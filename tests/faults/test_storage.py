@@ -1,4 +1,4 @@
-"""Full disks, folders that cannot be written, files that were cut or left behind: clear words, and nothing lost."""
+"""Full disks, read-only folders and truncated or leftover files: errors are clear, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def unmount(folder: Path) -> None:
 
 
 def fill(folder: Path) -> Path:
-    """Take all the space that is left."""
+    """Fill the disk and return the file that takes the space."""
     path = folder / "filler"
     with path.open("wb", buffering=0) as file:
         try:
@@ -73,13 +73,13 @@ def fill(folder: Path) -> Path:
 
 @pytest.fixture
 def small(gateway: Gateway) -> Iterator[Gateway]:
-    """Yield the gateway's whole home on a tiny disk."""
+    """Yield a gateway whose whole home is on a tiny disk."""
     with tiny_disk(gateway.home), ending(gateway):
         yield gateway
 
 
 def whole(gateway: Gateway) -> dict[str, Any]:
-    """servers.yaml as it can be read now."""
+    """Return the parsed servers.yaml. Fails if it is damaged."""
     read: dict[str, Any] = yaml.safe_load(gateway.file.read_text(encoding="utf-8"))
     return read
 
@@ -164,7 +164,7 @@ async def test_a_gateway_that_cannot_start_for_want_of_room_says_so(gateway: Gat
 
 @pytest.mark.requirement("fault-disk-full")
 async def test_a_read_only_home_is_served_from_and_edits_say_why_they_fail(gateway: Gateway, tmp_path: Path) -> None:
-    """The runtime folder alone can be written: a socket must be somewhere."""
+    """Only the runtime folder is writable, because the gateway needs a place for its socket."""
     counting = Counting(tmp_path)
     gateway.write({"counting": counting.entry()})
     run = gateway.home / "run"
@@ -184,7 +184,7 @@ async def test_a_read_only_home_is_served_from_and_edits_say_why_they_fail(gatew
 
 @contextmanager
 def ending(gateway: Gateway) -> Iterator[None]:
-    """Whatever happens, it has ended before its folders are gone."""
+    """Stop the gateway at the end of the block, before its folders are unmounted."""
     try:
         yield
     finally:
@@ -259,7 +259,7 @@ async def test_junk_in_the_place_of_lock_socket_and_endpoint_is_no_hindrance(gat
 async def test_a_file_cut_off_anywhere_changes_nothing_that_runs_or_is_what_it_says(
     gateway: Gateway, tmp_path: Path
 ) -> None:
-    """As written by an editor that was killed: cut at random places, then whole again."""
+    """The file is cut at random places, as by a killed editor, and then restored."""
     counting, other = Counting(tmp_path), Counting(tmp_path, "other")
     gateway.write({"counting": counting.entry(), "other": other.entry()})
     text = gateway.file.read_text()
@@ -285,7 +285,7 @@ async def test_a_file_cut_off_anywhere_changes_nothing_that_runs_or_is_what_it_s
 async def test_a_file_saved_fifty_times_a_second_disturbs_no_call_and_the_last_one_counts(
     gateway: Gateway, tmp_path: Path
 ) -> None:
-    """In turn replaced, as editors do, and rewritten in place, as scripts do."""
+    """The saves alternate between replacing the file, as editors do, and rewriting it in place, as scripts do."""
     steady, moving = Counting(tmp_path, "steady"), Odd(tmp_path, "moving")
     entries = {"steady": steady.entry()}
     gateway.write(entries)
@@ -312,7 +312,7 @@ async def test_a_file_saved_fifty_times_a_second_disturbs_no_call_and_the_last_o
 
 @pytest.mark.requirement("file-applied-on-save", "file-atomic-write")
 async def test_a_file_that_is_a_link_is_followed_and_stays_one(gateway: Gateway, tmp_path: Path) -> None:
-    """Dotfiles kept elsewhere: saved there, noticed here; edits go there, too."""
+    """Changes of the link's target are noticed, and the gateway's edits go to the target."""
     first, second = Counting(tmp_path, "first"), Counting(tmp_path, "second")
     real = Path(tempfile.mkdtemp(dir=tmp_path)) / "dotfiles.yaml"
     gateway.write({"first": first.entry()})

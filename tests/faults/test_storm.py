@@ -1,4 +1,4 @@
-"""Kills at random, one after the other: no session is lost, no process is left, no call is executed twice."""
+"""Repeated random kills: no session is lost, no process is left, no call is executed twice."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from trayapp.model.errors import MultiMcpError
 
 KILLS = 200 if LONG else 30
 KINDS = ("gateway", "server", "server", "shim", "client")
-CALLS = 4  # under way at each kill, of each client
+CALLS = 4  # in flight for each client at each kill
 SEED = 20261121
 
 
 class Storm:
-    """Two sessions, three servers, and who is killed next.
+    """Two lasting clients, three servers, and kills in random order.
 
-    A guest is a third client: its shim is killed, or it goes itself, and the next one comes.
+    A third client, the guest, is replaced whenever it or its shim is killed.
     """
 
     def __init__(self, gateway: Gateway, servers: list[Counting], clients: list[ShimClient]) -> None:
@@ -45,20 +45,20 @@ class Storm:
         self.servers = servers
         self.clients = clients
         self.chance = random.Random(SEED)
-        self.sent: dict[str, tuple[ShimClient, int]] = {}  # n -> whose call, and its id
+        self.sent: dict[str, tuple[ShimClient, int]] = {}  # n -> client and request id of the call
         self.slowest_s = 0.0
         self.killed = {"gateway": 0, "server": 0, "shim": 0, "client": 0}
         self.deck: list[str] = []
         self.guest = self.next_guest()
 
     def next_kind(self) -> str:
-        """Return KINDS in random order, each once before one comes again."""
+        """Return the next of the shuffled KINDS. All of them are used before they are shuffled again."""
         if not self.deck:
             self.deck = self.chance.sample(KINDS, len(KINDS))
         return self.deck.pop()
 
     def turn(self, number: int) -> None:
-        """Calls, a kill amid them, and all well again within RECOVERY_S."""
+        """Start calls, kill something amid them, and check that calls succeed again within RECOVERY_S."""
         victims = self.pids()
         for k in range(CALLS):
             for client in self.clients:
@@ -66,7 +66,7 @@ class Storm:
         kind = self.next_kind() if victims["server"] else "gateway"
         for k in range(CALLS):
             self.guest.call(f"{self.chance.choice(self.servers).name}_count", n=f"guest.{number}.{k}")
-        time.sleep(self.chance.random() * 0.01)  # the moment is what is random here
+        time.sleep(self.chance.random() * 0.01)  # so that the kill comes at a random moment
         self.killed[kind] += 1
         if kind in victims:
             os.kill(self.chance.choice(victims[kind]), signal.SIGKILL)
@@ -88,7 +88,7 @@ class Storm:
         return guest
 
     def kill_guest(self) -> None:
-        """Kill the shim; its client sees both pipes end."""
+        """Kill the guest's shim and close the guest's pipes."""
         self.guest.process.kill()
         self.guest.kill()
 
@@ -144,7 +144,7 @@ def test_random_kills_lose_no_session_leave_no_process_and_double_no_call(gatewa
 
 
 def only_the_living(gateway: Gateway, clients: list[ShimClient]) -> bool:
-    """Return True if all that is left of the home is one gateway, its servers, its guardian and the two shims."""
+    """True if the home's only processes are one gateway, its servers, its guardian and the two shims."""
     try:
         rows = gateway.snapshot()["servers"]
         known = {gateway_pid(gateway), *(row["pid"] for row in rows), *(client.process.pid for client in clients)}

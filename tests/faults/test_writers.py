@@ -1,6 +1,4 @@
-"""Many write servers.yaml at once, people's editors among them: what was reported as done is in the file, and so is
-every byte of the user's.
-"""
+"""Concurrent writers of servers.yaml, including users' editors: no reported change and no user's byte is lost."""
 
 from __future__ import annotations
 
@@ -48,12 +46,12 @@ def switched_off(path: Path) -> set[str]:
 
 
 def begin(home: Path, env: dict[str, str], *argv: str) -> subprocess.Popen[str]:
-    """Begin a run in a fork, as all of them do at once that are not killed."""
+    """Start a run in a fork. A test that kills a run uses `launch` instead."""
     return launch_with(home, env, *argv, program=quick_program())
 
 
 def ended(processes: list[subprocess.Popen[str]]) -> list[str]:
-    """Wait for them; what those said that failed."""
+    """Wait for the processes to end. Return the exit code and stderr of each that failed."""
     said = [(process.communicate(timeout=stretched(60))[1], process.returncode) for process in processes]
     return [f"{code}: {text}" for text, code in said if code != 0]
 
@@ -79,7 +77,7 @@ def test_the_first_edits_of_a_file_that_is_not_there_yet_are_all_written(home: P
 @pytest.mark.requirement("file-one-writer")
 @pytest.mark.skipif(os.name == "nt", reason="stops a process")
 def test_a_holder_that_is_killed_is_in_nobodys_way(home: Path, file: Path) -> None:
-    """Killed wherever it is: waiting, holding the lock, writing."""
+    """The kills come at different moments: a process may wait, hold the lock or write."""
     for turn in range(6):
         victims, others = [
             [launch(home, "disable", f"s/t{10 * turn + number}") for number in numbers]
@@ -171,7 +169,7 @@ def test_ai_tools_that_are_connected_at_once_are_all_noted_and_each_file_is_whol
 
 
 def in_place(path: Path, data: bytes, pieces: int, pause_s: float, flags: int) -> None:
-    """Open, write piece by piece, cut what is left of a longer text, close."""
+    """Write `data` over the file piece by piece, and cut off the rest of a longer text."""
     size = len(data) // pieces + 1
     descriptor = os.open(path, os.O_WRONLY | flags)
     for start in range(0, len(data), size):
@@ -195,12 +193,12 @@ def moved_away(path: Path, data: bytes) -> None:
 
 
 def appended(path: Path, data: bytes) -> None:
-    """Append as a shell's `>>` does, without reading the file, which may have grown meanwhile."""
+    """Append the last line as a shell's `>>` does, even if the file has grown meanwhile."""
     in_place(path, data.splitlines(keepends=True)[-1], 1, 0.03, os.O_APPEND)
 
 
 def switch_tool(store: ConfigStore, number: int) -> None:
-    """Switch each tool off in turn, then each on."""
+    """Switch one tool. Rising numbers switch each tool off in turn, then each on again."""
     name, enabled = f"t{number % TOOLS}", number // TOOLS % 2 == 1
     store.edit(lambda text: edits.set_tools_enabled(text, "s", [name], enabled))
 

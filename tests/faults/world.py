@@ -1,4 +1,4 @@
-"""Shared by the tests of this folder: counting servers, a client of a real shim, and processes left of a home."""
+"""Helpers of the fault tests: counting servers, clients of a real shim, and the processes that belong to a home."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from trayapp.service.command_line import own_command
 
 PROGRAM = Path(__file__).with_name("servers.py")
 LONG = os.environ.get("MULTI_MCP_LONG_TESTS") == "1"
-PATIENCE_S = 30.0  # a busy machine
-GONE_S = 10.0  # PRODUCT 5: no descendant is left 10 s later
+PATIENCE_S = 30.0  # enough for a busy machine
+GONE_S = 10.0  # no descendant may be left 10 s after the gateway's end
 LOOK_S = 0.02
-RECOVERY_S = 5.0  # from the end of a fault until all is well
+RECOVERY_S = 5.0  # from the end of a fault until calls succeed again
 Message = dict[str, Any]
 
 
 @dataclass
 class Counting:
-    """One configured counting server and its log."""
+    """A configured counting server and its log."""
 
     folder: Path
     name: str = "counting"
@@ -48,30 +48,30 @@ class Counting:
 
     @property
     def log(self) -> Path:
-        """One line a call."""
+        """The file to which the server appends one line per call."""
         return self.folder / f"{self.name}.calls"
 
     @property
     def argv(self) -> list[str]:
-        """Program first."""
+        """The command line that starts the server."""
         return [sys.executable, "-I", "-S", str(PROGRAM), "--name", self.name, "--log", str(self.log), *self.switches]
 
     def entry(self, **more: Any) -> Message:
-        """Return its entry in servers.yaml."""
+        """Return the server's entry for servers.yaml."""
         return {"command": self.argv, **more}
 
     def executed(self) -> Counter[str]:
-        """Return how often each `n` was executed."""
+        """Return how many calls were executed for each `n`."""
         return Counter(self.log.read_text(encoding="utf-8").split()) if self.log.exists() else Counter()
 
 
 def takes_long() -> None:
-    """Mark a test that may take longer than pytest's limit for the whole run."""
+    """Let a test take longer than pytest's limit for the whole run."""
     faulthandler.cancel_dump_traceback_later()
 
 
 def wait_until(condition: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
-    """Wait for something outside this process: the first true value of `condition()`. Fails when it stays false."""
+    """Wait for the first true value of `condition()` and return it. Fails if there is none within `patience_s`."""
     end = time.monotonic() + stretched(patience_s)
     while not (value := condition()):
         assert time.monotonic() < end, f"not within {patience_s:g} s"
@@ -83,7 +83,7 @@ def wait_until(condition: Callable[[], Any], patience_s: float = PATIENCE_S) -> 
 
 
 def processes_of(home: Path) -> dict[int, str]:
-    """Return every process that lives with this MULTI_MCP_HOME, except this one: id -> command line."""
+    """Return the other processes with this MULTI_MCP_HOME in their environment: process id -> command line."""
     found = {}
     for process in processes_with(f"MULTI_MCP_HOME={home}", "environ"):
         try:
@@ -96,7 +96,9 @@ def processes_of(home: Path) -> dict[int, str]:
 
 
 def left_of(gateway: Gateway) -> dict[int, str]:
-    """Return every process of its home, and the gateway itself: a forked one has the environment of its parent."""
+    """Return the processes of the gateway's home and the gateway itself: a forked one has the environment of its
+    parent.
+    """
     found = processes_of(gateway.home)
     if gateway.process is not None and gateway.process.poll() is None:
         found[gateway.pid] = "the gateway"
@@ -104,9 +106,7 @@ def left_of(gateway: Gateway) -> dict[int, str]:
 
 
 def servers_of(gateway: Gateway) -> list[int]:
-    """Return the processes of servers below the gateway: neither the guardian nor a login shell that is asked for its
-    PATH.
-    """
+    """Return the ids of the server processes below the gateway, without the guardian and login shells."""
     found = []
     for process in psutil.Process(gateway.pid).children(recursive=True):
         with suppress(psutil.NoSuchProcess):
@@ -120,7 +120,7 @@ def gateway_pid(gateway: Gateway) -> int:
 
 
 def kill_gateway(gateway: Gateway, number: int = signal.SIGKILL) -> int:
-    """Kill the one that runs; its process id. It is gone at the end."""
+    """Send the gateway the signal `number` and wait until it is gone. Return its process id."""
     pid = gateway_pid(gateway)
     os.kill(pid, number)
     if gateway.process is not None and gateway.process.pid == pid:
@@ -130,7 +130,7 @@ def kill_gateway(gateway: Gateway, number: int = signal.SIGKILL) -> int:
 
 
 def threads_of(pid: int) -> int:
-    """Return how many threads of it run; the first may have ended while others still hold its sockets open."""
+    """Return how many threads of a process run. They can hold its sockets open after the first thread has ended."""
     try:
         return len(list(Path(f"/proc/{pid}/task").iterdir())) - (not alive(pid))
     except OSError:
@@ -138,7 +138,7 @@ def threads_of(pid: int) -> int:
 
 
 def nothing_left(gateway: Gateway) -> None:
-    """Wait until no process of its home runs. Fails with those that do."""
+    """Wait until no process of the gateway's home runs. Fails if some are left after GONE_S."""
     try:
         wait_until(lambda: not left_of(gateway), GONE_S)
     except AssertionError:
@@ -146,7 +146,7 @@ def nothing_left(gateway: Gateway) -> None:
 
 
 def stop_all(gateway: Gateway) -> None:
-    """End the gateway that runs, whoever started it, and wait until none of its home's processes is left."""
+    """Stop the running gateway and wait until no process of its home is left. If some stay, kill them and fail."""
     try:
         wait_until(lambda: not still_runs(gateway), GONE_S + 5)
     except AssertionError:
@@ -159,8 +159,8 @@ def stop_all(gateway: Gateway) -> None:
 
 
 def still_runs(gateway: Gateway) -> bool:
-    """Return True if any process of that home is left; a gateway that answers is told to stop."""
-    with suppress(MultiMcpError):  # there is none, or not yet
+    """Stop a gateway that answers. Return True if any process of its home is left."""
+    with suppress(MultiMcpError):  # no gateway answers, or not yet
         gateway.control("stop")
     return bool(left_of(gateway))
 
@@ -169,7 +169,7 @@ def still_runs(gateway: Gateway) -> bool:
 
 
 class ShimClient:
-    """A client that reads only when it is told to, and looks at every byte: whole frames, one answer a request."""
+    """A client of the shim that reads only on demand and checks all output: whole frames, one answer per request."""
 
     def __init__(self, gateway: Gateway, *options: str) -> None:
         pipe = subprocess.PIPE
@@ -192,28 +192,26 @@ class ShimClient:
         self.asked: list[Any] = []
 
     def write(self, data: bytes) -> None:
-        """Write bytes unchanged."""
         view = memoryview(data)
         while view:
             view = view[self._in.write(view) or 0 :]
 
     def send(self, method: str, params: Message | None = None) -> int:
-        """Return a request without waiting; its id."""
+        """Send a request without waiting for its answer. Return its id."""
         self._last_id += 1
         self.asked.append(self._last_id)
         self.write(frame(self._last_id, method, params or {}))
         return self._last_id
 
     def call(self, tool: str, **arguments: Any) -> int:
-        """Return a call without waiting; its id."""
+        """Call a tool without waiting for the answer. Return the id of the request."""
         return self.send("tools/call", {"name": tool, "arguments": arguments})
 
     def notify(self, method: str, params: Message | None = None) -> None:
-        """Send a notification."""
         self.write(json.dumps({"jsonrpc": "2.0", "method": method, "params": params or {}}).encode() + b"\n")
 
     def initialize(self) -> Message:
-        """Return the whole handshake."""
+        """Perform the whole handshake and return the answer to `initialize`."""
         about = {"name": "fault", "version": "1"}
         params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": about}
         answer = self.answer(self.send("initialize", params))
@@ -221,24 +219,24 @@ class ShimClient:
         return answer
 
     def answer(self, request_id: Any, patience_s: float = PATIENCE_S) -> Message:
-        """Wait for that answer."""
+        """Wait for the answer to a request and return it."""
         end = time.monotonic() + stretched(patience_s)
         while request_id not in self.answers:
             assert self._read(end - time.monotonic()), "the shim ended"
         return self.answers[request_id]
 
     def ask(self, method: str, params: Message | None = None) -> Message:
-        """Return a request and its answer."""
+        """Send a request and return its answer."""
         return self.answer(self.send(method, params))
 
     def text(self, tool: str, **arguments: Any) -> str:
-        """Return a call's text. Fails for an error."""
+        """Call a tool and return the text of its result. Fails on an error."""
         answer = self.answer(self.call(tool, **arguments))
         assert "result" in answer, answer
         return str(answer["result"]["content"][0]["text"])
 
     def heard(self, method: str) -> Message:
-        """Wait for that notification."""
+        """Wait for a notification and return it."""
         end = time.monotonic() + stretched(PATIENCE_S)
         while not (found := [message for message in self.told if message["method"] == method]):
             assert self._read(end - time.monotonic()), "the shim ended"
@@ -264,7 +262,7 @@ class ShimClient:
         self.answers[message["id"]] = message
 
     def close(self) -> int:
-        """End as a client does, read to the end; the shim's exit code. All that came was whole frames."""
+        """Close stdin, read to the end and return the shim's exit code. Fails if the output ends within a frame."""
         self._in.close()
         while self._read(PATIENCE_S):
             pass
@@ -274,20 +272,20 @@ class ShimClient:
         return code
 
     def kill(self) -> None:
-        """Close both ends at once, as if the client was killed."""
+        """Close both pipes, as if the client had been killed, and wait until the shim exits."""
         self._in.close()
         self._out.close()
         self.process.wait(stretched(PATIENCE_S))
 
 
 def frame(request_id: Any, method: str, params: Message) -> bytes:
-    """Return one request's line."""
+    """Return a request as one line of JSON."""
     return json.dumps({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}).encode() + b"\n"
 
 
 @contextmanager
 def shim_client(gateway: Gateway, *options: str) -> Iterator[ShimClient]:
-    """Yield a client with hands shaken; at the end it closes, and the shim has to end with 0."""
+    """Yield an initialized client. At the end, close it and check that the shim exits with 0."""
     client = ShimClient(gateway, *options)
     try:
         assert "result" in client.initialize()
@@ -303,7 +301,7 @@ def shim_client(gateway: Gateway, *options: str) -> Iterator[ShimClient]:
 
 
 def is_lost(answer: Message) -> bool:
-    """Return True if it is the error of a call that was under way when the gateway ended."""
+    """True if `answer` is the error of a call that was in flight when the gateway ended."""
     return bool(answer.get("error", {}).get("data", {}).get("code") == "gateway_lost")
 
 
@@ -311,7 +309,9 @@ def is_lost(answer: Message) -> bool:
 async def undisturbed(
     gateway: Gateway, tool: str, slowest_s: float = 5.0, pause_s: float = 0.05
 ) -> AsyncIterator[list[float]]:
-    """Somebody else calls another server all the while; each call must succeed. Gives the seconds that each took."""
+    """Make another client call another server throughout the block. Yield the seconds that each call took. Each must
+    succeed.
+    """
     took: list[float] = []
 
     async def call_on(client: RawClient) -> None:
@@ -334,13 +334,13 @@ async def undisturbed(
 
 
 async def outcome(answer: asyncio.Future[Message]) -> Message:
-    """Return the answer of `RawClient.ask`, in time."""
+    """Wait for an answer to `RawClient.ask` and return it. Fails after 20 s."""
     with anyio.fail_after(stretched(20)):
         return await answer
 
 
 async def recovers(client: RawClient, tool: str, **arguments: Any) -> None:
-    """Make calls until one succeeds, soon. A call to a process in its last moment fails, with a text."""
+    """Make calls until one succeeds. Fails after RECOVERY_S."""
     end = anyio.current_time() + stretched(RECOVERY_S)
     while "error" in (answer := await outcome(client.ask("tools/call", calls(tool, **arguments)))):
         assert anyio.current_time() < end, answer
@@ -348,5 +348,5 @@ async def recovers(client: RawClient, tool: str, **arguments: Any) -> None:
 
 
 def calls(tool: str, **arguments: Any) -> Message:
-    """Return the params of tools/call."""
+    """Return the params of a tools/call request."""
     return {"name": tool, "arguments": arguments}

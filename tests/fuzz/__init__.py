@@ -1,1 +1,1 @@
-"""Anything at all, at every door: bounded in the test run, for as long as one likes with atheris."""
+"""Fuzz tests of all input from outside: bounded in the test run, and for as long as you like with Atheris."""

@@ -1,4 +1,4 @@
-"""The doors by which bytes of others come in. Each takes any bytes and fails only where we would have failed a user."""
+"""The doors through which outside bytes come in. Each function accepts any bytes and fails only if we have a bug."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ENTRY = {"command": "multi-mcp", "args": ["stdio"]}
 
 
 def frames(data: bytes) -> None:
-    """Feed a peer's data in two pieces: whole frames arrive unchanged, and answers are JSON."""
+    """Feed a peer's data in two pieces. Check that whole frames arrive unchanged and that answers are JSON."""
     middle = len(data) // 2
     splitter = FrameSplitter()
     found = [frame for part in (data[:middle], data[middle:]) for frame in splitter.feed(part)]
@@ -41,7 +41,7 @@ def frames(data: bytes) -> None:
 
 
 async def _spoken(data: bytes) -> None:
-    """Feed the data to a dispatcher, which answers what can be answered and continues."""
+    """Feed the data to a dispatcher and check that it still handles the next request."""
     out: list[bytes] = []
     junk: list[bytes] = []
     dispatcher = FrameDispatcher(out.append, on_junk=junk.append)
@@ -66,7 +66,7 @@ async def _spoken(data: bytes) -> None:
 
 
 def servers_yaml(data: bytes) -> None:
-    """Read a servers.yaml: a configuration, with problems that have lines, or a problem of the whole file."""
+    """Read a servers.yaml. Check that the problems of a readable file have lines and messages."""
     text = data.decode("utf-8", "replace")
     try:
         config = parse(text, "servers.yaml")
@@ -92,7 +92,7 @@ def cache_file(data: bytes) -> None:
 
 
 def pin_file(data: bytes) -> None:
-    """Read a file of approved definitions. If it is usable, it can be written again."""
+    """Read a file of approved definitions. Check that what was read can be saved and read again."""
 
     def look(folder: Path) -> None:
         known = approval_store.load(folder, "s")
@@ -119,7 +119,7 @@ def _in_a_folder(name: str, data: bytes, look: Callable[[Path], object]) -> None
 
 
 def json_text(data: bytes) -> None:
-    """Read any JSON text. What is read can be written again, equal."""
+    """Read any JSON text. Check that the value stays equal when it is written and read again."""
     try:
         value = loads(data)
     except JsonError:

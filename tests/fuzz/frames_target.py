@@ -1,4 +1,4 @@
-"""Atheris at the door `frames`, in seconds: `python -m tests.fuzz.frames_target -max_total_time=300`."""
+"""The Atheris target of `doors.frames`. Run it for 300 s: `python -m tests.fuzz.frames_target -max_total_time=300`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ with atheris.instrument_imports(include=["trayapp"]):
 
 
 def main() -> None:
-    """Run until told to stop. A failure that was only logged is one, too."""
+    """Fuzz until a failure or libFuzzer's time limit. Log messages up to WARNING are disabled."""
     logging.disable(logging.WARNING)
     atheris.Setup(sys.argv, doors.frames)
     atheris.Fuzz()

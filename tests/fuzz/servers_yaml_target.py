@@ -1,4 +1,7 @@
-"""Atheris at the door `servers_yaml`, in seconds: `python -m tests.fuzz.servers_yaml_target -max_total_time=300`."""
+"""The Atheris target of `doors.servers_yaml`.
+
+Run it for 300 s: `python -m tests.fuzz.servers_yaml_target -max_total_time=300`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hypothesis at every door, bounded; bytes without form, and forms that are almost right."""
+"""Bounded Hypothesis tests of every door, with random bytes and almost valid input."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DOORS: list[Callable[[bytes], None]] = [
     doors.endpoint,
     doors.json_text,
 ]
-EXAMPLES = 60  # a door; the targets beside run for as long as one likes
+EXAMPLES = 60  # per door; the Atheris targets beside this file run for as long as you like
 
 leaves = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
 keys = st.sampled_from(
@@ -73,7 +73,7 @@ asked = st.dictionaries(
 @pytest.mark.requirement("fuzz-doors")
 @pytest.mark.anyio
 async def test_no_control_request_gets_more_than_an_error(tmp_path: Path) -> None:
-    """One gateway through all of them: it answers each, and the next."""
+    """One gateway answers all requests, and still works afterwards."""
     seen: list[tuple[str, Any]] = []
     collect(seen)
     async with house(tmp_path) as made:
@@ -91,7 +91,7 @@ async def test_no_control_request_gets_more_than_an_error(tmp_path: Path) -> Non
 
 
 def collect(seen: list[tuple[str, Any]]) -> None:
-    """Collect hypothesis's examples."""
+    """Append Hypothesis's example requests to `seen`."""
 
     @settings(max_examples=250, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(st.sampled_from(SAFE) | st.text(max_size=8), asked)

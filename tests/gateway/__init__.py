@@ -1,1 +1,1 @@
-"""Tests of the gateway process's parts, in this process."""
+"""Tests of the parts of the gateway process, run in the test process."""

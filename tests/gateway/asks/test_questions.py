@@ -1,4 +1,4 @@
-"""Questions of servers that a client cannot answer: the user can, and nothing is answered by itself."""
+"""Server questions that a client cannot answer: the user can, and nothing is answered automatically."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ PAGE = {"mode": "url", "message": "Pay here", "url": "https://pay.test/1", "elic
 
 
 async def unable(made: House, ask_timeout: float = 120.0) -> Client:
-    """Return a client that can answer nothing, and a server that asks."""
+    """Configure a server `a` and return a client that cannot answer questions."""
     await made.known(server("a"), settings=Settings(expose="tools", ask="off", ask_timeout=ask_timeout))
     return await made.ready(name="Claude Code")
 
 
 def ask(client: Client, question: dict[str, Any], number: int = 5) -> None:
-    """Call the tool that asks that, and answers with what it got."""
+    """Call the tool that sends `question` to the client and returns the answer."""
     params = {"method": "elicitation/create", "params": question}
     client.call_only("a_ask", number, **params)
 
 
 async def got(client: Client, number: int = 5) -> Any:
-    """Return what the server got as the answer."""
+    """Return the answer that the server received."""
     return json.loads((await client.answer(number))["result"]["content"][0]["text"])
 
 

@@ -1,4 +1,4 @@
-"""Hostile arguments on every surface that shows an ask: nothing undrawn, no secret, no end that is lost."""
+"""Hostile arguments on every surface that shows an ask: nothing invisible, no secret, and no lost end."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ HOSTILE = {
 
 
 def surfaces(ask: AskStatus) -> dict[str, list[str]]:
-    """Return the lines that each surface shows of the arguments of an ask."""
+    """Return the lines in which each surface shows the arguments of an ask."""
     row = {
         "id": ask.id, "client": ask.client, "server": ask.server, "tool": ask.tool, "class": ask.tool_class,
         "answers": ask.answers, "arguments": [{"name": one.name, "value": one.value} for one in ask.arguments],
