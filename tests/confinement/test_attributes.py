@@ -1,4 +1,4 @@
-"""Modes, owners and times of files, and scheduling: a confined program changes its own as if it were not confined."""
+"""A confined program changes the attributes of its files, and its scheduling, as if it were not confined."""
 
 from __future__ import annotations
 

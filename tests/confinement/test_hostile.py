@@ -1,4 +1,4 @@
-"""Programs that try to get out: without `confine` every way works, with it none does."""
+"""Programs that try to escape: every way out works without `confine`, and none works with it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from trayapp.model.errors import ServerError
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", reason="Landlock and seccomp")]
 NO_LANDLOCK = landlock.abi() < landlock.LEAST_ABI
-INHERITED = {"inherited_descriptor", "folder_descriptor_inherited"}  # none of our servers inherits one
+# ways that need inherited descriptors, which our servers never get
+INHERITED = {"inherited_descriptor", "folder_descriptor_inherited"}
 ALONE = Confine(network=False)
-IN_NAMESPACES = Confine(network=False, sockets=True)  # its own Unix sockets: bubblewrap
-A_BROWSERS = Confine(sockets=True)  # the network, too
+IN_NAMESPACES = Confine(network=False, sockets=True)  # bubblewrap, which Unix sockets require
+A_BROWSERS = Confine(sockets=True)  # as for a browser, which also needs the network
 THE_NETWORK = {
     "connect_out", "connect_to_the_gateway", "connect_by_ipv6", "connect_by_fast_open", "listen",
     "listen_without_a_name", "send_udp", "ask_dns",
@@ -31,14 +32,14 @@ THE_NETWORK = {
 
 
 def needs(confine: Confine) -> None:
-    """Skip a way that this machine does not have; with CI=true fail instead."""
+    """Skip the test if this machine lacks the mechanism that `confine` needs. With CI=true, fail instead."""
     reason = bubblewrap.fault() if confine.sockets else "this kernel has no Landlock 6" if NO_LANDLOCK else ""
     if reason:
         missing(reason)
 
 
 def entry(world: World, confine: Confine | bool) -> ServerConfig:
-    """Return the hostile server as an entry. Its program is in its folder, so that it may read it."""
+    """Return the hostile server's configuration. Its program is copied into its working folder, which it may read."""
     program = world.cwd / "hostile.py"
     if not program.exists():
         shutil.copy(PROGRAM, program)
@@ -52,7 +53,7 @@ def entry(world: World, confine: Confine | bool) -> ServerConfig:
 
 
 async def outcomes(world: World, confine: Confine | bool, names: list[str]) -> dict[str, str]:
-    """Return the outcome of each way. A server that is killed for trying has not got out: the next one goes on."""
+    """Return the outcome of each way. If trying one ends the server, a new server tries the remaining ones."""
     found: dict[str, str] = {}
     while len(found) < len(names):
         async with real_connection(entry(world, confine), environ=world.environment()) as (connection, _):
@@ -97,9 +98,7 @@ async def test_no_way_leads_out_of_a_confined_server(
 
 
 def in_vain(world: World, found: dict[str, str]) -> list[str]:
-    """Return which files a server believes to have written that are as they were: namespaces have a /tmp of
-    their own.
-    """
+    """Return the files whose write succeeded but changed nothing, because the server's namespace has its own /tmp."""
     said = [
         name.removeprefix("write_") for name, words in found.items() if name.startswith("write_") and words == "out"
     ]
@@ -108,7 +107,7 @@ def in_vain(world: World, found: dict[str, str]) -> list[str]:
 
 
 def without_closing(world: World) -> dict[str, str]:
-    """Return the outcome of the ways in a process that inherits everything that can be inherited."""
+    """Return the outcomes of the ways in INHERITED, tried by a process that inherits our descriptors."""
     command = [sys.executable, str(PROGRAM), str(world.facts_file), *INHERITED]
     done = subprocess.run(command, capture_output=True, close_fds=False, check=True)
     found: dict[str, str] = json.loads(done.stdout)

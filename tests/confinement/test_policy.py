@@ -1,4 +1,4 @@
-"""What a confined server may reach, from its entry, its folder and its arguments."""
+"""The policy of a confined server: what it may reach, given its entry, its folder and its arguments."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def policy(home: Path, *args: str, cwd: str = "src/mine", **confine: object) -> Policy:
-    """Return what `/usr/bin/env ARGS` may reach when started in that folder."""
+    """Return the policy for `/usr/bin/env ARGS`, started in the folder `cwd` of the home."""
     program = Program(
         ("/usr/bin/env", *args),
         str(home / cwd),
@@ -45,7 +45,7 @@ def policy(home: Path, *args: str, cwd: str = "src/mine", **confine: object) -> 
 
 
 def may(policy: Policy, path: Path | str) -> str:
-    """Return `write`, `read` or nothing."""
+    """Return the most that the policy allows: `write`, `read` or an empty string."""
     where = os.path.realpath(path)
     return "write" if policy.allows(where, write=True) else "read" if policy.allows(where, write=False) else ""
 
@@ -65,9 +65,8 @@ def test_its_folder_and_the_folders_among_its_arguments_are_written_the_system_i
 def test_the_home_folder_is_no_working_folder_and_is_given_without_what_is_hidden(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        making, "MOST_ENTRIES", 100_000
-    )  # the folders between / and this home belong to all other tests
+    # all tests share the folders between / and this home, so these may have more entries than the limit
+    monkeypatch.setattr(making, "MOST_ENTRIES", 100_000)
     assert may(policy(home, cwd="."), home / "docs/x") == ""
     for made in (policy(home, str(home)), policy(home, cwd=".", write=("~",)), policy(home, "/")):
         assert may(made, home / "docs/x") == "write"
@@ -116,7 +115,7 @@ def test_a_link_in_a_folder_that_the_server_writes_leads_to_nothing_more(home: P
     made = policy(home, "data", "keys", f"{home}/src/mine/data")
     assert may(made, home / "src/other/x") == ""
     assert may(made, home / ".ssh/id_rsa") == ""
-    (home / "elsewhere").symlink_to(home / "src/other")  # out of its reach: the user's own link
+    (home / "elsewhere").symlink_to(home / "src/other")  # made by the user: the server cannot write in this folder
     assert may(policy(home, f"{home}/elsewhere"), home / "src/other/x") == "write"
 
 
@@ -136,7 +135,7 @@ def test_a_link_to_an_interpreter_is_followed_where_the_server_cannot_have_made_
 
     assert may(made(home), base / "lib/x") == "read"
     assert may(made(home), project / "server.py") == "read"
-    assert may(made(project), base / "lib/x") == ""  # there the server could have made the link
+    assert may(made(project), base / "lib/x") == ""  # in its folder, the server itself could have made the link
 
 
 @pytest.mark.requirement("confine-links", "confine-policy")
@@ -203,7 +202,7 @@ def test_a_server_has_its_own_cache_whatever_its_name(name: str, tmp_path: Path)
 @pytest.mark.requirement("confine-links")
 def test_a_secret_with_a_second_name_in_reach_refuses_the_start(home: Path) -> None:
     (home / "src/other/key").hardlink_to(home / ".ssh/id_rsa")
-    policy(home)  # out of its reach
+    policy(home)  # no error, because this link is out of the server's reach
     (home / "src/mine/deep").mkdir()
     (home / "src/mine/deep/key").hardlink_to(home / ".ssh/id_rsa")
     with pytest.raises(LinkToSecretError) as refused:
@@ -224,7 +223,7 @@ def test_a_program_in_a_folder_of_everybody_is_given_alone(home: Path, tmp_path:
 
 
 def test_npx_uvx_and_pip_fetch_into_the_servers_own_cache() -> None:
-    """Each looks into, or locks, the user's own otherwise; uvx also the folder of its tools."""
+    """Otherwise they would read or lock the user's caches, and uvx also the folder of its tools."""
     own = cache_environment("/cache/s", {"HOME": "/nowhere"})
     names = ("XDG_CACHE_HOME", "npm_config_cache", "UV_CACHE_DIR", "UV_TOOL_DIR", "PIP_CACHE_DIR")
     assert own.keys() == set(names)

@@ -1,4 +1,4 @@
-"""The mechanisms of other systems as text: the macOS profile, bubblewrap's command line, the filter's instructions."""
+"""The macOS profile, bubblewrap's command line and the seccomp filter's instructions, checked without running them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def test_the_macos_profile_denies_by_default_and_gives_what_the_policy_gives() -
     assert '(allow file-read* file-map-executable (subpath "/usr"))' in text
     assert r'(allow file-read* file-write* file-map-executable (subpath "/Users/me/a \"b\"\\c"))' in text
     assert '(deny file-read-data file-write* (subpath "/Users/me/.ssh"))' in text
-    assert '(deny file-read-data file-write* (subpath "/Users/me/.nvm"))' not in text  # named by the entry
+    # the policy's `read` names this folder
+    assert '(deny file-read-data file-write* (subpath "/Users/me/.nvm"))' not in text
     assert text.index("(deny file-read-data") > text.rindex("(allow file-")
     assert "network-outbound" not in text
     assert "target same-sandbox" in text
@@ -102,7 +103,8 @@ def test_the_filter_around_bubblewrap_asks_for_sockets_and_refuses_other_ways_to
 @pytest.mark.requirement("confine-hostile")
 def test_the_numbers_of_system_calls_are_those_of_the_kernels_headers() -> None:
     x86 = require_file(Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h"), "install linux-libc-dev")
-    arm = require_file(Path("/usr/include/asm-generic/unistd.h"), "install linux-libc-dev")  # included in aarch64
+    # the aarch64 headers include this file
+    arm = require_file(Path("/usr/include/asm-generic/unistd.h"), "install linux-libc-dev")
     known = [
         {name: int(number) for name, number in re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", path.read_text())}
         for path in (x86, arm)
@@ -112,7 +114,8 @@ def test_the_numbers_of_system_calls_are_those_of_the_kernels_headers() -> None:
     ours |= seccomp.ATTRIBUTES | seccomp.UNSUPPORTED
     ours |= {name: getattr(seccomp, name.upper()) for name in single}
     ours |= {"seccomp": tuple(seccomp.SECCOMP.values())}
-    newest = {name for name in ours if all(name not in table for table in known)}  # newer than these headers
+    # calls that these headers do not have yet
+    newest = {name for name in ours if all(name not in table for table in known)}
     assert newest <= {"open_tree_attr", "fchmodat2", "setxattrat", "removexattrat", "file_setattr"}
     wrong = {
         (name, at): number

@@ -1,4 +1,4 @@
-"""Confined servers of a real gateway: by npx, uvx and shebang, one for each session, and left by a killed gateway."""
+"""Confined servers of a real gateway: run by npx, uvx or a script, one for each session, or left by a killed gateway."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="Landlock and seccomp"),
     pytest.mark.timeout(120),
 ]
-# Servers whose tool `read` answers with a file's text, or with the reason why it cannot be read.
+# Servers whose tool `read` returns a file's text, or the error code if the file cannot be read.
 NODE = """#!/usr/bin/env node
 const fs = require("fs");
 require("readline").createInterface({input: process.stdin}).on("line", line => {
@@ -68,7 +68,7 @@ def main():
 
 
 class Home:
-    """A user's home folder with a key, and a project in which servers work."""
+    """A user's home folder with a secret key, and a project folder in which the servers run."""
 
     def __init__(self, gateway: Gateway, folder: Path) -> None:
         self.gateway = gateway
@@ -80,7 +80,7 @@ class Home:
         gateway.env |= {"HOME": str(self.folder)}
 
     def script(self, name: str, text: str) -> str:
-        """Return an executable file, in the project if the name has no folder."""
+        """Write an executable file and return its path. `name` is relative to the project folder."""
         path = self.project / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
@@ -88,7 +88,7 @@ class Home:
         return str(path)
 
     async def reads(self, servers: dict[str, dict[str, Any]]) -> dict[str, tuple[str, str]]:
-        """Return what each of these servers, confined, reads from its own file and from the key."""
+        """Start these servers confined. Return what each reads from the project's file and from the key."""
         common = {"cwd": str(self.project), "confine": True, "connect_timeout": 60}
         self.gateway.write({name: common | more for name, more in servers.items()})
         self.gateway.start()
@@ -111,7 +111,7 @@ def user(gateway: Gateway, tmp_path: Path) -> Home:
 
 
 async def test_scripts_are_confined_with_the_interpreters_of_their_first_line(user: Home) -> None:
-    env = {"PATH": f"{Path(require('node')).parent}:/usr/bin:/bin"}  # of interpreters outside any home
+    env = {"PATH": f"{Path(require('node')).parent}:/usr/bin:/bin"}  # these interpreters are outside any home folder
     server = user.script("server.py", PYTHON + "main()\n")
     servers = {
         "python": server,
@@ -163,7 +163,7 @@ async def test_each_session_has_a_confined_process_and_a_killed_gateway_leaves_n
         async with gateway.client() as other:
             await other.call("odd_whoami")
             second = set(gateway.children()) - first
-        assert len(second) >= 2  # a server and the processes that it started
+        assert len(second) >= 2  # the server and its child processes
         await until(lambda: not any(map(alive, second)))
         assert all(map(alive, first))
         assert gateway.server("odd")["confinement"]["way"] == ("bubblewrap" if confine.sockets else "landlock")

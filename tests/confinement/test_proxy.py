@@ -1,4 +1,4 @@
-"""A list of hosts: the proxy connects to these, names the others, and is the only way out."""
+"""A list of hosts in `confine`: the proxy connects to these hosts only, reports all others and is the only way out."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def test_a_host_is_allowed_by_its_whole_name_or_below_a_star(host: str, al
 
 
 async def test_a_name_that_leads_back_to_this_machine_is_refused_unless_it_is_one_of_its_names() -> None:
-    """DNS rebinding: `localtest` is a name that somebody else controls."""
+    """In DNS rebinding, somebody else controls a name such as `rebound.test` and makes it resolve to this machine."""
     seen: list[str] = []
     proxy = HostProxy(("localhost", "rebound.test"), seen.append)
     loop = asyncio.get_running_loop()

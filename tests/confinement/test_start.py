@@ -1,4 +1,4 @@
-"""Confined servers are started, watched and ended like others. Without a mechanism, none is started."""
+"""Confined servers are started, watched and stopped like other servers. Without a mechanism, none is started."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_an_ordinary_user_is_confined_as_well_and_gets_out_without(tmp_path: Pat
             for path in (folder, *(os.path.join(folder, name) for name in files)):  # noqa: PTH118
                 if path != world.facts["setuid_program"]:
                     os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
-        # One world for both tests: what would spoil it for the next is left to the other one.
+        # Both attempts share one world. Ways that could spoil it for the second attempt are left to test_hostile.py.
         left = {"remove_a_file", "truncate_a_file", "move_a_file_out", "message_queue", "ptrace_attach"}
         names = [name for name in WAYS if name not in left]
         user = [setpriv, f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
@@ -87,7 +87,7 @@ async def test_a_confined_server_answers_and_ends_with_all_that_it_started(tmp_p
         pid = connection.pid
         assert pid is not None
     await until(lambda: not alive(pid))
-    if not confine.sockets:  # it has another number in a namespace
+    if not confine.sockets:  # in a namespace, the child writes another process id
         child = int((tmp_path / "child").read_text())
         await until(lambda: not alive(child))
 
@@ -122,7 +122,7 @@ async def test_a_script_that_names_an_interpreter_out_of_reach_is_refused_with_t
     for folder in (home / "src", tools):
         folder.mkdir(parents=True)
     shutil.copy("/bin/sh", tools / "own-sh")
-    script = home / "src" / "server"  # the server may write it, including the interpreter's name in it
+    script = home / "src" / "server"  # the server can write this file, and so choose the interpreter
     script.write_text(f"#!{tools}/own-sh\nexit 3\n")
     script.chmod(0o755)
     kept, environ = Confinements(), {**os.environ, "HOME": str(home)}
@@ -168,7 +168,7 @@ async def test_what_cannot_be_confined_is_not_started_and_try_starts_it_and_says
 
 @pytest.mark.requirement("confine-or-not")
 async def test_a_kernel_that_refuses_half_way_starts_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run like a program that already has as many filters as possible."""
+    """The installation fails as in a process that already has the maximum number of filters."""
     needs(ALONE)
     from trayapp.confinement import spawn
 
@@ -224,7 +224,7 @@ async def test_what_was_refused_is_said_with_the_line_that_allows_it(tmp_path: P
         ("read", "~/ours/k.txt"): (
             "confine: {read: [~/ours/k.txt], network: false}",
             True,
-        ),  # our folder, not a secret
+        ),  # in our own folder: protected, although it is not one of the secrets
         ("network", "the network"): ("confine: true", False),
     }
     assert b"Refused reading ~/ours/k.txt (protected: do not allow it only because the server asks). To allow" in log
@@ -235,12 +235,12 @@ async def test_what_was_refused_is_said_with_the_line_that_allows_it(tmp_path: P
             await connection.request("tools/call", CALL)
         again = kept.status("s")
         assert again is not None
-        assert again.refused == status.refused  # another start does not report the previous one
+        assert again.refused == status.refused  # a new start with the same `confine` keeps the earlier refusals
 
 
 @pytest.mark.requirement("confine-refused")
 async def test_what_a_tool_answers_of_a_refusal_is_said_too(tmp_path: Path) -> None:
-    """Run like server-memory, which prints nothing."""
+    """The refusal is found in the tool's result, because a server such as server-memory prints nothing."""
     needs(ALONE)
     home, folder = tmp_path / "home", tmp_path / "home/src"
     folder.mkdir(parents=True)
@@ -361,7 +361,7 @@ def test_no_line_is_proposed_for_the_number_that_a_process_has_now(tmp_path: Pat
 
 @pytest.mark.requirement("confine-refused")
 def test_a_program_that_cannot_read_how_much_memory_it_uses_is_proposed_namespaces(tmp_path: Path) -> None:
-    """As Node in `process.memoryUsage()`: no rule of Landlock gives a program its own entry in /proc alone."""
+    """Node's `process.memoryUsage()` fails so: no Landlock rule can allow a program its own entry in /proc alone."""
     from trayapp.confinement.policy import Policy
     from trayapp.confinement.record import Refusal, RefusalRecord
 

@@ -1,6 +1,6 @@
-"""A gateway that systemd runs as a service confines its servers, in a hardened unit too, or does not start them.
+"""A gateway that runs as a systemd service, hardened or not, confines its servers or does not start them.
 
-The systemd is the test's own: a user's manager in a cgroup of its own, so that it moves no other process.
+Each test starts its own user instance of systemd, in a cgroup of its own, so that no other process is moved.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ HARDENED = (
     "SystemCallErrorNumber=EPERM",
     "SystemCallArchitectures=native", "RestrictNamespaces=yes", "RestrictSUIDSGID=yes", "LockPersonality=yes",
 )  # fmt: skip
-# A systemd starts where /run says that one runs, and sees the cgroups that it may move.
+# systemd starts only where /run/systemd/system exists. With cgroup v1, it must see no hierarchy but the named one.
 START = """
 set -e
 echo $$ > "$1/cgroup.procs"
@@ -65,8 +65,8 @@ WITHOUT_LANDLOCK = (
 
 @contextmanager
 def own_cgroup() -> Iterator[Path]:
-    """Yield a new cgroup, removed with those that systemd makes below it."""
-    named = HIERARCHIES / "systemd"  # cgroups of the first version: the hierarchy that limits nothing
+    """Yield a new cgroup. Remove it afterwards, with the cgroups that systemd made in it."""
+    named = HIERARCHIES / "systemd"  # cgroup v1: the named hierarchy, which has no controllers
     own = (named if named.is_dir() else HIERARCHIES) / f"multi-mcp-test-{os.getpid()}"
     try:
         own.mkdir()
@@ -81,7 +81,7 @@ def own_cgroup() -> Iterator[Path]:
 
 @contextmanager
 def service(gateway: Gateway, *properties: str) -> Iterator[None]:
-    """Run the gateway as a service with these properties. systemd stops it at the end."""
+    """Run the gateway as a systemd service whose unit has these properties, and stop it at the end."""
     with ExitStack() as stack:
         systemd = require_file(Path("/usr/lib/systemd/systemd"), "install systemd")
         cgroup = stack.enter_context(own_cgroup())
@@ -106,7 +106,7 @@ def service(gateway: Gateway, *properties: str) -> Iterator[None]:
 
 
 def end(systemd: subprocess.Popen[bytes], env: dict[str, str]) -> None:
-    """Stop the service and its systemd, as at a logout."""
+    """Stop the service and its systemd, as a logout does."""
     if systemd.poll() is None:
         subprocess.run([require("systemctl"), "--user", "exit"], env=env, check=True)
     systemd.wait(stretched(END_S))
@@ -120,7 +120,7 @@ def hostile(world: World, confine: Any) -> dict[str, Any]:
 
 
 async def outcome(client: Conversation, tool: str) -> str:
-    """Return the outcome of a way; one that ends the server has not got out."""
+    """Try a way out. Return its outcome, or the error if trying it ended the server."""
     try:
         return str((await client.call(tool))["content"][0]["text"])
     except RpcFailure as failure:

@@ -1,4 +1,4 @@
-"""A home full of things that a confined server must not reach, and others' sockets and processes around it."""
+"""A home folder full of files that a confined server must not reach, with other programs' sockets and processes."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ SOCKETS = {
 
 
 def _answer_all(listener: socket.socket) -> None:
-    """Send `hush` to each peer that connects, until closed."""
+    """Send `hush` to each peer that connects, until the listener is closed."""
     with suppress(OSError):
         while True:
             made, _ = listener.accept()
@@ -86,12 +86,12 @@ def _echo(listener: socket.socket) -> None:
             if not words:
                 return  # shut down
             if not address:
-                continue  # a sender without a name
+                continue  # an unnamed sender, which cannot be answered
             listener.sendto(b"hush", address)
 
 
 class World:
-    """The folder `root` with everything in it. `facts` is the information for a hostile server."""
+    """The files, sockets and processes in and around the folder `root`. `facts` describes them to the hostile server."""
 
     def __init__(self, root: Path, stack: ExitStack, uid: int) -> None:
         self.root = root
@@ -180,7 +180,7 @@ class World:
         return made
 
     def _processes(self) -> None:
-        """Another server of the same user, with a secret in its environment."""
+        """Start another server of the same user, with a secret in its environment, and create shared memory."""
         code = "import ctypes,sys;b=ctypes.c_int();print(ctypes.addressof(b),flush=True);sys.stdin.read(1)"
         command = ["/usr/bin/python3", "-I", "-c", code] if self.uid != os.geteuid() else [sys.executable, "-c", code]
         victim = subprocess.Popen(
@@ -214,7 +214,7 @@ class World:
 
 @contextmanager
 def made_world(uid: int | None = None) -> Iterator[World]:
-    """Yield a user's world, below /tmp because a socket's path must be short."""
+    """Yield a new world. Its folder is below /tmp, because the path of a socket must be short."""
     with ExitStack() as stack:
         root = Path(tempfile.mkdtemp(prefix="mmc-"))
         stack.callback(shutil.rmtree, root, ignore_errors=True)

@@ -1,1 +1,1 @@
-"""The official conformance suite, direct and through the gateway."""
+"""The official conformance suite, run directly against a server and through the gateway."""

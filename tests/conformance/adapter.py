@@ -1,6 +1,7 @@
-"""The shim for clients that speak HTTP only: each session of theirs, and each request of the newer era, is a process.
+"""The shim as a Streamable HTTP server, because the official suite has no stdio.
 
-`python -m tests.conformance.adapter` prints its URL. The suite knows no stdio.
+Each session of the older era, and each request of the newer era, has its own shim process. `python -m
+tests.conformance.adapter` prints its URL.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ Message = dict[str, Any]
 
 
 class Line:
-    """One shim process. `standing`: the way for what belongs to no request."""
+    """One shim process. `standing` is the stream to the client for messages that belong to no request."""
 
     def __init__(self, process: asyncio.subprocess.Process, standing: Any, tasks: anyio.abc.TaskGroup) -> None:
         self._process = process
@@ -43,13 +44,13 @@ class Line:
         self._open: dict[Any, tuple[asyncio.Future[Message], Any]] = {}
 
     async def read(self) -> None:
-        """Sort what the shim says, to its end."""
+        """Dispatch the shim's messages until it ends."""
         assert self._process.stdout is not None
         while line := await self._process.stdout.readline():
             message: Message = json.loads(line)
             if "method" not in message:
                 waiting, _ = self._open.pop(message["id"], (None, None))
-                if waiting and not waiting.done():  # else the client has gone meanwhile
+                if waiting and not waiting.done():  # the client may have gone
                     waiting.set_result(message)
             elif "id" in message:
                 self._tasks.start_soon(self._ask, message)
@@ -57,7 +58,7 @@ class Line:
                 await self._way().notify(message["method"], message.get("params"))
 
     def _way(self) -> Any:
-        """Choose the stream to the client: the answer of its newest request, else the standing one."""
+        """Return the stream to the client: that of its newest open request, or else the standing stream."""
         return next((channel for _, channel in reversed(self._open.values())), self._standing)
 
     async def _ask(self, question: Message) -> None:
@@ -69,12 +70,11 @@ class Line:
         self.send(answer)
 
     def send(self, message: Message) -> None:
-        """Send one frame."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
 
     async def request(self, method: str, params: Any, request_id: Any = 1, channel: Any = None) -> Message:
-        """Return the result. Raises MCPError."""
+        """Send a request and return its result. Raises MCPError."""
         waiting: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         self._open[request_id] = waiting, channel
         self.send({"id": request_id, "method": method, **({} if params is None else {"params": dict(params)})})
@@ -89,22 +89,22 @@ class Line:
         return result
 
     async def close(self) -> None:
-        """Close the connection as a client does that goes away."""
+        """Close the connection as a departing client does, and wait until the shim ends."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         await self._process.wait()
 
 
 class Adapter:
-    """All sessions."""
+    """The sessions' shims, and the middleware that forwards messages to them."""
 
     def __init__(self, tasks: anyio.abc.TaskGroup) -> None:
         self._tasks = tasks
-        self._lines: WeakKeyDictionary[Any, Line] = WeakKeyDictionary()  # by the SDK's connection
-        self.schemas: dict[str, Any] = {}  # by tool: the SDK checks headers by them
+        self._lines: WeakKeyDictionary[Any, Line] = WeakKeyDictionary()  # the SDK's connection -> its shim
+        self.schemas: dict[str, Any] = {}  # tool -> the schema by which the SDK checks headers
 
     async def start_line(self, standing: Any = None) -> Line:
-        """Another shim."""
+        """Start a shim and read its messages."""
         process = await asyncio.create_subprocess_exec(
             *own_command(), "stdio", stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=LINE_LIMIT
         )
@@ -114,7 +114,7 @@ class Adapter:
 
     @asynccontextmanager
     async def one_line(self) -> AsyncIterator[Line]:
-        """Yield a shim for one request."""
+        """Yield a shim for one request, and close it afterwards."""
         line = await self.start_line()
         try:
             yield line
@@ -123,16 +123,17 @@ class Adapter:
                 await line.close()
 
     async def learn(self) -> None:
-        """Note the parameters of the tools."""
+        """Load the tools' input schemas."""
         meta = {META + "protocolVersion": MODERN_PROTOCOL_VERSIONS[-1], META + "clientCapabilities": {}}
         async with self.one_line() as line:
             tools = (await line.request("tools/list", {"_meta": meta}))["tools"]
         self.schemas = {tool["name"]: tool["inputSchema"] for tool in tools}
 
     async def forward(self, ctx: Context, call_next: CallNext) -> Any:
-        """Return the middleware: every message goes to a shim as it is."""
+        """Forward a message unchanged to the client's shim, as middleware of the SDK's server."""
         if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
-            # Only the HTTP header names the newer era. A stdio frame has no header, so the shim would accept it.
+            # Over HTTP, only a header names the newer era. A stdio frame has no header, so the shim would accept this
+            # request.
             if ctx.method == "initialize":
                 raise MCPError(METHOD_NOT_FOUND, "Method not found")
             async with self.one_line() as line:
@@ -151,7 +152,7 @@ class Adapter:
 
 
 async def main() -> None:
-    """Serve until killed."""
+    """Print the URL and serve until killed."""
     async with anyio.create_task_group() as tasks:
         adapter = Adapter(tasks)
         await adapter.learn()
@@ -160,7 +161,7 @@ async def main() -> None:
         app = server.streamable_http_app(event_store=Events(), retry_interval=RETRY_MS)
         with socket.create_server(("127.0.0.1", 0)) as listener:
             print(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp", flush=True)
-            config = uvicorn.Config(app, log_level=logging.CRITICAL, http="h11")  # as the reference server
+            config = uvicorn.Config(app, log_level=logging.CRITICAL, http="h11")  # h11, as in the reference server
             await uvicorn.Server(config).serve([listener])
         os._exit(0)
 

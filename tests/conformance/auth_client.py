@@ -1,7 +1,7 @@
-"""The client that the official suite's auth scenarios drive: one server of a gateway that runs, used as a person does.
+"""The client for the official suite's auth scenarios. It uses one server of a running gateway, as a person would.
 
-The suite starts it with the server's address as its last argument, after the names of the scenarios that are to be
-carried out (its lists hold others); whose gateway, says MULTI_MCP_HOME.
+The suite passes the names of the expected scenarios, then the server's address as the last argument. Its lists hold
+other scenarios, which are skipped. MULTI_MCP_HOME selects the gateway.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from typing import Any
 from trayapp.wire.control import LIST, LOGIN, LOGIN_WAIT, REFRESH, SNAPSHOT, ControlClient, ControlError
 from trayapp.wire.rundir import run_dir
 
-DOCUMENT = "https://conformance-test.local/client-metadata.json"  # which the suite's servers know
-SIGN_INS = 3  # a first one, one for more permissions, and a limit
-PATIENCE_S = 60.0  # dozens of scenarios share a small machine
+DOCUMENT = "https://conformance-test.local/client-metadata.json"  # known to the suite's servers
+SIGN_INS = 3  # the first sign-in, one for more permissions, and one to spare
+PATIENCE_S = 60.0  # dozens of scenarios run concurrently on a small machine
 
 
 class Person:
-    """With one server, who signs in where that is wanted."""
+    """A person who uses one server and signs in when an error requires it."""
 
     def __init__(self, control: ControlClient, server: str) -> None:
         self._control = control
         self._server = server
 
     def configure(self, address: str) -> None:
-        """Add the server, with the registration that the scenario made by hand for it."""
+        """Add the server, with the scenario's registered client if it has one."""
         known = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
         own = {key: known[key] for key in ("client_id", "client_secret") if key in known}
         self._manage("POST", "", {"name": self._server, "url": address, "type": "http", **own})
 
     def remove(self) -> None:
-        """Remove the server: the suite waits for the end of every connection."""
+        """Remove the server, because the suite waits until every connection has ended."""
         self._manage("DELETE", f"/{self._server}")
 
     def use(self) -> bool:
-        """List, call every tool, sign in where an error says so; whether that came to something.
+        """Call every tool, and sign in when an error requires it. Return True if all calls succeeded in the end.
 
-        Raises ControlError for what no sign-in would help.
+        Raises ControlError for an error that a sign-in would not solve.
         """
         for _ in range(SIGN_INS):
             if self._works():
@@ -51,7 +51,7 @@ class Person:
         return self._works()
 
     def _works(self) -> bool:
-        """False when a sign-in is wanted. Raises ControlError."""
+        """Call every tool. Return False if a sign-in is required. Raises ControlError for any other error."""
         try:
             error = self._control.call(REFRESH, {"server": self._server})["servers"][self._server].get("error")
             if error:

@@ -1,8 +1,9 @@
-"""What the suite starts as its client: it gives the scenario's address to a running gateway and does, as a client of
-the gateway's, what the scenario is about.
+"""The program that the suite starts as its client.
 
-`python -m tests.conformance.driver ADDRESS`, with the suite's and the home's environment; `--cold ADDRESS`: the gateway
-knows the server before it has a client.
+It adds the scenario's server to a running gateway and, as a client of that gateway, does what the scenario tests.
+
+`python -m tests.conformance.driver ADDRESS` needs the environment of the suite and of the gateway's home. With `--cold
+ADDRESS`, the gateway connects to the server before it has a client.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from trayapp.service.command_line import own_command
 from trayapp.wire.control import LOGIN, LOGIN_WAIT, REFRESH, SETTLE, SNAPSHOT, ControlClient, ControlError
 from trayapp.wire.rundir import run_dir
 
-SIGN_INS = 3  # of one person who is asked again and again
-ALL_S = 50.0  # the suite waits forever for a client that it gave up itself
-PATIENCE_S = 40.0  # dozens of scenarios share a small machine
+SIGN_INS = 3  # at most, where errors keep requiring a sign-in
+ALL_S = 50.0  # less than the suite's own limit, after which it waits forever for its client
+PATIENCE_S = 40.0  # dozens of scenarios run concurrently on a small machine
 MODERN = "2026-07-28"
 META = "io.modelcontextprotocol/"
 CAPABILITIES: Message = {"elicitation": {"form": {}}, "sampling": {}, "roots": {}}
@@ -38,7 +39,7 @@ CAPABILITIES: Message = {"elicitation": {"form": {}}, "sampling": {}, "roots": {
 
 @dataclass
 class Client:
-    """A client of the gateway's through a shim, in the era of the scenario."""
+    """A client of the gateway, connected through a shim, in the scenario's era."""
 
     raw: RawClient
     revision: str
@@ -56,7 +57,7 @@ class Client:
             await self.raw.initialize(self.revision, **CAPABILITIES)
 
     async def request(self, method: str, params: Message) -> Message:
-        """Return the result; questions meanwhile are answered as a person does who takes what is proposed."""
+        """Send a request, with the metadata that the newer era requires, and return its result."""
         if self.modern:
             info = {"name": "driver", "version": "1"}
             about = {"protocolVersion": MODERN, "clientCapabilities": CAPABILITIES, "clientInfo": info}
@@ -64,25 +65,25 @@ class Client:
         return await self.raw.request(method, params)
 
     async def tools(self) -> dict[str, Message]:
-        """Return the scenario's tools by their own names."""
+        """Refresh the scenario's server and return its tools by their original names."""
         await self.listed()
         listed = (await self.request("tools/list", {}))["tools"]
         start = f"{self.server}_"
         return {tool["name"].removeprefix(start): tool for tool in listed if tool["name"].startswith(start)}
 
     async def listed(self) -> None:
-        """Have the lists read again, as a client of the newer era does once their time is over."""
+        """Have the gateway read the server's lists again, as if they had expired. Raises RpcFailure if that fails."""
         outcome = (await control(REFRESH, server=self.server))["servers"][self.server]
         if outcome.get("error"):
             raise RpcFailure(outcome["error"])
 
     async def call(self, tool: str, arguments: Message, **more: Any) -> Message:
-        """Return one call of a tool."""
+        """Call a tool and return its result."""
         name = f"mcp__{self.server}__{tool}"
         return await self.request("tools/call", {"name": name, "arguments": arguments, **more})
 
     async def answer(self) -> None:
-        """Answer what the server asks, as long as the client lives."""
+        """Answer requests from the gateway until cancelled."""
         while True:
             await self.raw.something()
             while self.raw.requests:
@@ -91,18 +92,18 @@ class Client:
 
 
 def taken(question: Message) -> Message:
-    """Return what a person says who agrees: the values that a form proposes."""
+    """Return the answer of a person who accepts a form: its default values, and True for booleans without one."""
     fields = question.get("params", {}).get("requestedSchema", {}).get("properties", {})
     proposed = {name: field["default"] for name, field in fields.items() if "default" in field}
     yes = {name: True for name, field in fields.items() if name not in proposed and field.get("type") == "boolean"}
     return {"action": "accept", "content": {**proposed, **yes}}
 
 
-# -- what each scenario is about -------------------------------------------------------------------------------------
+# -- what the client does in each scenario ---------------------------------------------------------------------------
 
 
 async def use(client: Client) -> None:
-    """Call the first tool there is."""
+    """Call the first tool, if there is one."""
     tools = await client.tools()
     if tools:
         await client.call(next(iter(tools)), {})
@@ -135,7 +136,7 @@ async def calls_of_the_scenario(client: Client) -> None:
 
 
 async def carry_on(client: Client) -> None:
-    """Answer what calls are answered with, another call in between."""
+    """Call each tool, make an unrelated call, and then answer the tool's questions."""
     for tool in ("test_mrtr_echo_state", "test_mrtr_no_state"):
         asked = await client.call(tool, {})
         await client.call("test_mrtr_unrelated", {})
@@ -164,7 +165,7 @@ WORK: dict[str, Callable[[Client], Awaitable[None]]] = {
 
 
 def context() -> Message:
-    """Return what the suite says about the scenario."""
+    """Return the suite's data about the scenario."""
     found: Message = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
     return found
 
@@ -173,7 +174,7 @@ def context() -> Message:
 
 
 async def control(method: str, **params: Any) -> Any:
-    """Ask the gateway as the command line does. Raises ControlError."""
+    """Send the gateway a control request, as the command line does. Raises ControlError."""
 
     def ask() -> Any:
         with ControlClient(run_dir(os.environ), PATIENCE_S) as client:
@@ -183,7 +184,7 @@ async def control(method: str, **params: Any) -> Any:
 
 
 async def configure(server: str, address: str) -> None:
-    """Add the scenario's server, as anybody who may use the gateway can."""
+    """Add the scenario's server, with its registered client if it has one."""
     entry: Message = {"name": server, "url": address, "type": "http"}
     known = context()
     entry |= {key: known[key] for key in ("client_id", "client_secret") if key in known}
@@ -201,7 +202,7 @@ async def manage(verb: str, path: str, body: Message | None = None) -> None:
 
 
 async def wants_sign_in(failure: RpcFailure | ControlError, server: str) -> bool:
-    """Return True if the words of an error, or the status, send a person to the sign-in."""
+    """True if an error's text, or the server's state, requires a sign-in."""
     words = str(failure.error) if isinstance(failure, RpcFailure) else failure.hint
     if f"multi-mcp auth {server}" in words:
         return True
@@ -222,7 +223,7 @@ async def sign_in(server: str) -> None:
 
 
 async def until_it_works(client: Client, work: Callable[[Client], Awaitable[None]]) -> None:
-    """Do the work; sign in where an error says so, and try again. Raises what failed last."""
+    """Run `work`. If an error requires it, sign in and try again. Raises the last error."""
     for left in range(SIGN_INS, -1, -1):
         try:
             return await work(client)
@@ -233,9 +234,9 @@ async def until_it_works(client: Client, work: Callable[[Client], Awaitable[None
 
 
 async def run(address: str, *, cold: bool) -> None:
-    """Run one scenario."""
+    """Run one scenario with a server that is removed afterwards."""
     scenario, revision = os.environ["MCP_CONFORMANCE_SCENARIO"], os.environ["MCP_CONFORMANCE_PROTOCOL_VERSION"]
-    server = f"s{os.getpid()}"  # short: tools' names have their full length
+    server = f"s{os.getpid()}"  # short, so that the tools' names are not shortened
     with anyio.fail_after(ALL_S):
         try:
             if cold:
@@ -244,11 +245,11 @@ async def run(address: str, *, cold: bool) -> None:
             await carry_out(scenario, revision, server, None if cold else address)
         finally:
             with anyio.CancelScope(shield=True):
-                await manage("DELETE", f"/{server}")  # the suite waits for the end of every connection
+                await manage("DELETE", f"/{server}")  # the suite waits until every connection has ended
 
 
 async def carry_out(scenario: str, revision: str, server: str, address: str | None) -> None:
-    """Run the scenario with its own client. `address`: of a server that the gateway does not know yet."""
+    """Connect a client and run the scenario. `address`: of the server to add, or None if the gateway already has it."""
     async with client_of([*own_command(), "stdio"], os.environ, Path.cwd(), None) as raw:
         client = Client(raw, revision, server)
         async with anyio.create_task_group() as tasks:
@@ -273,4 +274,4 @@ def main() -> int:
 if __name__ == "__main__":
     code = main()
     sys.stderr.flush()
-    os._exit(code)  # at once, whatever is still going on
+    os._exit(code)  # immediately, without waiting for threads

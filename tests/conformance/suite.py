@@ -1,4 +1,4 @@
-"""Runs the official suite and reads its verdicts."""
+"""Runs of the official suite, and their verdicts."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from devtools.places import NPM_SUITE, ROOT
 from tests.tools import node, require_file
 
 REMEDY = "`python3 packaging/dev.py test` installs it"
-WHOLE_RUN_S = 240.0  # of a suite on a busy machine; it takes 4 to 30
-CLIENT_MS = 60_000  # for one scenario: all of a revision's run at once
+WHOLE_RUN_S = 240.0  # for a run on a busy machine: usually, one takes 4 to 30 s
+CLIENT_MS = 60_000  # for one scenario, while all scenarios of its revision run concurrently
 PASSED, NEUTRAL = "SUCCESS", "INFO"
 WRONG = frozenset({"FAILURE", "WARNING"})
-_STAMP = re.compile(r"-\d{4}-\d\d-\d\dT[\d-]+Z$")  # at the end of a result folder's name
+_STAMP = re.compile(r"-\d{4}-\d\d-\d\dT[\d-]+Z$")  # the timestamp at the end of a result folder's name
 
-Key = tuple[str, str, str, int]  # scenario, the check's id and name, and the how manyeth it is of these
+Key = tuple[str, str, str, int]  # scenario, the check's id and name, and its ordinal among checks with the same three
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Of one check."""
+    """The verdict of one check."""
 
     status: str
     why: str
@@ -34,27 +34,27 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of the suite."""
+    """The verdicts of one run of the suite."""
 
     verdicts: Mapping[Key, Verdict]
-    unscored: Mapping[str, str]  # scenario -> the suite's own reason why a revision does not require it
+    unscored: Mapping[str, str]  # scenario -> why the suite says that a revision does not require it
 
     @property
     def scenarios(self) -> set[str]:
         return {key[0] for key in self.verdicts}
 
     def wrong(self) -> dict[Key, Verdict]:
-        """Return the checks that did not pass."""
+        """Return the checks that failed or gave a warning."""
         return {key: verdict for key, verdict in self.verdicts.items() if verdict.status in WRONG}
 
 
 def run_server(edition: str, url: str, folder: Path, *selection: str) -> Run:
-    """Return the server scenarios of an edition (stable, next) against an address."""
+    """Run the server scenarios of an edition (stable, next) against a URL."""
     return _run(edition, ["server", "--url", url, *selection], folder, os.environ)
 
 
 def run_client(folder: Path, command: Sequence[str], env: Mapping[str, str], *selection: str) -> Run:
-    """Return the client scenarios, all at once."""
+    """Run the client scenarios concurrently, with `command` as the client."""
     argv = ["client", "--command", " ".join(command), "--timeout", str(CLIENT_MS), *selection]
     return _run("next", argv, folder, env)
 

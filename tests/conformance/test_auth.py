@@ -1,7 +1,7 @@
-"""The official suite's auth scenarios (client side) that no revision's list of requirements has (test_client).
+"""The official suite's client-side auth scenarios that no revision requires; test_client.py runs the required ones.
 
-One gateway serves those of a list, which the suite runs at the same time. The next list has another: the system gives
-ports out again, and a server at an address where somebody signed in before is asked with that token.
+Each run has its own gateway, which serves all scenarios of the run concurrently. The system reuses ports, so a shared
+gateway might send an old server's token to a new server at the same address.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.requirement("auth-conformance"), pytest.mark.timeout(1
 
 SCENARIO_MS = 90_000
 SUITE_S = 170.0
-NO_BUS = "unix:path=/nowhere"  # sign-ins live in memory
+NO_BUS = "unix:path=/nowhere"  # without a keyring, sign-ins are kept in memory only
 CLIENT = "tests.conformance.auth_client"
 
 SUITE = (
@@ -39,7 +39,7 @@ OLDER = "2025-03-26-oauth-metadata-backcompat 2025-03-26-oauth-endpoint-fallback
 
 
 class Run(NamedTuple):
-    """One list of scenarios; `which`: the suite's name of it, `expected`: the auth scenarios that are judged."""
+    """One run of the suite. `which` selects its scenarios; `expected` names the auth scenarios that are judged."""
 
     version: str
     which: tuple[str, str]
@@ -56,7 +56,7 @@ RUNS = [
 
 @pytest.fixture
 def site(home: Path) -> Iterator[Gateway]:
-    """Yield a gateway without servers that anybody on this machine may add some to."""
+    """Yield a gateway without servers, to which any program on this machine may add servers."""
     with gateway_in(home, forked=True) as made:
         made.env["DBUS_SESSION_BUS_ADDRESS"] = NO_BUS
         made.write({}, http={"enabled": True, "port": 0, "token": False}, client_metadata_url=DOCUMENT)
@@ -76,8 +76,8 @@ def test_the_auth_scenarios_of_the_official_suite_pass(site: Gateway, run: Run, 
 
 
 def verdict(scenario: str, folder: Path) -> list[str]:
-    """Return what went wrong, or was only warned of."""
-    found = list(folder.glob(f"auth/{scenario}-*/checks.json"))  # the time follows
+    """Return the scenario's failures and warnings, or a message if nothing was checked."""
+    found = list(folder.glob(f"auth/{scenario}-*/checks.json"))  # a timestamp follows the name
     checks = [check for file in found for check in json.loads(file.read_text("utf-8"))]
     bad = [f"{one['id']}: {one.get('errorMessage')}" for one in checks if one["status"] in ("FAILURE", "WARNING")]
     return bad if any(one["status"] == "SUCCESS" for one in checks) else [*bad, "nothing was checked"]

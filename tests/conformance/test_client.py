@@ -1,4 +1,4 @@
-"""The suite's client scenarios with the gateway as the client: all that a revision requires, sign-in included."""
+"""The suite's client scenarios with the gateway as the client: all that a revision requires, including sign-ins."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.e2e.cell import MODERN
 from tests.e2e.gateway import gateway_in
 
 DRIVER = "tests.conformance.driver"
-DOCUMENT = "https://conformance-test.local/client-metadata.json"  # the suite's sign-in services know that address
+DOCUMENT = "https://conformance-test.local/client-metadata.json"  # known to the suite's authorization servers
 
 FROM_COLD = ["http-standard-headers", "http-custom-headers", "http-invalid-tool-headers", "request-metadata"]
 
@@ -24,8 +24,9 @@ pytestmark = pytest.mark.timeout(WHOLE_RUN_S)
 
 @pytest.fixture(scope="module")
 def required(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Run]:
-    """Run what a revision requires, once: one gateway, to which each scenario's client brings its server, all at
-    once.
+    """Return a function that runs all scenarios that a revision requires, once for each revision.
+
+    The scenarios share one gateway and run concurrently. Each scenario's client adds its own server.
     """
 
     @cache
@@ -41,7 +42,7 @@ def required(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Run]:
 
 
 def wrong(found: Run) -> list[str]:
-    """Return what failed that the revision requires, with the suite's reason."""
+    """Return the failed checks that the revision requires, with the suite's reasons."""
     return [f"{key}: {verdict}" for key, verdict in found.wrong().items() if key[0] not in found.unscored]
 
 
@@ -68,7 +69,7 @@ def test_every_client_scenario_that_a_revision_requires_passes(required: Callabl
 def test_a_server_that_was_known_before_any_client_passes_the_scenarios_of_the_newer_era(
     required: Callable[[str], Run], home: Path, tmp_path: Path
 ) -> None:
-    """First contact is in the era of the server, though no client is there to say one; as with a client."""
+    """Without a client, the gateway's first contact is in the server's era, as it is with a client."""
     with gateway_in(home, forked=True) as gateway:
         gateway.write({}, http={"enabled": True, "port": 0, "token": False})
         gateway.start()

@@ -1,4 +1,4 @@
-"""The suite's scenarios of extensions: what passes direct passes through the gateway, beside a server without them."""
+"""The suite's scenarios of extensions: what passes directly passes through a gateway that also has a plain server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SCENARIOS = (
 
 
 def run(url: str, folder: Path) -> dict[str, Run]:
-    """Return the run of each scenario. One process runs all that the suite has: starting it takes most of the time."""
+    """Run the whole suite in one process, whose start takes most of the time. Return the run of each of SCENARIOS."""
     whole = run_server("next", url, folder, "--suite", "all")
     return {
         name: Run({key: verdict for key, verdict in whole.verdicts.items() if key[0] == name}, {}) for name in SCENARIOS
@@ -31,14 +31,14 @@ def run(url: str, folder: Path) -> dict[str, Run]:
 
 
 def counted(runs: dict[str, Run], family: str) -> int:
-    """Return how many checks of a family passed."""
+    """Return how many checks passed in the scenarios of a family (tasks, skills)."""
     verdicts = [verdict for name, run in runs.items() if family in name for verdict in run.verdicts.values()]
     return sum(verdict.status == PASSED for verdict in verdicts)
 
 
 @pytest.fixture(scope="module")
 def direct(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
-    """Return the scenarios against the server itself."""
+    """Return the runs against the server itself."""
     folder = tmp_path_factory.mktemp("servers")
     with Popen(argv(MODERN, folder, "direct", http=True), stdout=PIPE, encoding="utf-8") as process:
         assert process.stdout is not None

@@ -1,6 +1,7 @@
-"""The suite's server scenarios: whatever passes direct passes through the gateway and through the shim.
+"""The suite's server scenarios: whatever passes directly also passes through the gateway and through the shim.
 
-The reference server is run direct in the same session; each check is compared. There is no list of expected failures.
+The suite also runs directly against the reference server, and each check is compared. There is no list of expected
+failures.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ REFERENCE = [sys.executable, "-m", "tests.conformance.reference.server"]
 START = Path(__file__).parent / "reference" / "start.py"
 ADAPTER = [sys.executable, "-m", "tests.conformance.adapter"]
 
-QUICK_SHELL = "/bin/sh"  # nothing is needed of the user's own, whose rc files may take seconds
+QUICK_SHELL = "/bin/sh"  # instead of the user's login shell, whose rc files may take seconds
 
-# What each edition of the suite is asked for: the requirements of the revisions that it has such sets of, and every
-# scenario that it knows for an older one; of the stable edition those that it does not call pending itself.
+# set -> the edition of the suite, and the options that select its scenarios. A newer revision has a list of
+# requirements; for an older one, all scenarios run. The stable edition runs all scenarios but those marked as pending.
 SETS = {
     "2026-07-28": ("next", "--requirements", "2026-07-28"),
     "2025-11-25": ("next", "--requirements", "2025-11-25"),
@@ -43,14 +44,14 @@ SETS = {
 NEWEST = "2026-07-28"
 SCORED = (NEWEST, "2025-11-25")
 
-pytestmark = pytest.mark.timeout(WHOLE_RUN_S)  # dozens of scenarios in a test, each with a server process of its own
+pytestmark = pytest.mark.timeout(WHOLE_RUN_S)  # each test runs dozens of scenarios, each with its own server process
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How the gateway reaches the server, and the suite the gateway."""
+    """How the gateway reaches the server, and how the suite reaches the gateway."""
 
-    backend: str  # stdio | http | older: over stdio, knowing the older era alone
+    backend: str  # stdio, http or older (stdio in the older era only)
     shim: bool = False
 
 
@@ -65,7 +66,7 @@ RUNS = [
 
 @contextmanager
 def listening(argv: list[str], **env: str) -> Iterator[str]:
-    """Yield a process whose first line is its address."""
+    """Start a process and yield its first line of output, which is its address. Kill the process at the end."""
     with subprocess.Popen(argv, cwd=ROOT, env=os.environ | env, stdout=subprocess.PIPE, encoding="utf-8") as process:
         assert process.stdout is not None
         try:
@@ -76,8 +77,9 @@ def listening(argv: list[str], **env: str) -> Iterator[str]:
 
 @contextmanager
 def quick_reference() -> Iterator[list[str]]:
-    """Yield the command of a reference server over stdio, forked where that can be done; its way is the last
-    argument.
+    """Yield the command of a reference server over stdio, to which a caller appends `--stdio` or `--older`.
+
+    Where possible, the server is forked, because that is faster.
     """
     if not hasattr(os, "fork"):
         yield REFERENCE
@@ -91,21 +93,21 @@ def quick_reference() -> Iterator[list[str]]:
 
 @pytest.fixture(scope="module")
 def reference() -> Iterator[str]:
-    """Yield the reference server over HTTP."""
+    """Yield the URL of a reference server over HTTP."""
     with listening([*REFERENCE, "--http"]) as url:
         yield url
 
 
 @pytest.fixture(scope="module")
 def quick() -> Iterator[list[str]]:
-    """Yield what starts the reference server over stdio."""
+    """Yield the command of a reference server over stdio."""
     with quick_reference() as argv:
         yield argv
 
 
 @pytest.fixture(scope="module")
 def direct(reference: str, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Run]:
-    """Return the suite against the reference server itself; once for each set."""
+    """Return a function that runs a set against the reference server itself, once for each set."""
 
     @cache
     def run(name: str) -> Run:
@@ -116,7 +118,7 @@ def direct(reference: str, tmp_path_factory: pytest.TempPathFactory) -> Callable
 
 
 def entry(backend: str, url: str, command: list[str]) -> dict[str, Any]:
-    """Return the reference server in servers.yaml."""
+    """Return the reference server's entry in servers.yaml."""
     if backend == "http":
         return {"url": url, "type": "http"}
     return {"command": [*command, f"--{backend}"], "cwd": str(ROOT)}
@@ -144,7 +146,7 @@ def test_what_passes_direct_passes_through_us(
     way: Way,
 ) -> None:
     baseline = direct(name)
-    if name == NEWEST and way in (STDIO, HTTP):  # the same run is compared with runs after older sessions
+    if name == NEWEST and way in (STDIO, HTTP):  # another test compares this run with runs after older sessions
         run = fresh(way.backend)
     else:
         run = _through(home, tmp_path, name, way, reference, quick)
@@ -164,7 +166,7 @@ def _through(home: Path, folder: Path, name: str, way: Way, reference: str, quic
 
 @pytest.fixture(scope="module")
 def fresh(reference: str, quick: list[str], tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Run]:
-    """Run the newer era's set through a gateway that has had no session yet, once for each backend."""
+    """Return a function that runs the newest set through a gateway without earlier sessions, once for each backend."""
 
     @cache
     def run(backend: str) -> Run:
@@ -176,7 +178,7 @@ def fresh(reference: str, quick: list[str], tmp_path_factory: pytest.TempPathFac
 
 @contextmanager
 def gateway_for_suite(home: Path, server: dict[str, Any], *, http: bool = True) -> Iterator[Gateway]:
-    """Yield a gateway that knows the reference server."""
+    """Yield a gateway that has connected to the reference server."""
     with gateway_in(home, forked=True) as gateway:
         gateway.write({"reference": server}, http={"enabled": http, "port": 0, "token": False}, tool_prefix="none")
         gateway.env["SHELL"] = QUICK_SHELL
@@ -198,7 +200,7 @@ def test_sessions_of_the_older_era_before_it_change_nothing_for_the_newer_set(
     backend: str,
     idle: bool,
 ) -> None:
-    """They have used the server, which speaks both eras; and they are gone, or there is one that says nothing."""
+    """The older sessions have called the server, which supports both eras. They have ended, or one is open and idle."""
     edition, *selection = SETS[NEWEST]
     with gateway_for_suite(home, entry(backend, reference, quick)) as gateway:
 
@@ -246,10 +248,10 @@ def test_a_list_right_after_a_call_that_changes_it_is_the_changed_one(
 
 
 def worse(baseline: Run, run: Run) -> list[str]:
-    """Return each check that passed direct and did not through us, and each that failed through us alone.
+    """Return the checks that passed directly but not through the gateway, and those that failed only through it.
 
-    A neutral one is the suite's word for what does not apply: a server that does not cut its streams need not be able
-    to resume them.
+    A neutral check counts as passed, because the suite marks inapplicable checks so: a server that does not cut its
+    streams need not be able to resume them.
     """
     lost = {
         key: run.verdicts.get(key)

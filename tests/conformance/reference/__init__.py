@@ -1,1 +1,1 @@
-"""A server with everything that the suite's scenarios ask for, on the SDK."""
+"""A server, built on the SDK, with everything that the suite's scenarios require."""

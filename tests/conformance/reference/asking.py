@@ -1,4 +1,4 @@
-"""One request as the reference server's handlers see it: how to tell and ask its client, in both protocol eras."""
+"""A request as the reference server's handlers see it, with ways to notify and question the client in both eras."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _KEY = secrets.token_bytes()
 
 
 class InputWanted(Exception):
-    """A request that is answered with questions (2026-07-28, multi round-trip requests)."""
+    """Raised to answer a request with questions (2026-07-28, multi round-trip requests)."""
 
     def __init__(self, questions: Json, state: str | None) -> None:
         super().__init__("input wanted")
@@ -36,7 +36,7 @@ class InputWanted(Exception):
 
 
 class Asking:
-    """One request of a client's."""
+    """A request from a client."""
 
     def __init__(self, context: ServerRequestContext[Any, Any]) -> None:
         self.context = context
@@ -45,16 +45,16 @@ class Asking:
 
     @property
     def arguments(self) -> Json:
-        """Of a tool or a prompt."""
+        """The arguments of a tool call or a prompt."""
         return self.params.get("arguments") or {}
 
     def can(self, method: str) -> bool:
-        """Return True if the client declared the capability that `method` needs."""
+        """True if the client declared the capability that `method` needs."""
         able = self.context.session.client_capabilities
         return able is not None and getattr(able, _KINDS[method][2]) is not None
 
     def state(self) -> str | None:
-        """Return what we gave the client to come back with. Raises MCPError when it is not what we gave."""
+        """Return the state that the client sent back, if any. Raises MCPError if its signature is not ours."""
         given = self.params.get("requestState")
         if given is None:
             return None
@@ -64,8 +64,9 @@ class Asking:
         return words
 
     async def ask(self, questions: Json, state: str | None = None) -> Json:
-        """Return the answers, by the questions' keys. Raises InputWanted in the newer era until they are there,
-        MCPError.
+        """Return the answers by the keys of their questions. Raises MCPError.
+
+        In the newer era, InputWanted is raised until the client has sent the answers.
         """
         if not self.modern:
             return {key: await self._ask(question) for key, question in questions.items()}
@@ -87,12 +88,12 @@ class Asking:
         return answer.model_dump(by_alias=True, mode="json", exclude_none=True)
 
     async def log(self, words: str) -> None:
-        """Send a log message of this request. A client of the newer era gets it if it asked for it."""
+        """Send a log message for this request. Clients of the newer era receive it only if they requested it."""
         related = self.context.request_id
         await self.context.session.send_log_message("info", words, "reference", related_request_id=related)
 
     async def progress(self, done: float, total: float) -> None:
-        """Report the progress of this request if the client wants it."""
+        """Report the progress of this request if the client sent a progress token."""
         token = (self.params.get("_meta") or {}).get("progressToken")
         if token is not None:
             params = types.ProgressNotificationParams(progress_token=token, progress=done, total=total)
@@ -102,5 +103,5 @@ class Asking:
 
 
 def signed(words: str) -> str:
-    """Return the state with a signature."""
+    """Return `words` with their signature."""
     return f"{words}.{hmac.new(_KEY, words.encode(), hashlib.sha256).hexdigest()}"

@@ -14,12 +14,12 @@ from tests.conformance.reference.samples import CONTEXT, IMAGE, PNG, Json, embed
 
 Prompt = Callable[[Asking], Awaitable[Json]]
 PROMPTS: dict[str, tuple[Json, Prompt]] = {}
-WORDS = ("testValue1", "testValue2", "paris", "park", "party")  # what an argument may be completed to
+WORDS = ("testValue1", "testValue2", "paris", "park", "party")  # the possible completions of any argument
 TEMPLATE = re.compile(r"test://template/([^/]+)/data")
 
 
 def prompt(description: str, *arguments: str) -> Callable[[Prompt], Prompt]:
-    """Register a function as a prompt of its own name, with these required arguments."""
+    """Register a function as a prompt under its own name, with these required arguments."""
 
     def register(function: Prompt) -> Prompt:
         name = function.__name__
@@ -33,7 +33,7 @@ def prompt(description: str, *arguments: str) -> Callable[[Prompt], Prompt]:
 
 
 def user(*contents: Json) -> Json:
-    """Return a prompt's result: messages of the user."""
+    """Return a prompt's result that consists of user messages."""
     return {"messages": [{"role": "user", "content": content} for content in contents]}
 
 
@@ -91,7 +91,7 @@ _CONTENTS: dict[str, Json] = {
 
 
 def read(uri: str) -> Json:
-    """Return the content of a resource. Raises MCPError."""
+    """Return the content of a resource. Raises MCPError if it does not exist."""
     known = {resource["uri"]: resource["mimeType"] for resource in RESOURCES}
     if uri in known:
         return {"contents": [{"uri": uri, "mimeType": known[uri], **_CONTENTS[uri]}]}
@@ -102,6 +102,6 @@ def read(uri: str) -> Json:
 
 
 def completed(value: str) -> Json:
-    """Return what an argument that begins so may become."""
+    """Return the completions for an argument that begins with `value`."""
     fitting = [word for word in WORDS if word.lower().startswith(value.lower())]
     return {"completion": {"values": fitting, "total": len(fitting), "hasMore": False}}

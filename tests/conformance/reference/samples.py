@@ -1,4 +1,4 @@
-"""What the reference server's tools, prompts and resources hold: the values that the suite's scenarios describe."""
+"""The values in the reference server's tools, prompts and resources, as the suite's scenarios require them."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from typing import Any
 
 Json = dict[str, Any]
 
-# One red pixel, and a few samples of silence.
+# A red pixel, and an audio file without samples.
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
 WAV = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA="
 
 
 def text(words: str) -> Json:
-    """Return a text block."""
+    """Return a text content block."""
     return {"type": "text", "text": words}
 
 
 def embedded(uri: str, mime_type: str, words: str) -> Json:
-    """Return an embedded resource."""
+    """Return an embedded text resource."""
     return {"type": "resource", "resource": {"uri": uri, "mimeType": mime_type, "text": words}}
 
 
@@ -26,7 +26,7 @@ AUDIO: Json = {"type": "audio", "data": WAV, "mimeType": "audio/wav"}
 
 
 def form(message: str, properties: Json, required: list[str] | None = None) -> Json:
-    """Return an elicitation by form."""
+    """Return a request for elicitation with a form."""
     schema: Json = {"type": "object", "properties": properties}
     if required is not None:
         schema["required"] = required
@@ -34,7 +34,7 @@ def form(message: str, properties: Json, required: list[str] | None = None) -> J
 
 
 def sampling(prompt: str, max_tokens: int = 100) -> Json:
-    """Return a question to the client's model."""
+    """Return a sampling request with one user message."""
     message = {"role": "user", "content": text(prompt)}
     return {"method": "sampling/createMessage", "params": {"messages": [message], "maxTokens": max_tokens}}
 

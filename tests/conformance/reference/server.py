@@ -1,7 +1,10 @@
-"""The reference server itself, over stdio or Streamable HTTP, and what changes in it while it runs.
+"""The reference server over stdio or Streamable HTTP, and the changes to its lists.
 
-`python -m tests.conformance.reference.server --stdio | --older | --http`; over HTTP its first line is its URL.
-`--forks SOCKET` is one that forks: its imports take a second, and a session over stdio may need a process of its own.
+`python -m tests.conformance.reference.server --stdio | --older | --http` runs one server. `--older` is stdio without
+the newer era. With `--http`, the first line of output is the URL.
+
+`--forks SOCKET` forks a stdio server for each connection, because the imports take a second and a session may need its
+own process.
 """
 
 from __future__ import annotations
@@ -33,24 +36,22 @@ from tests.conformance.reference.offers import PROMPTS, RESOURCES, TEMPLATES, co
 from tests.conformance.reference.samples import Json
 from tests.conformance.reference.tools import TOOLS, said, tool
 
-RETRY_MS = 100  # after which a client should come back for a stream that was closed
+RETRY_MS = 100  # the delay before a client resumes a closed stream
 Context = ServerRequestContext[Any, Any]
 CACHED = ("tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read")
 
 
 class Events(EventStore):
-    """All events of this process, for streams that are taken up again."""
+    """All events of this process, so that clients can resume their streams."""
 
     def __init__(self) -> None:
         self._events: list[tuple[StreamId, types.JSONRPCMessage | None]] = []
 
     async def store_event(self, stream_id: StreamId, message: types.JSONRPCMessage | None) -> EventId:
-        """Store an event (EventStore)."""
         self._events.append((stream_id, message))
         return str(len(self._events))
 
     async def replay_events_after(self, last_event_id: EventId, send_callback: EventCallback) -> StreamId | None:
-        """Replay events (EventStore)."""
         number = int(last_event_id)
         stream_id = self._events[number - 1][0]
         for later, (stream, message) in enumerate(self._events[number:], number + 1):
@@ -60,7 +61,7 @@ class Events(EventStore):
 
 
 class Reference(Server[Any]):
-    """The server. `dynamic` holds the kinds of which it has one more now than at its start."""
+    """The reference server. `dynamic` holds the kinds of list (tools, prompts) that have an additional entry now."""
 
     def __init__(self) -> None:
         self.bus = InMemorySubscriptionBus()
@@ -86,11 +87,11 @@ class Reference(Server[Any]):
     def create_initialization_options(
         self, notification_options: NotificationOptions | None = None, *args: Any, **more: Any
     ) -> InitializationOptions:
-        """Announce list_changed of all kinds."""
+        """Declare `listChanged` for all kinds of lists."""
         return super().create_initialization_options(NotificationOptions(True, True, True), *args, **more)
 
     async def change(self, kind: str, asking: Asking) -> None:
-        """Add one to a list, or take it away again, and say so."""
+        """Add the additional entry to a list, or remove it, and notify the clients."""
         self.dynamic ^= {kind}
         await self.bus.publish(ToolsListChanged() if kind == "tools" else PromptsListChanged())
         if not asking.modern:
@@ -120,7 +121,7 @@ class Reference(Server[Any]):
 
 
 def complete(result: Json) -> Json:
-    """Complete in the form of the newer era; the SDK converts it for the older one."""
+    """Return a complete result in the newer era's form. The SDK converts it for the older era."""
     return {"resultType": "complete", **result}
 
 
@@ -172,7 +173,7 @@ async def _over_stdio(server: Reference) -> None:
 
 
 async def _over_stdio_as_of_2025(server: Reference) -> None:
-    """Serve over stdio without any knowledge of the newer era."""
+    """Serve the older era only, over stdio."""
     async with stdio_server() as (read_stream, write_stream):
         await serve_loop(server, read_stream, write_stream, lifespan_state={})
 
@@ -181,13 +182,14 @@ async def _over_http(server: Reference) -> None:
     app = server.streamable_http_app(event_store=Events(), retry_interval=RETRY_MS)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         print(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp", flush=True)
-        config = uvicorn.Config(app, log_level=logging.CRITICAL, http="h11")  # httptools leaves blanks behind a header
+        # httptools keeps the blanks after a header
+        config = uvicorn.Config(app, log_level=logging.CRITICAL, http="h11")
         await uvicorn.Server(config).serve([listener])
 
 
 def serve_forks(path: str) -> None:
-    """Be a server over stdio for everyone who sends its way and standard streams (start.py), in a child."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
+    """Fork a stdio server for each client (start.py), which sends its way to serve and its standard streams."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # so that the kernel reaps the children
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
         listener.listen()
@@ -197,7 +199,8 @@ def serve_forks(path: str) -> None:
             if os.fork() == 0:
                 break
             asking.close()
-    way, ends, _, _ = socket.recv_fds(asking, 100, 3)  # `asking` stays open: its end is the end of this process
+    # `asking` stays open, so that the client sees when this process ends
+    way, ends, _, _ = socket.recv_fds(asking, 100, 3)
     for number, end in enumerate(ends):
         os.dup2(end, number)
         os.close(end)
@@ -206,13 +209,13 @@ def serve_forks(path: str) -> None:
 
 
 def serve(way: str) -> None:
-    """Be one server until its client is gone."""
+    """Run one server until its client is gone."""
     ways = {"--stdio": _over_stdio, "--older": _over_stdio_as_of_2025, "--http": _over_http}
     anyio.run(ways[way], Reference())
 
 
 def main() -> None:
-    """Run the server (see the module's docstring)."""
+    """Run the server that the command line describes."""
     parser = argparse.ArgumentParser()
     parser.add_argument("way", choices=("--stdio", "--older", "--http", "--forks"))
     parser.add_argument("socket", nargs="?")

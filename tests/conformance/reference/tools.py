@@ -1,4 +1,4 @@
-"""The reference server's tools: one function each, as the scenario that calls it describes it."""
+"""The reference server's tools, one function each, as described by the scenarios that call them."""
 
 from __future__ import annotations
 
@@ -28,15 +28,16 @@ from tests.conformance.reference.samples import (
     text,
 )
 
-STEP_S = 0.05  # between the messages of a tool that takes its time, as the scenarios have it
-AWAY_S = 0.6  # well past the 0.1 s within which the gateway answers in one JSON body, without a stream to come back to
+STEP_S = 0.05  # between two messages of a slow tool, as the scenarios require
+# longer than the 0.1 s within which the gateway answers without a stream, so that there is a stream to resume
+AWAY_S = 0.6
 Tool = Callable[[Asking], Awaitable[Json]]
 
-TOOLS: dict[str, tuple[Json, Tool]] = {}  # name -> its definition, and what it does
+TOOLS: dict[str, tuple[Json, Tool]] = {}  # name -> the definition and the function
 
 
 def tool(description: str, schema: Json | None = None) -> Callable[[Tool], Tool]:
-    """Register a function as a tool of its own name; without a schema it takes no arguments."""
+    """Register a function as a tool under its own name. Without `schema`, it takes no arguments."""
 
     def register(function: Tool) -> Tool:
         name = function.__name__
@@ -48,12 +49,12 @@ def tool(description: str, schema: Json | None = None) -> Callable[[Tool], Tool]
 
 
 def needing(**properties: Json) -> Json:
-    """Return the schema of a tool that needs all of these arguments."""
+    """Return the schema of a tool that requires all of these arguments."""
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 
 def said(*words: str) -> Json:
-    """Return a result of texts."""
+    """Return a result with one text block for each string."""
     return {"content": [text(part) for part in words]}
 
 
@@ -108,7 +109,7 @@ async def test_x_mcp_header(asking: Asking) -> Json:
     return said(f"region={asking.arguments['region']}")
 
 
-# -- what is told meanwhile ------------------------------------------------------------------------------------------
+# -- notifications during a call -------------------------------------------------------------------------------------
 
 
 @tool("Logs three messages")
