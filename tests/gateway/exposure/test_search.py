@@ -1,4 +1,4 @@
-"""The index is updated with pauses for other work, and finds the same as an index that is built without pauses."""
+"""Updates of the search index: they pause for other work, and the result equals an index built without pauses."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def test_others_get_their_turn_while_a_large_index_is_made() -> None:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(others)
         assert len(await found(finder, seen, "tool")) > 0
-        assert turns >= 2 * 8 - 1  # one for each STEP tools
+        assert turns >= 2 * 8 - 1  # at least one turn between every two of the 16 steps
         tasks.cancel_scope.cancel()
     assert finder.is_current(seen)
     assert not finder.is_current(exposure(LARGE))
@@ -53,10 +53,10 @@ async def test_others_get_their_turn_while_a_large_index_is_made() -> None:
 async def test_an_update_that_another_one_overtakes_leaves_nothing_behind() -> None:
     finder, old, new = ToolSearch(), exposure(LARGE), exposure({"two": LARGE["two"], "three": offer("three_tool")})
     steps = finder.update(old.catalog)
-    for _ in range(3):  # its first server is half indexed
+    for _ in range(3):  # until its first server is partly indexed
         next(steps)
     assert [hit.name for hit in finder.search(new, "three", server=None, limit=5)] == ["three_tool"]
-    assert list(steps) == []  # it ends without an effect
+    assert list(steps) == []  # the overtaken update does nothing more
     assert finder.is_current(new)
     for words in ("one tool", "two tool 7", "three"):
         fresh = ToolSearch().search(new, words, server=None, limit=50)

@@ -1,1 +1,1 @@
-"""Tests of trayapp/gateway/extensions, in this process."""
+"""In-process tests of trayapp/gateway/extensions."""

@@ -1,4 +1,4 @@
-"""Requests of extensions, above all for tasks that only one process knows."""
+"""Requests of extensions, mainly about tasks that only one server process knows."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ TOLD = "notifications/tasks/status"
 
 
 def with_tasks(made: House, key: str, ids: str | None = None, created: str | None = None) -> dict[str, dict[str, Any]]:
-    """Make a fake process keep tasks of MCP 2025-11-25, and return them. Plain calls of its tools ask for roots.
+    """Make a fake process keep tasks of MCP 2025-11-25, and return them. A call without a task requests the roots.
 
-    `ids`: how the ids begin, by default like none of another process. `created`: when all tasks were created.
+    `ids`: the prefix of the tasks' ids, by default unique to the process. `created`: the creation time of all tasks.
     """
     fake = made.net[key]
     fake.capabilities = {**fake.capabilities, "tasks": {"list": {}, "requests": {"tools": {"call": {}}}}}
@@ -71,7 +71,7 @@ async def test_a_task_is_found_where_it_was_made_after_its_session_got_a_process
         begin = {"name": "a_echo", "arguments": {}, "task": {}}
         first = (await client.result("tools/call", begin))["task"]["taskId"]
         foreign = (await other.result("tools/call", begin))["task"]["taskId"]
-        await ask_itself(client, 9)  # from now on it has a process of its own
+        await ask_itself(client, 9)  # from now on the session has its own process
         second = (await client.result("tools/call", begin))["task"]["taskId"]
         assert made.net["a#1"].methods().count("tools/call") == 1
         for handle in (first, second):
@@ -124,7 +124,7 @@ async def test_tasks_of_two_processes_that_count_from_one_are_never_mixed_up(
         client = await older(made)
         begin = {"name": "a_echo", "arguments": {}, "task": {}}
         shared = (await client.result("tools/call", begin))["task"]["taskId"]
-        await ask_itself(client, 9)  # from now on it has a process of its own
+        await ask_itself(client, 9)  # from now on the session has its own process
         own = (await client.result("tools/call", begin))["task"]["taskId"]
         assert shared != own
         for handle, key in ((shared, "a"), (own, "a#1"), (shared, "a")):
@@ -160,7 +160,7 @@ async def test_a_handle_never_leads_to_another_task_that_got_its_id_after_a_rest
             tasks |= with_tasks(made, "a", "task", "2026-01-02T00:00:00Z")
         made.net["a"].die()
         await made.told()
-        if again == "gateway":  # after a restart, the session has no record of the task
+        if again == "gateway":  # a new session has no record of the task
             client = await older(made, name="after")
         if not kept:
             new = (await client.result("tools/call", begin))["task"]["taskId"]

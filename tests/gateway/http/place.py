@@ -1,4 +1,4 @@
-"""A gateway of fakes behind a real HTTP port, and clients of the SDK's that come to it."""
+"""A gateway with fake servers behind a real HTTP port, and SDK clients that connect to it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OWNER = "the-token-of-the-endpoint-file-0123456789"
 
 
 class Edits:
-    """The servers.yaml of a place, and each configuration that was taken from it."""
+    """The servers.yaml of a `Place`, and the outcome of every read."""
 
     def __init__(self, made: House, path: Path) -> None:
         path.write_text("servers: {}\n")
@@ -39,28 +39,28 @@ class Edits:
 
     @property
     def servers(self) -> list[str]:
-        """Return the names of the servers in the file."""
+        """The names of the servers in the file."""
         return list(parse(self.path.read_text(), "servers.yaml").servers)
 
 
 @dataclass
 class Place:
-    """The gateway and where it listens."""
+    """A gateway and the address where it listens."""
 
     made: House
     url: str
     edits: Edits
     port: HttpPort
-    urls: list[str | None]  # as told, the last one holds
+    urls: list[str | None]  # all addresses reported so far, the current one last
 
     def http(self, token: str = TOKEN, **headers: str) -> httpx2.AsyncClient:
-        """Return a plain HTTP client with the token."""
+        """Return a plain HTTP client that sends the token."""
         known = {"Authorization": f"Bearer {token}"} if token else {}
         return httpx2.AsyncClient(verify=NO_CERTIFICATES, headers={**known, **headers}, timeout=20, base_url=self.url)
 
     @asynccontextmanager
     async def client(self, mode: str = "legacy", query: str = "", **more: Any) -> AsyncIterator[Client]:
-        """Yield a client of the SDK's; `mode`: legacy, 2026-07-28, or sse."""
+        """Yield an SDK client. `mode`: legacy, 2026-07-28 or sse."""
         async with self.http() as http:
             if mode == "sse":
                 headers = {"Authorization": f"Bearer {TOKEN}"}
@@ -77,7 +77,7 @@ def no_panel() -> PanelHost:
 
 
 async def until(true: Callable[[], bool]) -> None:
-    """Wait for something that real sockets bring about."""
+    """Poll until the condition holds."""
     with anyio.fail_after(stretched(10.0)):
         while not true():  # noqa: ASYNC110  # there is no event for what the other end sees
             await anyio.sleep(0.01)
@@ -85,7 +85,7 @@ async def until(true: Callable[[], bool]) -> None:
 
 @asynccontextmanager
 async def place(folder: Path, settings: HttpSettings | None = None) -> AsyncIterator[Place]:
-    """Yield a gateway with no server yet, listening on a free port."""
+    """Yield a gateway without servers that listens on a free port."""
     async with house(folder) as made:
         made.start()
         urls: list[str | None] = []

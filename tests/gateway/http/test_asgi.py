@@ -1,4 +1,4 @@
-"""Answers as they are sent."""
+"""Large answers are sent in parts."""
 
 from __future__ import annotations
 

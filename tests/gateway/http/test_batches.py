@@ -1,4 +1,4 @@
-"""Several messages in one POST, as MCP 2025-03-26 has it."""
+"""Batches: several messages in one POST, as MCP 2025-03-26 allows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def posted(at: Place, batch: Any, **more: str) -> httpx2.Response:
 
 
 def answers_in(response: httpx2.Response) -> dict[Any, Any]:
-    """Return the answers by id."""
+    """Return the answers in an event stream by their ids."""
     assert response.headers["content-type"].startswith("text/event-stream")
     data = [line.removeprefix("data:").strip() for line in response.text.splitlines() if line.startswith("data:")]
     return {message.get("id"): message for message in map(json.loads, filter(None, data))}

@@ -1,4 +1,4 @@
-"""Clients of both eras over HTTP, as the SDK makes them, against the gateway over fakes."""
+"""SDK clients of both eras over HTTP, against a gateway with fake servers."""
 
 from __future__ import annotations
 
@@ -23,18 +23,16 @@ MODES = ["legacy", "2026-07-28", "sse"]
 
 
 def first_text(result: Any) -> str:
-    """Return the text of a tool's result."""
     text: str = result.content[0].text
     return text
 
 
 def texts_of(result: Any) -> list[str]:
-    """Return all of them."""
     return [part.text for part in result.content]
 
 
 async def known(at: Place, **more: Any) -> None:
-    """Configure a server, and wait until its tools are listed."""
+    """Configure server `a` and wait until its tools are listed."""
     serve(at.made.net["a"])
     await at.made.known(server("a", **more))
 
@@ -126,12 +124,12 @@ async def test_an_older_session_hears_of_changed_lists_and_is_in_the_status_unti
                 while "ToolListChangedNotification" not in heard:
                     await at.made.told()
                     await anyio.sleep(0.01)
-            assert "_shutdown_watcher" not in functions_of_tasks()  # it looks twice a second whether uvicorn ends
+            assert "_shutdown_watcher" not in functions_of_tasks()  # sse-starlette's task would wake twice a second
         await until(lambda: not at.made.gateway.sessions)
 
 
 def functions_of_tasks() -> set[str]:
-    """Return what the tasks of this loop run."""
+    """Return the names of the functions that this loop's tasks run."""
     return {frame.f_code.co_name for task in asyncio.all_tasks() for frame in task.get_stack(limit=1)}
 
 
@@ -187,7 +185,7 @@ async def test_a_large_answer_arrives_whole(tmp_path: Path, mode: str) -> None:
 @pytest.mark.requirement("one-tool-result-paging")
 @pytest.mark.parametrize("mode", MODES)
 async def test_the_pages_of_a_long_result_come_whichever_request_asks_for_them(tmp_path: Path, mode: str) -> None:
-    """In 2026-07-28 each request stands alone: the next page is asked for by what is no session of the first."""
+    """In 2026-07-28, which has no sessions, every page is an independent request."""
     sent = "".join(f"{number:06d} é " for number in range(12_000))
     async with place(tmp_path) as at:
         await known(at)

@@ -1,4 +1,4 @@
-"""Who may come in: the rules for Host, Origin and Referer, and the guard before everything else."""
+"""Access control: the rules for Host, Origin and Referer, and the guard that checks every request first."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_with_a_port_only_the_server_there() -> None:
     assert not is_own(REFERER, "http://localhost:3000/", 7461)
 
 
-# -- before everything else -----------------------------------------------------------------------------------------
+# -- the guard of every request -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The older transport over HTTP, as its bytes are. What its clients can do is in test_clients."""
+"""The wire format of the legacy SSE transport. test_clients tests it with SDK clients."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ASK = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
 @asynccontextmanager
 async def stream(at: Place, query: str = "") -> AsyncIterator[tuple[httpx2.AsyncClient, str, AsyncIterator[Any]]]:
-    """Yield a client, where it posts, and the events that come."""
+    """Yield a client, the path that it posts to, and the events that arrive."""
     async with at.http() as http, http.stream("GET", f"/sse{query}") as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")
         coming = events(answer.aiter_lines())
@@ -59,7 +59,7 @@ async def test_the_query_chooses_what_the_session_sees(tmp_path: Path) -> None:
         (b"not JSON", "application/json", 400),
         (b"[1]", "application/json", 400),
         (b"\xff", "application/json", 400),
-        (json.dumps(ASK).encode(), "text/plain", 400),  # which a page in a browser could send unasked
+        (json.dumps(ASK).encode(), "text/plain", 400),  # a web page could send this without a preflight request
         (json.dumps(ASK).encode(), "application/json; charset=utf-8", 202),
     ],
 )

@@ -1,4 +1,4 @@
-"""The management requests over HTTP."""
+"""Management requests over HTTP."""
 
 from __future__ import annotations
 
@@ -92,7 +92,6 @@ async def test_removing_a_server(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("http-manage")
 async def test_a_server_that_cannot_be_used_is_removed_and_that_of_another_file_is_told(tmp_path: Path) -> None:
-    """http-17."""
     problem = Problem("servers.yaml", 3, "broken has neither command nor url", server="broken")
     config = Config(Settings(), {"theirs": server("theirs")}, (problem,), foreign={"theirs": "~/.cursor/mcp.json"})
     async with place(tmp_path) as at, at.http(OWNER) as http:

@@ -1,4 +1,4 @@
-"""A client over HTTP as its session sees it."""
+"""An HTTP client as its session sees it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Side(HttpPeer):
-    """One whose session answers as the method says."""
+    """An HTTP peer whose session reacts according to the method."""
 
     def __init__(self, standing: EventStream | None = None) -> None:
         super().__init__(standing)
@@ -39,7 +39,7 @@ class Side(HttpPeer):
         self.heard.append((method, params["requestId"]) if method == CANCELLED else method)
 
     def ask(self, method: str, request_id: Any = "c") -> EventStream:
-        """Return a request, and the stream of its answer."""
+        """Send a request and return the stream of its answer."""
         stream = EventStream()
         self.request(request_id, method, None, stream)
         return stream
@@ -97,7 +97,7 @@ async def test_a_second_request_of_an_id_does_not_take_the_stream_of_the_first()
 
 
 async def test_the_stream_of_a_cancelled_request_ends_with_an_event() -> None:
-    """Not with JSON: the SDK's own client breaks over a body for which it does not wait."""
+    """A JSON answer would break the SDK's own client, which does not wait for the body."""
     async with side() as peer:
         stream = peer.ask("waits")
         peer.notification(CANCELLED, {"requestId": "c"})
@@ -105,7 +105,7 @@ async def test_the_stream_of_a_cancelled_request_ends_with_an_event() -> None:
         (answer,) = waiting_in(stream)
         assert (answer["id"], answer["error"]["code"]) == ("c", REQUEST_CANCELLED)
         assert peer.heard == ["waits", (CANCELLED, "c")]
-        peer.respond("c", Reply.of_result({}))  # which nobody waits for
+        peer.respond("c", Reply.of_result({}))  # nobody waits for this answer
         assert len(waiting_in(stream)) == 1
 
 

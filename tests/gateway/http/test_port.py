@@ -1,4 +1,4 @@
-"""The HTTP port and the tokens of AI tools: bound to it and their owner, of no use to other users of the machine."""
+"""The HTTP port and the tokens of AI tools. A token is bound to its port and user, and useless to other users."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ if sys.argv[3] == "waits":
 
 @contextmanager
 def squatter(port: int, user: int) -> Iterator[int]:
-    """Another program, of that user, that listens on the port."""
+    """Run a program as `user` that listens on the port, and yield the port."""
     argv = [sys.executable, "-c", SQUAT, str(port), str(user)]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
@@ -57,7 +57,7 @@ def squatter(port: int, user: int) -> Iterator[int]:
 
 
 async def said_to(port: int, user: int, data: bytes, then: str = "waits") -> str:
-    """Return what the gateway answers to a process of that user."""
+    """Send `data` to the gateway from a process of `user`, and return the answer."""
     argv = [sys.executable, "-c", ASK, str(port), str(user), then]
     done = await anyio.to_thread.run_sync(lambda: subprocess.run(argv, input=data, capture_output=True, timeout=50))
     return done.stdout.decode()
@@ -75,7 +75,7 @@ def port_of(at: Place) -> int:
 
 
 async def moved(at: Place, settings: HttpSettings) -> int:
-    """Apply the settings and return the port, opened again."""
+    """Close the port, open it again with the settings, and return its number."""
     at.port.follow(HttpSettings(enabled=False))
     await until(lambda: at.urls[-1] is None)
     at.port.follow(settings)
@@ -128,7 +128,7 @@ async def test_a_program_of_the_user_s_own_takes_the_port_but_not_the_token(tmp_
 @as_root
 @pytest.mark.requirement("http-token-port")
 async def test_another_user_with_the_very_token_is_sent_away(tmp_path: Path) -> None:
-    """As one has it who held the port while no gateway ran, and left it before one came."""
+    """Another user can get the token by listening on the port until shortly before the gateway starts."""
     async with place(tmp_path) as at:
         port = port_of(at)
         body = b'{"name": "pwned", "command": "x"}'
@@ -161,8 +161,8 @@ def test_another_port_has_another_token(tmp_path: Path) -> None:
     assert beside != first
     assert tokens.take(7462, 7461, []) == beside
     assert tokens.take(7461, 7461, []) == first
-    assert tokens.take(7462, 7461, []) != beside  # the gateway had left that port: whoever came there may know it
-    assert tokens.take(8000, 8000, []) != first  # the setting was changed: AI tools still have the old address
+    assert tokens.take(7462, 7461, []) != beside  # the gateway had left the port, so another program may know the token
+    assert tokens.take(8000, 8000, []) != first  # AI tools still send the old token to the old address
     assert len({tokens.take(port, 0, []) for port in (50_001, 50_002, 50_001)}) == 3
 
 
@@ -177,13 +177,13 @@ def test_a_port_that_others_held_begins_again(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("http-token-port")
 def test_the_token_of_another_gateway_that_runs_stays_and_so_does_what_no_gateway_made(tmp_path: Path) -> None:
-    """Gateways with runtime folders of their own share the folder of servers.yaml."""
+    """Gateways with separate runtime folders share the folder of servers.yaml."""
     mine, other = ClientTokens(tmp_path), ClientTokens(tmp_path)
     (tmp_path / f"{TOKEN_NAME}-copy").write_text("kept by the user")
     beside = other.take(7462, 7461, [])
     mine.take(7461, 7461, [])
     assert (tmp_path / f"{TOKEN_NAME}-7462").read_text().strip() == beside
-    other.release()  # it ended, or moved: others may have come to its port
+    other.release()  # the gateway ended or moved, so another program may hold its port
     mine.take(7461, 7461, [])
     assert sorted(file.name for file in tmp_path.iterdir()) == [TOKEN_NAME, f"{TOKEN_NAME}-copy"]
     mine.release()
@@ -207,7 +207,7 @@ def test_a_token_that_cannot_be_kept_is_a_new_one(tmp_path: Path, caplog: Any) -
 
 @pytest.mark.requirement("safe-flood")
 async def test_connections_that_say_nothing_keep_nobody_out(tmp_path: Path) -> None:
-    """Nor do those whose first request never ends."""
+    """This includes connections whose first request never ends."""
     async with place(tmp_path) as at, at.http() as http:
         assert (await http.get("/health")).status_code == 200
         flood = []
@@ -332,6 +332,6 @@ async def test_a_port_that_closes_has_no_address_while_its_server_still_ends_its
 
 
 def is_open(port: int) -> bool:
-    """Return True if somebody listens there."""
+    """True if a program listens on the port."""
     with socket.socket() as sock:
         return sock.connect_ex(("127.0.0.1", port)) == 0

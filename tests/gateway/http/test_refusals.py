@@ -1,4 +1,4 @@
-"""What a client gets wrong is answered in words that reach it, before the connection ends."""
+"""A client can read why its request was refused before the connection ends."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.requirement("http-refusals")]
 
 
 def spoken(at: Place, head: str, body_bytes: int = 0) -> bytes:
-    """Return what a client reads that sends a head and a body, all of it, before it reads anything."""
+    """Send the whole head and body before reading anything, and return the answer."""
     where = urlsplit(at.url)
     with socket.create_connection((where.hostname, where.port), timeout=20) as sock:
         sock.sendall(head.encode())
@@ -40,7 +40,7 @@ def spoken(at: Place, head: str, body_bytes: int = 0) -> bytes:
 
 
 def answered(sock: socket.socket) -> bytes:
-    """Return a whole answer with a Content-Length."""
+    """Read and return a whole answer with a Content-Length."""
     data = b""
     while b"\r\n\r\n" not in data:
         data += sock.recv(65_536) or b"\r\n\r\n"
@@ -185,7 +185,7 @@ async def test_clients_say_that_the_token_is_wrong_whether_they_know_oauth_or_no
 
 
 async def connect_only(at: Place, http: httpx2.AsyncClient) -> None:
-    """Connect a client of the SDK's. Raises what it says of its first failure."""
+    """Connect an SDK client. Raises the first error that it reports."""
     try:
         async with Client(streamable_http_client(f"{at.url}/mcp", http_client=http), mode="legacy"):
             pass
@@ -203,16 +203,16 @@ async def _never(*given: Any) -> Any:
 
 
 class InMemory:
-    """As the SDK's TokenStorage: nothing is kept."""
+    """An SDK TokenStorage that holds nothing."""
 
     async def get_tokens(self) -> None:
-        """There are none."""
+        """Return None: no token is stored."""
 
     async def set_tokens(self, tokens: Any) -> None:
         raise AssertionError(tokens)
 
     async def get_client_info(self) -> None:
-        """There is none."""
+        """Return None: no client is registered."""
 
     async def set_client_info(self, info: Any) -> None:
         raise AssertionError(info)

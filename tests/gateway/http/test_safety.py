@@ -1,4 +1,4 @@
-"""What must not get in by the HTTP port: too much, the wrong, and a page in the user's own browser."""
+"""Attacks on the HTTP port: oversized and malformed input, and a page in the user's own browser."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from trayapp.wire.framing import MAX_FRAME_BYTES
 pytestmark = pytest.mark.anyio
 
 BROWSER_S = 50.0
-HOSTILE = 10_000  # requests and frames
+HOSTILE = 10_000  # requests and frames in all
 GROWTH_MOST = 1.10
 
 
 def raw(url: str, data: bytes, read: int = 200) -> bytes:
-    """Return what a plain connection answers to these bytes; b"" when it only ends."""
+    """Send the bytes over a plain connection and return the answer, or b"" if the connection just ends."""
     parts = urlsplit(url)
     with socket.create_connection((str(parts.hostname), parts.port or 0), 10) as sock, contextlib.suppress(OSError):
         sock.settimeout(10)
@@ -70,7 +70,7 @@ async def test_headers_and_bodies_have_bounds(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("safe-limits")
 async def test_ten_thousand_hostile_requests_and_frames_harm_nobody(tmp_path: Path) -> None:
-    """No crash, memory that does not grow, and the session of somebody else goes on."""
+    """The gateway does not crash, its memory does not grow, and another client's session still works."""
     dice = random.Random(7)
     async with place(tmp_path) as there:
         await there.made.known(server("s"))
@@ -91,7 +91,7 @@ async def test_ten_thousand_hostile_requests_and_frames_harm_nobody(tmp_path: Pa
 
 
 def hostile_requests(there: Place, dice: random.Random, number: int) -> None:
-    """Send requests of many kinds that are all refused: without the token, or not HTTP at all."""
+    """Send many kinds of requests, all of which must be refused."""
     for _ in range(number):
         noise = dice.randbytes(dice.randrange(1, 300))
         raw(
@@ -115,7 +115,7 @@ def hostile_requests(there: Place, dice: random.Random, number: int) -> None:
 
 
 async def hostile_frames(there: Place, dice: random.Random, number: int) -> None:
-    """Send frames to their own session, which then ends."""
+    """Send frames in a separate session, and end it."""
     evil = there.made.client()
     assert evil.dispatcher is not None
     for step in range(number):
@@ -161,7 +161,7 @@ Promise.all(tries.map(async ([url, how]) => {
 
 
 class Pages(ThreadingHTTPServer):
-    """A web site, and what its page tells it."""
+    """A web site, and what its page reported to it."""
 
     daemon_threads = True
     page = ""
@@ -169,7 +169,7 @@ class Pages(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Of that site."""
+    """Serves the page and records what it reports."""
 
     server: Pages
 
@@ -187,7 +187,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @contextlib.contextmanager
 def web_site(page: str) -> Iterator[Pages]:
-    """Yield a web site of somebody else's."""
+    """Yield a running web site that serves `page`."""
     with Pages(("127.0.0.1", 0), Handler) as site:
         site.page = page
         thread = Thread(target=site.serve_forever)
@@ -200,7 +200,7 @@ def web_site(page: str) -> Iterator[Pages]:
 
 
 def visit(address: str) -> None:
-    """Open it in real Chromium, for which evil.test is this machine (DNS rebinding)."""
+    """Open the address in real Chromium, which resolves evil.test to this machine (DNS rebinding)."""
     browser = require("chromium")
     folder = Path(tempfile.mkdtemp(prefix="mm-evil-"))
     argv = [
@@ -217,7 +217,7 @@ def visit(address: str) -> None:
 @pytest.mark.requirement("safe-web-page")
 @pytest.mark.parametrize("name", ["evil.test", "127.0.0.1"])
 async def test_a_page_in_a_real_browser_reaches_nothing(tmp_path: Path, name: str) -> None:
-    """From a foreign origin, and by a name that was made to mean this machine."""
+    """The page is loaded from 127.0.0.1, and from a foreign name that resolves to this machine."""
     async with place(tmp_path) as there:
         await there.made.known(server("s"))
         asked = len(there.made.net["s"].heard)

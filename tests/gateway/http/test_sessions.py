@@ -1,4 +1,4 @@
-"""How long a session over HTTP lasts: what becomes of a client that says nothing more, and of its calls."""
+"""The lifetime of a session over HTTP: what happens to a silent or vanished client and its calls."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ VERSION = "2025-11-25"
 
 @asynccontextmanager
 async def calling(at: Place, key: str) -> AsyncIterator[HttpClient]:
-    """Yield a client with a call under way whose id is its key; it ends as if it was killed."""
+    """Yield a client with a call in progress whose id is `key`. The client exits as if it were killed."""
     headers = {"Authorization": f"Bearer {TOKEN}"}
     async with http_client(f"{at.url}/mcp", VERSION, headers) as client:
         assert isinstance(client, HttpClient)
@@ -45,7 +45,7 @@ async def calling(at: Place, key: str) -> AsyncIterator[HttpClient]:
 
 @asynccontextmanager
 async def port(tmp_path: Path, idle_most: int) -> AsyncIterator[tuple[Place, httpx2.AsyncClient]]:
-    """Yield the HTTP port as the gateway opens it, with so many idle sessions at most, and a client's way there."""
+    """Serve on a port that keeps at most `idle_most` idle sessions. Yield the place and a client of that port."""
     bound = bind(0)
     assert bound is not None
     async with place(tmp_path) as at, anyio.create_task_group() as tasks, at.http(Accept=STREAMS) as http:
@@ -67,7 +67,7 @@ async def test_the_calls_of_a_client_that_was_killed_are_cancelled_soon(tmp_path
         async with calling(at, "stays") as stays:
             async with calling(at, "leaves"):
                 pass
-            await until(lambda: GONE_S in at.made.clock.slept)  # the gateway has seen its connections end
+            await until(lambda: GONE_S in at.made.clock.slept)  # the gateway has noticed the end of its connections
             assert at.made.net["a"].cancelled == []
             await at.made.clock.pass_(GONE_S)
             await at.made.net["a"].cancelled_of("leaves")
@@ -84,7 +84,7 @@ async def test_a_stream_that_its_client_drops_is_no_cancel(tmp_path: Path) -> No
             await client.call("a_echo")
             await at.made.clock.pass_(2 * GONE_S)
             assert at.made.net["a"].cancelled == []
-            assert GONE_S not in at.made.clock.slept  # the stream for what belongs to no request is open
+            assert GONE_S not in at.made.clock.slept  # the stream for messages outside requests is still open
 
 
 async def test_a_client_that_comes_again_in_time_keeps_its_calls(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ async def test_a_client_that_comes_again_in_time_keeps_its_calls(tmp_path: Path)
 
 
 async def test_a_client_that_comes_again_late_need_not_know(tmp_path: Path) -> None:
-    """Its session had ended; it is introduced again, as what it was."""
+    """Its session has ended. The gateway restores it with the same client name and revision."""
     async with place(tmp_path) as at:
         await known(at)
         async with calling(at, "mine") as client:
@@ -129,7 +129,7 @@ async def test_a_client_that_comes_again_late_need_not_know(tmp_path: Path) -> N
             before = at.made.clock.slept.count(GONE_S)
             async with http.stream("GET", "/mcp") as stream:
                 assert stream.status_code == 200
-        await until(lambda: at.made.clock.slept.count(GONE_S) > before)  # its going is noticed, again
+        await until(lambda: at.made.clock.slept.count(GONE_S) > before)  # the client's end is noticed again
         await at.made.clock.pass_(GONE_S)
         await until(lambda: not at.made.gateway.sessions)
 
@@ -143,14 +143,14 @@ async def test_a_client_without_a_stream_of_its_own_keeps_its_session(tmp_path: 
 
 
 async def opened(http: httpx2.AsyncClient) -> str:
-    """Return the id of a new session."""
+    """Open a session and return its id."""
     params = {"protocolVersion": VERSION, "capabilities": {}, "clientInfo": {"name": "plain", "version": "1"}}
     answer = await http.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
     return str(answer.headers["mcp-session-id"])
 
 
 async def ping(http: httpx2.AsyncClient, session: str) -> int:
-    """Return the status of its answer."""
+    """Send a ping in the session and return the HTTP status."""
     headers = {"Mcp-Session-Id": session, "Mcp-Protocol-Version": VERSION}
     return (await http.post("/mcp", json={"jsonrpc": "2.0", "id": 2, "method": "ping"}, headers=headers)).status_code
 
@@ -165,17 +165,17 @@ async def test_of_very_many_idle_sessions_the_oldest_end_and_their_clients_begin
             assert told.status_code == 202
             left = await opened(http)
             assert (await http.delete("/mcp", headers={"Mcp-Session-Id": left})).status_code == 200
-            unused, used = await opened(http), await opened(http)  # oldest has to go
+            unused, used = await opened(http), await opened(http)  # ends `oldest`
             await until(lambda: len(at.made.gateway.sessions) == 3)
             assert await ping(http, unused) == 200
-            third = await opened(http)  # used is the oldest now
+            third = await opened(http)  # ends `used`, the oldest by now
             await until(lambda: len(at.made.gateway.sessions) == 3)
             answers = [await ping(http, session) for session in (oldest, used, left, unused, third, streaming)]
             assert answers == [404, 404, 404, 200, 200, 200]
 
 
 async def test_no_session_with_an_open_request_ends_for_many_idle_ones(tmp_path: Path) -> None:
-    """Not one that was introduced again, as its client was away; and those whose clients have gone end first."""
+    """Neither does a restored session with an open request. Sessions whose clients have left end first."""
     async with port(tmp_path, idle_most=3) as (at, http):
         idle, away, gone = await opened(http), await opened(http), await opened(http)
         for times, session in enumerate((away, gone), 1):
@@ -197,7 +197,7 @@ async def test_no_session_with_an_open_request_ends_for_many_idle_ones(tmp_path:
 
 
 async def test_a_session_of_which_nothing_is_heard_for_long_is_forgotten(tmp_path: Path) -> None:
-    """Of whichever kind: one that was used, one whose client went; not one with an open request."""
+    """This holds for used sessions and for sessions whose clients left, but not for those with an open request."""
     async with port(tmp_path, idle_most=9) as (at, http):
         away, idle, listening = await opened(http), await opened(http), await opened(http)
         async with http.stream("GET", "/mcp", headers={"Mcp-Session-Id": away}) as stream:

@@ -1,4 +1,4 @@
-"""Clients of 2026-07-28 over HTTP, as the bytes are. What they can do is in test_clients."""
+"""The wire format of 2026-07-28 over HTTP. test_clients tests it with SDK clients."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def test_a_header_that_repeats_an_argument_twice_fits_nothing() -> None:
     twice = Headers({"headers": [(b"mcp-param-region", b"eu")] * 2})
     with pytest.raises(RpcError, match="more than once"):
         compare_arguments(twice, {"region": "eu"}, SCHEMA)
-    compare_arguments(twice, {"region": "eu"}, None)  # of a tool that is not listed nothing is known
+    compare_arguments(twice, {"region": "eu"}, None)  # the schema of an unlisted tool is unknown
 
 
 @pytest.mark.parametrize("text", ["", "plain", "=?base64?", "ü"])

@@ -1,4 +1,4 @@
-"""Clients of revisions with a handshake over HTTP, as the bytes are. What they can do is in test_clients."""
+"""The wire format of revisions with a handshake over HTTP. test_clients tests it with SDK clients."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ JSON = {"Content-Type": "application/json"}
 
 
 def message(method: str, params: Any = None, request_id: Any = 1) -> dict[str, Any]:
-    """Return a request; a notification without an id."""
+    """Return a request, or a notification if `request_id` is None."""
     whole = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
     return {name: value for name, value in whole.items() if value is not None}
 
@@ -40,7 +40,7 @@ def call(tool: str, request_id: Any, **arguments: Any) -> dict[str, Any]:
 
 
 async def opened(http: httpx2.AsyncClient, version: str = OLDER) -> dict[str, str]:
-    """Return the headers of a session that was opened."""
+    """Open a session and return the headers for its further requests."""
     params = {**OPENING, "protocolVersion": version}
     answer = await http.post("/mcp", json=message("initialize", params), headers={"Accept": STREAMS})
     assert answer.json()["result"]["protocolVersion"] == version
@@ -56,7 +56,7 @@ async def known(at: Place) -> None:
 
 
 class Events:
-    """The events of a response, field by field."""
+    """A reader of a response's events."""
 
     def __init__(self, answer: httpx2.Response) -> None:
         assert answer.status_code == 200
@@ -74,7 +74,7 @@ class Events:
         raise EOFError
 
     async def message(self) -> Any:
-        """Return the next one that has data."""
+        """Return the message of the next event that has data."""
         while not (data := (await self.next()).get("data", "").strip()):
             pass
         return json.loads(data)
@@ -113,7 +113,7 @@ async def test_a_handshake_is_answered_as_behind_the_shim(tmp_path: Path) -> Non
             answer = await http.post("/mcp", params=one, json=message("initialize", OPENING))
             assert answer.json() == wanted
             assert ("mcp-session-id" in answer.headers) == ("error" not in wanted) == (one == {})
-        assert len(at.made.gateway.sessions) == len(options) + 1  # those behind the shim, and the one that was opened
+        assert len(at.made.gateway.sessions) == len(options) + 1  # those behind the shim, and the one opened over HTTP
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ async def test_an_answer_that_comes_at_once_is_one_json_body(tmp_path: Path) -> 
     async with place(tmp_path) as at, at.http() as http:
         await known(at)
         headers = await opened(http)
-        await http.post("/mcp", json=call("a_echo", 1), headers=headers)  # which starts the server
+        await http.post("/mcp", json=call("a_echo", 1), headers=headers)  # starts the server
         answer = await http.post("/mcp", json=call("a_echo", "c", x=1), headers=headers)
         assert answer.headers["content-type"] == "application/json"
         assert json.loads(answer.json()["result"]["content"][0]["text"])["arguments"] == {"x": 1}
@@ -224,7 +224,7 @@ async def test_an_answer_with_something_before_it_is_the_last_event_of_a_stream(
         if primed:
             assert events[0].split("\r\n")[1:] == ["retry: 1000", "data: "]
         numbers = [int(line.partition("-")[2]) for line in answer.text.split("\r\n") if line.startswith("id: ")]
-        assert numbers == sorted(set(numbers))  # from each of them, what follows can be resumed
+        assert numbers == sorted(set(numbers))  # a client can resume after each of these ids
         messages = [json.loads(event.rpartition("data: ")[2]) for event in events[primed:]]
         assert [one.get("method", one.get("id")) for one in messages] == ["notifications/progress"] * 3 + ["c"]
 
@@ -240,7 +240,7 @@ async def test_a_stream_that_broke_off_is_resumed_and_goes_on(tmp_path: Path) ->
         again = {**headers, "Accept": "text/event-stream", "Last-Event-ID": first}
         async with http.stream("GET", "/mcp", headers=again) as resumed:
             events = Events(resumed)
-            second = (await events.next())["id"]  # by which it could be resumed once more
+            second = (await events.next())["id"]  # the stream can be resumed from here again
             assert second != first
             await other.post("/mcp", json=call("a_release", "r", key="k"), headers=headers)
             message = await events.message()
@@ -248,7 +248,7 @@ async def test_a_stream_that_broke_off_is_resumed_and_goes_on(tmp_path: Path) ->
             with pytest.raises(EOFError):
                 await events.next()
         async with http.stream("GET", "/mcp", headers={**again, "Last-Event-ID": second}) as over:
-            assert (await Events(over).message())["id"] == "c"  # as often as it is asked for
+            assert (await Events(over).message())["id"] == "c"  # an ended stream can still be resumed
         for unknown in ("9999-9999", f"{second.partition('-')[0]}-9999", "x", "1-", "-", "1" * 50):
             answer = await http.get("/mcp", headers={**again, "Last-Event-ID": unknown})
             assert answer.status_code == 400
@@ -293,7 +293,7 @@ async def test_who_waits_for_an_answer_when_the_session_ends_gets_an_error(tmp_p
         await at.made.net["a"].cancelled_of("k")
 
 
-# -- what belongs to no request --------------------------------------------------------------------------------------
+# -- messages outside requests ---------------------------------------------------------------------------------------
 
 
 async def test_what_is_told_before_the_stream_is_there_comes_by_it(tmp_path: Path) -> None:
@@ -326,7 +326,7 @@ async def test_what_is_asked_beside_all_requests_is_asked_by_the_stream(tmp_path
             assert waiting.replies[0].result() == {"roots": []}
             session.notify("notifications/tools/list_changed")
             await until(lambda: bool(client.told))
-        await until(lambda: GONE_S in at.made.clock.slept)  # the gateway has seen the stream's end
+        await until(lambda: GONE_S in at.made.clock.slept)  # the gateway has noticed the end of the stream
 
 
 async def test_a_stream_can_be_opened_again_and_ends_with_its_session(tmp_path: Path) -> None:
@@ -336,7 +336,7 @@ async def test_a_stream_can_be_opened_again_and_ends_with_its_session(tmp_path: 
         streaming = {**headers, "Accept": "text/event-stream"}
         async with http.stream("GET", "/mcp", headers=streaming) as first:
             assert (first.status_code, first.headers["mcp-session-id"]) == (200, headers["Mcp-Session-Id"])
-        await until(lambda: GONE_S in at.made.clock.slept)  # the gateway has seen its end
+        await until(lambda: GONE_S in at.made.clock.slept)  # the gateway has noticed the end of the stream
         async with http.stream("GET", "/mcp", headers=streaming) as second, at.http() as other:
             assert second.status_code == 200
             assert (await other.get("/mcp", headers=streaming)).status_code == 409
@@ -358,7 +358,7 @@ ODD: tuple[Any, ...] = (
 @pytest.mark.requirement("safe-limits")
 @pytest.mark.parametrize("version", ["2025-03-26", OLDER, "2026-07-28"])
 async def test_whatever_members_a_message_has_the_server_goes_on(tmp_path: Path, version: str, caplog: Any) -> None:
-    """No status of the 500s, no error in the log, and the session lives."""
+    """No answer has a 5xx status, nothing is logged as an error, and the session survives."""
     dice = random.Random(version)
 
     def part() -> Any:

@@ -1,4 +1,4 @@
-"""Event streams, and what is kept of them."""
+"""Event streams, and the store that keeps their events."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ DONE = Reply.of_result({"done": True})
 
 
 class Body:
-    """What an HTTP client gets; it may stop reading, and go."""
+    """The response that an HTTP client receives. The client can stop reading or disconnect."""
 
     def __init__(self) -> None:
         self.sent: list[Any] = []
         self.gone, self.reads = anyio.Event(), anyio.Event()
         self.reads.set()
         self.is_aborted = False
-        self.transport = self  # its connection, of which there is this and nothing more
+        self.transport = self  # a stand-in for the connection, which needs only `abort`
         self.request = HttpRequest(
             {"headers": [], "method": "GET", "state": {CONNECTION: self}}, self.receive, self.send
         )
@@ -54,19 +54,19 @@ class Body:
 
     @property
     def messages(self) -> list[Any]:
-        """The data of its events."""
+        """The messages in its events."""
         data = [line.removeprefix(b"data: ") for line in self.text.split(b"\r\n") if line.startswith(b"data: {")]
         return [json.loads(one) for one in data]
 
     @property
     def ids(self) -> list[str]:
-        """Of its events."""
+        """The ids of its events."""
         return [line.removeprefix(b"id: ").decode() for line in self.text.split(b"\r\n") if line.startswith(b"id: ")]
 
 
 @asynccontextmanager
 async def carried(stream: EventStream, after: int | None = None, *, primed: bool = False) -> AsyncIterator[Body]:
-    """Yield a client with an open stream, which ends with the context."""
+    """Yield the response to a client that stays connected until the context ends."""
     body = Body()
     async with anyio.create_task_group() as tasks:
         first = stream.priming(resumed=after is not None) if primed else b""
@@ -216,8 +216,8 @@ async def test_a_client_that_does_not_read_is_given_up() -> None:
     async with carried(stream) as body:
         body.reads = anyio.Event()
         stream.put(told(1))
-        await anyio.wait_all_tasks_blocked()  # in its way out
-        stream.put(b"x" * BEHIND_MOST)  # by itself it says nothing about who reads
+        await anyio.wait_all_tasks_blocked()  # the event is being sent
+        stream.put(b"x" * BEHIND_MOST)  # a large event alone does not show that the client stopped reading
         await anyio.wait_all_tasks_blocked()
         assert not body.is_aborted
         stream.put(told(2))

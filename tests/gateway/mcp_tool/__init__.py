@@ -1,1 +1,1 @@
-"""Tests of trayapp/gateway/mcp_tool, in this process."""
+"""In-process tests of trayapp/gateway/mcp_tool."""

@@ -1,4 +1,4 @@
-"""The quick check of arguments: the full check accepts everything that it accepts."""
+"""The quick check of arguments, which accepts nothing that the full check rejects."""
 
 from __future__ import annotations
 

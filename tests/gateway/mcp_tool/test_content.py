@@ -1,4 +1,4 @@
-"""Substitutes for content parts that a client's protocol revision does not know. Case ids: content-NN."""
+"""Substitutes for content parts that a client's protocol revision does not know."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_part_has_words_that_stand_for_it(case: str, part: Any, text: str) -> 
     ],
 )
 def test_each_revision_gets_what_it_knows_as_it_is_and_words_for_the_rest(protocol: str, kept: list[Any]) -> None:
-    """content-03, content-05 to content-13: flattened only for clients that cannot take the part."""
+    """A part becomes text only for clients whose revision does not have it."""
     parts = [IMAGE, RESOURCE, AUDIO, LINK, {"type": "weird"}]
     shown = [fitted_part(part, protocol) for part in parts]
     assert [part for part in shown if part in parts] == kept
@@ -60,7 +60,7 @@ def test_each_revision_gets_what_it_knows_as_it_is_and_words_for_the_rest(protoc
 
 @pytest.mark.parametrize("protocol", [FIRST, NEWEST, UNKNOWN])
 def test_what_a_text_or_an_image_must_have_is_there(protocol: str) -> None:
-    """content-02: strict clients drop the whole result for a part without it."""
+    """Strict clients drop the whole result if a part lacks a required member."""
     assert fitted_part({"type": "text"}, protocol) == {"type": "text", "text": ""}
     assert fitted_part({"type": "image", "x": 1}, protocol) == {
         "type": "image",
@@ -83,13 +83,12 @@ def test_what_a_text_or_an_image_must_have_is_there(protocol: str) -> None:
     ],
 )
 def test_structured_content_alone_becomes_text_as_well(result: dict[str, Any], protocol: str, texts: list[str]) -> None:
-    """content-15, content-16."""
     assert [part["text"] for part in fitted(result, protocol)["content"]] == texts
 
 
 @pytest.mark.parametrize("protocol", list(KNOWN_PARTS))
 def test_a_result_that_fits_is_the_very_same_one(protocol: str) -> None:
-    """content-20, call-11, call-12: order, flags and unknown members stay."""
+    """If a part has to be replaced, the order, flags and unknown members stay."""
     result = {"content": [{"type": "text", "text": "a", "x": 1}, IMAGE], "isError": True, "_meta": {"m": 1}, "new": 2}
     assert fitted(result, protocol) is result
     other = fitted({**result, "content": [*result["content"], {"type": "weird"}]}, protocol)  # type: ignore[misc]

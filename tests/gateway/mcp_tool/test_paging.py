@@ -1,4 +1,4 @@
-"""Pages of lists and of long results: nothing is lost, nothing is too long. Case ids: page-NN, content-NN."""
+"""Pages of lists and of long results: nothing is lost, and no page is too long."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from trayapp.gateway.mcp_tool.tool_dependencies import (
 )
 
 LIMIT = 51_200
-NO_FILES = ResultFiles(Path(os.devnull) / "results")  # no file can be written there
+NO_FILES = ResultFiles(Path(os.devnull) / "results")  # no file can be created in this folder
 
 
 def text(*texts: str) -> dict[str, Any]:
@@ -67,12 +67,11 @@ def test_pages_of_a_text_are_short_and_lose_no_character(whole: str, limit: int)
 def test_a_page_ends_with_a_line_where_that_costs_little() -> None:
     lines = "".join(f"line {n}\n" for n in range(100))
     assert lines[: cut_at(lines, 0, 100)].endswith("\n")
-    assert cut_at("x" * 90 + "\n" + "y" * 200, 0, 200) == 200  # the line's end is too far from the page's end
+    assert cut_at("x" * 90 + "\n" + "y" * 200, 0, 200) == 200  # the line break is too far from the page's end
 
 
 @pytest.mark.requirement("one-tool-result-paging")
 def test_a_long_text_is_cut_with_a_note_and_the_rest_can_be_had() -> None:
-    """content-18."""
     whole, store = "".join(f"{n:05d}\n" for n in range(10_000)), CutResults(NO_FILES)
     first = paged({**text(whole), "isError": True, "_meta": {"x": 1}}, LIMIT, store)
     assert (first["isError"], first["_meta"]) == (True, {"x": 1})
@@ -92,7 +91,6 @@ def test_a_long_text_is_cut_with_a_note_and_the_rest_can_be_had() -> None:
 @pytest.mark.requirement("one-tool-result-file")
 @pytest.mark.parametrize("limit", [400, 2_000, LIMIT])
 def test_the_whole_text_lies_in_a_file_that_the_note_names(tmp_path: Path, limit: int) -> None:
-    """content-18."""
     whole, folder = "".join(f"{n:05d} é\n" for n in range(10_000)), tmp_path / "cache" / "results"
     first = paged(text(whole), limit, CutResults(ResultFiles(folder)))
     assert len("".join(shown(first)).encode()) <= limit
@@ -138,7 +136,6 @@ def test_without_a_file_the_pages_are_all_there_is(tmp_path: Path, caplog: pytes
 
 
 def test_many_short_lines_are_cut_too() -> None:
-    """content-19."""
     result = paged(text("ab\n" * 2_500), LIMIT, CutResults(NO_FILES))
     assert shown(result)[0].count("\n") == LINES_MOST
 
@@ -206,7 +203,7 @@ def test_the_store_of_a_session_is_bounded_by_number_and_by_size() -> None:
         store.get(names[1], 0, 0)
     assert store.get(names[2], 0, 0).startswith("text 2")
     big = store.keep("x" * KEPT_CHARACTERS).name
-    assert store.get(big, 0, 300).startswith("x")  # the last one is kept, however large
+    assert store.get(big, 0, 300).startswith("x")  # the latest text is kept, however long
     with pytest.raises(ResultNotFoundError):
         store.get(names[-1], 0, 0)
 

@@ -1,4 +1,4 @@
-"""The fields of the one tool: which mode they mean. A mistake is an error, never a request for the status."""
+"""The fields of the one tool, and the mode that they select. A mistake is an error, never a request for the status."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from trayapp.gateway.mcp_tool.request import ToolRequest, WrongFieldsError, chec
         ({"connect": "gh"}, ToolRequest("connect", "gh")),
         ({"result": "r1"}, ToolRequest("result", "r1")),
         ({"result": "r1", "offset": 9}, ToolRequest("result", "r1", offset=9)),
-        # a call wins over a search, whatever came with the search
+        # a call or a description wins over a search
         ({"tool": "t", "search": "x", "regex": True, "limit": 2}, ToolRequest("tool", "t", regex=True, limit=2)),
         ({"describe": "d", "search": "x"}, ToolRequest("describe", "d")),
-        # from models that fill in every field, or write everything as text
+        # some models fill in every field or send every value as text
         ({"search": "x", "tool": "", "describe": None, "server": ""}, ToolRequest("search", "x")),
         ({"search": "x", "args": {}, "offset": 0, "connect": ""}, ToolRequest("search", "x", args={})),
         ({"search": "x", "regex": "false", "limit": "5"}, ToolRequest("search", "x", limit=5)),

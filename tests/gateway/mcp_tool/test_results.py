@@ -19,7 +19,7 @@ from trayapp.wire.messages import Reply
 
 NEWEST, OLDEST = "2025-11-25", "2024-11-05"
 LIMIT = 100_000
-NO_FILES = ResultFiles(Path(os.devnull) / "results")  # no file can be written there
+NO_FILES = ResultFiles(Path(os.devnull) / "results")  # no file can be created in this folder
 
 
 def nothing_gone() -> MultiMcpError | None:

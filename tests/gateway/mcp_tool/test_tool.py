@@ -1,4 +1,4 @@
-"""The one tool for one session, from the frame of the request to the frame of the answer."""
+"""The one tool in one session, from the request's frame to the answer's frame."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ pytestmark = pytest.mark.anyio
 
 
 async def is_refused(client: Client, arguments: dict[str, Any], code: str, words: list[str]) -> None:
-    """Check that the call fails with that code, and with all of these words in its text."""
+    """Assert that the call fails with `code`, and that the message contains all of these words."""
     found, message = await refused(client, **arguments)
     assert found == code
     assert [word for word in words if word not in message] == []
 
 
 TOKENS_MOST = 300  # o200k
-MARGIN = 1.1  # of the estimate
+MARGIN = 1.1  # the estimate may be 10 % too low
 
 
 async def nothing_there(number: int) -> None:
@@ -44,7 +44,7 @@ async def not_at_first(number: int) -> None:
         await nothing_there(number)
 
 
-# -- what is listed --------------------------------------------------------------------------------------------------
+# -- the definition --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("one-tool-definition")
@@ -72,7 +72,6 @@ async def test_the_list_is_the_same_bytes_for_no_server_and_for_many(tmp_path: P
 
 @pytest.mark.requirement("one-tool-status")
 async def test_without_servers_the_status_says_so(tmp_path: Path) -> None:
-    """status-02."""
     async with house(tmp_path) as made:
         made.apply(settings=ONLY_SEARCH)
         made.start()
@@ -81,7 +80,7 @@ async def test_without_servers_the_status_says_so(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("one-tool-status")
 async def test_each_server_has_a_line_with_its_state_its_tools_and_why_not(tmp_path: Path) -> None:
-    """status-03 to status-06: disabled ones do not count, cached tools do, whatever the state."""
+    """Disabled servers do not count. Cached tools count, whatever the state of their server."""
     async with house(tmp_path) as made:
         stocked(made, server("off", disabled=True))
         made.net["xcodebuild"].before = nothing_there
@@ -97,7 +96,7 @@ async def test_each_server_has_a_line_with_its_state_its_tools_and_why_not(tmp_p
         assert by_server["off"].startswith("disabled")
         assert by_server["xcodebuild"].startswith("failed 12s ago, 2 tools: Cannot start xcodebuild: spawn ENOENT")
         await made.clock.pass_(60)
-        assert "xcodebuild: cached, 2 tools" in await said(client)  # past its backoff the next call tries again
+        assert "xcodebuild: cached, 2 tools" in await said(client)  # after its backoff, the next call tries again
 
 
 # -- list ------------------------------------------------------------------------------------------------------------
@@ -105,7 +104,6 @@ async def test_each_server_has_a_line_with_its_state_its_tools_and_why_not(tmp_p
 
 @pytest.mark.requirement("one-tool-list")
 async def test_a_cached_server_lists_its_tools_without_being_started(tmp_path: Path) -> None:
-    """status-07."""
     async with house(tmp_path) as made:
         stocked(made)
         found = await said(await made.ready(), server="obsidian")
@@ -146,7 +144,6 @@ async def test_a_list_comes_in_pages(tmp_path: Path) -> None:
 async def test_a_server_that_cannot_be_listed_is_an_error_that_helps(
     tmp_path: Path, asked: str, code: str, words: list[str]
 ) -> None:
-    """status-08, status-10."""
     async with house(tmp_path) as made:
         stocked(made, server("off", disabled=True))
         await is_refused(await made.ready(), {"server": asked}, code, words)
@@ -192,7 +189,6 @@ async def test_a_search_names_the_best_tools_with_their_parameters(tmp_path: Pat
 async def test_a_search_that_cannot_be_made_is_an_error(
     tmp_path: Path, arguments: dict[str, Any], code: str, words: list[str]
 ) -> None:
-    """search-38, search-39, search-45, search-49."""
     async with house(tmp_path) as made:
         stocked(made)
         await is_refused(await made.ready(), arguments, code, words)
@@ -200,7 +196,6 @@ async def test_a_search_that_cannot_be_made_is_an_error(
 
 @pytest.mark.requirement("one-tool-search")
 async def test_a_search_without_words_lists_a_server_by_name_and_one_without_hits_says_so(tmp_path: Path) -> None:
-    """search-37, search-40."""
     async with house(tmp_path) as made:
         stocked(made)
         client = await made.ready()
@@ -226,7 +221,6 @@ async def test_an_answer_stays_short_unless_more_is_asked_for(tmp_path: Path) ->
 
 @pytest.mark.requirement("one-tool-search")
 async def test_tools_of_a_server_in_its_backoff_are_found_and_marked(tmp_path: Path) -> None:
-    """search-63."""
     async with house(tmp_path) as made:
         stocked(made)
         made.net["xcodebuild"].before = nothing_there
@@ -241,7 +235,6 @@ async def test_tools_of_a_server_in_its_backoff_are_found_and_marked(tmp_path: P
 
 @pytest.mark.requirement("one-tool-describe")
 async def test_a_description_has_every_parameter_and_a_wrong_name_the_nearest_ones(tmp_path: Path) -> None:
-    """describe-22 to describe-26."""
     async with house(tmp_path) as made:
         stocked(made)
         client = await made.ready()
@@ -272,7 +265,7 @@ async def test_search_and_describe_connect_lazy_servers_in_the_background(tmp_pa
         assert sum(made.state(name) is State.CONNECTED for name in CATALOGUE) <= 3
         assert made.state("context7") is State.IDLE
         await made.clock.pass_(11 * 60)
-        assert made.net.open_now == 0  # closed like any idle server, since nobody called it
+        assert made.net.open_now == 0  # warmed-up servers that get no call are closed like any idle server
 
 
 @pytest.mark.requirement("one-tool-warm-up")
@@ -302,7 +295,7 @@ async def test_a_long_question_does_not_come_back(tmp_path: Path, mode: str) -> 
 
 @pytest.mark.requirement("one-tool-call")
 async def test_a_call_reaches_the_server_under_its_own_name_and_its_result_comes_back_whole(tmp_path: Path) -> None:
-    """call-05, call-11, call-12: the order of the parts, flags and unknown members stay."""
+    """The parts keep their order, and flags and unknown members stay."""
     whole = {
         "content": [
             {"type": "text", "text": "a"},
@@ -354,7 +347,6 @@ async def test_a_call_reaches_the_server_under_its_own_name_and_its_result_comes
 async def test_a_call_that_cannot_be_made_starts_nothing(
     tmp_path: Path, arguments: dict[str, Any], code: str, words: list[str]
 ) -> None:
-    """call-01, call-02, args-05 to args-09."""
     async with house(tmp_path) as made:
         stocked(made)
         await is_refused(await made.ready(), arguments, code, words)
@@ -364,7 +356,6 @@ async def test_a_call_that_cannot_be_made_starts_nothing(
 @pytest.mark.requirement("one-tool-call")
 @pytest.mark.parametrize("args", ['{"simulatorId": "A"}', {"simulatorId": "A"}])
 async def test_args_are_an_object_or_its_text(tmp_path: Path, args: Any) -> None:
-    """args-03, args-04."""
     async with house(tmp_path) as made:
         stocked(made)
         await mcp(await made.ready(), tool="xcodebuild_boot_sim", args=args)
@@ -373,7 +364,6 @@ async def test_args_are_an_object_or_its_text(tmp_path: Path, args: Any) -> None
 
 @pytest.mark.requirement("one-tool-call")
 async def test_a_failed_start_is_said_and_the_backoff_after_it(tmp_path: Path) -> None:
-    """call-03, call-04."""
     async with house(tmp_path) as made:
         stocked(made)
         made.net["xcodebuild"].before = nothing_there
@@ -389,8 +379,6 @@ async def test_a_failed_start_is_said_and_the_backoff_after_it(tmp_path: Path) -
 
 @pytest.mark.requirement("one-tool-call")
 async def test_a_tools_own_error_and_a_servers_error_pass_unchanged(tmp_path: Path) -> None:
-    """call-07."""
-
     async def boom(params: dict[str, Any]) -> dict[str, Any]:
         return {**text("boom"), "isError": True}
 
@@ -409,7 +397,6 @@ async def test_a_tools_own_error_and_a_servers_error_pass_unchanged(tmp_path: Pa
 
 @pytest.mark.requirement("one-tool-call")
 async def test_progress_and_cancellation_go_through(tmp_path: Path) -> None:
-    """call-16."""
     async with house(tmp_path) as made:
         await made.known(server("a"), settings=ONLY_SEARCH)
         client = await made.ready()
@@ -438,7 +425,6 @@ async def test_a_call_that_waits_for_its_server_can_be_cancelled(tmp_path: Path)
 
 @pytest.mark.requirement("one-tool-call")
 async def test_twenty_calls_of_a_cold_server_start_it_once(tmp_path: Path) -> None:
-    """call-17."""
     async with house(tmp_path) as made:
         stocked(made)
         client = await made.ready()
@@ -451,7 +437,6 @@ async def test_twenty_calls_of_a_cold_server_start_it_once(tmp_path: Path) -> No
 
 @pytest.mark.requirement("one-tool-call")
 async def test_a_name_of_two_tools_is_refused_until_the_server_is_said(tmp_path: Path) -> None:
-    """collide-03, resolve-21."""
     async with house(tmp_path) as made:
         for name in ("a", "b"):
             made.cache(server(name), offer("get"))
@@ -468,10 +453,10 @@ async def test_a_name_of_two_tools_is_refused_until_the_server_is_said(tmp_path:
 
 @pytest.mark.requirement("one-tool-call")
 async def test_a_tool_of_a_server_that_nobody_has_met_is_found_by_asking_it(tmp_path: Path) -> None:
-    """call-13, call-14: the server with the longest fitting name first."""
+    """The server whose name is the longest matching prefix is asked first."""
     async with house(tmp_path) as made:
         made.apply(server("a"), server("a-b"), settings=ONLY_SEARCH)
-        made.gateway.state = "running"  # no server is asked without a request
+        made.gateway.state = "running"  # so that no server is started without a request
         client = await made.ready()
         assert "result" in await client.ask("tools/call", {"name": "mcp", "arguments": {"tool": "a-b_echo"}})
         assert (made.net["a-b"].opened, made.net["a"].opened) == (1, 0)
@@ -479,8 +464,6 @@ async def test_a_tool_of_a_server_that_nobody_has_met_is_found_by_asking_it(tmp_
 
 @pytest.mark.requirement("one-tool-call")
 async def test_a_tool_that_its_server_no_longer_has_is_said_with_those_it_has(tmp_path: Path) -> None:
-    """call-15."""
-
     async def no_such(params: dict[str, Any]) -> dict[str, Any]:
         raise RpcError(-32602, "Unknown tool: old")
 
@@ -490,13 +473,12 @@ async def test_a_tool_that_its_server_no_longer_has_is_said_with_those_it_has(tm
         made.apply(server("a"), settings=ONLY_SEARCH)
         made.start()
         client = await made.ready()
-        code, message = await refused(client, tool="a_old")  # its lists are old enough to be asked for once more
+        code, message = await refused(client, tool="a_old")  # its lists are old enough to be requested again
         assert (code, "a_echo" in message) == ("tool_not_found_after_reconnect", True)
 
 
 @pytest.mark.requirement("filter-binds-calls")
 async def test_a_tool_that_is_switched_off_is_neither_found_nor_called(tmp_path: Path) -> None:
-    """filter-15."""
     async with house(tmp_path) as made:
         stocked(made, server("github", tools={"create_issue": ToolSwitch(enabled=False)}), settings=ONLY_SEARCH)
         client = await made.ready()
@@ -576,8 +558,6 @@ async def test_a_long_result_comes_in_pages_through_the_one_tool_and_whole_when_
 
 @pytest.mark.requirement("one-tool-result-file")
 async def test_a_long_result_lies_in_a_file_until_its_session_ends(tmp_path: Path) -> None:
-    """content-18."""
-
     async def long(params: dict[str, Any]) -> dict[str, Any]:
         return text("x" * 60_000)
 
@@ -630,8 +610,6 @@ GUIDE = {"uri": "u://g", "name": "Guide Book", "description": "The guide"}
 
 @pytest.mark.requirement("resource-as-tool")
 async def test_a_resource_is_found_described_and_read_like_a_tool(tmp_path: Path) -> None:
-    """resource-14, resource-16."""
-
     async def read(params: dict[str, Any]) -> dict[str, Any]:
         return {"contents": [{"uri": params["uri"], "text": "all of it"}], "_meta": {"x": 1}}
 

@@ -1,4 +1,4 @@
-"""Servers are connected ahead of a call: few at a time, none twice. A failure is not reported to anyone."""
+"""Servers are connected before their first call: a few at a time, each only once. Failures are not reported."""
 
 from __future__ import annotations
 

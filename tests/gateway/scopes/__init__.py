@@ -1,1 +1,1 @@
-"""Tests of trayapp/gateway/scopes, in this process."""
+"""In-process tests of trayapp/gateway/scopes."""

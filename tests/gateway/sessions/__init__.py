@@ -1,1 +1,1 @@
-"""Tests of trayapp/gateway/sessions, in this process."""
+"""In-process tests of trayapp/gateway/sessions."""
