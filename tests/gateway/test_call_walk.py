@@ -1,4 +1,4 @@
-"""How far a call goes through the gateway: functions and modules of ours, counted in a gateway that runs here."""
+"""The path of a call through the gateway: its functions and modules, counted in an in-process gateway."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from trayapp.wire.rundir import run_dir
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(os.name == "nt", reason="needs Unix sockets")]
 
-# From the first byte of the shim's frame to the last one of the answer: to the backend, and back.
+# For a call to the backend and back, from the first byte of the shim's frame to the last byte of the answer.
 MOST_HOPS = 30
 MOST_MODULES = 12
 FIRST, LAST = "FrameDispatcher.feed", "Link.write"
@@ -38,7 +38,7 @@ INITIALIZE = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo":
 
 
 class Client:
-    """A client behind a shim, whose bytes come over the gateway's socket as they are."""
+    """A client that sends a shim's bytes over the gateway's real socket."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
@@ -63,7 +63,7 @@ class Client:
 
 @contextmanager
 def walked(steps: list[tuple[str, str]]) -> Iterator[None]:
-    """Collect (module, function) of each call of a function of ours on this thread."""
+    """Collect the module and name of each of the program's functions that is called on this thread."""
 
     def note(frame: FrameType, event: str, argument: object) -> None:
         code = frame.f_code
@@ -96,7 +96,7 @@ async def test_a_call_of_a_running_server_passes_few_functions_and_modules_there
             client = Client(*await asyncio.open_unix_connection(endpoint.socket))
             await client.ask("initialize", INITIALIZE)
             client.send({"method": "notifications/initialized"})
-            for _ in range(5):  # by then its server runs, its route is kept, and nothing is left to be done beside it
+            for _ in range(5):  # until the server runs, the route is cached, and no other work is left
                 await client.ask("tools/call", CALL)
                 await anyio.sleep(0.3)
             with walked(steps):

@@ -1,4 +1,4 @@
-"""How often changes are told: soon, and never for more than a tenth of the time."""
+"""The timing of broadcasts: soon after a change, but never for more than a tenth of the time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.anyio
 
 @dataclass
 class SlowClock:
-    """A clock on which `spent` seconds were lost to work."""
+    """A clock that is `spent` seconds ahead, as after slow work."""
 
     whole: FakeClock
     spent: float = 0.0
@@ -53,7 +53,7 @@ async def test_telling_that_takes_long_is_followed_by_a_longer_rest(tmp_path: Pa
             clocks[0].spent += cost_s
 
         made.gateway.services.changes.listen(watcher)
-        for number in range(40):  # many servers that come one by one
+        for number in range(40):  # servers appear one by one
             made.apply(*(server(f"s{n}") for n in range(number)))
             await made.clock.pass_(1.0)
         assert len(told) <= 2 + 40 / (cost_s * BROADCAST_REST)
@@ -63,4 +63,4 @@ async def test_telling_that_takes_long_is_followed_by_a_longer_rest(tmp_path: Pa
         for number in range(3):
             made.apply(*(server(f"t{n}") for n in range(number)))
             await made.clock.pass_(BROADCAST_REST + BROADCAST_DELAY_S)
-        assert len(told) >= before + 2  # quick again, soon told again
+        assert len(told) >= before + 2  # quick broadcasts follow each other quickly again

@@ -1,4 +1,4 @@
-"""A gateway whose runtime folder somebody removes is found again, or ends for the one that began there meanwhile."""
+"""A gateway whose runtime folder is removed restores it, or gives way to a gateway that has started there."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from trayapp.wire.greeting import endpoint_file, read_endpoint
 from trayapp.wire.rundir import run_dir
 
 pytestmark = pytest.mark.anyio
-# A gateway that looks for itself often, and does not linger.
+# A gateway that checks its runtime folder often and does not linger.
 WATCHFUL = """
 import sys
 from trayapp.gateway import main as run
@@ -46,7 +46,7 @@ def env(tmp_path: Path) -> dict[str, str]:
 
 @asynccontextmanager
 async def gateway(env: dict[str, str]) -> AsyncIterator[anyio.abc.Process]:
-    """Once it can be found."""
+    """Start a gateway and yield its process once it can be found."""
     process = await anyio.open_process([sys.executable, "-c", WATCHFUL], env=env, stdout=None, stderr=None)
     async with process:
         try:
@@ -102,7 +102,7 @@ async def test_one_that_ends_is_not_found_any_more_however_long_it_takes(env: di
             await until(lambda: odd.received("tools/list"))
             process.terminate()
             await until(lambda: odd.events("eof"))
-            await process.wait()  # many looks later
+            await process.wait()  # takes as long as many checks of the folder
         assert sorted(path.name for path in Path(run_dir(env)).iterdir()) == ["gateway.lock"]
 
 

@@ -1,4 +1,4 @@
-"""The gateway as a whole: one failure ends nothing else, snapshots tell the truth, and scale."""
+"""The gateway as a whole: isolated failures, correct snapshots, and many servers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from trayapp.model.errors import ConnectFailedError, Problem
 from trayapp.model.lifecycle import State
 
 pytestmark = pytest.mark.anyio
-BAD: Any = {"name": "t", "x": {1, 2}}  # what no JSON can hold, and no cache
+BAD: Any = {"name": "t", "x": {1, 2}}  # neither JSON nor the cache can hold a set
 
 
 async def test_a_pool_task_that_fails_in_a_way_that_we_do_not_know_is_logged_and_the_gateway_goes_on(
@@ -242,7 +242,7 @@ async def test_a_log_level_reaches_a_server_that_does_not_answer_and_nothing_wai
 
 
 async def test_what_a_replaced_connection_still_reads_is_nobody_s(tmp_path: Path) -> None:
-    """A save relaunched the server while the old one's lists were on their way."""
+    """A save relaunches the server while the lists of the old process are still being read."""
     async with house(tmp_path) as made:
         await made.known(server("a"))
         old = made.gateway.services.pool.find("a")

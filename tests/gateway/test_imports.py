@@ -1,4 +1,4 @@
-"""settings.imports in a running gateway's eyes: read with servers.yaml, followed, its tools noted nowhere."""
+"""settings.imports in a running gateway: imported files are read and watched, but their tools are not saved."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ IMPORTING = "settings: {imports: [cursor]}\nservers:\n  a: {command: x}\n"
 
 
 class Counted(ClientLayers):
-    """The real reader, counting how often it reads."""
+    """The real reader, with a count of its reads."""
 
     reads = 0
 

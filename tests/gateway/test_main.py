@@ -1,4 +1,4 @@
-"""A gateway process's parts together, in this process: real files and a real socket, servers that are fakes."""
+"""The parts of a gateway process together, run in-process with real files, a real socket and fake servers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PYTHON = '"python3"'
 
 
 class Running:
-    """A gateway that runs in this loop."""
+    """A gateway that runs in the test's event loop."""
 
     def __init__(self, home: Path) -> None:
         self.environ = {"MULTI_MCP_HOME": str(home), "PATH": os.environ["PATH"], "SHELL": "/bin/false"}
@@ -92,7 +92,6 @@ async def test_a_first_start_writes_the_file_asks_the_sample_and_notes_its_tools
 
 @pytest.mark.requirement("cat-cache-first", "name-stable")
 async def test_a_second_start_lists_the_same_without_any_server(home: Path) -> None:
-    """merge-14."""
     async with running(home) as made:
         first = await made.tools()
         text = made.file.read_bytes()
@@ -176,9 +175,9 @@ async def test_sessions_on_the_socket_are_served_and_one_that_speaks_junk_ends_n
 
 @pytest.fixture
 def child_watcher() -> Iterator[None]:
-    """Give later tests their watcher of child processes back: a gateway sets its own, for its whole process."""
+    """Restore the child watcher for later tests: a gateway sets its own for the whole process."""
     if sys.version_info >= (3, 12):
-        yield  # there each event loop has its own
+        yield  # since Python 3.12, each event loop has its own
         return
     before = asyncio.get_child_watcher()
     yield
@@ -196,7 +195,7 @@ def test_a_start_that_cannot_listen_is_a_plain_error_and_frees_the_lock(home: Pa
     with pytest.raises(StorageError):
         run_gateway(made.environ, lock, linger=False, sample=["python3"], layers=ClientLayers)
     words = (home / "logs" / "gateway.log").read_text(encoding="utf-8").splitlines()
-    assert logged_end_reason(words).startswith("Cannot listen on ")  # where the tray and a shim's user look for it
+    assert logged_end_reason(words).startswith("Cannot listen on ")  # the tray and users of a shim look for it there
     free = GatewayLock(made.run)
     free.acquire()
     free.release()

@@ -1,4 +1,4 @@
-"""Files of ours that others could reach are closed at the start; those of others are not trusted."""
+"""At its start, a gateway closes its files to other users, and does not trust files of other users."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which way a save of servers.yaml goes through the gateway: no module of it is entered again from another one."""
+"""The path of a servers.yaml save through the gateway's modules: none is re-entered after it has called another."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from trayapp.wire.rundir import run_dir
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(os.name == "nt", reason="needs Unix sockets")]
 
 GATEWAY = f"{Path(trayapp.__file__).parent / 'gateway'}{os.sep}"
-READ, TOLD = "servers_file.py", "services.py"  # the save is read and taken, then sessions are told
+READ, TOLD = "servers_file.py", "services.py"  # the modules that read the save and that notify sessions
 
 
 def way_to(frame: FrameType | None) -> list[str]:
-    """Return the modules of the gateway on the stack, the outermost first: each once for all its functions in a row."""
+    """Return the gateway's modules on the stack, outermost first, without consecutive duplicates."""
     way: list[str] = []
     while frame is not None:
         if (name := frame.f_code.co_filename).startswith(GATEWAY):
@@ -43,7 +43,7 @@ def way_to(frame: FrameType | None) -> list[str]:
 
 @contextmanager
 def walked(ways: dict[tuple[str, ...], str]) -> Iterator[None]:
-    """Collect the ways to each function of the gateway on this thread, with the function's name."""
+    """Collect each path of modules that is entered on this thread, with the first function called on it."""
 
     def note(frame: FrameType, event: str, argument: object) -> None:
         if event == "call" and frame.f_code.co_filename.startswith(GATEWAY):
@@ -57,7 +57,7 @@ def walked(ways: dict[tuple[str, ...], str]) -> Iterator[None]:
 
 
 async def listed(client: Client, server: str) -> None:
-    """Ask for the list until it has tools of that server."""
+    """Request the list until it has tools of that server."""
     names: list[str] = []
     while server not in names:
         await anyio.sleep(0.1)

@@ -1,4 +1,4 @@
-"""What gets into log files, how large they grow."""
+"""The content of log files, and the bounds of their size."""
 
 from __future__ import annotations
 
@@ -154,13 +154,13 @@ def test_a_line_of_the_gateway_loses_its_secrets_in_its_traceback_too() -> None:
 
 @pytest.fixture
 def root() -> Iterator[logging.Logger]:
-    """Yield the root logger, left as it was."""
+    """Yield the root logger and restore it afterwards."""
     logger = logging.getLogger()
     level, handlers = logger.level, list(logger.handlers)
     yield logger
     for handler in set(logger.handlers) - set(handlers):
         logger.removeHandler(handler)
-        with suppress(OSError):  # what a full disk did not take
+        with suppress(OSError):  # closing writes what a full disk refused
             handler.close()
     logger.setLevel(level)
 

@@ -1,4 +1,4 @@
-"""servers.yaml while the gateway runs: the first one, saves, mistakes, editors that truncate, folders that refuse."""
+"""servers.yaml while the gateway runs: first start, saves, mistakes, truncating editors, unwritable folders."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TWO = "servers:\n  a: {command: x}\n  b: {command: y}\n"
 
 
 class Taken:
-    """A followed file, and what was taken from it."""
+    """A watched file, and the outcomes of reading it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -42,13 +42,13 @@ class Taken:
         return self.all[-1]
 
     async def reads(self, text: str) -> Outcome:
-        """Save and read."""
+        """Save the text, read the file and return the outcome."""
         self.path.write_text(text, encoding="utf-8")
         await self.file.reload()
         return self.last
 
     async def until(self, servers: list[str]) -> None:
-        """Wait until exactly these servers were taken."""
+        """Wait until the configuration has exactly these servers."""
         with anyio.fail_after(10):
             while list(self.config.servers) != servers:
                 await self.news.wait()
@@ -101,7 +101,6 @@ async def test_a_missing_file_is_a_problem_that_says_what_to_do(taken: Taken) ->
 @pytest.mark.requirement("file-broken-goes-on")
 @pytest.mark.parametrize("text", ["servers:\n  a: {command: x\n  b: [", "servers:\n\ta: 1\n", "- a\n- b\n"])
 async def test_a_broken_file_is_a_problem_with_its_line_and_nothing_else_is_taken(taken: Taken, text: str) -> None:
-    """merge-11."""
     await taken.reads(ONE)
     assert problem(await taken.reads(text)).line > 0
     assert taken.path.read_text(encoding="utf-8") == text
@@ -120,7 +119,6 @@ async def test_a_file_that_is_no_text_is_a_problem(taken: Taken, data: bytes) ->
 
 @pytest.mark.requirement("file-one-wrong-entry")
 async def test_one_wrong_entry_leaves_the_others(taken: Taken) -> None:
-    """merge-12."""
     outcome = await taken.reads("servers:\n  a: {command: x}\n  b: {command: [1, {}]}\n")
     assert isinstance(outcome, Config)
     assert list(outcome.servers) == ["a"]
@@ -178,7 +176,7 @@ async def test_every_way_to_save_is_noticed(taken: Taken) -> None:
 
 @pytest.mark.requirement("file-slow-editor")
 async def test_half_of_a_slow_save_is_never_taken(taken: Taken) -> None:
-    """Half a file may be sound: the servers that it lacks would be stopped."""
+    """Half a file may be valid, and the servers missing from it would be stopped."""
     taken.path.write_text(TWO, encoding="utf-8")
     async with followed(taken):
         for title in ("one", "two"):
@@ -215,7 +213,7 @@ async def test_a_file_that_goes_away_is_a_problem_and_what_runs_goes_on(taken: T
 
 
 async def test_what_could_not_be_read_is_read_again_without_a_save_once_it_can(taken: Taken) -> None:
-    """A change of rights is no save; here a folder stands in the file's place, under the same name as before."""
+    """Restored permissions are not a save. In this test, a folder in the file's place makes reading fail."""
     taken.path.mkdir()
     await taken.file.reload()
     assert "not a file" in problem(taken.last).message
@@ -226,12 +224,11 @@ async def test_what_could_not_be_read_is_read_again_without_a_save_once_it_can(t
         await taken.until(["a"])
 
 
-# -- noting tools ----------------------------------------------------------------------------------------------------
+# -- writing found tools ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("cat-found-tools-written", "file-comments-kept")
 async def test_found_tools_are_noted_and_all_else_stays(taken: Taken) -> None:
-    """merge-13."""
     text = "# mine\nservers:\n  a:\n    command: 'x'   # quoted\n"
     taken.path.write_text(text, encoding="utf-8")
     taken.file.note_tools({"a": {"t": ToolSwitch()}})
@@ -266,7 +263,7 @@ async def test_a_file_that_cannot_be_written_is_a_plain_error(taken: Taken) -> N
 
 
 class Looked(Layers):
-    """Layers that note from which thread they are looked at."""
+    """Layers that record the threads that read them."""
 
     def __init__(self) -> None:
         self.threads: list[int] = []
@@ -281,7 +278,7 @@ class Looked(Layers):
 
 
 async def test_no_file_is_looked_at_on_the_event_loop(tmp_path: Path) -> None:
-    """A disk of the network may take seconds to answer."""
+    """A network drive may take seconds to answer."""
     taken, looked = Taken(tmp_path / "servers.yaml"), Looked()
     imports = "settings: {imports: [cursor]}\n"
     taken.file = ServersFile(taken.path, ["sample"], lambda: taken.config, taken._take, lambda: looked)

@@ -1,4 +1,4 @@
-"""What a gateway does not load before its first list: its start is what the first client waits for."""
+"""The modules that a gateway does not load before its first list, because the first client waits for its start."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trayapp.service.gateway_launch import RUNS_ALREADY
 from trayapp.wire.lock import GatewayLock
 from trayapp.wire.rundir import run_dir
 
-# Loaded when they are needed (model/late, or imports inside functions), with all that they alone bring.
+# Loaded on demand (model/late, or imports inside functions), with everything that only they import.
 LATE = (
     *("click", "rich", "mcp", "httpx2", "starlette", "sqlite3", "keyring", "html", "psutil", "jinja2"),
     *("trayapp.auth.callback", "trayapp.auth.login", "trayapp.backends.http.streamable", "trayapp.backends.stdio.npx"),

@@ -1,4 +1,4 @@
-"""When a gateway of a replaced program makes room, and that its clients then go on with one of the new program."""
+"""When a gateway makes room after an upgrade, and how its clients continue with the new program."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from trayapp.wire.greeting import read_endpoint
 from trayapp.wire.rundir import run_dir
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("package-upgrade")]
-# A gateway of a copy of this program, which neither waits for its installer nor for ten quiet minutes.
+# A gateway of a copy of this program that waits neither for an installer nor for ten quiet minutes.
 HASTY = """
 import sys
 sys.path.insert(0, sys.argv.pop(1))
@@ -50,15 +50,15 @@ async def test_room_is_made_once_nothing_was_called_for_long_and_nobody_asks(tmp
         await made.clock.pass_(UPGRADE_QUIET_S)
         followed = True
         await made.clock.pass_(CHECK_S)
-        assert not turn.is_set()  # a tray watches: it hands over itself
+        assert not turn.is_set()  # a tray is connected, and starts the new program itself
         await client.call("files_echo", text="x")
         asked = False
         await made.clock.pass_(UPGRADE_QUIET_S - CHECK_S)
-        assert not turn.is_set()  # somebody may go on with what the server holds
+        assert not turn.is_set()  # a client may still need the server's state
         connection = made.gateway.services.pool.find("files")
         connection.begin()
         await made.clock.pass_(UPGRADE_QUIET_S * 2)
-        assert not turn.is_set()  # a call that takes that long
+        assert not turn.is_set()  # a call is still in progress
         connection.end()
         await made.clock.pass_(UPGRADE_QUIET_S + CHECK_S)
         assert turn.is_set()
@@ -81,9 +81,9 @@ async def test_sessions_go_on_with_the_new_program(tmp_path: Path) -> None:
             first = await until(lambda: read_endpoint(run))
             async with client_of([sys.executable, str(copy / "trayapp" / "__main__.py"), "stdio"], env, home) as client:
                 assert await client.request("ping", {}) == {}
-                (copy / "trayapp" / "__init__.py").touch()  # what an installer does
+                (copy / "trayapp" / "__init__.py").touch()  # as an installer does
                 second = await until(lambda: (e := read_endpoint(run)) and e.started_at > first.started_at and e)
-                assert second.pid == first.pid == old.pid  # whoever watches it sees no end
+                assert second.pid == first.pid == old.pid  # the process id stays the same
                 assert "tools" in await client.request("tools/list", {})
             old.terminate()
             await old.wait()

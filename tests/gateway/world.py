@@ -1,4 +1,4 @@
-"""A whole gateway over the fake net and the fake clock, and clients that speak to it in frames."""
+"""A whole gateway with a fake net and a fake clock, and clients that exchange frames with it."""
 
 from __future__ import annotations
 
@@ -47,23 +47,23 @@ Switches = dict[str, dict[str, ToolSwitch]]
 
 
 def server(name: str, **more: Any) -> ServerConfig:
-    """Return an entry whose program exists."""
+    """Return a server entry with a command that exists."""
     return ServerConfig(name, command=sys.executable, **more)
 
 
 def offer(*tools: str, **more: Any) -> Offer:
-    """Return an offer of tools of these names."""
+    """Return an offer of tools with these names."""
     return Offer(tuple(tool(name) for name in tools), capabilities=dict(ALL), protocol="2025-11-25", **more)
 
 
 def served(offers: Mapping[str, Offer]) -> dict[str, ServedOffer]:
-    """These offers, prepared for clients."""
+    """Return these offers, prepared for clients."""
     tools = ServedTools()
     return {name: tools.of(name, offer) for name, offer in offers.items()}
 
 
 def serve(fake: FakeServer, **lists: tuple[Item, ...]) -> None:
-    """Make a fake server list these prompts, resources, resourceTemplates (or tools), and announce them."""
+    """Make a fake server list these items by kind. Prompts, resources and templates not given are empty."""
     fake.capabilities = {**fake.capabilities, "prompts": {}, "resources": {}, "completions": {}, "logging": {}}
     for kind in ("prompts", "resources", "resourceTemplates", *({"tools"} & lists.keys())):
         method = "resources/templates/list" if kind == "resourceTemplates" else f"{kind}/list"
@@ -86,10 +86,10 @@ def echo_of(fake: FakeServer, *methods: str) -> None:
 
 @dataclass
 class Wire:
-    """The other end of a dispatcher: keeps all that comes out of it, parsed."""
+    """The other end of a dispatcher, which keeps the output as frames and as parsed messages."""
 
     dispatcher: FrameDispatcher | None = None
-    link: Link | None = None  # of a control connection
+    link: Link | None = None  # only for a control connection
     heard: list[Message] = field(default_factory=list)
     frames: list[bytes] = field(default_factory=list)
     closed: bool = False
@@ -101,11 +101,11 @@ class Wire:
             self.heard.append(loads(line))
 
     def close(self) -> None:
-        """Close (as wire.endpoint.Link)."""
+        """Note that the connection is closed."""
         self.closed = True
 
     def send(self, message: Message) -> None:
-        """Receive a frame from the other end."""
+        """Send a message to the dispatcher."""
         assert self.dispatcher is not None
         self.dispatcher.feed(dumps({"jsonrpc": "2.0", **message}) + b"\n")
 
@@ -123,7 +123,7 @@ class Wire:
         return [m for m in same if type(m["id"]) is type(number)]
 
     async def answer(self, number: int | str) -> Message:
-        """Wait for the answer with that id."""
+        """Wait for the first answer with that id and return it."""
         with anyio.fail_after(stretched(10.0)):
             while not self.answers(number):
                 await settle()
@@ -136,20 +136,20 @@ class Wire:
         return await self.answer(number)
 
     async def result(self, method: str, params: Any = None, number: int | str = 1) -> Any:
-        """Return the `result` of that answer."""
+        """Send a request and return the `result` of its answer."""
         answer = await self.ask(method, params, number)
         assert "result" in answer, answer
         return answer["result"]
 
     async def error(self, method: str, params: Any = None, number: int | str = 1) -> Message:
-        """Return the `error` of that answer."""
+        """Send a request and return the `error` of its answer."""
         answer = await self.ask(method, params, number)
         assert "error" in answer, answer
         error: Message = answer["error"]
         return error
 
     def told(self, method: str) -> list[Message]:
-        """Return the params of the notifications of that method."""
+        """Return the params of the notifications with that method so far."""
         return [m.get("params", {}) for m in self.heard if m.get("method") == method]
 
     def list_changes(self) -> list[str]:
@@ -163,10 +163,10 @@ class Client(Wire):
     """One client session."""
 
     session: Session | None = None
-    end: Callable[[], None] = lambda: None  # the client goes away
+    end: Callable[[], None] = lambda: None  # disconnects the client
 
     async def shake_hands(self, protocol: str = "2025-11-25", name: str = "tests") -> Message:
-        """Initialize and say so; what the gateway answered."""
+        """Perform the handshake and return the gateway's answer."""
         params = {"protocolVersion": protocol, "capabilities": {}, "clientInfo": {"name": name, "version": "1"}}
         result: Message = await self.result("initialize", params, "init")
         self.tell("notifications/initialized")
@@ -181,13 +181,13 @@ class Client(Wire):
         self.ask_only(number, "tools/call", {"name": name, "arguments": arguments})
 
     async def names(self) -> list[str]:
-        """Return the tools that are listed."""
+        """Return the names of the listed tools."""
         return [item["name"] for item in (await self.result("tools/list", number="names"))["tools"]]
 
 
 @dataclass
 class BrokenClock:
-    """A clock that can be broken."""
+    """A clock whose `now` raises while `broken` is true."""
 
     whole: FakeClock
     broken: bool = False
@@ -206,14 +206,14 @@ class BrokenClock:
 
 
 class EmptyAccounts(Accounts):
-    """Accounts without a sign-in. No start waits for the thread that would find none."""
+    """Accounts without sign-ins, which start no thread to look for them."""
 
     async def look(self, keys: Iterable[AccountKey]) -> None:
         pass
 
 
 class House:
-    """A gateway whose servers are fakes. `apply` is what a saved servers.yaml does."""
+    """A gateway with fake servers. `apply` has the effect of a saved servers.yaml."""
 
     def __init__(
         self, folder: Path, tasks: anyio.abc.TaskGroup, clock: Callable[[FakeClock], Clock] = lambda clock: clock
@@ -252,7 +252,7 @@ class House:
     def apply(
         self, *servers: ServerConfig, settings: Settings | None = None, problems: tuple[Problem, ...] = ()
     ) -> None:
-        """Make these the servers that are configured."""
+        """Configure exactly these servers."""
         entries = {entry.name: entry for entry in servers}
         self.config = Config(settings or self.config.settings, entries, problems)
         self.gateway.take_config(self.config)
@@ -262,11 +262,11 @@ class House:
         save(self.folder, CacheEntry(entry.name, launch_hash(entry), self.clock.time() - age_s, known))
 
     def start(self) -> None:
-        """Serve, with the tasks of the gateway's life."""
+        """Start serving."""
         self.gateway.start_serving()
 
     async def known(self, *servers: ServerConfig, settings: Settings | None = None) -> None:
-        """Configure, start, and let all servers be asked."""
+        """Configure these servers, start, and wait until all have been read."""
         self.apply(*servers, settings=settings)
         self.start()
         await self.gateway.services.pool.settled()
@@ -275,7 +275,7 @@ class House:
         await self.told()
 
     async def starting(self) -> tuple[Client, anyio.Event]:
-        """Return a client, and what the start of a server `a` waits for, of which it is known that it has `echo`."""
+        """Return a client, and the event that lets server `a` start. The cache has the tool `echo` of `a`."""
         self.cache(server("a"), offer("echo"))
         gate = self.net["a"].hold_start()
         self.apply(server("a"))
@@ -283,11 +283,11 @@ class House:
         return await self.ready(), gate
 
     async def told(self) -> None:
-        """Let changes be told."""
+        """Wait until changes have been broadcast."""
         await self.clock.pass_(BROADCAST_DELAY_S * 2)
 
     def client(self, lasting: bool = True, **options: Any) -> Client:
-        """Return a client that has come in; no handshake yet. `options` of its first line."""
+        """Return a connected client before its handshake. `options`: those in its first line."""
         client = Client()
         peer = FramePeer(client.write)
         client.session = session = self.gateway.new_session(peer, dict(options), "stdio", lasting=lasting)
@@ -297,14 +297,14 @@ class House:
         return client
 
     async def ready(self, protocol: str = "2025-11-25", name: str = "tests", **options: Any) -> Client:
-        """Return a client that has shaken hands."""
+        """Return a client that has completed the handshake."""
         client = self.client(**options)
         await client.shake_hands(protocol, name)
         await settle()
         return client
 
     def control(self) -> Wire:
-        """Return a control connection."""
+        """Open a control connection and return the client's end."""
         wire = Wire()
         wire.link = as_link(wire)
         gateway = self.gateway
@@ -318,7 +318,6 @@ class House:
         self.reloads += 1
 
     def state(self, name: str) -> State:
-        """Return the state of that server."""
         return self.gateway.services.pool.find(name).state
 
     def in_flight(self) -> dict[str, int]:
@@ -327,7 +326,7 @@ class House:
 
 
 def as_link(wire: Wire) -> Link:
-    """Return a Link that no socket is behind: what is written goes to `wire`."""
+    """Return a Link without a socket, which writes to `wire`."""
 
     class Loose(Link):
         def write(self, data: bytes | memoryview) -> None:
@@ -343,9 +342,9 @@ def as_link(wire: Wire) -> Link:
 async def house(
     folder: Path, clock: Callable[[FakeClock], Clock] = lambda clock: clock, within_s: float = 30
 ) -> AsyncIterator[House]:
-    """Yield a gateway that ends with the test; whatever crashed would show. `clock` makes its clock from the fake one.
+    """Yield a gateway that ends with the test. A crash in one of its tasks fails the test.
 
-    `within_s`: what takes longer hangs.
+    `clock`: makes the gateway's clock from the fake one. `within_s`: the time limit of the test.
     """
     async with anyio.create_task_group() as tasks:
         made = House(folder, tasks, clock)

@@ -1,4 +1,4 @@
-"""FolderProbes into folders that may hang: one thread for all of them, and nobody waits for one that does."""
+"""Probes of folders that may hang: one thread reads them all, and no caller waits for a folder that hangs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ A, B, C = Path("/a"), Path("/b"), Path("/c")
 
 
 class Folders:
-    """Gives each folder's name and notes the thread; those in `hang` take until `gate` opens."""
+    """A reader that returns a folder's name and notes the thread. Folders in `hang` block until `gate` is set."""
 
     def __init__(self) -> None:
         self.gate = threading.Event()
@@ -60,7 +60,7 @@ async def test_a_folder_that_hangs_is_missing_and_holds_up_no_other(
     assert [record.getMessage() for record in caplog.records] == [
         "/b, where a client runs, does not answer. Its project is not used"
     ]
-    assert await looks.at([B, A], folders.look) == {A: "a"}  # nobody else looks there meanwhile
+    assert await looks.at([B, A], folders.look) == {A: "a"}  # B is not read again while its first read hangs
     assert [folder for folder, _ in folders.seen].count(B) == 1
 
 

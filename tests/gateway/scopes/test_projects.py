@@ -1,4 +1,4 @@
-"""Sessions of a project: its trusted servers for them alone, nothing at all of a file that nobody approved."""
+"""Sessions in a project: only they get its trusted servers, and an unapproved file has no effect."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SHOP = '{"mcpServers": {"db": {"command": "/bin/sh"}, "both": {"args": ["theirs"
 
 
 class Shops:
-    """A house with project folders. `text` of a project is approved unless it is said otherwise."""
+    """A gateway with project folders."""
 
     def __init__(self, made: House, folder: Path) -> None:
         self.made = made
@@ -37,7 +37,7 @@ class Shops:
         made.look = look_with(self.trust, self.folder)
 
     def project(self, name: str, text: str = SHOP, *, approved: bool = True) -> Path:
-        """Write a project's file."""
+        """Write a project's .mcp.json, approve it if `approved`, and return the folder."""
         folder = self.folder / name
         folder.mkdir(exist_ok=True)
         (folder / ".mcp.json").write_text(text, encoding="utf-8")
@@ -46,24 +46,24 @@ class Shops:
         return folder
 
     def approve(self, folder: Path) -> None:
-        """Do as `multi-mcp trust` does."""
+        """Approve the project's file, as `multi-mcp trust` does."""
         file = read_project(folder / ".mcp.json")
         assert file is not None
         self.trust.approve(file)
 
     async def started(self, user: str = USER) -> None:
-        """Serve the user's own servers, all of them known."""
+        """Start serving the user's servers, and wait until all have been read."""
         self.save(user)
         self.made.start()
         await self.made.gateway.services.pool.settled()
         await self.made.told()
 
     def save(self, user: str) -> None:
-        """Save servers.yaml."""
+        """Apply the text as a saved servers.yaml."""
         self.made.gateway.take_config(parse(user, "servers.yaml"))
 
     async def look_again(self) -> None:
-        """Reload as a verb requests it."""
+        """Reload all projects, as the command line can request."""
         await self.made.gateway.projects.refresh()
         await self.made.gateway.services.pool.settled()
         await self.made.told()
@@ -75,7 +75,7 @@ class Shops:
         return [problem.file for problem in self.made.gateway.problems]
 
     def key(self, name: str) -> str:
-        """Under what name the one own server of that name runs."""
+        """Return the key under which the project's only server of that name runs."""
         (key,) = (key for key in self.rows() if key.startswith(f"{name}@"))
         return key
 
@@ -200,7 +200,7 @@ async def test_sessions_of_one_project_share_its_servers_and_two_projects_do_not
         for client in clients:
             assert "result" in await client.call("db_echo")
         keys = [name for name in made.rows() if name.startswith("db@")]
-        assert [made.made.net[key].opened for key in keys] == [2, 2]  # asked for its lists, then called
+        assert [made.made.net[key].opened for key in keys] == [2, 2]  # one start to read the lists, one for the call
         assert sorted(made.rows()[key].calls for key in keys) == [1, 2]
         assert {made.rows()[key].project for key in keys} == {str(one), str(two)}
         assert made.rows()["user"].project is None
@@ -327,7 +327,7 @@ async def test_a_session_that_says_nothing_useful_of_its_folder_belongs_to_no_pr
         assert await names(await made.made.ready(cwd=cwd)) == {"user", "both"}
 
 
-# -- one look ----------------------------------------------------------------------------------------------------------
+# -- looking into a project folder -------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("idle-quiet")

@@ -1,4 +1,4 @@
-"""Servers that each session has for itself (`scope: session`)."""
+"""Per-session server processes (`scope: session`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names that no known tool has: which servers are asked, in which order, and what a person is told in the end."""
+"""The resolution of tool names in a session: unknown, disabled and ambiguous names, and all spellings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def nothing_known(made: House, *servers: ServerConfig) -> None:
-    """Return a gateway whose discovery is over and failed, as after a start without a network."""
+    """Start the gateway with servers whose discovery has failed, as after a start without a network."""
     for entry in servers:
         made.net[entry.name].before = refused
     made.apply(*servers)
@@ -34,7 +34,6 @@ async def nothing_known(made: House, *servers: ServerConfig) -> None:
 
 @pytest.mark.requirement("name-resolved")
 async def test_a_name_with_the_prefix_of_an_unknown_server_asks_that_one_and_is_looked_up_again(tmp_path: Path) -> None:
-    """call-13."""
     async with house(tmp_path) as made:
         await nothing_known(made, server("searxng"), server("other"))
         made.net["searxng"].tools = [tool("web_search")]
@@ -46,7 +45,6 @@ async def test_a_name_with_the_prefix_of_an_unknown_server_asks_that_one_and_is_
 
 
 async def test_the_longest_prefix_is_asked_first_and_nobody_further_once_it_is_found(tmp_path: Path) -> None:
-    """call-14."""
     async with house(tmp_path) as made:
         await nothing_known(made, server("a"), server("a-b"))
         made.net["a-b"].tools = [tool("x")]
@@ -56,7 +54,6 @@ async def test_the_longest_prefix_is_asked_first_and_nobody_further_once_it_is_f
 
 
 async def test_the_next_server_is_asked_when_the_likelier_one_has_no_such_tool_or_cannot_be_had(tmp_path: Path) -> None:
-    """call-14."""
     async with house(tmp_path) as made:
         await nothing_known(made, server("a"), server("a_b"), server("a_b_c"))
         made.net["a_b_c"].before = refused
@@ -82,7 +79,6 @@ async def test_when_nobody_has_it_the_failure_of_the_likeliest_server_is_the_ans
 
 
 async def test_a_tool_that_nobody_has_gets_the_nearest_names_and_starts_nothing(tmp_path: Path) -> None:
-    """call-01."""
     async with house(tmp_path) as made:
         made.cache(server("github"), offer("create_issue", "list_issues"))
         made.apply(server("github"))
@@ -99,7 +95,6 @@ async def test_a_tool_that_nobody_has_gets_the_nearest_names_and_starts_nothing(
 async def test_a_disabled_tool_is_in_no_list_and_refused_in_every_spelling_and_says_who_did_it(
     tmp_path: Path,
 ) -> None:
-    """merge-19."""
     async with house(tmp_path) as made:
         entry = server("a", tools={"rm": ToolSwitch(enabled=False)})
         made.cache(entry, offer("rm", "ls"))
@@ -134,7 +129,6 @@ async def test_the_tools_of_a_disabled_server_are_refused_and_say_who_did_it(tmp
 
 
 async def test_a_tool_that_is_switched_on_again_is_called_without_a_restart(tmp_path: Path) -> None:
-    """merge-20."""
     async with house(tmp_path) as made:
         made.cache(server("a"), offer("rm"))
         made.apply(server("a", tools={"rm": ToolSwitch(enabled=False)}))
@@ -157,7 +151,7 @@ ENDED: dict[str, tuple[tuple[ServerConfig, ...], str]] = {
 @pytest.mark.requirement("call-disabled-refused")
 @pytest.mark.parametrize("change", ENDED)
 async def test_a_tool_that_was_called_often_is_refused_once_that_is_so(tmp_path: Path, change: str) -> None:
-    """The way of its calls is kept from one to the next."""
+    """The gateway caches the route of a tool's calls."""
     servers, words = ENDED[change]
     async with house(tmp_path) as made:
         await made.known(server("a"))
@@ -217,7 +211,6 @@ async def test_a_timeout_that_is_changed_is_that_of_the_next_call_of_a_tool_call
 @pytest.mark.requirement("name-resolved")
 @pytest.mark.parametrize("asked", ["echo", "a_echo", "mcp__a__echo", "a/echo", "A_ECHO", "a-echo"])
 async def test_every_spelling_reaches_the_server_under_its_own_name_for_the_tool(tmp_path: Path, asked: str) -> None:
-    """call-05."""
     async with house(tmp_path) as made:
         await made.known(server("a"))
         assert "result" in await (await made.ready()).call(asked)

@@ -1,4 +1,4 @@
-"""How long a list waits for what servers list for its client's kind."""
+"""How long a list waits while servers are read for its kind of client."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REMOTE = ServerConfig("a", url="http://127.0.0.1:9/mcp", type="http")
 
 
 def read_by_a_newer_client(made: House, entry: ServerConfig) -> None:
-    """Cache lists of the newer era alone, as an earlier run did. Whether the server speaks the older one is unknown."""
+    """Cache lists that an earlier run read in the newer era. Whether the server supports the older era is unknown."""
     known = replace(offer("echo"), protocol=MODERN_VERSIONS[-1])
     at = made.clock.time()
     save(made.folder, CacheEntry(entry.name, launch_hash(entry), at, known, traits=ServerTraits(newer=True)))
@@ -35,7 +35,7 @@ async def test_a_list_waits_a_moment_for_an_address_that_does_not_answer_and_the
 ) -> None:
     async with house(tmp_path) as made:
         read_by_a_newer_client(made, REMOTE)
-        made.net["a#older"].hold_start()  # as a network that swallows everything
+        made.net["a#older"].hold_start()  # like a network that drops every packet
         made.apply(REMOTE)
         made.start()
         client = await older(made)
@@ -94,7 +94,7 @@ async def test_what_a_clients_kind_is_listed_is_no_change_of_what_it_never_had(t
         assert [item["name"] for item in listed] == ["a_echo", "a_rooted"]
         await made.told()
         assert client.list_changes() == []
-        another = await older(made, {"roots": {}})  # it never asks for a list
+        another = await older(made, {"roots": {}})  # a client that never requests a list
         of_kind.tools = [*of_kind.tools, tool("later")]
         await made.gateway.services.pool.refresh(made.gateway.services.pool.find("a#older-roots"))
         await made.told()
@@ -105,7 +105,7 @@ async def test_what_a_clients_kind_is_listed_is_no_change_of_what_it_never_had(t
 async def test_what_a_server_of_the_newer_era_alone_lists_when_it_is_tried_in_the_older_one_replaces_nothing(
     tmp_path: Path,
 ) -> None:
-    """The first connection hears of changes; the other one ends before its server has more to list."""
+    """The first connection reports changes. The one in the older era ends before the server has more to list."""
     async with house(tmp_path) as made:
         first, tried = made.net["a"], made.net["a#older"]
         for backend in (first, tried):

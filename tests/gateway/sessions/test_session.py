@@ -1,4 +1,4 @@
-"""One client's session: handshake, lists, ids, what is refused, and what it is told."""
+"""One client's session: handshake, ids, lists, refusals and notifications."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def test_each_revision_of_the_handshake_is_agreed_to(tmp_path: Path, revis
 
 @pytest.mark.parametrize("revision", ["2026-07-28", "1999-01-01", "", None, 7, ["2025-11-25"]])
 async def test_an_unknown_revision_is_answered_with_the_newest_that_we_have(tmp_path: Path, revision: object) -> None:
-    """MCP lifecycle, version negotiation."""
+    """This is MCP's version negotiation."""
     async with house(tmp_path) as made:
         made.start()
         result = await made.client().result("initialize", {"protocolVersion": revision, "clientInfo": "odd"})
@@ -111,7 +111,7 @@ async def test_a_call_without_a_name_is_refused(tmp_path: Path, params: object) 
         assert (await client.error("tools/call", params))["code"] == INVALID_PARAMS
 
 
-# -- ids that are under way ------------------------------------------------------------------------------------------
+# -- ids of open requests --------------------------------------------------------------------------------------------
 
 
 async def test_an_id_that_is_under_way_cannot_be_used_again(tmp_path: Path) -> None:
@@ -287,7 +287,6 @@ async def test_a_list_that_waits_can_be_cancelled_and_its_id_used_again(tmp_path
 
 @pytest.mark.requirement("cat-cache-first", "cat-entry-used")
 async def test_lists_come_from_the_cache_without_any_process_even_when_it_is_old(tmp_path: Path) -> None:
-    """merge-14."""
     async with house(tmp_path) as made:
         entries = [server(f"s{n}") for n in range(5)]
         for entry in entries:
@@ -316,7 +315,7 @@ async def test_the_first_list_asks_old_servers_again_also_when_it_had_to_wait(tm
         assert "old_echo" in await client.names()
 
 
-# -- what a session is told ------------------------------------------------------------------------------------------
+# -- notifications to a session --------------------------------------------------------------------------------------
 
 
 async def two_ready(made: House) -> tuple[Client, Client]:
@@ -369,7 +368,7 @@ async def test_many_changes_at_once_are_told_once(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("call-list-changed")
 async def test_nothing_is_told_before_the_client_is_initialized_and_then_it_is_told(tmp_path: Path) -> None:
-    """MCP lifecycle."""
+    """MCP's lifecycle has the server wait for `notifications/initialized`."""
     async with house(tmp_path) as made:
         await made.known(server("a"))
         client = made.client()
@@ -406,7 +405,7 @@ async def test_a_client_that_has_listed_since_the_change_is_not_told_of_it(tmp_p
         assert (client.list_changes(), other.list_changes()) == ([], ["tools"])
 
 
-# -- failures of our own stay in their request -----------------------------------------------------------------------
+# -- internal errors affect only their request -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("live", [True, False])
@@ -472,10 +471,10 @@ async def test_a_list_that_a_call_says_has_changed_is_told_so_even_if_it_is_the_
         newer.ask_only("l", "subscriptions/listen", enveloped({"notifications": {"toolsListChanged": True}}))
         for client in (caller, other, one_tool):
             await client.names()
-        await other.call("a_notify", method="notifications/tools/list_changed", params={})  # this starts the server:
+        await other.call("a_notify", method="notifications/tools/list_changed", params={})  # starts the server
         await other.names()
         await made.told()
-        assert other.list_changes() == []  # what it announces may be of its start
+        assert other.list_changes() == []  # the announcement may belong to the server's start
         for client in (caller, one_tool):
             await client.call("a_notify", method="notifications/tools/list_changed", params={})
         with anyio.fail_after(10):
@@ -508,17 +507,17 @@ async def test_right_after_a_call_that_changed_the_lists_they_are_the_new_ones(t
         serve(net, prompts=({"name": "p"}, {"name": "of_late"}))
         await client.call("a_notify", method="notifications/prompts/list_changed", params={})
         answer = await client.ask("prompts/get", {"name": "a_of_late"})
-        assert answer["error"]["code"] == METHOD_NOT_FOUND  # by the server, which was asked: it has no method for it
+        assert answer["error"]["code"] == METHOD_NOT_FOUND  # from the server, so the request reached it
 
 
 def waits(client: Client) -> bool:
-    """Return True if a list would wait for a change of a server's lists."""
+    """True if a list would wait for a change of a server's lists."""
     assert client.session is not None
     return bool(client.session.behind())
 
 
 def announces_late(net: FakeServer, tasks: anyio.abc.TaskGroup) -> None:
-    """Let the server announce changes of its tools shortly after the answer to `notify`, as Go's SDK does."""
+    """Make the server announce changed tools shortly after its answer to `notify`, as Go's SDK does."""
 
     async def call(params: Message) -> Message:
         async def announce() -> None:
@@ -569,7 +568,7 @@ async def test_only_a_list_of_a_session_that_called_the_server_waits_for_an_anno
         assert not waits(caller)
         await caller.call("a_notify", method="notifications/tools/list_changed", params={})
         await caller.names()
-        assert not waits(caller)  # it has come
+        assert not waits(caller)  # the announced change has arrived
 
 
 @pytest.mark.requirement("list-changed-told")
@@ -612,7 +611,7 @@ async def test_a_change_during_a_list_request_that_its_client_cancels_is_told(tm
         client.ask_only("cancelled", "tools/list")
         made.apply(server("a", exclude_tools=("echo",)))
         await made.told()
-        assert client.list_changes() == []  # the answer will have it
+        assert client.list_changes() == []  # the pending answer will contain the change
         client.tell("notifications/cancelled", {"requestId": "cancelled"})
         await made.told()
         await made.told()
@@ -654,9 +653,9 @@ async def test_a_server_that_announces_a_change_whenever_it_is_read_is_read_less
         net.replies["tools/list"] = announce
         await client.call("a_notify", method="notifications/tools/list_changed", params={})
         await anyio.sleep(1.6)
-        assert 0 < readings <= 7  # 16 if each follows the last after the same time
+        assert 0 < readings <= 7  # with a constant pause it would be 16
         net.tools = [*net.tools, {"name": "new", "inputSchema": {"type": "object"}}]
-        assert "a_new" in await client.names()  # a list does not wait for that
+        assert "a_new" in await client.names()  # a list does not wait for the pauses to end
 
 
 @pytest.mark.requirement("list-changed-told")

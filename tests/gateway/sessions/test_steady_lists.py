@@ -1,4 +1,4 @@
-"""In a session nothing but its user's and its servers' changes alters its lists: clients cache what comes first."""
+"""Within a session, lists change only if the user or a server changes something. Clients cache the first lists."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ SERVERS = ("a", "b-mcp", "c")
 
 
 async def lists(client: Client) -> list[bytes]:
-    """Return the answers to all list requests, as their bytes came."""
+    """Request all lists and return the answers as raw frames."""
     for method in LISTS:
         await client.ask(method, number=f"of {method}")
     return [next(f for f in reversed(client.frames) if f'"of {m}"'.encode() in f) for m in LISTS]
 
 
 def random_request(some: random.Random, number: int) -> tuple[str, Message]:
-    """Return a call in any spelling, plain or by the one tool, a search, a description, a read; right or wrong."""
+    """Return a random request, valid or not, for a tool, a resource or a prompt, directly or through the one tool."""
     name = some.choice(SERVERS)
     tool = some.choice(TOOLS)
     spelled = some.choice((f"{name}_{tool}", tool, f"mcp__{name}__{tool}", f"{name.removesuffix('-mcp')}_{tool}"))
@@ -69,10 +69,10 @@ async def test_a_thousand_random_calls_leave_every_list_as_it_was_to_the_byte(tm
         answered = 0
         for number in range(CALLS):
             answered += "result" in await client.ask(*random_request(some, number), number="call")
-            made.clock.jump(NOTICE_S)  # no search waits for an announcement
+            made.clock.jump(NOTICE_S)  # so that no search waits for an announcement
             client.heard.clear()
             client.frames.clear()
-        assert answered > CALLS / 4  # they are no thousand refusals
+        assert answered > CALLS / 4  # enough of the requests succeed
         await made.told()
         assert client.list_changes() == []
         assert await lists(client) == before

@@ -25,7 +25,7 @@ X = {"uri": "res://x", "name": "x"}
 
 
 def with_resources(made: House, name: str, *, modern: bool = False) -> None:
-    """Make a fake server list one resource and take subscriptions."""
+    """Make a fake server list one resource and accept subscriptions to it."""
     fake = made.net[name]
     serve(fake, resources=(X,))
     fake.capabilities = {**fake.capabilities, "resources": {"subscribe": True, "listChanged": True}}
@@ -43,12 +43,12 @@ def update(made: House, name: str, **more: Any) -> None:
 
 
 def listening(client: Client, number: int | str = 1, **wanted: Any) -> None:
-    """Send a client's subscriptions/listen."""
+    """Send a subscriptions/listen request for the notifications in `wanted`."""
     client.ask_only(number, "subscriptions/listen", enveloped({"notifications": wanted}))
 
 
 async def told(client: Client, method: str, times: int = 1) -> list[dict[str, Any]]:
-    """Wait until the client was told that; all of it."""
+    """Wait until the client has got this notification `times` times, and return the params of each."""
     with anyio.fail_after(10):
         while len(client.told(method)) < times:
             await settle()
@@ -116,9 +116,9 @@ async def test_a_newer_client_hears_of_it_where_it_listens(tmp_path: Path, moder
 @pytest.mark.requirement("subscribe-both-eras")
 @pytest.mark.parametrize("modern", [False, True])
 async def test_an_update_of_a_sub_resource_reaches_who_follows_the_resource_above(tmp_path: Path, modern: bool) -> None:
-    """MCP, resources/updated: the URI "might be a sub-resource of the one that the client actually subscribed to"."""
+    """MCP: an updated URI "might be a sub-resource of the one that the client actually subscribed to"."""
     async with house(tmp_path) as made:
-        for name in ("a", "b"):  # their resources have one URI: clients know that of `a` by another one
+        for name in ("a", "b"):  # their resources share a URI, so clients see that of `a` under another one
             with_resources(made, name, modern=modern)
         serve(made.net["a"], resources=(X, {"uri": "res://xyz", "name": "xyz"}))
         await made.known(server("a"), server("b"))
@@ -151,7 +151,7 @@ async def test_a_subscription_follows_its_session_to_a_process_of_its_own(tmp_pa
             await told(listener, ACKNOWLEDGED)
         else:
             await one.result("resources/subscribe", {"uri": "res://x"})
-        await ask_itself(two, 9)  # from now on each session has a process of its own
+        await ask_itself(two, 9)  # from now on each session has its own process
         await (listener.result("tools/call", enveloped(tool_call("a_echo"))) if newer else listener.call("a_echo"))
         await made.net["a#1"].heard_of("resources/subscribe")
         update(made, "a#1")
@@ -226,7 +226,7 @@ async def test_a_server_that_was_lost_is_asked_again_when_it_is_back(tmp_path: P
 
 @pytest.mark.requirement("subscribe-both-eras")
 async def test_a_lost_server_is_connected_again_while_a_session_follows_its_resources(tmp_path: Path) -> None:
-    """The session makes no call. A server that is lost again soon has to wait, so that it is not started in a loop."""
+    """The session makes no call. If the server is soon lost again, a pause prevents a loop of restarts."""
     async with house(tmp_path) as made:
         with_resources(made, "a")
         await made.known(server("a"))
@@ -249,7 +249,7 @@ async def test_a_lost_server_is_connected_again_while_a_session_follows_its_reso
 
 @pytest.mark.requirement("subscribe-both-eras")
 async def test_a_call_finds_a_server_that_is_back_although_it_could_not_be_restored_before(tmp_path: Path) -> None:
-    """Nobody waited for the attempts in between, so they hold back no call."""
+    """Failed attempts in the background do not delay a later call."""
     async with house(tmp_path) as made:
         with_resources(made, "a")
         await made.known(server("a"))
@@ -324,7 +324,7 @@ async def test_a_newer_server_confirms_before_any_of_its_clients_gets_a_confirma
             while "res://x" not in str([p for m, p in made.net["a"].heard if m == "subscriptions/listen"]):
                 await settle()
         assert old.answers("s") == new.told(ACKNOWLEDGED) == []
-        update(made, "a")  # it tells already: the listener hears of that after its acknowledgment
+        update(made, "a")  # sent before the acknowledgment, but delivered after it
         gate.set()
         assert (await old.answer("s"))["result"] == {}
         await told(new, UPDATED)
@@ -363,9 +363,9 @@ async def test_no_update_is_lost_while_a_newer_server_is_asked_for_more(tmp_path
         with anyio.fail_after(10):
             while "res://y" not in str([p for m, p in made.net["a"].heard if m == "subscriptions/listen"]):
                 await settle()
-        ended = made.net["a"].methods().count("notifications/cancelled")  # the first one, for lists alone
+        ended = made.net["a"].methods().count("notifications/cancelled")  # of the first request, for lists alone
         await settle()
-        assert made.net["a"].methods().count("notifications/cancelled") == ended == 1  # the one for x is still open
+        assert made.net["a"].methods().count("notifications/cancelled") == ended == 1  # the request for x is still open
         gate.set()
         assert (await old.answer("y"))["result"] == {}
         await made.clock.pass_(OVERLAP_S)
@@ -375,7 +375,7 @@ async def test_no_update_is_lost_while_a_newer_server_is_asked_for_more(tmp_path
 @pytest.mark.requirement("subscribe-confirmed")
 @pytest.mark.parametrize("kind", ["stdio", "http"])
 async def test_each_update_comes_once_while_a_newer_server_is_asked_for_more(tmp_path: Path, kind: str) -> None:
-    """For a moment two requests are open at the server, which sends each update for both; over HTTP in any order."""
+    """For a moment the server has two open requests and sends each update for both, over HTTP in any order."""
     async with house(tmp_path) as made:
         with_resources(made, "a", modern=True)
         fake = made.net["a"]
@@ -388,7 +388,7 @@ async def test_each_update_comes_once_while_a_newer_server_is_asked_for_more(tmp
         await client.result("resources/subscribe", {"uri": "res://x"})
         channel = fake.channel
         assert channel is not None
-        await made.clock.pass_(OVERLAP_S)  # the request for the lists alone
+        await made.clock.pass_(OVERLAP_S)  # ends the request for the lists alone
         assert len(channel.open_numbers()) == 1
         gate = acknowledging_late(made, "a")
         client.ask_only("y", "resources/subscribe", {"uri": "res://y"})
@@ -402,13 +402,13 @@ async def test_each_update_comes_once_while_a_newer_server_is_asked_for_more(tmp
             channel.tell(number, None, UPDATED, {"uri": "res://x", **meta})
             return len(client.told(UPDATED))
 
-        assert [sends(former), sends(former)] == [1, 2]  # before the server took the second request, and just after
+        assert [sends(former), sends(former)] == [1, 2]  # before the server takes the second request, and just after
         gate.set()
         assert (await client.answer("y"))["result"] == {}
         if kind == "http":
-            assert [sends(newer), sends(newer), sends(former)] == [2, 2, 3]  # the second one, and a third
+            assert [sends(newer), sends(newer), sends(former)] == [2, 2, 3]  # two repeated updates and a new one
             await made.clock.pass_(OVERLAP_S)
-            assert former in channel.open_numbers()  # one update may have come before the second request
+            assert former in channel.open_numbers()  # one update may be older than the second request
             assert [sends(former), sends(newer)] == [4, 4]
             await made.clock.pass_(OVERLAP_S * OVERLAPS_MOST)
         else:
@@ -449,7 +449,7 @@ async def test_what_a_newer_server_reports_goes_on_if_it_refuses_to_report_more(
 
 
 def acknowledging_late(made: House, name: str) -> anyio.Event:
-    """Make a newer server acknowledge what it is asked to tell once the event is set."""
+    """Make a newer server withhold its acknowledgments until the returned event is set."""
     gate = anyio.Event()
 
     async def listen(params: dict[str, Any]) -> dict[str, Any]:
