@@ -1,4 +1,4 @@
-"""A small catalog of well-known servers in the cache of a house, and how a test speaks to the one tool."""
+"""A small catalog of well-known servers for the cache of a test gateway, and calls of its tool `mcp`."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def definition(name: str, description: str) -> Item:
 
 
 def offer_of(name: str, **more: Any) -> Offer:
-    """Return what one of the servers offers."""
+    """Return the offer of one of the catalog's servers."""
     tools = tuple(definition(tool, text) for tool, text in CATALOGUE[name].items())
     return Offer(tools, capabilities=dict(ALL), protocol="2025-11-25", **more)
 
 
 def stocked(made: House, *entries: ServerConfig, settings: Settings = ONLY_SEARCH, names: tuple[str, ...] = ()) -> None:
-    """Yield a serving gateway with servers of the catalogue (all, or `names`) in the cache, and `entries` besides."""
+    """Start the gateway with cached servers of the catalog (all, or `names`) and with additional `entries`."""
     chosen = names or tuple(CATALOGUE)
     servers = {name: server(name) for name in chosen} | {entry.name: entry for entry in entries}
     for name in chosen:
@@ -70,20 +70,20 @@ def stocked(made: House, *entries: ServerConfig, settings: Settings = ONLY_SEARC
 
 
 async def mcp(client: Client, number: int | str = 1, **arguments: Any) -> Message:
-    """Return a call of the one tool; its result."""
+    """Call the tool `mcp` and return its result."""
     result: Message = await client.result("tools/call", {"name": "mcp", "arguments": arguments}, number)
     return result
 
 
 async def said(client: Client, **arguments: Any) -> str:
-    """Return the text of its answer, which is no error."""
+    """Call the tool `mcp` and return the text of its answer. Fails on an error."""
     result = await mcp(client, **arguments)
     assert "isError" not in result, result
     return text_of(result)
 
 
 async def refused(client: Client, **arguments: Any) -> tuple[str, str]:
-    """Return the stable code of an error, and its text."""
+    """Call the tool `mcp` and return the stable code and the text of its error."""
     result = await mcp(client, **arguments)
     assert result["isError"] is True, result
     return result["_meta"]["multi-mcp/error"], text_of(result)
@@ -95,5 +95,5 @@ def text_of(result: Message) -> str:
 
 
 def names_in(text: str) -> list[str]:
-    """Return the tools that an answer to a search names, in its order."""
+    """Return the names of the tools in a search result, in order."""
     return [line.split("(")[0].split()[0] for line in text.splitlines() if line and not line.startswith(" ")]

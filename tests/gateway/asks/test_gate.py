@@ -1,4 +1,4 @@
-"""Before which calls the user is asked, what each answer does, and what a call becomes without one."""
+"""The gate before calls: which calls ask the user, what each answer does, and what happens without an answer."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def somebody_there(made: House) -> Iterator[None]:
 
 
 async def notes(made: House, ask: AskMode = "writes", expose: str = "tools", **more: Any) -> Client:
-    """Return a server with a tool of each class, and a client."""
+    """Configure a server with a tool of each class and return a client."""
     made.net["a"].tools = [tool(name) for name in TOOLS]
     settings = Settings(expose=expose, ask=ask, **more)  # type: ignore[arg-type]  # one of the modes
     await made.known(server("a"), settings=settings)
@@ -48,7 +48,7 @@ def called(made: House, name: str = "a") -> list[str]:
 
 
 async def opened(made: House, count: int = 1) -> list[OpenAsk]:
-    """Wait until that many asks are open."""
+    """Wait until `count` asks are open. Return all open asks."""
     with anyio.fail_after(10):
         while len(asks := list(made.gateway.asks)) < count:
             await settle()
@@ -56,7 +56,7 @@ async def opened(made: House, count: int = 1) -> list[OpenAsk]:
 
 
 async def ask_of(made: House, client: Client, name: str = "a_write_note") -> OpenAsk:
-    """Let the client call a tool with the id 5, and return the ask that this opens."""
+    """Call a tool with the request id 5 and return the ask that this opens."""
     client.call_only(name, 5)
     (ask,) = await opened(made)
     return ask
@@ -116,7 +116,7 @@ async def test_a_setting_holds_for_the_next_call_of_a_tool_in_use(tmp_path: Path
             if through_mcp
             else {"name": "a_write_note"}
         )
-        for number in range(10, 13):  # the later ones go the way of the first
+        for number in range(10, 13):  # later calls take the same route as the first
             client.ask_only(number, "tools/call", dict(call))
             assert "isError" not in (await client.answer(number))["result"]
         made.apply(server("a"), settings=Settings(expose="tools", ask="writes"))
@@ -145,7 +145,7 @@ async def test_auto_asks_for_a_tool_that_the_client_does_not_list(tmp_path: Path
     async with house(tmp_path) as made:
         client = await notes(made, "auto", expose="search")
         with somebody_there(made):
-            client.call_only("a_delete_note", 5)  # plainly, but nobody's AI tool shows it
+            client.call_only("a_delete_note", 5)  # called directly, although the client does not list it
             assert [ask.subject.tool for ask in await opened(made) if ask.subject] == ["delete_note"]
 
 
@@ -432,7 +432,7 @@ async def test_a_resource_passes_the_gate_as_a_tool_and_plainly(tmp_path: Path) 
 
 @pytest.mark.requirement("ask-every-way")
 async def test_no_other_message_of_a_client_reaches_a_server_as_a_call(tmp_path: Path) -> None:
-    """A server that is not strict would execute it."""
+    """A lax server might execute such a message."""
     async with house(tmp_path) as made:
         client = await notes(made)
         assert "isError" not in (await client.call("a_get_note"))["result"]

@@ -1,4 +1,4 @@
-"""However a tool is called, with `ask: writes` no write is executed without a yes, and each yes executes it once."""
+"""With `ask: writes`, no way of calling executes a write without the user's yes, and each yes executes it once."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ from trayapp.wire.messages import CONNECTION_CLOSED, RpcError
 pytestmark = pytest.mark.anyio
 
 CALLS = 10_000
-AT_ONCE = 25  # calls before the user answers and something happens
+AT_ONCE = 25  # calls between two rounds of answers and events
 SEED = 16
 READS = ("get_note", "listNotes")
 WRITES = ("write_note", "delete_note", "send-mail", "toggle", "getNoteAndDelete")
-LIARS = ("get_secret", "read_all")  # called like readers; their servers say that they are none
+LIARS = ("get_secret", "read_all")  # named like reads, but annotated as writes
 PREFIXES = ("server", "short", "none", "mcp")
 CLIENTS: tuple[tuple[str, dict[str, str]], ...] = (
     ("2025-11-25", {}),
     ("2024-11-05", {"expose": "search"}),
     ("2025-06-18", {"servers": "a,c"}),
 )
-LOST_OF = 20  # of so many calls a server forgets the session of one, which is then sent again
-Grant = tuple[Any, str, str, str]  # session (None: every one, always), server, tool, hash of its definition
+LOST_OF = 20  # a server loses its session in one of this many calls, which is then sent again
+Grant = tuple[Any, str, str, str]  # session (None: all sessions, always), server, tool, hash of the tool's definition
 
 
 def definitions(version: int) -> list[dict[str, Any]]:
-    """Return what a server lists."""
+    """Return the tools that a server lists in the current version."""
     listed = [{**tool(name), "description": f"v{version}"} for name in LIARS + READS + WRITES]
     return [{**one, "annotations": {"readOnlyHint": False}} if one["name"] in LIARS else one for one in listed]
 
 
 @dataclass
 class NotingServer(FakeServer):
-    """A server that notes what it executes, and forgets its session now and then."""
+    """A server that records the calls it executes, and sometimes loses its session."""
 
     rng: random.Random = field(default_factory=random.Random)
     executed: list[dict[str, Any]] = field(default_factory=list)
@@ -64,7 +64,7 @@ class NotingServer(FakeServer):
 
 
 class Trial:
-    """One gateway, its clients, and what the user allowed. `mark` is an argument that tells calls apart."""
+    """A gateway, its clients, and the user's answers. The argument `mark` identifies each call."""
 
     def __init__(self, made: House, rng: random.Random) -> None:
         self.made = made
@@ -74,19 +74,19 @@ class Trial:
         self.clients: list[Client] = []
         self.commands: list[Wire] = []
         self.marks = 0
-        self.callers: dict[int, Any] = {}  # the session of each mark, None for the command line
+        self.callers: dict[int, Any] = {}  # mark -> session of the call, None for the command line
         self.yes: set[int] = set()  # marks of the calls that the user allowed
         self.granted: set[Grant] = set()
-        self.hashes: dict[tuple[str, str], str] = {}  # of the definitions that were in force at the last look
+        self.hashes: dict[tuple[str, str], str] = {}  # hashes of the definitions at the last `look`
         self.executed: list[tuple[str, str, int]] = []  # server, tool and mark of each call that reached a server
-        self.without: list[tuple[str, str, int]] = []  # those that nobody had allowed
+        self.without: list[tuple[str, str, int]] = []  # executed calls that nobody had allowed
         self.by_grant = 0  # writes that an earlier answer allowed
         self.version = 0
         self.there = ExitStack()
         self.servers: list[ServerConfig] = []
 
     async def begin(self) -> None:
-        """Start three servers, one of them per session, and clients of all eras."""
+        """Start three servers, one of them with a process per session, and clients of three revisions."""
         for name in ("a", "b-mcp", "c", "renamed"):
             self.net[name].tools = definitions(0)
             self.serve(name)
@@ -98,7 +98,7 @@ class Trial:
         self.look()
 
     def serve(self, name: str) -> None:
-        """List the newest tools, and resources that are called as tools, one of them by the name of a write."""
+        """Make a server list its newest tools, and resources to call as tools. One resource has the name of a write."""
         docs = tuple({"uri": f"{name}://{doc}", "name": doc} for doc in ("doc", "delete_note"))
         serve(self.net[name], resources=docs, tools=tuple(definitions(self.version)))
 
@@ -106,14 +106,14 @@ class Trial:
         return Settings(expose="tools", ask="writes", tool_prefix=self.rng.choice(PREFIXES))  # type: ignore[arg-type]
 
     def come(self) -> None:
-        """Somebody is there again."""
+        """Make a user available again."""
         self.there.close()
         self.there.enter_context(self.made.gateway.asks.watched())
 
     # -- ways of calling -----------------------------------------------------------------------------------------
 
     def call(self) -> None:
-        """Call any tool in any way."""
+        """Call a random tool in a random way."""
         self.marks += 1
         server_name, name = self.rng.choice(self.servers).name, self.rng.choice(READS + WRITES + LIARS)
         args: dict[str, Any] = {"mark": self.marks}
@@ -123,7 +123,7 @@ class Trial:
         way(client, server_name, name, args)
 
     def spelling(self, server_name: str, name: str) -> str:
-        """Return one of the ways to write a tool's name."""
+        """Return a random spelling of a tool's name, or a similar name."""
         server_form = self.rng.choice((server_name, server_name.replace("-", "_"), server_name.removesuffix("-mcp")))
         text = self.rng.choice(
             (
@@ -148,9 +148,7 @@ class Trial:
                 return text
 
     def beside(self) -> dict[str, Any]:
-        """Return the members beside name and arguments: a task, a progress token, nonsense that looks like an answer of
-        ours.
-        """
+        """Return random additional params: none, a task, a progress token, or members that imitate our approval."""
         return self.rng.choice(
             (
                 {},
@@ -177,10 +175,10 @@ class Trial:
         more = self.rng.choice(({}, {"asks": True}, {"allowed": "0" * 32}, {"asks": True, "allowed": True}))
         self.commands[0].ask_only(self.marks, control.CALL, {**asked, **more})
 
-    # -- what happens meanwhile ----------------------------------------------------------------------------------
+    # -- answers and events --------------------------------------------------------------------------------------
 
     def answer_some(self) -> None:
-        """Answer what waits: yes, no, both, or not at all."""
+        """Answer each open ask at random: allow, deny, deny and then allow, give up the call, or leave it open."""
         asks: Asks = self.made.gateway.asks
         for ask in list(asks):
             match self.rng.randrange(8):
@@ -192,7 +190,7 @@ class Trial:
                     self.answer(ask, "deny")
                 case 5:
                     self.answer(ask, "deny")
-                    self.answer(ask, "once")  # too late: it changes nothing
+                    self.answer(ask, "once")  # too late to change anything
                 case 6 if ask.asker.session is not None:
                     ask.asker.session.pending.cancel(mark_of(ask))
                     for number in list(ask.asker.session.open_calls):
@@ -216,7 +214,7 @@ class Trial:
         """Do something that might open a way around the asks."""
         match self.rng.randrange(9):
             case 0:
-                self.there.close()  # nobody is there
+                self.there.close()  # no user is available
             case 1:
                 net = self.net[self.rng.choice(self.servers).name]
                 if net.channel is not None and not net.channel.gone.is_set():
@@ -242,10 +240,10 @@ class Trial:
             case _:
                 self.come()
 
-    # -- what was executed ---------------------------------------------------------------------------------------
+    # -- executed calls ------------------------------------------------------------------------------------------
 
     def look(self) -> None:
-        """Judge what was executed since the last look: by the definitions in force then, or now."""
+        """Check the calls executed since the last `look`, by the definitions at that time or now."""
         before, self.hashes = self.hashes, self.current_hashes()
         for name, fake in self.net.items():
             for params in fake.executed:
@@ -256,7 +254,7 @@ class Trial:
             fake.executed.clear()
 
     def judge(self, server_name: str, name: str, mark: int, hashes: set[str]) -> None:
-        """Find writes without an approval of their own."""
+        """Count a write that an earlier answer allows. Record any other write as executed without a yes."""
         if any(
             (whose, server_name, name, one) in self.granted for whose in (None, self.callers[mark]) for one in hashes
         ):
@@ -265,7 +263,7 @@ class Trial:
             self.without.append((server_name, name, mark))
 
     def current_hashes(self) -> dict[tuple[str, str], str]:
-        """Return the definitions that answers are for now, by server and tool."""
+        """Return the hashes of the current definitions by server and tool."""
         session = self.clients[0].session
         assert session is not None
         view = session.seen.view
@@ -274,7 +272,7 @@ class Trial:
 
 
 def mark_of(ask: OpenAsk) -> int:
-    """Return the mark among the arguments that the user is shown."""
+    """Return the mark among the arguments that the ask shows to the user."""
     return next(int(shown.value) for shown in ask.arguments if shown.name == "mark")
 
 
@@ -303,9 +301,9 @@ async def test_no_random_way_of_calling_executes_a_write_without_a_yes(tmp_path:
         assert trial.without == []
         assert max(Counter(mark for *_, mark in trial.executed).values()) == 1
         reads = [one for one in trial.executed if one[1] in READS]
-        assert len(reads) > CALLS // 20  # the calls were calls: reads went through,
-        assert len(trial.executed) - len(reads) > CALLS // 100  # and so did what was allowed,
-        assert trial.by_grant > CALLS // 1000  # by an answer of its own or an earlier one
-        assert len(trial.granted) > CALLS // 200  # which ended with its definition or its session
+        assert len(reads) > CALLS // 20  # reads pass, so the calls are valid
+        assert len(trial.executed) - len(reads) > CALLS // 100  # allowed writes pass, too
+        assert trial.by_grant > CALLS // 1000  # some of them because of an earlier answer
+        assert len(trial.granted) > CALLS // 200  # such answers were needed again after a new definition or session
         read = [method for fake in trial.net.values() for method, _ in fake.heard if method == "resources/read"]
-        assert len(read) > CALLS // 100  # and resources, called as tools
+        assert len(read) > CALLS // 100  # resources were read by calls of tools

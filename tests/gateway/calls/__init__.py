@@ -1,1 +1,1 @@
-"""Tests of trayapp/gateway/calls, in this process."""
+"""Tests of trayapp/gateway/calls, run in the test process."""

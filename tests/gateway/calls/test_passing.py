@@ -1,4 +1,4 @@
-"""What we do not know passes: methods, notifications and fields of extensions, in both directions."""
+"""Unknown methods, notifications and fields of extensions pass through in both directions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def test_a_request_of_an_unknown_method_reaches_the_only_server_and_its_an
         client = await older(made)
         asked = {"x": [1, None], "_meta": {"y": 2}}
         assert await client.result("acme/do", asked) == {"got": asked}
-        assert (await client.error("acme/none"))["code"] == METHOD_NOT_FOUND  # the server's own word
+        assert (await client.error("acme/none"))["code"] == METHOD_NOT_FOUND  # the error comes from the server
 
 
 @pytest.mark.parametrize("params", [{"uri": "res://b"}, {"name": "b_echo"}])

@@ -1,4 +1,4 @@
-"""Calls on their way to servers and back: whose they are, what ends them, and that each ends exactly once."""
+"""Calls to servers: which session gets an answer, what ends a call, and that each call ends exactly once."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ pytestmark = pytest.mark.anyio
 
 
 async def hanging(made: House, number: int | str = 1, key: str = "k") -> Client:
-    """Return a client with a call under way at server a."""
+    """Return a client whose call is in flight at the server `a`."""
     client = await made.ready()
     client.call_only("a_hold", number, key=key)
     await made.net["a"].heard_of("held")
     return client
 
 
-# -- what passes -----------------------------------------------------------------------------------------------------
+# -- what passes unchanged -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("call-no-field-lost")
@@ -63,7 +63,6 @@ async def test_an_error_of_a_server_arrives_with_its_code_and_data(tmp_path: Pat
 
 @pytest.mark.requirement("call-features")
 async def test_a_tool_s_own_error_is_a_result_and_stays_one(tmp_path: Path) -> None:
-    """call-07, call-11, call-12."""
     async with house(tmp_path) as made:
         parts = [{"type": "text", "text": "boom"}, {"type": "image", "data": "AA==", "mimeType": "image/png"}]
 
@@ -197,7 +196,7 @@ async def test_progress_comes_to_the_one_who_asked_under_its_own_token(tmp_path:
 
 @pytest.mark.requirement("call-progress")
 async def test_progress_that_comes_too_late_comes_to_nobody(tmp_path: Path) -> None:
-    """The number in it is ours; a client may use the same one for something else."""
+    """Its token is a number of the gateway, which the client may use for another request."""
     async with house(tmp_path) as made:
         await made.known(server("a"))
         client = await made.ready()
@@ -207,12 +206,11 @@ async def test_progress_that_comes_too_late_comes_to_nobody(tmp_path: Path) -> N
         assert client.told("notifications/progress") == client.told("notifications/cancelled") == []
 
 
-# -- a cold server ---------------------------------------------------------------------------------------------------
+# -- servers that are not running ------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("life-single-flight", "cat-cache-first")
 async def test_20_calls_at_once_to_a_cold_server_start_it_once(tmp_path: Path) -> None:
-    """call-17."""
     async with house(tmp_path) as made:
         made.cache(server("a"), offer("echo"))
         made.apply(server("a"))
@@ -243,7 +241,6 @@ async def test_20_calls_at_once_to_a_server_of_which_nothing_is_known_start_it_o
 async def test_a_server_that_cannot_be_started_answers_each_call_with_why_and_then_with_how_long_ago(
     tmp_path: Path,
 ) -> None:
-    """call-03, call-04."""
     async with house(tmp_path) as made:
         made.cache(server("a"), offer("echo"))
         made.net["a"].before = refused
@@ -268,7 +265,6 @@ async def test_a_server_that_cannot_be_started_answers_each_call_with_why_and_th
 
 @pytest.mark.requirement("call-cancel")
 async def test_a_cancelled_call_is_cancelled_at_the_server_and_not_answered(tmp_path: Path) -> None:
-    """call-16."""
     async with house(tmp_path) as made:
         await made.known(server("a"))
         client = await hanging(made)
@@ -323,7 +319,7 @@ async def test_one_client_cannot_cancel_the_other_s_call(tmp_path: Path) -> None
         assert made.net["a"].cancelled == []
 
 
-# -- ends ------------------------------------------------------------------------------------------------------------
+# -- clients and servers that go away --------------------------------------------------------------------------------
 
 
 async def test_the_calls_of_a_client_that_goes_away_are_cancelled_at_the_server(tmp_path: Path) -> None:
@@ -390,7 +386,7 @@ async def test_a_server_that_is_changed_in_the_file_under_a_call_gives_it_one_er
 
 
 async def test_a_server_s_own_error_with_the_code_of_a_closed_connection_stays_its_own(tmp_path: Path) -> None:
-    """By HTTP answers come without frames: the code alone does not tell who said it."""
+    """HTTP answers have no frames, so the code alone does not tell whether the server or the gateway sent the error."""
     async with house(tmp_path) as made:
         made.net["a"].kind = "http"
         made.net["a"].replies["prompts/get"] = failing_with_closed
@@ -434,7 +430,7 @@ async def test_a_server_s_own_request_timeout_of_0_is_none_whatever_the_setting(
         assert "result" in await client.answer(1)
 
 
-# -- what servers say by themselves ----------------------------------------------------------------------------------
+# -- notifications and requests of servers ---------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("call-features")
@@ -491,7 +487,7 @@ async def test_log_messages_that_an_answer_overtakes_still_reach_a_newer_client(
         echo_of(fake, "logging/setLevel")
 
         async def answer_before_log(params: dict[str, Any]) -> dict[str, Any]:
-            """Answer at once. The log message follows, however busy the machine is, before any timer of the gateway."""
+            """Answer before the log message, which follows before any timer of the gateway expires."""
             assert fake.channel is not None
             logged = {"level": "info", "data": "late"}
             asyncio.get_running_loop().call_soon(fake.channel.tell, 0, None, "notifications/message", logged)
@@ -540,7 +536,8 @@ async def test_servers_hear_of_the_lowest_level_that_any_session_wants_now_and_w
         await one.result("logging/setLevel", {"level": "warning"})
         await two.result("logging/setLevel", {"level": "error"})
         await two.result("logging/setLevel", {"level": "debug"})
-        assert await made.net["a"].heard_of("logging/setLevel", 2) == {"level": "debug"}  # what stays is not said again
+        # an unchanged level is not sent again
+        assert await made.net["a"].heard_of("logging/setLevel", 2) == {"level": "debug"}
         await two.result("logging/setLevel", {"level": "warning"})
         await one.call("b_echo")
         assert await made.net["b"].heard_of("logging/setLevel") == {"level": "warning"}
@@ -570,7 +567,6 @@ async def test_a_request_of_a_server_that_nobody_can_answer_is_refused_and_the_c
 async def test_a_call_that_was_not_executed_is_sent_once_more_and_no_third_time(
     tmp_path: Path, refusals: int, executed: bool
 ) -> None:
-    """transport-17."""
     asked: list[str] = []
 
     async def answer(params: dict[str, Any]) -> dict[str, Any]:
@@ -601,7 +597,7 @@ TAKEN_AWAY: dict[str, tuple[tuple[ServerConfig, ...], str]] = {
 async def test_a_call_of_a_server_that_never_lists_its_tools_waits_no_longer_than_for_a_start(
     tmp_path: Path, calls: int
 ) -> None:
-    """And several at once do not wait one after the other."""
+    """Several concurrent calls wait together, not one after the other."""
     async with house(tmp_path) as made:
         made.net["a"].hold("tools/list", {})
         made.apply(server("a", connect_timeout=0.3))

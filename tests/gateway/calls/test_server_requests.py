@@ -1,4 +1,4 @@
-"""Questions of servers to clients in all four pairings of eras, whom they go to, and what becomes of the call."""
+"""Servers' requests to clients in all four combinations of eras: which client gets them, and how the call ends."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ QUESTIONS = [
 
 
 async def older(made: House, capabilities: dict[str, Any] | None = None, name: str = "old") -> Client:
-    """Return a client of 2025-11-25 that can do all of that."""
+    """Return a client of 2025-11-25 with the given capabilities, or with all of ABLE."""
     client = made.client()
     able = ABLE if capabilities is None else capabilities
     info = {"name": name, "version": "1"}
@@ -60,7 +60,7 @@ def tool_call(name: str, **arguments: Any) -> dict[str, Any]:
 
 
 async def question(client: Client, method: str) -> dict[str, Any]:
-    """Return the next request that the client gets."""
+    """Wait until the client gets a request of that method, and return the request."""
     with anyio.fail_after(10):
         while True:
             for message in client.heard:
@@ -71,18 +71,18 @@ async def question(client: Client, method: str) -> dict[str, Any]:
 
 
 def resumed(call: dict[str, Any], asked: dict[str, Any]) -> dict[str, Any]:
-    """Return the params of that call with an answer to its one question."""
+    """Return the params that continue a call with an answer to its only question."""
     answers: dict[str, Any] = {key: {"roots": []} for key in asked["inputRequests"]}
     return enveloped({**call, "inputResponses": answers, "requestState": asked["requestState"]})
 
 
 def said(answer: dict[str, Any]) -> Any:
-    """Return what the `ask` tool got as the answer to its question."""
+    """Return the client's answer, as the tool `ask` received it."""
     return json.loads(answer["result"]["content"][0]["text"])
 
 
 def asking(made: House, name: str, question: dict[str, Any], state: str | None = "theirs") -> None:
-    """Make the fake 2026-07-28 server answer each call with a question until it got what it asked for."""
+    """Make the fake server one of 2026-07-28 that asks `question` before it answers a call."""
 
     async def answer(params: dict[str, Any]) -> dict[str, Any]:
         if "inputResponses" not in params:
@@ -96,7 +96,7 @@ def asking(made: House, name: str, question: dict[str, Any], state: str | None =
     made.net[name].replies["tools/call"] = answer
 
 
-# -- an older server asks by a request -------------------------------------------------------------------------------
+# -- older servers: a question is a request --------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("bridge-older-older")
@@ -182,7 +182,7 @@ async def test_a_newer_client_that_comes_back_without_an_answer_is_asked_again(t
 async def test_a_question_goes_out_with_a_call_whose_client_waits_before_one_whose_client_is_away(
     tmp_path: Path,
 ) -> None:
-    """An older server does not say to which call a question belongs; who was asked already may never come back."""
+    """An older server does not say which call its question belongs to. A client already asked may never return."""
     async with house(tmp_path) as made:
         await made.known(server("a"))
         client = made.client()
@@ -278,7 +278,7 @@ async def test_a_newer_client_that_went_away_ends_its_parked_call(tmp_path: Path
 async def test_a_question_goes_on_to_another_call_once_the_client_cancels_the_one_it_was_sent_with(
     tmp_path: Path,
 ) -> None:
-    """The cancel crossed the question, which the client then ignores."""
+    """The cancellation and the question cross, so the client ignores the question."""
     async with house(tmp_path) as made:
         await made.known(server("a"))
         client = made.client()
@@ -306,7 +306,7 @@ async def test_a_server_that_dies_while_the_client_thinks_is_the_answer_when_it_
         assert "Lost the connection to a during the call" in (await client.error("tools/call", again, 2))["message"]
 
 
-# -- a newer server asks by an answer --------------------------------------------------------------------------------
+# -- newer servers: a question is a result ---------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("bridge-newer-older")
@@ -394,11 +394,11 @@ async def test_a_question_that_the_client_cannot_answer_is_an_error_not_a_hang(t
         assert "sampling" in (await client.call("a_echo"))["error"]["message"]
 
 
-# -- who is asked ----------------------------------------------------------------------------------------------------
+# -- which client is asked -------------------------------------------------------------------------------------------
 
 
 async def asks(made: House, method: str = "roots/list") -> Any:
-    """Let the server `a` ask without a request of ours. Return the result, or the error that it got."""
+    """Send a request from the server `a` that belongs to no call. Return its result or its error."""
     channel = made.net["a"].channel
     assert channel is not None
     try:
@@ -408,12 +408,12 @@ async def asks(made: House, method: str = "roots/list") -> Any:
 
 
 def asked_of(client: Client) -> list[str]:
-    """Return the methods of all questions that a client got."""
+    """Return the methods of all requests that a client has received."""
     return [m["method"] for m in client.heard if "id" in m and "method" in m]
 
 
 async def holding(made: House, client: Client, number: int = 1) -> None:
-    """Begin a call of `a` for that client, so long ago that other sessions' calls do not wait for it."""
+    """Start a call of `a` and let time pass until other sessions' calls no longer wait for it."""
     heard = made.net["a"].methods().count("held")
     client.ask_only(number, "tools/call", tool_call("a_hold", key=f"{id(client)}-{number}"))
     await made.net["a"].heard_of("held", heard + 1)
@@ -421,7 +421,7 @@ async def holding(made: House, client: Client, number: int = 1) -> None:
 
 
 async def known_to_hold(made: House) -> None:
-    """Let the tool `a_hold` answer without asking: sessions share the connection while it runs."""
+    """Let the tool `a_hold` answer without a question, so that sessions share the connection while it runs."""
     client = await older(made, name="first")
     client.ask_only(1, "tools/call", tool_call("a_hold", key="first"))
     await made.net["a"].heard_of("held")
@@ -431,14 +431,14 @@ async def known_to_hold(made: House) -> None:
 
 
 async def give_roots(client: Client, number: int = 1) -> None:
-    """Answer the question that the client gets, and check that its call gets that answer."""
+    """Answer the client's question and check that its call returns the answer."""
     asked = await question(client, "roots/list")
     client.send({"id": asked["id"], "result": {"roots": [id(client)]}})
     assert said(await client.answer(number)) == {"roots": [id(client)]}
 
 
 async def ask_itself(client: Client, number: int = 1) -> None:
-    """Call `a_ask` as that client, which is asked, and check the answer."""
+    """Call `a_ask` as a client, answer its question and check the result."""
     client.ask_only(number, "tools/call", tool_call("a_ask", method="roots/list"))
     await give_roots(client, number)
 
@@ -451,7 +451,7 @@ async def test_a_tool_that_may_ask_runs_for_one_session_and_another_gets_a_proce
         await holding(made, one)
         two.ask_only(1, "tools/call", tool_call("a_ask", method="roots/list"))
         await settle()
-        assert made.net["a"].methods().count("tools/call") == 1  # it waits for a moment
+        assert made.net["a"].methods().count("tools/call") == 1  # the call waits for a moment first
         await made.clock.pass_(PROVE_S)
         await give_roots(two)
         assert asked_of(one) == []
@@ -460,7 +460,9 @@ async def test_a_tool_that_may_ask_runs_for_one_session_and_another_gets_a_proce
 
 @pytest.mark.requirement("bridge-who")
 async def test_a_session_that_has_used_a_server_stays_with_what_it_left_there(tmp_path: Path) -> None:
-    """It waits briefly for another session's slow call, and keeps its process. An ambiguous request reaches neither."""
+    """It waits briefly for another session's slow call and keeps its process. An ambiguous request reaches neither
+    session.
+    """
     async with house(tmp_path) as made:
         await made.known(server("a"))
         one, two = await older(made, name="one"), await older(made, name="two")
@@ -480,7 +482,7 @@ async def test_a_session_that_has_used_a_server_stays_with_what_it_left_there(tm
 
 @pytest.mark.requirement("bridge-who")
 async def test_each_session_that_can_answer_has_its_own_stream_of_a_legacy_sse_server(tmp_path: Path) -> None:
-    """From its first call on, as it would have directly: so both are asked at the same time."""
+    """It has the stream from its first call on, so that both sessions can be asked at the same time."""
     async with house(tmp_path) as made:
         await made.known(ServerConfig("a", url="http://127.0.0.1:9/sse", type="sse"))
         one, two, weak = await older(made, name="one"), await older(made, name="two"), await older(made, {})
@@ -509,7 +511,8 @@ async def test_a_tool_that_was_quiet_so_far_starts_for_one_session_after_the_oth
         if began == "a while ago":
             await made.clock.pass_(WORKS_S)
         two.ask_only(1, "tools/call", tool_call("a_hold", key="two"))
-        one.ask_only(2, "tools/call", tool_call("a_hold", key="another"))  # of the same session: it does not wait
+        # This call does not wait, because it is of the same session.
+        one.ask_only(2, "tools/call", tool_call("a_hold", key="another"))
         await made.net["a"].heard_of("held", 3)
         await settle()
         assert held() == (4 if began == "a while ago" else 3)
@@ -523,9 +526,9 @@ async def test_a_tool_that_was_quiet_so_far_starts_for_one_session_after_the_oth
         elif began == "just now":
             await made.net["a"].let_go("one")
             await settle()
-            assert held() == 3  # its other call is still in progress
+            assert held() == 3  # the other call of the first session is still in progress
             await made.clock.pass_(QUIET_S)
-            assert held() == 3  # and has taken longer than the tool ever has
+            assert held() == 3  # that call has taken longer than any earlier call of the tool
             await made.clock.pass_(WORKS_S)
             assert held() == 4
             assert made.net["a#1"].opened == 0
@@ -572,7 +575,7 @@ async def test_a_quiet_tool_of_another_session_follows_as_soon_as_the_call_befor
 
 @pytest.mark.requirement("bridge-who")
 async def test_a_slow_start_of_a_server_is_no_wait_for_another_sessions_call(tmp_path: Path) -> None:
-    """Single requests stay on the shared connection, so they wait for its call."""
+    """Single requests stay on the shared connection, so they wait for the call that runs there."""
     async with house(tmp_path) as made:
         made.cache(server("a"), offer("hold"))
         gate = made.net["a"].hold_start()
@@ -594,7 +597,7 @@ async def test_a_slow_start_of_a_server_is_no_wait_for_another_sessions_call(tmp
 async def test_sessions_that_have_waited_for_a_new_tools_first_answer_call_it_one_after_the_other(
     tmp_path: Path,
 ) -> None:
-    """Its next call is the likeliest to ask."""
+    """The next call of that tool is the most likely one to ask."""
     async with house(tmp_path) as made:
         await made.known(server("a"))
         one, two, three = [await older(made, name=str(number)) for number in range(3)]
@@ -616,7 +619,7 @@ async def test_sessions_that_have_waited_for_a_new_tools_first_answer_call_it_on
 
 @pytest.mark.requirement("bridge-who")
 async def test_a_tool_that_has_been_quiet_often_enough_starts_for_all_sessions_at_once(tmp_path: Path) -> None:
-    """Only calls that could overlap with another session's count."""
+    """A call counts only if it could overlap with a call of another session."""
     async with house(tmp_path) as made:
         await made.known(server("a"))
         await known_to_hold(made)
@@ -709,7 +712,7 @@ async def test_a_question_that_stays_in_doubt_is_refused_and_the_log_says_so_onc
 
 
 def server_that_works(made: House, gate: anyio.Event, annotations: dict[str, Any]) -> None:
-    """Add a tool `work` to all processes of `a`: without arguments it works until `gate` is set, then asks."""
+    """Add a tool `work` to all processes of `a`. Without arguments, it waits for `gate` and then asks."""
     made.net["a"].tools.append({**tool("work"), "annotations": annotations})
     for key in ("a", "a#1", "a#2", "a#3"):
 
@@ -729,7 +732,9 @@ def server_that_works(made: House, gate: anyio.Event, annotations: dict[str, Any
 async def test_calls_that_may_be_executed_twice_are_sent_again_where_their_questions_are_certain(
     tmp_path: Path, annotations: dict[str, Any]
 ) -> None:
-    """Others are not: of two sessions' calls that ask, the question of one is refused, and the other's is certain."""
+    """Other calls are not sent again: if two sessions' calls ask, one question is refused, and the other becomes
+    certain.
+    """
     async with house(tmp_path) as made:
         gate = anyio.Event()
         server_that_works(made, gate, annotations)
@@ -886,7 +891,9 @@ async def test_the_client_whose_call_meets_a_server_for_the_first_time_is_asked(
 @pytest.mark.parametrize("way", ["cancelled", "gone"])
 @pytest.mark.parametrize("then", ["the server has read the cancel", "time passes"])
 async def test_what_is_asked_after_a_call_was_given_up_may_belong_to_that(tmp_path: Path, way: str, then: str) -> None:
-    """A server that was told to cancel a call may have asked before it read that: no other session is asked then."""
+    """A server may have sent its request before it read the cancellation. Until it has, no other session gets the
+    request.
+    """
     async with house(tmp_path) as made:
         await made.known(server("a"))
         await known_to_hold(made)
@@ -908,7 +915,7 @@ async def test_what_is_asked_after_a_call_was_given_up_may_belong_to_that(tmp_pa
             await made.clock.pass_(STOPS_WITHIN_S)
         else:
             read.set()
-            await made.net["a"].heard_of("ping", 2)  # the first one was sent before the second cancel
+            await made.net["a"].heard_of("ping", 2)  # the first ping was sent before the second cancellation
             await settle()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(asks, made)
@@ -963,7 +970,7 @@ async def test_a_server_that_ignores_the_cancel_of_a_single_request_does_not_ask
 async def test_of_single_requests_that_make_a_server_ask_more_run_at_once_at_an_address_than_of_a_program(
     tmp_path: Path, entry: ServerConfig, at_once: int
 ) -> None:
-    """A connection to an address costs no process."""
+    """A connection to a URL needs no process."""
     async with house(tmp_path) as made:
         await made.known(entry)
         await ask_itself(await older(made))
@@ -982,7 +989,7 @@ async def test_of_single_requests_that_make_a_server_ask_more_run_at_once_at_an_
 async def test_clients_that_never_come_back_with_their_answers_keep_no_other_single_request_waiting(
     tmp_path: Path,
 ) -> None:
-    """The one that was asked first gives way."""
+    """The request whose client was asked first is given up."""
     async with house(tmp_path) as made:
         await made.known(server("a"))
         await ask_itself(await older(made))
@@ -1040,7 +1047,7 @@ async def test_while_one_session_is_asked_another_has_a_process_of_its_own(tmp_p
 
 @pytest.mark.requirement("filters-bind-servers-words")
 async def test_a_server_cannot_ask_a_session_whose_filter_leaves_it_out(tmp_path: Path) -> None:
-    """Neither while that session calls another server, nor during another session's call."""
+    """This holds while that session calls another server, and during another session's call."""
     async with house(tmp_path) as made:
         await made.known(server("a", lifecycle="eager"), server("good"))
         filtered = made.client(servers="good")
@@ -1100,12 +1107,14 @@ async def test_a_log_message_that_may_be_of_several_sessions_calls_reaches_none_
 async def test_a_server_at_an_address_tells_a_session_only_over_the_connection_that_it_uses(
     tmp_path: Path, url: str | None, heard: list[str]
 ) -> None:
-    """A remote server may notify all connections alike: only the session's own counts. With processes, both count."""
+    """A remote server may notify all its connections, so only the session's own counts. With local processes, both
+    count.
+    """
     async with house(tmp_path) as made:
         await made.known(ServerConfig("a", url=url) if url else server("a"))
         one, two = await older(made, name="one"), await older(made, name="two")
         await one.call("a_echo")
-        await ask_itself(two)  # from now on each session has a connection of its own
+        await ask_itself(two)  # from now on, each session has its own connection
         await one.call("a_echo", 2)
         for key, text in (("a", "shared"), ("a#1", "own")):
             channel = made.net[key].channel
@@ -1116,7 +1125,7 @@ async def test_a_server_at_an_address_tells_a_session_only_over_the_connection_t
 
 @pytest.mark.requirement("filters-bind-servers-words")
 async def test_a_server_that_is_switched_off_asks_tells_and_logs_nothing_more(tmp_path: Path) -> None:
-    """Its call gets one error, the question that the client was asked is withdrawn; what comes late is not passed."""
+    """Its call gets one error, the question to the client is withdrawn, and late messages are dropped."""
     async with house(tmp_path) as made:
         await made.known(server("a"), server("b"))
         client = await older(made)
@@ -1158,7 +1167,7 @@ async def test_a_tool_that_is_switched_off_asks_nothing_more_also_in_a_call_that
 async def test_a_call_under_way_hears_nothing_more_once_a_filter_leaves_its_server_or_tool_out(
     tmp_path: Path, off: str, says_whose: bool
 ) -> None:
-    """And no other session hears what was meant for it."""
+    """No other session gets the messages of that call."""
     async with house(tmp_path) as made:
         made.net["a"].says_whose = says_whose
         entries = [server("a", lifecycle="eager"), server("b")]
@@ -1199,7 +1208,7 @@ async def test_what_the_transport_says_to_be_of_one_call_is_told_to_its_session_
         assert [client.told("notifications/message") for client in clients] == [[told], []]
 
 
-# -- what servers are told of their clients --------------------------------------------------------------------------
+# -- what servers learn about their clients --------------------------------------------------------------------------
 
 
 async def test_a_server_hears_what_all_its_clients_can_do_together(tmp_path: Path) -> None:

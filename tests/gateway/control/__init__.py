@@ -1,1 +1,1 @@
-"""Tests of trayapp/gateway/control, in this process."""
+"""Tests of trayapp/gateway/control, run in the test process."""

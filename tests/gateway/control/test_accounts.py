@@ -55,7 +55,7 @@ class Town:
         self.start()
 
     def start(self) -> None:
-        """Start a gateway with the keyring's contents."""
+        """Create a gateway that uses the contents of the keyring."""
         vault = Vault(ChunkedRecords(self.entries), changed=self._keyring_changed)
         self.accounts = Accounts(
             vault, self.tasks, self.clock.time, self.clock.sleep, lambda: self.gateway.services.changes.changed()
@@ -77,7 +77,7 @@ class Town:
         self.requests = AccountRequests(gateway.services, gateway.sign_ins, self.environ, vault.secrets)
 
     def _keyring_changed(self) -> None:
-        """Do as gateway/main does."""
+        """React to a change of the keyring as gateway/main does."""
         self.gateway.services.changes.changed()
         if self.accounts.vault.state == "available" and self.gateway.state == "running":
             self.gateway.services.spawn(self.gateway.sign_ins.keyring_is_back)
@@ -115,7 +115,7 @@ class Town:
         return client
 
     async def sign_in(self, server: str = "web") -> dict[str, Any]:
-        """Sign in as `multi-mcp auth` does, with a browser. Return the final answer."""
+        """Sign in with a browser, as `multi-mcp auth` does. Return the final answer."""
         control = self.control()
         begun = await control.result("login", {"server": server})
         await browse(begun["url"])
@@ -123,22 +123,21 @@ class Town:
         return result
 
     def state(self, name: str = "web") -> State:
-        """Return the state of that server."""
         return self.gateway.services.pool.find(name).state
 
     def row(self, name: str = "web") -> dict[str, Any]:
-        """Return the row of `status --json`."""
+        """Return the server's row of `status --json`."""
         return next(row for row in snapshot_of(self.gateway).to_json()["servers"] if row["name"] == name)
 
     async def until(self, state: State, name: str = "web") -> None:
-        """Wait until the condition is true."""
+        """Wait until the server is in that state."""
         while self.state(name) is not state:
             await self.gateway.services.changes.next()
 
 
 @asynccontextmanager
 async def town(folder: Path) -> AsyncIterator[Town]:
-    """Yield a town that ends with the test."""
+    """Yield a town, and stop it at the end of the block."""
     async with anyio.create_task_group() as tasks:
         made = Town(folder, tasks)
         try:
@@ -151,7 +150,7 @@ async def town(folder: Path) -> AsyncIterator[Town]:
 
 
 def web(server: HttpServer, name: str = "web", path: str = "/mcp", **more: Any) -> ServerConfig:
-    """Return the server's entry in servers.yaml."""
+    """Return the configuration of that server."""
     return ServerConfig(name, url=server.url(path), **more)
 
 
@@ -398,7 +397,7 @@ async def test_a_redirect_takes_no_token_along(tmp_path: Path, place: str) -> No
         assert other.tokens() == []
         came = [seen for seen in server.seen[before:] if "authorization" in seen.headers]
         assert {seen.path for seen in came} == {"/mcp"}
-        assert len(came) == 1  # the first request, to the address itself
+        assert len(came) == 1  # only the first request, which goes to the address itself
 
 
 async def test_a_redirect_to_the_same_address_with_a_slash_keeps_the_token(tmp_path: Path) -> None:
@@ -543,7 +542,7 @@ async def test_an_encrypted_file_that_does_not_open_is_told_with_the_reason(tmp_
 
 
 class Locked(ChunkedRecords):
-    """Records that can be locked."""
+    """Keyring records that can be locked."""
 
     open = False
 
@@ -565,7 +564,7 @@ async def test_once_the_keyring_is_unlocked_the_servers_that_need_it_are_served(
         made.start()
         made.accounts.use(records)
         await made.known(web(server), named)
-        await made.control().result("refresh")  # lists that were cached by then are no reason to connect
+        await made.control().result("refresh")  # servers with cached lists connect only on a refresh
         assert (made.state(), made.state("named")) == (State.KEYRING_LOCKED, State.KEYRING_LOCKED)
         for name in ("web", "named"):
             assert made.row(name)["error"]["title"] == f"{name} cannot be used: The keyring is locked"
@@ -617,7 +616,7 @@ class OnceAsked(ChunkedRecords):
         return super().read(key)
 
 
-# -- what rests ------------------------------------------------------------------------------------------------------
+# -- idle servers ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("auth-not-ready")

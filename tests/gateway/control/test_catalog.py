@@ -216,7 +216,7 @@ async def test_a_project_that_is_named_is_seen_as_its_sessions_see_it_for_that_r
         (rows,) = (await asked(made, control.SEARCH, words="echo", project=str(tmp_path)))["results"]
         assert {row["server"] for row in rows} == {"user", "db"}
         await made.told()
-        assert [c.name for c in made.gateway.services.pool] == ["user"]  # the visitor has left the project
+        assert [c.name for c in made.gateway.services.pool] == ["user"]  # the request has left the project
 
 
 @pytest.mark.requirement("cli-lacking")
@@ -245,10 +245,10 @@ async def test_a_projects_server_that_hangs_is_named_instead_of_waited_for_and_i
         assert all("still starting" in note for note in notes)
         gate.set()
         await made.told()
-        assert {c.name for c in made.gateway.services.pool} == {"user", "mute"}  # the visitor has left the project
+        assert {c.name for c in made.gateway.services.pool} == {"user", "mute"}  # the request has left the project
         rows = await asked(made, control.LIST, project=str(tmp_path))
         assert {row["server"] for row in rows} == {"user", "db"}
-        assert slow.opened == 1  # what it offers was kept
+        assert slow.opened == 1  # its lists were kept
 
 
 @pytest.mark.requirement("cli-lacking")
@@ -302,8 +302,6 @@ async def test_a_folder_without_a_trusted_project_is_an_error_that_says_what_to_
 
 @pytest.mark.requirement("prompt-line")
 async def test_a_prompt_is_filled_in_from_words_or_from_a_line(tmp_path: Path) -> None:
-    """prompt-09 to prompt-15, through the gateway."""
-
     async def filled(params: dict[str, Any]) -> dict[str, Any]:
         return {"messages": [{"role": "user", "content": {"type": "text", "text": str(params["arguments"])}}]}
 

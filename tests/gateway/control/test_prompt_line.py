@@ -1,4 +1,4 @@
-"""A line of words behind a prompt's name. Case ids: prompt-NN."""
+"""The words after a prompt's name on the command line, and the arguments that they become."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trayapp.model.errors import UsageError
 
 
 def declared(*names: str) -> list[dict[str, Any]]:
-    """Return declared arguments: `topic!` is required, `date?` is not."""
+    """Return declarations of arguments: `topic!` is required, `date?` is optional."""
     return [{"name": name[:-1], "required": name.endswith("!")} for name in names]
 
 

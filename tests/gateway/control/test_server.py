@@ -1,4 +1,4 @@
-"""Control requests: each answer as the command line reads it, each error with what to do and its exit code."""
+"""Control requests: answers have the form that the command line reads, and errors have a hint and an exit code."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def refusal(made: House, method: str, **params: Any) -> tuple[str, str, in
     return error["message"], data["code"], data["exit_code"], data["hint"]
 
 
-# -- what is known ---------------------------------------------------------------------------------------------------
+# -- snapshots and lists ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("cli-json-shapes")
@@ -82,7 +82,6 @@ async def test_a_list_is_the_rows_of_all_servers_or_of_one(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("method", [control.LIST, control.REFRESH, control.RECONNECT, control.CALL])
 async def test_an_unknown_server_is_an_error_that_names_the_others(tmp_path: Path, method: str) -> None:
-    """call-02."""
     async with house(tmp_path) as made:
         made.apply(server("a"))
         title, code, exit_code, hint = await refusal(made, method, server="nope", tool="x")
@@ -360,7 +359,7 @@ async def test_a_watcher_that_does_not_read_gets_the_newest_alone_once_it_does(t
             made.gateway.services.changes.changed()
             await made.told()
             await made.clock.pass_(1)
-        assert len(revisions(wire)) <= 2  # one was already queued
+        assert len(revisions(wire)) <= 2  # one snapshot was already queued
         wire.link.resume_writing()
         await settle()
         assert revisions(wire)[-1] == snapshot_of(made.gateway).revision

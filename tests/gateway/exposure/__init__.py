@@ -1,1 +1,1 @@
-"""Tests of trayapp/gateway/exposure, in this process."""
+"""Tests of trayapp/gateway/exposure, run in the test process."""

@@ -62,7 +62,7 @@ def quick_lists(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def full(fake: FakeServer) -> FakeServer:
-    """Return a server with tools and one item of each other kind."""
+    """Give the server one item of each kind besides its tools, and return it."""
     fake.page = 100
     serve(fake, prompts=(PROMPT,), resources=(RESOURCE,), resourceTemplates=(TEMPLATE,))
     return fake
@@ -173,7 +173,7 @@ async def test_what_was_known_of_a_list_stays_when_it_fails_later_and_after_a_re
         assert "a_echo" in await client.names()
         assert made.net["a"].opened == 0
         await made.clock.pass_(RETRY_S + 1)
-        assert "result" in await client.call("a_echo")  # it runs now, and is asked again
+        assert "result" in await client.call("a_echo")  # the server now runs, so its lists are read again
         await made.net["a"].heard_of(METHODS[kind])
         await settle()
         await anyio.sleep(0.1)
@@ -198,7 +198,7 @@ async def test_pages_that_came_before_a_failing_cursor_count(tmp_path: Path) -> 
         assert await client.names() == ["a_first", "a_second"]
         known = made.gateway.services.listings.get("a")
         assert known is not None
-        assert "x-unknown" not in known.tools[0]  # the newer one
+        assert "x-unknown" not in known.tools[0]  # this is the newer definition
 
 
 async def test_tools_are_there_before_a_list_that_hangs_is_given_up(

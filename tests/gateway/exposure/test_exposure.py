@@ -278,7 +278,7 @@ def test_the_bytes_are_the_same_whatever_the_order_in_which_the_servers_answered
     assert len(results) == 1
 
 
-tool_names = st.text().filter(is_tool)  # all other names are reserved, and Hypothesis takes strings from our source
+tool_names = st.text().filter(is_tool)  # no reserved names, which Hypothesis finds in our source code
 
 
 @pytest.mark.requirement("name-form", "name-stable")

@@ -1,4 +1,4 @@
-"""Known lists of each server: from the cache, from the server, and written to disk."""
+"""The known lists of each server: read from the cache or from the server, and written to disk."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DAY_S = 86_400.0
 
 
 class Shelf:
-    """Listings over a folder, with a configuration and a time that tests set."""
+    """The listings of a cache folder, with a configuration and a time that tests set."""
 
     def __init__(self, folder: Path, *servers: ServerConfig) -> None:
         self.folder = folder
@@ -49,7 +49,7 @@ class Shelf:
 
     def cached(self, entry: ServerConfig, known: Offer, age_s: float = 0.0) -> None:
         save(self.folder, CacheEntry(entry.name, launch_hash(entry), self.now - age_s, known))
-        # Only files of new servers are read.
+        # Listings reads files only for new servers, so this server is removed and added again.
         for config in (Config(), Config(Settings(), {entry.name: entry}), self.config):
             self.offers.take_config(config)
 
@@ -84,7 +84,6 @@ class Shelf:
 def test_a_cached_offer_is_used_while_the_launch_settings_are_the_same(
     tmp_path: Path, now: dict[str, Any], used: bool
 ) -> None:
-    """cache-10 to cache-25."""
     shelf = Shelf(tmp_path, server("a", **now))
     shelf.cached(server("a"), offer("x"))
     assert (shelf.offers.get("a") is not None) is used
@@ -112,7 +111,7 @@ def test_a_cached_offer_is_used_while_the_launch_settings_are_the_same(
 def test_an_old_offer_is_served_and_asked_for_again(
     tmp_path: Path, age_s: float, ttl_ms: int | None, served: bool, expired: bool, asked: bool
 ) -> None:
-    """cache-01 to cache-09; an age below zero is an entry from the future: the clock was set back."""
+    """An age below zero is an entry from the future, as after the clock was set back."""
     shelf = Shelf(tmp_path, server("a"))
     shelf.cached(server("a"), offer("x", ttl_ms=ttl_ms), age_s)
     assert (shelf.offers.get("a") is not None) is served
@@ -143,7 +142,6 @@ def test_settings_that_are_changed_and_changed_back_find_their_offer_again(tmp_p
 @pytest.mark.requirement("cat-corrupt")
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"version": 99}', b"\xff\xfe", b'{"version":1,"server":"a"}'])
 async def test_a_corrupt_cache_file_is_as_none_and_is_replaced(tmp_path: Path, data: bytes) -> None:
-    """cache-31."""
     async with house(tmp_path) as made:
         made.cache(server("a"), offer("x"))
         (file,) = made.folder.iterdir()
@@ -198,7 +196,6 @@ async def test_the_file_is_written_only_when_a_fetch_found_something_else(
     written: dict[str, ToolSwitch] | None,
     change: tuple[str, str, str],
 ) -> None:
-    """merge-01 to merge-03, merge-10."""
     tools = None if before is None else {name: ToolSwitch(*said) for name, said in before.items()}
     entry = server("a", tools=tools, **more)
     shelf = Shelf(tmp_path, entry)
@@ -232,7 +229,7 @@ async def test_a_tool_that_went_and_came_back_before_the_file_was_read_again_is_
     shelf.offers.take(entry, offer("x", "y"))
     await shelf.write_all()
     assert shelf.written[-1] == {"a": {"x": ToolSwitch(), "y": ToolSwitch()}}
-    shelf.offers.take_config(Config(Settings(), {"a": entry}))  # the file was read
+    shelf.offers.take_config(Config(Settings(), {"a": entry}))  # the written file has been read
     shelf.offers.take(entry, offer("x", "y"))
     await shelf.write_all()
     assert len(shelf.written) == 1 + written
@@ -290,7 +287,7 @@ async def test_a_write_that_somebody_waits_for_is_made_at_once(tmp_path: Path, m
     shelf = Shelf(tmp_path, server("a"))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(shelf.writer.keep_writing)
-        for names in (["x"], ["x", "y"]):  # the second is added during the pause after the first
+        for names in (["x"], ["x", "y"]):  # the second offer comes during the pause after the first write
             shelf.offers.take(server("a"), offer(*names))
             with anyio.fail_after(10):
                 await shelf.writer.written()
@@ -302,7 +299,7 @@ async def test_a_write_that_somebody_waits_for_is_made_at_once(tmp_path: Path, m
 @pytest.mark.parametrize(
     ("tools", "more", "found", "written", "change"),
     [
-        (None, {}, "x y", None, "x y|"),  # the first meeting
+        (None, {}, "x y", None, "x y|"),  # the server is listed for the first time
         ({"x": ToolSwitch(False)}, {}, "x y z", None, "z|"),  # y was known before, but not written
         ({"x": ToolSwitch(False)}, {}, "y", {"x": ToolSwitch(False, stale=True)}, "|x"),
         (None, {"new_tools": "disabled"}, "x y", {"x": ToolSwitch(), "y": ToolSwitch()}, "x y|"),
@@ -368,7 +365,6 @@ async def test_a_cache_that_cannot_be_written_is_logged_and_the_offer_holds(
 
 @pytest.mark.requirement("cat-first-run", "cat-found-tools-written")
 async def test_on_the_first_run_all_are_asked_their_tools_noted_and_lazy_ones_closed(tmp_path: Path) -> None:
-    """merge-15."""
     async with house(tmp_path) as made:
         for name in ("a", "b"):
             made.net[name].tools = [tool("x")]
@@ -380,7 +376,6 @@ async def test_on_the_first_run_all_are_asked_their_tools_noted_and_lazy_ones_cl
 
 @pytest.mark.requirement("merge-failed-refresh", "merge-kept")
 async def test_a_failed_refresh_changes_nothing_and_the_tools_stay_listed(tmp_path: Path) -> None:
-    """merge-09, merge-16."""
     async with house(tmp_path) as made:
         entry = server("a", tools={"echo": ToolSwitch(), "rm": ToolSwitch(enabled=False)})
         made.cache(entry, offer("echo", "rm"))
@@ -473,13 +468,13 @@ async def test_tools_that_need_no_repair_are_marked_in_the_cache_and_served_with
     shelf = Shelf(tmp_path, server("a"))
     offered = Offer((SOUND, ODD), capabilities={})
     shelf.offers.take(server("a"), offered)
-    assert shelf.offers.sound("a", offered) == frozenset()  # unchecked until now
+    assert shelf.offers.sound("a", offered) == frozenset()  # not checked yet
     await shelf.write_all()
     next_start = Shelf(tmp_path, server("a"))
     known = next_start.offers.get("a")
     assert known == offered
     assert next_start.offers.sound("a", known) == {0}
-    assert next_start.offers.sound("a", offered) == frozenset()  # not the offer that was marked
+    assert next_start.offers.sound("a", offered) == frozenset()  # equal to the marked offer, but another object
     served = [
         one.served("x")
         for sound in (frozenset[int](), next_start.offers.sound("a", known))

@@ -38,7 +38,7 @@ def settings(mode: PrefixMode, **more: Any) -> Settings:
 
 
 async def came(made: House, names: tuple[str, ...], chosen: Settings, **tools: list[Item]) -> None:
-    """Configure the servers in that order, and read their lists."""
+    """Configure the servers in that order and wait until their lists have been read."""
     for name, items in tools.items():
         made.net[name].tools = items
     await made.known(*(server(name) for name in names), settings=chosen)
@@ -53,7 +53,7 @@ def calls(made: House, name: str) -> int:
 
 
 async def called_every_way(made: House, client: Client, name: str) -> None:
-    """Call a tool directly, through the one tool and by a control request, whether or not the calls succeed."""
+    """Call a tool directly, through the tool `mcp` and by a control request, whether or not the calls succeed."""
     await client.call(name)
     await mcp(client, tool=name, args={})
     await made.control().ask(control.CALL, {"tool": name, "args": {}})
@@ -97,7 +97,7 @@ async def test_the_spellings_of_a_server_that_is_not_known_yet_are_its_own(tmp_p
     ("name", "held"),
     [
         ("mcp__good__lookup", True),
-        ("mcp__good__anything", True),  # the other server has no tool of that name
+        ("mcp__good__anything", True),  # although the other server has no tool of that name
         ("good_lookup", True),
         ("Good-Lookup", True),
         ("g00d_lookup", True),
@@ -109,7 +109,7 @@ async def test_the_spellings_of_a_server_that_is_not_known_yet_are_its_own(tmp_p
         ("l\u200bookup", True),
         ("docker_network_list", True),
         ("look.up", False),
-        ("lookup", False),  # at first sight: many servers have one
+        ("lookup", False),  # not at first sight, because many servers have a tool of this name
         ("good", False),
         ("good_lookups", False),
         ("goodness", False),
@@ -139,10 +139,10 @@ async def test_a_server_called_mcp_is_held_to_the_same(tmp_path: Path) -> None:
         assert calls(made, "mcp") == 0
 
 
-# -- whoever had a name keeps it -------------------------------------------------------------------------------------
+# -- a name stays with its first tool --------------------------------------------------------------------------------
 
 CLASHES: dict[str, tuple[PrefixMode, Key, Key, str]] = {
-    # the mode, the server that keeps the name, the server that comes later, the name
+    # prefix mode, the tool that keeps the name, the tool that comes later, the name
     "prefixes": ("server", ("a_b", "c"), ("a", "b_c"), "a_b_c"),
     "prefixes the other way round": ("server", ("a", "b_c"), ("a_b", "c"), "a_b_c"),
     "own names": ("none", ("good", "lookup"), ("evil", "lookup"), "lookup"),
@@ -195,7 +195,7 @@ async def test_a_name_is_kept_while_its_tool_is_gone_and_until_its_server_is(tmp
 
 @pytest.mark.requirement("name-kept")
 async def test_names_are_given_once_every_server_had_its_chance(tmp_path: Path) -> None:
-    """The server that answers first does not get a name in preference to the other."""
+    """The server that answers first has no advantage."""
     seen = set()
     for slow in ("a", "a_b"):
         async with house(tmp_path / slow) as made:

@@ -23,7 +23,7 @@ PROFILES = {"work": WORK, "quiet": Profile(servers=("context7",)), "all": Profil
 SERVERS = {name: ServerConfig(name, command="x") for name in CATALOGUE}
 
 
-# -- options and what they come to -----------------------------------------------------------------------------------
+# -- options and the resulting choice --------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("session-options")
@@ -108,7 +108,7 @@ async def test_servers_that_do_not_exist_are_named_in_the_status_and_the_others_
         assert "nope" in found.splitlines()[-1]
 
 
-# -- what is listed --------------------------------------------------------------------------------------------------
+# -- listed tools ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("expose-modes")
@@ -118,7 +118,7 @@ async def test_servers_that_do_not_exist_are_named_in_the_status_and_the_others_
 async def test_auto_lists_every_tool_up_to_a_number_and_the_one_tool_above_it(
     tmp_path: Path, tools: int, above: int, deferred: bool
 ) -> None:
-    """defer-01 to defer-03: search mode begins with one tool more than the number."""
+    """Search mode begins with one tool more than `defer_above`."""
     async with house(tmp_path) as made:
         made.cache(server("a"), offer(*(f"t{n}" for n in range(tools))))
         made.apply(server("a"), settings=Settings(defer_above=above))
@@ -184,16 +184,15 @@ async def test_the_one_tool_is_listed_at_once_on_the_very_first_run(tmp_path: Pa
         made.apply(server("slow"), settings=Settings(expose="search"))
         made.start()
         client = await made.ready()
-        assert await client.names() == ["mcp"]  # the clock has not moved
+        assert await client.names() == ["mcp"]  # at time 0: the clock has not moved
         assert (await said(client)).splitlines()[1] == "slow: connecting, 0 tools"
 
 
-# -- filters bind calls ----------------------------------------------------------------------------------------------
+# -- filters also apply to calls -------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("filter-binds-calls", "session-options")
 async def test_what_a_session_does_not_see_it_can_neither_call_nor_find_nor_read(tmp_path: Path) -> None:
-    """filter-15, filter-18."""
     async with house(tmp_path) as made:
         for name in ("a", "b"):
             serve(made.net[name], prompts=({"name": "p"},), resources=({"uri": f"x://{name}", "name": "r"},))
@@ -261,7 +260,7 @@ async def test_a_profile_that_changes_or_goes_changes_its_sessions(tmp_path: Pat
         assert await client.names() == ["context7_resolve-library-id"]
         made.apply(*entries, settings=Settings())
         await made.told()
-        assert await client.names() == []  # never more than the options allow
+        assert await client.names() == []  # an unknown profile allows nothing
         assert (await client.call("github_list_issues"))["error"]
 
 
