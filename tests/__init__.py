@@ -1,1 +1,1 @@
-"""The tests of multi-mcp; tests/<room> mirrors trayapp/<room>."""
+"""The tests of multi-mcp. Each folder tests/<room> mirrors trayapp/<room>."""

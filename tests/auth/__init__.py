@@ -1,1 +1,1 @@
-"""Tests of the room auth."""
+"""Tests of trayapp/auth."""

@@ -1,6 +1,6 @@
-"""A person signs in, renews and signs out with little memory, at each of the services in turn.
+"""A program that signs in, renews and signs out at each service in turn, with limited memory.
 
-`python -m tests.auth.bombed URL...` prints how each ended.
+`python -m tests.auth.bombed URL...` prints the outcome of each step.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import sys
 import anyio
 import psutil
 
-import trayapp.auth.login  # imported before the limit is set: it must not apply to imports
+import trayapp.auth.login  # imported early, because the memory limit must not apply to imports
 from tests.auth.world import person
 from trayapp.auth.grant import SignInError
 
-ROOM = 256 << 20  # bytes of address space beyond the used ones
+ROOM = 256 << 20  # bytes of address space allowed beyond the current use
 
 
 async def main(urls: list[str]) -> None:
@@ -26,7 +26,7 @@ async def main(urls: list[str]) -> None:
 
 
 async def use(url: str) -> None:
-    """Sign in, renew and sign out."""
+    """Sign in, renew and sign out, printing each outcome."""
     async with person() as made:
         try:
             await made.sign_in(url)

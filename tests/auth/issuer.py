@@ -1,6 +1,6 @@
-"""A real authorization server on loopback, made of the SDK's own parts, and an MCP server that it guards.
+"""An authorization server on loopback, built from parts of the SDK, and an MCP server that accepts its tokens.
 
-Every switch is a field that a test may turn at any time.
+Tests change the servers' behavior at any time by setting fields.
 """
 
 from __future__ import annotations
@@ -42,57 +42,60 @@ from tests.tools import NO_CERTIFICATES
 METADATA = "/.well-known/oauth-authorization-server"
 RESOURCE = "/.well-known/oauth-protected-resource"
 RENEWAL = "renewal"
-SECRET_WORDS = "s3cr3t"  # in every token and code, so that a search finds them
+SECRET_WORDS = "s3cr3t"  # part of every token and code, so that tests can search for leaks
 
 Answer = Response | None
 
 
 @dataclass
 class Issuer:
-    """A service that signs everybody in, unless a switch changes that. It is also the SDK's provider of its routes."""
+    """An authorization server that grants every sign-in, unless a field changes that.
+
+    It is the provider for the SDK's routes.
+    """
 
     now: Callable[[], float] = time.time
-    lifetime: int | None = 3600  # seconds; None = omitted, 0 = sent, but the server accepts the token
-    rotates: bool = True  # each refresh token is valid once
+    lifetime: int | None = 3600  # seconds; None omits expires_in; tokens never expire with None or 0
+    rotates: bool = True  # each refresh token can be used only once
     renewable: bool = True
     registers: bool = True
     takes_documents: bool = False
-    names_itself: bool = True  # iss in answers (RFC 9207)
-    other_iss: str | None = None  # the issuer in answers
-    other_issuer: str | None = None  # the issuer in its metadata
-    denies: str | None = None  # an error of RFC 6749 4.1.2.1
+    names_itself: bool = True  # sends `iss` in authorization responses (RFC 9207)
+    other_iss: str | None = None  # a wrong `iss` in authorization responses
+    other_issuer: str | None = None  # a wrong issuer in its metadata
+    denies: str | None = None  # the error of all authorization responses (RFC 6749 4.1.2.1)
     metadata_status: int = 200
     token_status: int = 200
     methods: list[str] | None = field(default_factory=lambda: ["S256"])
     token_methods: list[str] = field(default_factory=lambda: ["client_secret_post", "client_secret_basic"])
     scopes: list[str] | None = None
-    also_says: dict[str, Any] = field(default_factory=dict)  # further members of its metadata
-    echoes: bool = False  # its errors repeat the request, as those of careless services do
-    delay: anyio.Event | None = None  # token requests wait for it
-    token_padding: int = 0  # letters that make tokens longer
-    instead: dict[str, Response] = field(default_factory=dict)  # path, or RENEWAL -> the response there
-    expires_in: str | None = None  # the JSON in the place of the lifetime
+    also_says: dict[str, Any] = field(default_factory=dict)  # extra members of its metadata
+    echoes: bool = False  # token errors repeat the request body, as in careless services
+    delay: anyio.Event | None = None  # token requests wait for this event
+    token_padding: int = 0  # number of letters appended to each token and code
+    instead: dict[str, Response] = field(default_factory=dict)  # responses by path, or by RENEWAL for renewals
+    expires_in: str | None = None  # raw JSON sent as expires_in
     port: int = 0
 
     clients: dict[str, OAuthClientInformationFull] = field(default_factory=dict)
     codes: dict[str, AuthorizationCode] = field(default_factory=dict)
     access: dict[str, AccessToken] = field(default_factory=dict)
     refresh: dict[str, RefreshToken] = field(default_factory=dict)
-    secrets: set[str] = field(default_factory=set)  # all tokens and codes ever issued
-    asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)  # grant type, form of each token request
-    visits: list[dict[str, str]] = field(default_factory=list)  # queries of the authorization page
-    seen: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)  # verb, path, headers
+    secrets: set[str] = field(default_factory=set)  # all tokens, codes and client secrets ever issued
+    asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)  # (grant type, form) of each token request
+    visits: list[dict[str, str]] = field(default_factory=list)  # query parameters of each authorization request
+    seen: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)  # (method, path, headers) of each request
     registered: int = 0
     revoked: int = 0
     _number: Iterator[int] = field(default_factory=itertools.count)
 
     @property
     def url(self) -> str:
-        """Return the issuer identifier."""
+        """The issuer identifier."""
         return f"http://127.0.0.1:{self.port}"
 
     def refreshes(self) -> int:
-        """Return the number of token requests for a renewal."""
+        """Return the number of token requests that were renewals."""
         return sum(kind == "refresh_token" for kind, _ in self.asked)
 
     def end_all(self) -> None:
@@ -101,7 +104,7 @@ class Issuer:
         self.refresh.clear()
 
     def forget_clients(self) -> None:
-        """Forget all clients, as after the loss of a database."""
+        """Forget all registered clients, like a service that lost its database."""
         self.clients.clear()
 
     # -- the SDK's provider ------------------------------------------------------------------------------------------
@@ -193,13 +196,13 @@ class Issuer:
     # -- HTTP --------------------------------------------------------------------------------------------------------
 
     def app(self) -> Starlette:
-        """Return the SDK's routes over this provider."""
+        """Return an ASGI app with the SDK's routes for this provider."""
         options = ClientRegistrationOptions(enabled=True, valid_scopes=None)
         routes = create_auth_routes(self, AnyHttpUrl(self.url), None, options, RevocationOptions(enabled=True))
         return Starlette(routes=list(routes))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """ASGI: the switches, then the SDK."""
+        """Answer an ASGI request as the fields prescribe, or else through the SDK's routes."""
         request = Request(scope, receive)
         body = await request.body()
         self.seen.append((request.method, request.url.path, dict(request.headers)))
@@ -210,7 +213,7 @@ class Issuer:
             await self._app(scope, _again(body), send if self.expires_in is None else self._with_lifetime(send))
 
     def _with_lifetime(self, send: Send) -> Send:
-        """Return the tokens with the lifetime in `expires_in`."""
+        """Return a `send` that replaces the lifetime in token responses with `expires_in`."""
         start: list[Any] = []
 
         async def sent(message: Any) -> None:
@@ -257,7 +260,7 @@ class Issuer:
         return None
 
     def metadata(self) -> dict[str, Any]:
-        """RFC 8414."""
+        """Return the server's metadata (RFC 8414)."""
         said = {
             "issuer": self.other_issuer or self.url,
             "authorization_endpoint": f"{self.url}/authorize",
@@ -276,21 +279,21 @@ class Issuer:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Issuer]:
-        """Listen until the end of the block."""
+        """Serve until the block ends, on a free port if `port` is 0."""
         listener = socket.create_server(("127.0.0.1", self.port))
         self.at(listener.getsockname()[1])
         async with serving(self, listener):
             yield self
 
     def at(self, port: int) -> None:
-        """Serve the program on that port."""
+        """Set the port and build the routes for its URL."""
         self.port = port
         self._app = self.app()
 
 
 @asynccontextmanager
 async def serving(app: Any, listener: socket.socket) -> AsyncIterator[None]:
-    """uvicorn around an ASGI program."""
+    """Serve an ASGI app with uvicorn on `listener` until the block ends."""
     server = _Quiet(uvicorn.Config(app, log_level=logging.CRITICAL, lifespan="off", timeout_graceful_shutdown=0))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(server.serve, [listener])
@@ -309,7 +312,7 @@ async def serving(app: Any, listener: socket.socket) -> AsyncIterator[None]:
 
 
 class _Quiet(uvicorn.Server):
-    """A server that leaves the signals to pytest."""
+    """A uvicorn server that leaves signal handling to pytest."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -325,17 +328,17 @@ def _again(body: bytes) -> Receive:
 
 @dataclass
 class Guarded(HttpServer):
-    """An MCP server that accepts tokens of one issuer. `needs`: the scope that a JSON-RPC method requires."""
+    """An MCP server that accepts tokens of one issuer. `needs` maps JSON-RPC methods to the scopes they require."""
 
     issuer: Issuer = field(default_factory=Issuer)
     describes_itself: bool = True  # serves RFC 9728 metadata
-    points: bool = True  # names that metadata in its 401
-    other_resource: str | None = None  # its own name in that metadata
+    points: bool = True  # its 401 and 403 responses link to that metadata
+    other_resource: str | None = None  # a wrong resource URL in that metadata
     resource_status: int = 200
     resource_scopes: list[str] | None = None
     challenge_scope: str | None = None
     needs: dict[str, str] = field(default_factory=dict)
-    open_methods: set[str] = field(default_factory=set)  # answered without a token
+    open_methods: set[str] = field(default_factory=set)  # JSON-RPC methods that need no token
     redirect_to: str | None = None
 
     def tokens(self) -> list[str]:
@@ -343,7 +346,7 @@ class Guarded(HttpServer):
         return [seen.headers["authorization"] for seen in self.seen if "authorization" in seen.headers]
 
     def refuse(self, seen: SupervisorView) -> Response | None:
-        """Return the refusal of a request, or None (HttpServer)."""
+        """Return metadata, a redirect or a refusal, or None to let the MCP server answer the request."""
         if seen.path.startswith(RESOURCE):
             return self.issuer.instead.get(RESOURCE) or self._metadata(seen.path)
         if self.redirect_to is not None:
@@ -381,23 +384,23 @@ class Guarded(HttpServer):
 
 
 class SelfIssuing(Guarded):
-    """A server with a sign-in service at its own origin, as in 2025-03-26."""
+    """An MCP server that is its own authorization server, as in protocol revision 2025-03-26."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """ASGI."""
+        """Pass OAuth requests to the issuer and all others to the MCP server."""
         own = scope["path"] not in ("/authorize", "/token", "/register", METADATA)
         await (super().__call__(scope, receive, send) if own else self.issuer(scope, receive, send))
 
 
 async def browse(url: str) -> str:
-    """Follow an address as a browser does, and return the page at its end."""
+    """Open a URL as a browser does, following redirects, and return the final page."""
     async with httpx2.AsyncClient(verify=NO_CERTIFICATES, follow_redirects=True, timeout=20) as browser:
         return (await browser.get(url)).text
 
 
 @asynccontextmanager
 async def guarded(**switches: Any) -> AsyncIterator[Guarded]:
-    """Yield an issuer and a server that it guards, both running."""
+    """Run an MCP server and its issuer, and yield the MCP server."""
     issuer = switches.pop("issuer", None) or Issuer()
     made = Guarded(issuer=issuer, **switches)
     async with issuer.running(), made.running():

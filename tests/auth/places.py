@@ -1,4 +1,4 @@
-"""The stores for the contract of the vault, and fakes of other systems."""
+"""In-memory keyring entries that imitate other systems, and a private session with a real gnome-keyring."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ BUS_CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Config
   </policy>
 </busconfig>
 """
-UNLOCKS = "org.gnome.keyring.InternalUnsupportedGuiltRiddenInterface"  # used by gnome-keyring's own tests
+UNLOCKS = "org.gnome.keyring.InternalUnsupportedGuiltRiddenInterface"  # offered for gnome-keyring's own tests
 NO_DISPLAY = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_DATA_HOME")
 
 
 class MemoryEntries:
-    """Entries in memory."""
+    """Keyring entries held in memory."""
 
     limit: int | None = None
 
@@ -57,7 +57,7 @@ class MemoryEntries:
 
 
 class WindowsEntries(MemoryEntries):
-    """Entries with the limit of the Credential Manager: a text of more than 2560 bytes in UTF-16 is refused."""
+    """Entries limited as in the Windows Credential Manager, which refuses texts over 2,560 bytes in UTF-16."""
 
     limit: int | None = WINDOWS_LIMIT
 
@@ -68,7 +68,7 @@ class WindowsEntries(MemoryEntries):
 
 
 class DyingEntries(WindowsEntries):
-    """Entries of a process that is killed after some writes."""
+    """Entries whose process is killed after `writes_left` writes."""
 
     writes_left: int = 1 << 30
 
@@ -80,7 +80,7 @@ class DyingEntries(WindowsEntries):
 
 
 class ForgetfulEntries(WindowsEntries):
-    """Entries of a killed process, without its later writes."""
+    """Entries that drop all changes after the first `writes_left`, as if the process had been killed."""
 
     writes_left: int = 1 << 30
 
@@ -99,19 +99,19 @@ class ForgetfulEntries(WindowsEntries):
 
 @dataclass
 class Desk:
-    """A private session bus with a real gnome-keyring. `environ` is the environment of a process of that session."""
+    """A private session bus with a real gnome-keyring. `environ` is the environment for processes of that session."""
 
     folder: Path
     environ: dict[str, str] = field(default_factory=dict)
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def start_bus(self, runtime: Path | None = None) -> None:
-        """Start a bus without any service. `runtime` is the session's runtime folder."""
+        """Start a session bus without any services. `runtime` is the session's runtime folder."""
         runtime = runtime or self.folder / "run"
         runtime.mkdir(mode=0o700, exist_ok=True)
         kept = {name: value for name, value in os.environ.items() if name not in NO_DISPLAY}
         self.environ = {**kept, "HOME": str(self.folder), "XDG_RUNTIME_DIR": str(runtime)}
-        config = self.folder / "bus.conf"  # without service files: requests start nothing
+        config = self.folder / "bus.conf"  # has no service files, so the bus starts no programs on demand
         config.write_text(BUS_CONFIG.format(folder=runtime, more=""))
         argv = [require("dbus-daemon"), f"--config-file={config}", "--nofork", "--print-address=1"]
         bus = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=self.environ)
@@ -120,7 +120,7 @@ class Desk:
         self.environ["DBUS_SESSION_BUS_ADDRESS"] = bus.stdout.readline().decode().strip()
 
     def start_keyring(self, password: str = PASSWORD) -> None:
-        """gnome-keyring, unlocked with that password; with "" it starts locked."""
+        """Start gnome-keyring, unlocked with `password`, or locked if it is empty."""
         argv = [require("gnome-keyring-daemon"), "--foreground", "--components=secrets"]
         argv += ["--unlock"] if password else []
         pipe, null = subprocess.PIPE, subprocess.DEVNULL
@@ -132,7 +132,7 @@ class Desk:
         self._await_name("org.freedesktop.secrets")
 
     def stop_keyring(self) -> None:
-        """Stop the keyring as a crash would. Its files keep its contents."""
+        """Kill the keyring process. Its contents remain on disk."""
         self._end(self.processes.pop())
 
     def lock(self) -> None:
@@ -184,7 +184,7 @@ bus.close()
 
 @contextmanager
 def desk(*, keyring: bool = True) -> Iterator[Desk]:
-    """Yield a new session. Its keyring, if it has one, is unlocked."""
+    """Yield a new session, with an unlocked keyring unless `keyring` is False."""
     require("dbus-daemon")
     folder = Path(tempfile.mkdtemp(prefix="mm-kr-", dir="/tmp"))
     made = Desk(folder)
@@ -200,7 +200,7 @@ def desk(*, keyring: bool = True) -> Iterator[Desk]:
 
 @contextmanager
 def environment(values: Mapping[str, str]) -> Iterator[None]:
-    """Give this process the session's environment."""
+    """Replace this process's environment until the block ends."""
     before = dict(os.environ)
     os.environ.clear()
     os.environ.update(values)

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.anyio
 
 
 class AnyRedirect(OAuthClientInformationFull):
-    """A client registered by hand, for any port of this machine (RFC 8252 7.3)."""
+    """A manually registered client whose redirects may use any loopback port (RFC 8252 7.3)."""
 
     def validate_redirect_uri(self, redirect_uri: AnyUrl | None) -> AnyUrl:
         assert redirect_uri is not None
@@ -34,7 +34,7 @@ class AnyRedirect(OAuthClientInformationFull):
 
 
 async def where_it_ends(url: str) -> str:
-    """Return the address that the service sends a browser to, without going there."""
+    """Return the URL that the service redirects a browser to, without following it."""
     async with httpx2.AsyncClient(verify=NO_CERTIFICATES) as browser:
         return str((await browser.get(url)).headers["location"])
 
@@ -177,7 +177,7 @@ async def test_one_sign_in_at_a_time_for_an_address() -> None:
         await second.finished()
 
 
-# -- what goes wrong -------------------------------------------------------------------------------------------------
+# -- failures --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("auth-refused")
@@ -393,12 +393,12 @@ async def test_a_temporary_failure_of_the_service_keeps_the_sign_in(status: int)
         server.issuer.token_status = status
         await made.clock.pass_(3580)
         first = await token(made, server)
-        assert first is not None  # it is still valid
+        assert first is not None  # the token is still valid
         await made.clock.pass_(100)
         for _ in range(5):
             with pytest.raises(SignInError, match=f"HTTP {status}"):
                 await token(made, server)
-        assert server.issuer.refreshes() == 2  # not asked again and again
+        assert server.issuer.refreshes() == 2  # the five calls sent only one request
         server.issuer.token_status = 200
         await made.clock.pass_(10)
         assert await token(made, server) not in (first, None)

@@ -1,4 +1,4 @@
-"""A token for one address is never sent to another: properties over addresses, edits, layers and redirects."""
+"""Property tests: edits, layers, redirects and restarts never send a token to an address that it is not for."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ ADDRESSES = st.builds(lambda *parts: parts[0] + "://" + "".join(parts[1:]), SCHE
 
 
 def goes_to(address: str) -> tuple[str, str, int | None] | None:
-    """Return the address to which the HTTP library sends a request."""
+    """Return the scheme, host and port that the HTTP library connects to, or None if the address is invalid."""
     with suppress(httpx2.InvalidURL):
         url = httpx2.URL(address)
         return url.scheme, url.host.rstrip("."), url.port or {"http": 80, "https": 443}[url.scheme]
@@ -124,12 +124,12 @@ STEPS = st.lists(
 
 
 def token_of(url: str) -> str:
-    """Return a token that names its address."""
+    """Return a token that contains its address."""
     return f"for {url}"
 
 
 class Life:
-    """One user's edits. `sent` holds every request's address with the Authorization that it carried."""
+    """One user's accounts through a series of changes. `sent` holds the address and Authorization of every request."""
 
     def __init__(self, tasks: Any) -> None:
         self.entries = MemoryEntries()
@@ -162,7 +162,7 @@ class Life:
         await self.request()
 
     async def request(self) -> None:
-        """Send a request as a connection does, and follow its redirects."""
+        """Send a request as a connection does, and follow `redirect` if it is set."""
         signed = RequestSigner(self.accounts.of(self.address), "web", HttpRefusal(), whole_origin=False)
         request = httpx2.Request("POST", self.address, json={})
         await signed.send(request, self._answer)

@@ -1,4 +1,4 @@
-"""The listener that the browser returns to, contacted as browsers and others do."""
+"""Tests of the callback listener, contacted by browsers and by misbehaving peers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def visit(callback: Callback, query: str, **headers: str) -> httpx2.Respon
 
 
 async def raw(callback: Callback, data: bytes) -> bytes:
-    """Return the answer to a peer that sends exactly these bytes."""
+    """Send the bytes unchanged to the callback listener, and return its response."""
     port = int(callback.redirect_uri.split(":")[2].split("/")[0])
     async with await anyio.connect_tcp("127.0.0.1", port) as stream:
         await stream.send(data)

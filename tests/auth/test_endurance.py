@@ -1,4 +1,4 @@
-"""Years of renewals with restarts and crashes lose no sign-in and ask nobody again."""
+"""The endurance of sign-ins over a thousand renewals with restarts, and over crashes at any write."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LIFETIME_S = 3600
 
 
 async def all_of(made: Person, url: str) -> set[str | None]:
-    """Return the results of that many simultaneous requests."""
+    """Return the distinct Authorization values that `WAITING` simultaneous requests get."""
     got: set[str | None] = set()
 
     async def ask() -> None:
@@ -71,7 +71,7 @@ async def test_a_crash_at_any_write_of_a_renewal_leaves_a_sign_in_or_requests_on
         status = made.accounts.status(url)
         assert status is not None
         if header is None:
-            assert not status.signed_in  # its old token is no longer valid: the user is asked
+            assert not status.signed_in  # its refresh token is no longer valid, so the user must sign in
         else:
             assert header.removeprefix("Bearer ") in server.issuer.access
         assert (record_key(url) in entries.texts, made.opened) == (True, 1)

@@ -1,4 +1,4 @@
-"""The addresses that a sign-in may use, and readable errors."""
+"""The addresses that a sign-in may use, and the wording of its errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sign-in services whose answers are too large, too deep, or absurd: each has its own outcome, nothing breaks."""
+"""Answers of sign-in services that are too large, too deeply nested or absurd: each has a defined outcome."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ABSURD = ("1e18", "1000000000000000000", "1" + "0" * 400, "-1", "-9e300", "NaN",
 
 @pytest.fixture(scope="module")
 def bomb() -> bytes:
-    """Return half a megabyte that decompresses to half a gigabyte."""
+    """Return half a megabyte of gzip data that decompresses to half a gigabyte."""
     packer = zlib.compressobj(9, wbits=31)
     part = b" " * (1 << 20)
     return b"".join(packer.compress(part) for _ in range(UNPACKED // len(part))) + packer.flush()
@@ -47,7 +47,7 @@ def packed(body: bytes, status: int = 200) -> Response:
 @pytest.mark.requirement("auth-bounded")
 @pytest.mark.skipif(sys.platform != "linux", reason="limits a process's memory")
 async def test_a_compression_bomb_takes_little_memory(bomb: bytes) -> None:
-    """Test a success and an error at each place in one process, because its imports take most of the time."""
+    """One process tests all places with both statuses, because its imports take most of the time."""
     limit_s = stretched(50)
     async with AsyncExitStack() as stack:
         urls = []
@@ -103,7 +103,7 @@ async def test_a_token_that_no_header_can_hold_is_ignored(place: str, token: str
 
 
 async def to_the_end(made: Person, url: str) -> None:
-    """Sign in and renew. Raise SignInError in any case, even if nothing failed."""
+    """Sign in and renew. Always raise SignInError, even if nothing failed."""
     await made.sign_in(url)
     await made.clock.pass_(4000)
     assert await made.accounts.of(url).authorization(url) is None
@@ -117,7 +117,7 @@ async def test_a_token_with_an_absurd_lifetime_is_used_until_it_is_refused(said:
         server.issuer.expires_in = said
         try:
             await made.sign_in(server.url())
-        except SignInError:  # a number that no JSON parser accepts: only this answer fails
+        except SignInError:  # a JSON parser rejects the number with 400 digits
             assert len(said) > 300
             return
         account = made.accounts.of(server.url())
@@ -148,7 +148,7 @@ def test_a_valid_lifetime_is_unchanged(seconds: int) -> None:
     assert lifetime(seconds) == seconds
 
 
-# -- records that are there already ------------------------------------------------------------------------------
+# -- stored records ----------------------------------------------------------------------------------------------
 
 RECORD: dict[str, Any] = {
     "form": 1, "url": "https://a.example/mcp", "access_token": "t", "client": {"id": "c"}, "issued_at": 1.0,
@@ -208,7 +208,7 @@ async def test_a_refused_token_is_renewed_after_the_clock_was_set_back() -> None
         made.clock.jump(-100_000)
         second = await account.authorization_after(first, server.url())
         assert second not in (None, first)
-        assert await account.authorization_after(second, server.url()) is None  # too new to be renewed again
+        assert await account.authorization_after(second, server.url()) is None  # this token was renewed too recently
 
 
 @pytest.mark.requirement("auth-renew")

@@ -1,4 +1,4 @@
-"""The page at the end of a sign-in: its texts, and its look in a real browser."""
+"""The page at the end of a sign-in: its text, and its appearance in a real browser."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TITLES = {
     "error": "The sign-in to web failed",
     "unknown": "This sign-in is over",
 }
-SCHEMES = {"light": 1, "dark": 0}  # as numbered by the browser's switch
+SCHEMES = {"light": 1, "dark": 0}  # values of Chromium's setting preferredColorScheme
 SIZE = (800, 600)
 BROWSER_S = 50.0
 
@@ -53,7 +53,7 @@ def test_a_long_reason_is_cut() -> None:
 
 
 def look(address: str, scheme: str) -> Image.Image:
-    """Return a screenshot of the page that the address leads to, in real Chromium."""
+    """Return a screenshot of the page at the address, taken by headless Chromium."""
     browser = chromium()
     folder = Path(tempfile.mkdtemp(prefix="mm-web-"))
     quiet = ("--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update")
@@ -84,7 +84,7 @@ def brightness(color: tuple[int, int, int]) -> float:
 
 
 def hues(picture: Image.Image) -> set[str]:
-    """Return which of the marks' colors stand out in the upper part, where the mark is."""
+    """Return the mark colors (green, amber, red) that appear in the upper middle of the picture."""
     part = picture.crop((300, 0, 500, 330))
     found = set()
     for red, green, blue in colors(part):
@@ -123,4 +123,4 @@ async def test_a_real_browser_shows_the_outcome(outcome: Outcome, scheme: str) -
     assert (brightness(colors(picture.crop((0, 0, 5, 5)))[0]) < 80) == (scheme == "dark")
     assert hues(picture) == MARKS[outcome]
     written = [brightness(color) for color in colors(picture)]
-    assert max(written) - min(written) > 150  # the letters differ from the background
+    assert max(written) - min(written) > 150  # the text is readable on its background

@@ -1,4 +1,4 @@
-"""One contract for every store of records: the real gnome-keyring, the encrypted file, memory, Windows' limit."""
+"""The contract of all record stores: gnome-keyring, the encrypted file, memory, and memory with Windows' limits."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def session() -> Iterator[Desk]:
 
 @pytest.fixture(params=PLACES)
 def records(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Records]:
-    """Yield each store in turn, empty."""
+    """Yield an empty store of each kind in turn."""
     place: str = request.param
     with ExitStack() as stack:
         if "keyring" in place:
@@ -148,7 +148,7 @@ def test_a_reader_beside_a_writer_gets_the_old_text_or_the_new_one() -> None:
     writer.write("key", BIG)
 
     class Reading(WindowsEntries):
-        """The same entries, but a write occurs in the middle of reading them."""
+        """Entries that a writer replaces in the middle of a read."""
 
         def get(self, name: str) -> str | None:
             if next(turns) == 3:
@@ -248,7 +248,7 @@ def test_a_read_only_folder_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_backend_of_another_system_that_cannot_be_loaded_is_no_error_in_the_log(tmp_path: Path) -> None:
-    """A packaged program has the list of all of keyring's backends, but not all of their modules."""
+    """A packaged program lists all keyring backends, but lacks the modules of some."""
     facts = tmp_path / "broken-1.dist-info"
     facts.mkdir()
     (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1\n")
@@ -279,7 +279,10 @@ if "again" in sys.argv:
 
 
 def ask(made: Desk, *words: str, **more: str) -> str:
-    """Return the state of a new process of that session: whether it would show a dialog, and the entry's value."""
+    """Start a process in the session.
+
+    Return whether it would show a dialog, followed by the entry's value or the keyring's state.
+    """
     environ = {**made.environ, **more}
     argv = [sys.executable, "-c", ASK, *words]
     done = subprocess.run(argv, env=environ, capture_output=True, text=True, check=True)
@@ -295,7 +298,7 @@ def keep(made: Desk) -> None:
 def test_without_a_secret_service_the_keyring_is_missing() -> None:
     with desk(keyring=False) as made:
         assert ask(made) == "False missing"
-        # A keyring that the user set for other Pythons, and that ours does not have, counts as none.
+        # A keyring that is configured for other Python installations but missing from ours counts as none.
         assert ask(made, PYTHON_KEYRING_BACKEND="keyrings.of.nobody.Keyring") == "False missing"
 
 

@@ -1,4 +1,4 @@
-"""The vault over places that refuse, hang and recover."""
+"""The vault with keyrings that refuse, hang and recover."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ pytestmark = pytest.mark.anyio
 
 
 class MoodyEntries(MemoryEntries):
-    """A keyring that the test can lock, remove and block. `asked` counts questions, `threads` who asked."""
+    """A keyring that tests can lock, remove and block. `asked` counts accesses; `threads` holds their thread ids."""
 
     def __init__(self) -> None:
         super().__init__()
         self.mood: Literal["well", "locked", "missing", "hangs"] = "well"
         self.asked = 0
         self.dialogs = 0
-        self.fails = False  # with its answer after a hang
+        self.fails = False  # raises an error after a hang
         self.threads: set[int] = set()
         self.answered = threading.Event()
 
@@ -60,7 +60,7 @@ class MoodyEntries(MemoryEntries):
 
 @dataclass
 class Desk:
-    """A vault over moody entries, with a clock that only tests move."""
+    """A vault over MoodyEntries, with a clock that only tests advance."""
 
     entries: MoodyEntries = field(default_factory=MoodyEntries)
     time: float = 0.0
@@ -206,7 +206,7 @@ async def test_a_signal_of_an_unlocked_keyring_leads_to_an_immediate_access() ->
         said.put_nowait(None)
         await settle()
         desk.entries.mood = "well"
-        said.put_nowait(None)  # not later than the refusal, by the clock
+        said.put_nowait(None)  # at the same clock time as the refusal
         with anyio.fail_after(10):
             while desk.vault.state != "available":
                 await anyio.lowlevel.checkpoint()

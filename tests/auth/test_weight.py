@@ -20,7 +20,7 @@ print('mcp' in sys.modules, 'pydantic' in sys.modules)
 
 @pytest.mark.requirement("proc-import-weight")
 def test_servers_over_http_do_not_load_the_sdk() -> None:
-    """The import takes 0.6 s and 35 MiB: the first lists would wait for it."""
+    """Importing the SDK takes 0.6 s and 35 MiB, which would delay the first lists."""
     done = subprocess.run([sys.executable, "-c", HTTP], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
 
@@ -37,7 +37,7 @@ assert mcp.Client is Client and hasattr(login, "authorize")
 
 
 def test_a_sign_in_loads_the_whole_sdk() -> None:
-    """Every imported package of the SDK has run its own code."""
+    """Loading the sign-in code leaves no package of the SDK partly imported."""
     subprocess.run([sys.executable, "-W", "error", "-c", SIGN_IN], check=True)
 
 

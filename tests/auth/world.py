@@ -1,4 +1,4 @@
-"""Accounts over a vault in memory, and a clock that tests move."""
+"""Accounts with a vault in memory and a clock that tests advance."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from trayapp.auth.vault import Vault
 
 @dataclass
 class Person:
-    """A person with a keyring, and a gateway that may be restarted. `browser` counts openings."""
+    """A user with a keyring and a gateway that tests can restart. `opened` counts visits to the sign-in page."""
 
     tasks: anyio.abc.TaskGroup
     clock: FakeClock = field(default_factory=FakeClock)
@@ -33,7 +33,7 @@ class Person:
         self._start()
 
     def restart(self, tasks: anyio.abc.TaskGroup | None = None) -> None:
-        """Start a new gateway with these tasks. It knows only what the keyring holds."""
+        """Replace the gateway by one that runs in `tasks` and knows only what is in the keyring."""
         self.accounts.vault.close()
         self.tasks, before = tasks or self.tasks, self.tasks
         self._start()
@@ -57,13 +57,13 @@ class Person:
         return begun
 
     def kept(self) -> str:
-        """Return everything in the keyring."""
+        """Return all texts in the keyring, joined by newlines."""
         return "\n".join(self.entries.texts.values())
 
 
 @asynccontextmanager
 async def person(entries: MemoryEntries | None = None, limit_s: float = 50) -> AsyncIterator[Person]:
-    """Yield a person whose gateway ends with the test; `entries` is the keyring."""
+    """Yield a person whose gateway ends with the block. `entries` is the keyring."""
     async with anyio.create_task_group() as tasks:
         made = Person(tasks, entries=entries or MemoryEntries())
         try:

@@ -1,4 +1,4 @@
-"""Beats: everyone who checks from time to time does so at the same moments."""
+"""Tests of beats: shared moments for all periodic checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One server's life over a fake transport and a fake clock. Ids in the names of tables are those of the cases."""
+"""The life cycle of one server's connection, with a fake transport and a fake clock."""
 
 from __future__ import annotations
 
@@ -49,7 +49,6 @@ async def call(made: Bench, name: str = "a", tool: str = "echo", **args: Any) ->
 
 @pytest.mark.requirement("life-single-flight")
 async def test_twenty_at_once_start_one() -> None:
-    """call-17."""
     async with bench() as made:
         made.apply(server("a"))
         gate = made.net["a"].hold_start()
@@ -113,7 +112,6 @@ async def test_a_waiter_that_gives_up_does_not_stop_the_start_for_the_others() -
 
 @pytest.mark.requirement("life-backoff")
 async def test_in_the_backoff_calls_fail_at_once_saying_how_long_ago_and_why() -> None:
-    """call-03, call-04."""
     async with bench() as made:
         made.apply(server("a"))
         made.net["a"].before = refused
@@ -133,7 +131,6 @@ async def test_in_the_backoff_calls_fail_at_once_saying_how_long_ago_and_why() -
 
 @pytest.mark.requirement("life-backoff")
 async def test_an_explicit_wish_ignores_the_backoff() -> None:
-    """life-20."""
     async with bench() as made:
         made.apply(server("a"))
         made.net["a"].before = refused
@@ -147,7 +144,6 @@ async def test_an_explicit_wish_ignores_the_backoff() -> None:
 
 
 async def test_a_server_that_is_lost_has_no_backoff_and_the_next_call_starts_it() -> None:
-    """life-35, life-05."""
     async with bench() as made:
         made.apply(server("a", lifecycle="eager"))
         await made.states("a", State.CONNECTED)
@@ -161,7 +157,6 @@ async def test_a_server_that_is_lost_has_no_backoff_and_the_next_call_starts_it(
 
 
 async def test_a_death_gives_the_call_one_error_that_says_how_and_nothing_is_replayed() -> None:
-    """life-36."""
     async with bench() as made:
         made.apply(server("a"), server("b"))
         other = await made.pool.find("b").ensure()
@@ -186,7 +181,6 @@ async def test_a_death_gives_the_call_one_error_that_says_how_and_nothing_is_rep
 
 
 async def test_a_server_that_hangs_fails_alone_after_its_own_timeout() -> None:
-    """life-17."""
     async with bench() as made:
         made.apply(server("a", connect_timeout=0.05), server("b"))
         made.net["a"].before = forever
@@ -214,14 +208,13 @@ async def test_while_a_lost_server_is_still_stopping_callers_wait_without_spinni
 
 
 def is_quiet() -> bool:
-    """Return True if the event loop is idle: a spinning task keeps a ready callback in it at all times."""
+    """True if the event loop is idle. A spinning task always leaves a ready callback in the loop."""
     loop = asyncio.get_running_loop()
     ready = loop._ready  # type: ignore[attr-defined]
     return not ready
 
 
 async def test_sign_in_wanted_is_told_to_every_call_and_not_tried_again() -> None:
-    """life-25."""
     async with bench() as made:
         made.apply(server("a"))
         made.net["a"].versions = ()
@@ -287,7 +280,6 @@ async def test_a_disabled_server_is_not_started() -> None:
 
 @pytest.mark.requirement("life-idle-close")
 async def test_an_idle_server_is_closed_after_its_timeout_and_started_by_the_next_call() -> None:
-    """life-01, life-15."""
     async with bench() as made:
         made.apply(server("a"))
         await call(made)
@@ -302,7 +294,6 @@ async def test_an_idle_server_is_closed_after_its_timeout_and_started_by_the_nex
 
 @pytest.mark.requirement("life-idle-close")
 async def test_a_long_call_is_neither_cut_nor_followed_by_a_close() -> None:
-    """life-13, life-14."""
     async with bench() as made:
         made.apply(server("a"))
         answers: list[dict[str, Any]] = []
@@ -376,7 +367,6 @@ async def test_another_idle_timeout_holds_at_once(first: dict[str, Any], then: d
 
 @pytest.mark.requirement("life-eager")
 async def test_an_eager_server_is_closed_only_when_told_so() -> None:
-    """life-02, life-03."""
     async with bench() as made:
         made.apply(server("a", lifecycle="eager"), server("b", lifecycle="eager", idle_timeout=5))
         await made.states("a", State.CONNECTED)
@@ -393,7 +383,6 @@ async def test_an_eager_server_is_closed_only_when_told_so() -> None:
 
 @pytest.mark.requirement("life-keep-alive")
 async def test_only_keep_alive_servers_are_asked_for_a_sign_of_life() -> None:
-    """life-04."""
     async with bench() as made:
         made.apply(server("a", lifecycle="keep-alive"), server("b", lifecycle="eager"))
         await made.states("a", State.CONNECTED)
@@ -458,7 +447,6 @@ async def test_a_bad_list_leaves_the_server_connected(slow: bool) -> None:
 
 
 async def test_a_failed_list_is_an_error_for_who_asked_and_is_told_as_failed() -> None:
-    """merge-16."""
     async with bench() as made:
         made.net["a"].replies["tools/list"] = refuse(INTERNAL_ERROR, "broken today")
         made.apply(server("a"))
@@ -468,7 +456,7 @@ async def test_a_failed_list_is_an_error_for_who_asked_and_is_told_as_failed() -
 
 
 async def test_lists_that_a_sign_out_cuts_short_are_not_told() -> None:
-    """They would count as lists that are read without a sign-in: the server would not say that it wants one."""
+    """The partial lists would count as read without a sign-in and hide that the server needs one."""
     async with bench() as made:
 
         async def half(params: dict[str, Any]) -> dict[str, Any]:
@@ -507,12 +495,11 @@ async def test_all_who_wait_for_a_list_that_fails_are_told_so_by_one_request() -
             await settle()
             answer.set()
         assert made.net["a"].methods().count("tools/list") == 1
-        await fetch()  # a later caller asks again
+        await fetch()  # a later caller sends a new request
         assert made.net["a"].methods().count("tools/list") == 2
 
 
 async def test_only_announced_lists_are_asked_for_and_once() -> None:
-    """resource-18."""
     async with bench() as made:
         made.wants_offers = True
         made.net["a"].page = 100
@@ -523,7 +510,7 @@ async def test_only_announced_lists_are_asked_for_and_once() -> None:
 
 
 async def test_a_server_that_ended_by_itself_is_asked_for_its_lists_at_its_next_start() -> None:
-    """It may be another version. One that ends again and again is not asked each time."""
+    """The server may have been updated. One that ends repeatedly is not queried at each start."""
     async with bench() as made:
         made.apply(server("a"))
         read = []
@@ -534,7 +521,7 @@ async def test_a_server_that_ended_by_itself_is_asked_for_its_lists_at_its_next_
             read.append(made.net["a"].methods().count("tools/list"))
             made.net["a"].die()
             await settle()
-        assert read == [0, 3, 3, 6, 6]  # it has three pages
+        assert read == [0, 3, 3, 6, 6]  # each read takes three pages
         await made.pool.find("a").ensure()
         await made.pool.find("a").close()
         assert await call(made)
@@ -554,7 +541,6 @@ async def test_a_closed_connection_keeps_nothing_of_what_served_it() -> None:
 
 
 async def test_all_pages_are_read() -> None:
-    """transport-28, transport-29."""
     async with bench() as made:
         made.apply(server("a"))
         offer = await made.pool.find("a").fetch()
@@ -678,11 +664,10 @@ async def test_a_server_of_no_revision_that_we_speak_is_refused_with_its_name() 
             await call(made)
 
 
-# -- end and change --------------------------------------------------------------------------------------------------
+# -- closing and changing --------------------------------------------------------------------------------------------
 
 
 async def test_closing_while_connecting_leaves_nothing_and_tells_who_waits() -> None:
-    """life-27."""
     async with bench() as made:
         made.apply(server("a"))
         made.net["a"].before = forever

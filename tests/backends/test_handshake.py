@@ -1,4 +1,4 @@
-"""The revision agreed on with a server that refuses the first choice, over a scripted channel."""
+"""Tests of the handshake with servers that refuse the preferred revision, over a scripted channel."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ DISCOVERED = {"supportedVersions": [MODERN], "capabilities": {}}
 
 
 def unsupported(*versions: str) -> RpcError:
-    """Return the refusal of a server that supports these revisions."""
+    """Return the error of a server that supports only these revisions."""
     data = {"supported": list(versions), "requested": MODERN}
     return RpcError(UNSUPPORTED_PROTOCOL_VERSION, "Unsupported protocol version", data)
 
 
 class Script:
-    """Implements wire.messages.Channel: answers each method with the next line of its script."""
+    """A Channel (wire.messages) that answers each method with the next scripted result or error."""
 
     def __init__(self, **lines: list[Any]) -> None:
         self.lines = lines
@@ -48,7 +48,7 @@ class Script:
         raise AssertionError("a handshake relays nothing")
 
     def adopt(self, protocol: str) -> None:
-        """Said by HTTP alone."""
+        """Do nothing: only HTTP needs the agreed revision."""
 
 
 async def test_a_server_that_refuses_once_what_it_names_itself_is_asked_once_more() -> None:

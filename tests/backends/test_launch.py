@@ -1,4 +1,4 @@
-"""What is started for a server: program, environment, the shortcut around npm, secrets."""
+"""Tests of what is started for a server: program, environment, npm packages without npm, and secrets."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.anyio
 SECRET = "plum tree 4 lantern"
 BUNDLE = "/opt/multi-mcp/_internal"
 
-# environment of the frozen program -> what of it servers get
+# environment of the frozen program -> the environment that servers get
 FROZEN: list[tuple[dict[str, str], dict[str, str]]] = [
     ({"LD_LIBRARY_PATH": BUNDLE}, {}),
     ({"LD_LIBRARY_PATH": BUNDLE, "LD_LIBRARY_PATH_ORIG": "/mine"}, {"LD_LIBRARY_PATH": "/mine"}),
@@ -86,7 +86,7 @@ async def test_a_server_without_a_folder_runs_in_the_home_folder_and_never_in_th
 def test_without_inheritance_a_server_gets_the_defaults_and_its_own() -> None:
     environ = {**dict.fromkeys(DEFAULT_VARIABLES, "d"), "SECRET": "s", "A": "0"}
     server = ServerConfig("x", command="x", inherit_env=False, env={"A": "1"})
-    assert child_environment(server, environ) == {**dict.fromkeys(DEFAULT_VARIABLES, "d"), "A": "1"}  # interp-24
+    assert child_environment(server, environ) == {**dict.fromkeys(DEFAULT_VARIABLES, "d"), "A": "1"}
 
 
 async def test_an_address_is_prepared_as_it_is() -> None:
@@ -95,7 +95,7 @@ async def test_an_address_is_prepared_as_it_is() -> None:
 
 
 class Stalling(dict[str, str]):
-    """An environment that leads a thread which reads the disk into a dead network home."""
+    """An environment that calls `stall` in worker threads, as if the home folder were on a dead network drive."""
 
     def __init__(self, values: dict[str, str], stall: Callable[[], object]) -> None:
         super().__init__(values)
@@ -113,7 +113,7 @@ def stale() -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the programs here are scripts")
 class TestNpx:
-    """`npx` bypasses npm if its cache allows that."""
+    """Tests of `npx` commands that bypass npm if its cache has the package."""
 
     @pytest.fixture
     def environ(self, tmp_path: Path) -> dict[str, str]:
@@ -130,7 +130,7 @@ class TestNpx:
 
     @staticmethod
     async def argv(environ: dict[str, str], *args: str, command: str = "npx") -> list[str]:
-        """Return the arguments, with paths below the home folder relative to it."""
+        """Return the command line prepared for a server, with paths relative to the home folder."""
         server = ServerConfig("x", command=command, args=args, cwd=environ["HOME"])
         launch = await prepare_start(server, environ, no_secrets, 1.0)
         assert isinstance(launch, StdioLaunch)
@@ -147,7 +147,6 @@ class TestNpx:
         assert (await self.argv(environ, "-y", "demo", command=environ["PATH"] + "/npx"))[0] == "bin/npx"
 
     async def test_looking_that_hangs_or_fails_leaves_it_to_npm(self, environ: dict[str, str]) -> None:
-        """npx-36."""
         released = threading.Event()
         try:
             for stall in (released.wait, stale):
@@ -270,7 +269,7 @@ def test_a_server_gets_neither_our_home_nor_our_passphrase() -> None:
     assert child_environment(named, environ) == {"A": "1", "MULTI_MCP_HOME": "/other"}
 
 
-# -- which values of an entry are secrets (what becomes of them: tests/model/test_known_secrets.py) --
+# -- which values of an entry are secrets (their use is tested in tests/model/test_known_secrets.py) --
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""All servers together: which start automatically, how often, how many at once, and what a change of the file does."""
+"""Tests of the server pool: automatic starts, concurrency, retries and changes of servers.yaml."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ pytestmark = pytest.mark.anyio
 
 
 def test_a_lookup_of_a_server_that_is_not_there_names_the_others() -> None:
-    """call-02."""
-
     async def main() -> None:
         async with bench() as made:
             made.apply(server("a"), server("b"))
@@ -31,12 +29,11 @@ def test_a_lookup_of_a_server_that_is_not_there_names_the_others() -> None:
     anyio.run(main)
 
 
-# -- what starts by itself -------------------------------------------------------------------------------------------
+# -- automatic starts ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("life-eager")
 async def test_what_starts_by_itself_is_eager_and_keep_alive() -> None:
-    """life-01, life-02, life-04, life-06."""
     async with bench() as made:
         kinds = ("lazy", "eager", "keep-alive", "lazy-keep-alive")
         made.apply(*(server(kind, lifecycle=kind) for kind in kinds))
@@ -51,7 +48,6 @@ async def test_what_starts_by_itself_is_eager_and_keep_alive() -> None:
 
 @pytest.mark.requirement("life-eager")
 async def test_at_most_ten_start_at_once() -> None:
-    """life-16."""
     async with bench() as made:
         gates = [made.net[f"s{number}"].hold_start() for number in range(25)]
         made.apply(*(server(f"s{n}", lifecycle="eager" if n % 2 else "keep-alive") for n in range(25)))
@@ -65,7 +61,6 @@ async def test_at_most_ten_start_at_once() -> None:
 
 
 async def test_discovery_asks_everybody_at_most_ten_at_once_and_a_failure_stops_nobody() -> None:
-    """life-16."""
     async with bench() as made:
         made.apply(*(server(f"s{n}") for n in range(25)))
         for n in range(0, 25, 3):
@@ -78,7 +73,7 @@ async def test_discovery_asks_everybody_at_most_ten_at_once_and_a_failure_stops_
 
 
 async def test_a_failure_is_logged_once_however_often_servers_are_looked_for(caplog: pytest.LogCaptureFixture) -> None:
-    """As at each save of servers.yaml, for what is not known yet."""
+    """Each save of servers.yaml looks for servers that are not known yet."""
     caplog.set_level("INFO")
     async with bench() as made:
         made.apply(server("a"))
@@ -90,7 +85,6 @@ async def test_a_failure_is_logged_once_however_often_servers_are_looked_for(cap
 
 
 async def test_after_discovery_lazy_servers_are_closed_and_the_others_stay() -> None:
-    """merge-15."""
     async with bench() as made:
         made.apply(
             server("keep", lifecycle="keep-alive"),
@@ -140,7 +134,6 @@ async def test_a_server_that_is_read_twice_at_once_is_closed_after_both() -> Non
 
 
 async def test_one_that_hangs_holds_up_nobody_s_discovery() -> None:
-    """life-17."""
     async with bench() as made:
         made.net["hangs"].before = forever
         made.apply(server("hangs", connect_timeout=3600), server("a"), server("b"))
@@ -160,7 +153,6 @@ def bare(waits: list[float]) -> list[float]:
 
 @pytest.mark.requirement("life-keep-alive", "life-keep-alive-backoff")
 async def test_a_keep_alive_server_that_fails_is_tried_after_30_s_doubling_to_5_min() -> None:
-    """life-22."""
     async with bench() as made:
         made.net["a"].before = refused
         made.apply(server("a", lifecycle="keep-alive"))
@@ -221,7 +213,6 @@ async def test_a_failed_health_check_reconnects() -> None:
 async def test_ten_failed_attempts_are_one_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """life-26."""
     async with bench() as made:
         made.net["a"].before = refused
         made.apply(server("a", lifecycle="keep-alive"))
@@ -234,7 +225,6 @@ async def test_ten_failed_attempts_are_one_warning(
 
 @pytest.mark.requirement("life-keep-alive")
 async def test_lazy_keep_alive_is_kept_from_its_first_call_on() -> None:
-    """life-06."""
     async with bench() as made:
         made.apply(server("a", lifecycle="lazy-keep-alive"))
         await made.clock.pass_(3600)
@@ -249,7 +239,6 @@ async def test_lazy_keep_alive_is_kept_from_its_first_call_on() -> None:
 
 
 async def test_a_sign_in_is_not_wanted_again_in_the_background() -> None:
-    """life-25."""
     async with bench() as made:
         made.net["a"].replies["initialize"] = made.net["a"].replies["server/discover"] = refuse(INTERNAL_ERROR)
         made.net["a"].refusal.status = 401
@@ -279,7 +268,7 @@ async def test_a_keep_alive_server_is_reconnected_by_hand_at_once() -> None:
         assert made.net["a"].open_now == 1
 
 
-# -- changes of the file ---------------------------------------------------------------------------------------------
+# -- changes of servers.yaml -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("file-unchanged-run-on")
@@ -311,7 +300,6 @@ async def test_untouched_servers_keep_their_connection_and_their_calls() -> None
 
 @pytest.mark.parametrize("change", ["removed", "changed"])
 async def test_a_server_that_leaves_while_it_connects_leaves_nothing_behind(change: str) -> None:
-    """life-27."""
     async with bench() as made:
         made.net["a"].before = forever
         made.apply(server("a", lifecycle="keep-alive"))
@@ -452,7 +440,7 @@ async def test_a_changed_lifecycle_holds_at_once() -> None:
         assert made.net["a"].opened == 1
 
 
-# -- in its box ------------------------------------------------------------------------------------------------------
+# -- isolation of servers --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("where", ["offer", "notified", "connected", "failed", "connecting", "stopping", "idle"])
@@ -480,7 +468,6 @@ async def test_a_mistake_of_ours_over_one_server_harms_no_other(where: str) -> N
 
 
 async def test_stopping_closes_everybody_and_nothing_starts_afterwards() -> None:
-    """life-28."""
     async with bench() as made:
         made.apply(
             *(server(f"s{n}", lifecycle="keep-alive") for n in range(5)), *(server(f"l{n}") for n in range(AT_ONCE + 5))

@@ -1,4 +1,4 @@
-"""What an HTTP answer shows about its sender. The ids are those of the cases that each row covers."""
+"""Tests of reading HTTP responses: the kind of server, the wording of failures, JSON answers and event streams."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_json_response_is_the_answer_to_its_request_or_an_error(said: Any, mea
     assert find_answer(said, 7, "It") == meant
 
 
-# -- line ends of event streams, whatever way the bytes are cut --
+# -- line ends of event streams, for any way of splitting the bytes --
 
 
 class Chunks(httpx2.AsyncByteStream):

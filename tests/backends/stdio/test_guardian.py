@@ -1,4 +1,4 @@
-"""Which processes belong to a server, and that only those are ended. Real processes; the program as it runs."""
+"""Tests that the guardian ends a server's processes and no others, with real processes and the real program."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ linux_only = pytest.mark.skipif(sys.platform != "linux", reason="other systems d
 LIMIT_S = 20.0
 SLEEPS = "import time\nprint('up', flush=True)\nwhile True: time.sleep(60)"
 DEAF = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('up', flush=True)\n" + SLEEPS
-# A leader that starts another process in its session, tells its number, and ends at the end of stdin. The child has
-# said something by then: Popen returns in the middle of its exec, when it may have no environment for a moment.
+# A leader that starts a child (in a new session if given `apart`), prints its pid, and ends when stdin closes.
+# It first waits for output of the child: Popen returns during the exec, when the child may briefly have no environment.
 LEADER = """
 import subprocess, sys
 child = subprocess.Popen([sys.executable, "-I", "-S", "-c",
@@ -40,7 +40,7 @@ MINE = f"test-{os.getpid()}"
 
 @contextmanager
 def process(code: str, mark: str = "", *argv: str) -> Iterator[subprocess.Popen[str]]:
-    """A Python process that has printed its first line; killed at the end with everything that it started."""
+    """Yield a running Python process. At the end, kill it and every process that carries its mark."""
     env = {**os.environ, MARK: mark} if mark else dict(os.environ)
     pipe = subprocess.PIPE
     with subprocess.Popen(
@@ -76,7 +76,7 @@ def end_of(made: subprocess.Popen[str]) -> None:
     made.wait(LIMIT_S)
 
 
-# -- who is meant ----------------------------------------------------------------------------------------------------
+# -- which processes belong to a server ------------------------------------------------------------------------------
 
 
 def test_a_process_is_known_by_its_start_time_and_one_that_ended_has_none() -> None:
@@ -89,7 +89,7 @@ def test_a_process_is_known_by_its_start_time_and_one_that_ended_has_none() -> N
         assert not guardian.alive((made.pid, ""))
         os.kill(made.pid, signal.SIGKILL)
         os.waitid(os.P_PID, made.pid, os.WEXITED | os.WNOWAIT)
-        assert start_time(made.pid) == ""  # a zombie
+        assert start_time(made.pid) == ""  # because it is a zombie
         assert not guardian.alive((made.pid, started))
     assert start_time(made.pid) == ""
 
@@ -123,7 +123,7 @@ def test_a_dead_leader_whose_number_is_somebody_else_s_now_gives_only_what_carri
         left = int(first_line(leader))
         child_of_somebody = int(first_line(somebody))
         end_of(leader)
-        reused = (somebody.pid, start_time(leader.pid) or "1.00000000")  # the same number, with another start time
+        reused = (somebody.pid, start_time(leader.pid) or "1.00000000")  # somebody's pid with another start time
         assert [pid for pid, _ in family([(reused, MINE)])] == [left]
         assert family([(reused, "")]) == []
         os.kill(child_of_somebody, signal.SIGKILL)
@@ -214,19 +214,19 @@ def test_what_could_not_be_written_down_is_found_by_the_mark_in_the_registry_s_n
         child = int(first_line(leader))
         first_line(other)
         end_of(leader)
-        reap(str(tmp_path / f"backends-{MINE}-.tsv"))  # not anybody's mark
+        reap(str(tmp_path / f"backends-{MINE}-.tsv"))  # no process carries this mark
         assert runs(child)
         reap(str(tmp_path / f"backends-{MINE}.tsv"))
         assert not runs(child)
         assert other.poll() is None
 
 
-# -- the program -----------------------------------------------------------------------------------------------------
+# -- the guardian program --------------------------------------------------------------------------------------------
 
 
 @contextmanager
 def program(registry: Path) -> Iterator[tuple[subprocess.Popen[bytes], psutil.Process]]:
-    """Yield the guardian of a registry: its first process, which has ended, and itself."""
+    """Start the guardian of a registry. Yield its first process, which has ended, and the process left running."""
     command = [sys.executable, "-I", "-S", guardian.__file__, str(registry)]
     with subprocess.Popen(command, stdin=subprocess.PIPE) as first:
         assert first.wait(LIMIT_S) == 0

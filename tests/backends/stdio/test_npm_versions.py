@@ -1,4 +1,4 @@
-"""npm's ranges: a table of their forms, and generated ranges against a simple implementation."""
+"""Tests of npm version ranges: a table of all forms, and generated ranges compared with a simple implementation."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ RANGES: list[tuple[str, str, bool]] = [
     ("3.0.0", "1.x || >=2.5.0 || 5.0.0 - 7.2.3", True),
     ("2.0.0", "1.x || >=2.5.0", False),
     ("0.0.0", ">*", False),
-    # prereleases match only if the range names one with the same numbers
+    # prereleases match only if the range names a prerelease of the same version
     ("1.2.3-beta.1", "*", False),
     ("1.2.3-beta.1", "^1.2.0", False),
     ("1.2.3-beta.2", "^1.2.3-beta.1", True),
@@ -56,7 +56,7 @@ RANGES: list[tuple[str, str, bool]] = [
     ("1.0.0-beta", "1.0.0-beta+build", True),
     ("1.0.0-beta", ">=1.0.0-1", True),
     ("1.0.0-beta", ">=1.0.0-beta.1", False),
-    # not ranges that we read
+    # texts that are not accepted as ranges
     ("1.2.3", "latest", False),
     ("1.2.3", "x.2", False),
     ("1.2.3", "1.2-beta", False),
@@ -83,7 +83,7 @@ operators = st.sampled_from(["", "=", "^", "~", "~>", ">", "<", ">=", "<="])
 
 
 def obvious(operator: str, given_numbers: tuple[int, ...], version: tuple[int, int, int]) -> bool:
-    """Return the same by comparing the given numbers with as many of the version's, and no upper bounds at all."""
+    """True if the version satisfies the range. Compares the given numbers and computes no upper bounds."""
     start = version[: len(given_numbers)]
     if operator in (">", "<", ">=", "<="):
         return {

@@ -1,6 +1,6 @@
-"""The table of the npx cases over a cache like npm's, hostile ones too, and a real server started so.
+"""Tests of running `npx` commands from npm's cache: a table of cases, hostile packages, and a real server.
 
-Never here: npm. What it would do is in the tables.
+No test runs npm. The tables contain what npm would do.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.servers import REMEDY
 from tests.tools import require, require_file
 from trayapp.backends.stdio.npx import TAG_FOR_S, TAGS_FILE, entry_name, resolve_npx
 
-NOON = 1_800_000_000.0  # some Unix time
+NOON = 1_800_000_000.0  # an arbitrary Unix time
 NODE = "#!/usr/bin/env node\n"
 SH = "#!/bin/sh\n"
 
@@ -30,7 +30,7 @@ needs_posix = pytest.mark.skipif(sys.platform == "win32", reason="executable bit
 
 @dataclass
 class Npm:
-    """A home with npm's cache in it, a folder on PATH with its own node, and our cache folder."""
+    """A home folder with npm's cache, a folder on PATH with a `node`, and our cache folder."""
 
     root: Path
     entries: int = 0
@@ -49,7 +49,10 @@ class Npm:
             self.env["NPM_CONFIG_CACHE"] = str(self.npx.parent)
 
     def add(self, name: str, bins: Any, files: dict[str, str], *, version: str = "1.0.0", **more: Any) -> Path:
-        """Return one package in its own entry; `entry` names its folder, `own` is the entry's package.json."""
+        """Add a package in a new cache entry, and return its folder.
+
+        `entry` names the entry; `own` is its package.json.
+        """
         self.entries += 1
         entry = self.npx / str(more.pop("entry", f"{self.entries:016x}"))
         if "own" in more:
@@ -61,15 +64,15 @@ class Npm:
         return folder
 
     def demo(self, version: str = "1.0.0", **more: Any) -> Path:
-        """Return the package that most tests use."""
+        """Add the package that most tests use, and return its folder."""
         return self.add("demo", {"demo": "bin/cli.js"}, {"bin/cli.js": NODE}, version=version, **more)
 
     def resolve(self, *argv: str, now: float = NOON, cwd: str | None = None) -> tuple[str, ...] | None:
-        """Return the command line that is run for it."""
+        """Return the command line that replaces `argv`, or None if npm must run."""
         return resolve_npx(argv, self.env, self.ours, now, cwd or str(self.work))
 
     def run(self, *argv: str, now: float = NOON) -> str | None:
-        """Return the same with packages as `<name>` and node as `node`, joined as in the cases."""
+        """Resolve `argv` and join the result, with packages written as `<name>` and node as `node`."""
         found = self.resolve(*argv, now=now)
         if found is None:
             return None
@@ -79,7 +82,7 @@ class Npm:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file that is executable, as npm leaves bins."""
+    """Write an executable file, because npm makes bins executable."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8", newline="\n")
     path.chmod(0o755)
@@ -87,7 +90,7 @@ def write(path: Path, text: str) -> None:
 
 @pytest.fixture
 def npm(tmp_path: Path) -> Npm:
-    """Return the cache of the cases."""
+    """Return a home whose npm cache holds the packages of the table."""
     made = Npm(tmp_path)
     made.demo()
     made.add("@scope/name", {"scope-name": "a.js", "other": "b.js"}, {"a.js": NODE, "b.js": NODE})
@@ -122,7 +125,7 @@ CASES: list[tuple[str, list[str], str | None]] = [
     ("npx-27", ["npm", "exec", "-y", "--package=demo", "--", "demo"], "node <demo>/bin/cli.js"),
     ("npx-32", ["uvx", "demo"], None),
     ("npx-33", ["/usr/bin/npx", "demo"], None),
-    # the rule behind these cases
+    # cases named by what they show
     ("exact", ["npx", "-y", "demo@1.0.0", "a"], "node <demo>/bin/cli.js a"),
     ("exact with v", ["npx", "-y", "demo@v1.0.0"], "node <demo>/bin/cli.js"),
     ("range outside", ["npx", "-y", "demo@^2"], None),
@@ -161,7 +164,7 @@ def test_the_cases(npm: Npm, case: str, argv: list[str], expected: str | None) -
 
 @pytest.mark.requirement("npx-tag-once-a-day")
 def test_a_tag_is_npms_decision_once_a_day_and_the_fast_path_after(npm: Npm) -> None:
-    words = ("npx", "--yes", "demo@latest", "x")  # npx-06
+    words = ("npx", "--yes", "demo@latest", "x")
     assert npm.run(*words) is None
     assert npm.run(*words, now=NOON + 1) == "node <demo>/bin/cli.js x"
     assert npm.run(*words, now=NOON + TAG_FOR_S - 1) == "node <demo>/bin/cli.js x"
@@ -182,7 +185,7 @@ def test_the_note_of_a_tag_holds_no_argument(npm: Npm) -> None:
     assert npm.run("npx", "-y", "demo", "--token", "s3cret") == "node <demo>/bin/cli.js --token s3cret"
     assert not npm.ours.exists()
     npm.run("npx", "-y", "demo@latest", "--token", "s3cret")
-    (note,) = npm.ours.iterdir()  # npx-34
+    (note,) = npm.ours.iterdir()
     assert json.loads(note.read_text(encoding="utf-8")) == {"demo@latest": NOON}
 
 
@@ -200,12 +203,12 @@ def test_where_no_note_can_be_kept_npm_always_decides(npm: Npm) -> None:
     assert resolve_npx(("npx", "demo@latest"), npm.env, None, NOON, str(npm.work)) is None
 
 
-# -- which copy ------------------------------------------------------------------------------------------------------
+# -- choice of the cached copy ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def bare(tmp_path: Path) -> Npm:
-    """Return an empty cache."""
+    """Return a home with an empty npm cache."""
     return Npm(tmp_path)
 
 
@@ -220,7 +223,7 @@ def test_the_copy_that_npx_made_for_these_very_words_is_taken(bare: Npm) -> None
 
 
 def test_the_name_of_an_entry_is_that_which_npm_gives_it() -> None:
-    # printf %s cowsay | sha512sum | cut -c1-16
+    # computed by: printf %s cowsay | sha512sum | cut -c1-16
     assert entry_name("cowsay") == "8f497369b2d6166e"
 
 
@@ -232,12 +235,12 @@ def test_else_the_newest_that_may_run(bare: Npm) -> None:
 
 
 OTHERS_COPY: list[tuple[dict[str, Any], str, bool]] = [
-    ({"_npx": {"packages": ["demo@1.0.0"]}}, "demo", False),  # pinned once by hand: npx would get the latest
+    ({"_npx": {"packages": ["demo@1.0.0"]}}, "demo", False),  # pinned earlier; npx would run the latest version
     ({"_npx": {"packages": ["demo@1.0.0"]}}, "demo@1.0.0", True),
     ({"_npx": {"packages": ["demo@1.0.0"]}}, "demo@^1", True),
     ({"_npx": {"packages": ["demo@latest"]}}, "demo", True),
     ({"_npx": {"packages": ["demo@next"]}}, "demo", False),
-    ({"_npx": {"packages": ["other"]}}, "demo@1.0.0", False),  # installed only as a dependency of another
+    ({"_npx": {"packages": ["other"]}}, "demo@1.0.0", False),  # installed only as a dependency of another package
     ({"dependencies": {"other": "^1"}}, "demo", False),
     ({"dependencies": {"demo": "^1.0.0"}}, "demo", True),
     ({"_npx": {"packages": [7]}}, "demo", False),
@@ -317,7 +320,7 @@ STARTS: list[tuple[str, str, int, str | None]] = [
     ("cli", "#!/usr/local/bin/node\n", 0o755, "node <demo>/cli"),
     ("cli.js", "console.log(1)\n", 0o644, "node <demo>/cli.js"),
     ("cli.cjs", "", 0o644, "node <demo>/cli.cjs"),
-    ("cli.js", "#!/usr/bin/env -S node --no-warnings\n", 0o755, "<demo>/cli.js"),  # its flags would be lost
+    ("cli.js", "#!/usr/bin/env -S node --no-warnings\n", 0o755, "<demo>/cli.js"),  # node alone would lose the flags
     ("cli.js", "#!/usr/bin/env -S node --no-warnings\n", 0o644, None),
     ("cli.js", "#!/usr/bin/env bun\n", 0o755, "<demo>/cli.js"),
     ("cli", "\x7fELF", 0o755, "<demo>/cli"),
@@ -383,7 +386,7 @@ def test_without_node_on_the_path_npm_decides(npm: Npm) -> None:
     assert npm.resolve("npx", "demo") is None
 
 
-# -- for real --------------------------------------------------------------------------------------------------------
+# -- a real server ---------------------------------------------------------------------------------------------------
 
 
 @needs_posix

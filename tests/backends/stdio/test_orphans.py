@@ -1,4 +1,4 @@
-"""What a gateway records about its servers, and who reads it when the gateway is gone."""
+"""Tests of the registry of server processes and of its guardian, which ends them after the gateway's death."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ SLEEPS = [sys.executable, "-I", "-S", "-c", "import time\nprint('up', flush=True
 
 @contextmanager
 def server(environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    """Yield one that has said something: Popen returns in the middle of its exec, when it may have no
-    environment yet.
+    """Yield a server process after its first output.
+
+    Popen returns during the exec, when the process may not have its environment yet.
     """
     env, pipe = {**os.environ, **environment}, subprocess.PIPE
     with subprocess.Popen(SLEEPS, env=env, stdout=pipe, start_new_session=True) as process:
@@ -68,11 +69,11 @@ def test_a_guardian_is_there_before_the_first_server_and_none_without_servers(tm
     tracker = make_tracker(str(tmp_path))
     assert guardians(tmp_path) == []
     tracker.environment()
-    wait_until(lambda: guardians(tmp_path))  # a look may fall into its exec, or its fork and its first process's end
+    wait_until(lambda: guardians(tmp_path))  # right after the start, the guardian may still be forking or in its exec
     tracker.environment()
     tracker.close()
     wait_until(lambda: not guardians(tmp_path))
-    tracker.close()  # a second call does no harm
+    tracker.close()  # a second call is harmless
 
 
 def test_the_registry_names_what_runs_for_this_user_only(tmp_path: Path) -> None:
@@ -89,10 +90,10 @@ def test_the_registry_names_what_runs_for_this_user_only(tmp_path: Path) -> None
         one.wait()
         tracker.finish(one.pid)
         assert read_registry(str(registry)) == expected[1:]
-        tracker.finish(999_999_999)  # of nobody
+        tracker.finish(999_999_999)  # a pid that no process has
         tracker.close()
         assert registries(tmp_path) == []
-        assert two.poll() is None  # closing ends nothing: all were stopped before
+        assert two.poll() is None  # close() ends no processes, because the gateway stops them earlier
 
 
 def test_a_server_more_adds_a_line_and_the_registry_stays_small(tmp_path: Path) -> None:
@@ -102,8 +103,8 @@ def test_a_server_more_adds_a_line_and_the_registry_stays_small(tmp_path: Path) 
         (registry,) = registries(tmp_path)
         before = registry.read_bytes()
         tracker.adopt(os.getpid(), {})
-        assert registry.read_bytes().startswith(before)  # nothing is written twice, however many are running
-        for pid in range(900_000_000, 900_000_000 + 2 * SPENT_MOST):  # of nobody
+        assert registry.read_bytes().startswith(before)  # a new server appends a line and rewrites nothing
+        for pid in range(900_000_000, 900_000_000 + 2 * SPENT_MOST):  # pids that no process has
             tracker.adopt(pid, {})
             tracker.finish(pid)
         assert len(registry.read_bytes().splitlines()) < 3 * SPENT_MOST

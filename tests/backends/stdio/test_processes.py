@@ -1,4 +1,4 @@
-"""Real server processes: started, watched, and stopped with everything that they started."""
+"""Tests with real server processes, which are started, watched and stopped with all their children."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CALL: dict[str, Any] = {"name": "whoami", "arguments": {}}
 
 
 def child_of(odd: Odd) -> int:
-    """Return the process that the odd server started with --child."""
+    """Return the pid of the process that the odd server started for `--child`."""
     return int((odd.folder / "child").read_text())
 
 
@@ -42,7 +42,7 @@ def child_of(odd: Odd) -> int:
 
 @pytest.mark.requirement("life-stop-ladder")
 async def test_the_stop_ladder_ends_polite_deaf_and_stubborn_servers_and_their_children(tmp_path: Path) -> None:
-    """life-33. All at once: the last one needs both graces."""
+    """The servers stop concurrently, because the stubborn one waits out both grace periods."""
     kinds = {
         "polite": (),
         "deaf": ("--ignore-eof",),
@@ -77,7 +77,6 @@ async def test_the_stop_ladder_ends_polite_deaf_and_stubborn_servers_and_their_c
 
 @pytest.mark.requirement("life-stop-ladder")
 async def test_a_shell_wrapper_that_starts_the_server_leaves_nothing(tmp_path: Path) -> None:
-    """life-33."""
     bash = require("bash")
     odd = Odd(tmp_path, switches=("--ignore-term",))
     command = "sleep 600 & " + " ".join(f"'{word}'" for word in odd.argv) + "; true"
@@ -92,7 +91,6 @@ async def test_a_shell_wrapper_that_starts_the_server_leaves_nothing(tmp_path: P
 
 
 async def test_a_start_that_is_cut_off_leaves_no_process(tmp_path: Path) -> None:
-    """life-27."""
     odd = Odd(tmp_path, switches=("--hang", "initialize"))
     async with real_connection(odd.config()) as (connection, _), anyio.create_task_group() as callers:
 
@@ -128,7 +126,7 @@ async def test_cancelling_everything_leaves_no_process(tmp_path: Path) -> None:
     ("tool", "words"), [("die", "exited with code 9: last words"), ("hold", "ended by SIGKILL")], ids=["exit", "kill"]
 )
 async def test_a_death_during_a_call_says_how_and_the_next_call_works(tmp_path: Path, tool: str, words: str) -> None:
-    """life-36: not replayed either."""
+    """A call that was running when its server died is not replayed."""
     odd = Odd(tmp_path)
     failures: list[RpcError] = []
     async with real_connection(odd.config()) as (connection, _):
@@ -157,7 +155,6 @@ async def test_a_death_during_a_call_says_how_and_the_next_call_works(tmp_path: 
 
 
 async def test_killed_while_idle_the_next_call_just_works(tmp_path: Path) -> None:
-    """life-35."""
     odd = Odd(tmp_path)
     async with real_connection(odd.config()) as (connection, _):
         await connection.ensure()
@@ -168,7 +165,7 @@ async def test_killed_while_idle_the_next_call_just_works(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(("point", "code"), [("start", 3), ("initialize", 3)])
 async def test_a_server_that_dies_at_its_start_is_quoted(tmp_path: Path, point: str, code: int) -> None:
-    """transport-30: the last lines of stderr."""
+    """The error quotes the last lines of stderr."""
     odd = Odd(tmp_path, switches=("--die", point, "--say", "l1|l2|l3|l4"))
     async with real_connection(odd.config()) as (connection, _):
         with pytest.raises(ConnectFailedError) as caught:
@@ -234,7 +231,6 @@ async def test_ids_that_come_back_as_text_are_understood(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(("flow", "last"), [(b"a\nb\nc\nd\n", "b | c | d"), (b"a\nb", "a | b"), (b"\n \n\n", "")])
 def test_the_tail_keeps_the_last_lines(flow: bytes, last: str) -> None:
-    """transport-30."""
     sunk = bytearray()
     tail = StderrTail(sunk.extend)
     for byte in flow:
@@ -251,7 +247,7 @@ def test_the_tail_stays_small_whatever_comes() -> None:
     assert len(tail.last(100)) < 100 * (TAIL_LINE_CHARS + 3)
 
 
-# -- what cannot be started: a name, the entry, what the error says --------------------------------------------------
+# -- failed starts ---------------------------------------------------------------------------------------------------
 
 
 async def test_one_that_has_ended_before_we_hear_of_its_begin_is_no_mistake_of_ours() -> None:
@@ -263,7 +259,7 @@ async def test_one_that_has_ended_before_we_hear_of_its_begin_is_no_mistake_of_o
         assert stdout is not None
         while not stdout.is_closing() or transport.get_returncode() is None:
             await anyio.lowlevel.checkpoint()
-    process.connection_made(transport)  # as late as on a busy machine
+    process.connection_made(transport)  # late, as can happen on a busy machine
     assert process.pid == transport.get_pid()
     transport.close()
 

@@ -1,4 +1,4 @@
-"""The login shell's environment, from every shell that is installed, with noisy, hanging and broken rc files."""
+"""Tests of reading the environment of every installed login shell, with noisy, hanging and broken rc files."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="Windows has no login shell"),
 ]
 
-GENEROUS_S = 30.0  # for a shell that answers in 20 ms on a quiet machine
-CLEANS_UP_S = 3.0  # until a busy machine has reached the rc file
-SHORT_S = 0.5  # for one that never does
+GENEROUS_S = 30.0  # a shell answers within 20 ms on a quiet machine
+CLEANS_UP_S = 3.0  # enough for a busy machine to reach the rc file
+SHORT_S = 0.5  # for a shell that never answers
 NOISE = "MOTD: multi-mcp = fun; PATH=/wrong"
 
-# shell -> the rc files that it reads at an interactive login, with the line that adds a folder to PATH
+# shell -> the rc file that an interactive login reads, and the text written to it
 BOURNE = 'echo "{noise}"; export PATH="$HOME/tool/bin:$PATH"; export NVM_DIR="$HOME/.nvm"; export TOKEN=secret'
 FISH = 'echo "{noise}"; set -gx PATH $HOME/tool/bin $PATH; set -gx NVM_DIR $HOME/.nvm; set -gx TOKEN secret'
 CSH = 'echo "{noise}"; setenv PATH "$HOME/tool/bin:$PATH"; setenv NVM_DIR "$HOME/.nvm"; setenv TOKEN secret'
@@ -57,12 +57,12 @@ SHELLS: dict[str, tuple[str, str]] = {
     "tcsh": (".tcshrc", CSH),
     "csh": (".cshrc", CSH),
 }
-# A missing shell is not a failure: its user chooses which ones a machine has.
+# A missing shell is not a failure, because machines differ in the shells they have.
 INSTALLED = [name for name in SHELLS if shutil.which(name)]
 
 
 def environ_of(home: Path, shell: str) -> dict[str, str]:
-    """Return the environment that a desktop session gives us."""
+    """Return an environment like one that a desktop session passes to the gateway."""
     return {"HOME": str(home), "SHELL": shell, "PATH": "/usr/bin:/bin", "ours": "kept", "_": "/usr/bin/x"}
 
 
@@ -74,7 +74,7 @@ def write_rc(home: Path, shell: str, more: str = "") -> None:
     path.write_text(text.format(noise=NOISE) + f"\n{more}\n", encoding="utf-8")
 
 
-# The tests may run from a terminal, but a gateway is started without one.
+# Without descriptors, because the tests may run in a terminal but a gateway starts without one.
 ask_login = partial(login_environment, descriptors=())
 
 
@@ -82,7 +82,7 @@ async def asked(home: Path, shell: str, limit_s: float = GENEROUS_S) -> dict[str
     return await ask_login(environ_of(home, shutil.which(shell) or shell), limit_s)
 
 
-# -- asking ----------------------------------------------------------------------------------------------------------
+# -- running the login shell -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("env-login-shell")
@@ -126,11 +126,11 @@ async def test_a_shell_that_hangs_is_killed_with_its_children_at_the_limit(
 
 
 async def test_what_a_hanging_shell_runs_may_clean_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Write an rc file like pyenv's, whose lock would delay each of the user's later shells."""
+    """An rc file like pyenv's can remove its lock, which would delay every later shell of the user."""
     (tmp_path / "runs").write_text('trap "rm $HOME/lock" EXIT\ntouch "$HOME/lock" "$HOME/begun"\nsleep 1000 & wait\n')
     write_rc(tmp_path, "bash", more='bash "$HOME/runs"')
     monkeypatch.setattr(shellenv, "HANG_UP_S", stretched(shellenv.HANG_UP_S))
-    ignored = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it is, and would be for the shell, too
+    ignored = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup, the shell would inherit an ignored SIGHUP
     try:
         assert await asked(tmp_path, "bash", stretched(CLEANS_UP_S)) == {}
     finally:
@@ -176,7 +176,7 @@ def test_csh_is_not_given_the_login_flag_that_it_takes_alone() -> None:
 OUTPUTS: list[tuple[str, dict[str, str] | None]] = [
     ("noise Mbegin\nA=1\0B=x=y\0Mend\n", {"A": "1", "B": "x=y"}),
     ("Mbegin\nA=1\0B=two\nlines\0Mend\nMend", {"A": "1", "B": "two\nlines"}),
-    ("Mbegin\nA=1\nB=two\nlines\nC=3\nMend\n", {"A": "1", "B": "two\nlines", "C": "3"}),  # an env without -0
+    ("Mbegin\nA=1\nB=two\nlines\nC=3\nMend\n", {"A": "1", "B": "two\nlines", "C": "3"}),  # from an `env` without -0
     ("Mbegin\nA=1\0SHLVL=2\0PWD=/\0OLDPWD=/\0_=Mbegin\0B=2\0Mend", {"A": "1", "B": "2"}),
     ("Mbegin\nA=1\0no equals\0=x\0BASH_FUNC_f%%=() {\0Mend", {"A": "1"}),
     ("title: echo M''begin; echo M''end Mbegin\nA=1\0Mend", {"A": "1"}),
@@ -192,20 +192,20 @@ def test_what_stands_between_the_marks_is_read(said: str, expected: dict[str, st
     assert read_output(said.encode(), "M") == expected
 
 
-# -- whether, and whom -----------------------------------------------------------------------------------------------
+# -- when to run a shell, and which ----------------------------------------------------------------------------------
 
 
 WHETHER: list[tuple[dict[str, str], bool, bool]] = [
-    ({}, False, True),  # autostart, a menu, launchd
+    ({}, False, True),  # started by autostart, a menu or launchd
     ({}, True, False),
     ({"TERM_PROGRAM": "iTerm.app"}, False, False),
-    ({"TERM": "xterm-256color", "SHLVL": "1"}, False, False),  # detached, but from a terminal
-    ({"SHLVL": "1"}, False, True),  # a display manager that starts the session by a login shell
+    ({"TERM": "xterm-256color", "SHLVL": "1"}, False, False),  # started from a terminal, then detached
+    ({"SHLVL": "1"}, False, True),  # a display manager that starts the session through a login shell
     ({"TERM": "linux", "SHLVL": "1"}, False, True),  # startx
     ({"TERM": "dumb", "SHLVL": "1"}, False, True),
-    ({"TERM": "xterm-256color"}, False, True),  # a client that passes few variables on
+    ({"TERM": "xterm-256color"}, False, True),  # a client that passes on few variables
     ({"TERM": "xterm", "SHLVL": "0"}, False, True),
-    ({RESOLVING: "1"}, False, False),  # an rc file starts us
+    ({RESOLVING: "1"}, False, False),  # started by an rc file
 ]
 
 
@@ -236,7 +236,7 @@ MERGES: list[tuple[dict[str, str], dict[str, str], dict[str, str]]] = [
     ({"PATH": "/a:/b"}, {"PATH": "/n:/b:/c"}, {"PATH": "/n:/b:/c:/a"}),
     ({"PATH": "/a"}, {}, {"PATH": "/a"}),
     ({}, {"PATH": "/n"}, {"PATH": "/n"}),
-    ({"PATH": "/a::/a"}, {"PATH": ":/n:"}, {"PATH": "/n:/a"}),  # an empty entry is the working folder
+    ({"PATH": "/a::/a"}, {"PATH": ":/n:"}, {"PATH": "/n:/a"}),  # empty entries mean the working folder and are dropped
     ({}, {}, {}),
     ({}, {"NVM_DIR": "/n", "SDKMAN_DIR": "/s"}, {"NVM_DIR": "/n", "SDKMAN_DIR": "/s"}),
     ({"NVM_DIR": "/mine"}, {"NVM_DIR": "/n"}, {"NVM_DIR": "/mine"}),
@@ -281,7 +281,7 @@ async def test_a_server_is_prepared_with_the_path_that_is_found_while_it_waits(t
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(start)
         await anyio.wait_all_tasks_blocked()
-        assert found == []  # it waits for the shell
+        assert found == []  # the start waits for the shell
         await environment.complete(ask_login)
     (launch,) = found
     assert isinstance(launch, StdioLaunch)

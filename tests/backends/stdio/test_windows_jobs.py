@@ -1,4 +1,4 @@
-"""Job objects: which calls of Windows are made, with which flags. `Kernel32` keeps their books as Windows does."""
+"""Tests of Windows job objects, with a `Kernel32` that records handles, flags and members as Windows does."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import pytest
 from trayapp.backends.stdio.orphans import ProcessTracker
 from trayapp.backends.stdio.windows_jobs import EXTENDED_LIMITS, SIGNATURES, BasicLimits, ExtendedLimits, JobTracker
 
-JOB_BASE = 0x1_0000_0000  # beyond 32 bits, where a truncated handle would be a different one
+JOB_BASE = 0x1_0000_0000  # above 32 bits, so that a truncated handle is invalid
 
 
 class Kernel32:
-    """The functions of SIGNATURES. `fails` names those that answer with a failure."""
+    """A fake of the functions in SIGNATURES. `fails` names the functions that fail."""
 
     def __init__(self, *fails: str) -> None:
         self._fails = fails
         self._last = JOB_BASE
-        self.open: dict[int, str] = {}  # handle -> the kind of its object
+        self.open: dict[int, str] = {}  # handle -> kind of object
         self.flags: dict[int, int] = {}  # job -> limit flags
         self.members: dict[int, list[int]] = {}  # job -> process ids
         self.ended: list[int] = []
@@ -71,7 +71,7 @@ def test_each_server_gets_a_job_that_ends_with_its_last_handle() -> None:
     assert set(kernel.flags.values()) == {0x2000}  # JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE
     assert kernel.access == {0x0100 | 0x0001}  # PROCESS_SET_QUOTA | PROCESS_TERMINATE
     assert list(kernel.members.values()) == [[11], [12]]
-    assert list(kernel.open.values()) == ["job", "job"]  # the gateway's only handles, which the system closes for it
+    assert list(kernel.open.values()) == ["job", "job"]  # handles that Windows closes when the gateway ends
 
 
 @pytest.mark.requirement("proc-no-orphans")
