@@ -1,1 +1,1 @@
-"""One suite for every transport."""
+"""One test suite for all transports."""

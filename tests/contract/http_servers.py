@@ -1,6 +1,6 @@
-"""Real HTTP servers in this process, on a port of their own: Streamable HTTP and legacy SSE, on the SDK's transports.
+"""Real HTTP servers in this process, each on its own port, for Streamable HTTP and legacy SSE.
 
-The SDK frames and routes; what is answered comes raw from `behaviour`, so no field is lost.
+The SDK's transports do the framing and the routing. Results come unchanged from `behaviour`, so no field is lost.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ BACKLOG = 64
 
 @dataclass(frozen=True)
 class SupervisorView:
-    """One HTTP request as it came; `method` is the JSON-RPC method of a POST."""
+    """An HTTP request as received. `method` is the JSON-RPC method of a POST."""
 
     verb: str
     path: str
@@ -50,7 +50,7 @@ Refuse = Callable[[SupervisorView], Response | None]
 
 @dataclass
 class HttpServer(Behaviour):
-    """Serves /mcp and /sse as switched on. `refusal` may answer a request before the MCP server sees it."""
+    """A server of /mcp, /sse or both. `refusal` may answer a request before the MCP server sees it."""
 
     streamable: bool = True
     sse: bool = False
@@ -59,20 +59,19 @@ class HttpServer(Behaviour):
     dispatchers: list[JSONRPCDispatcher[Any]] = field(default_factory=list)
     port: int = 0
     host: str = "127.0.0.1"
-    get_is_sse: bool = False  # GET of the Streamable HTTP address opens an SSE stream, as old servers do
+    get_is_sse: bool = False  # a GET of the Streamable HTTP URL opens a legacy SSE stream, as on old servers
     cut_next: bool = False  # the next POST's TCP connection is cut before an answer
-    hang_on: str = ""  # requests of this verb get no answer
+    hang_on: str = ""  # requests with this HTTP verb get no answer
     refusal: Refuse = lambda seen: None
     _sse_transport: SseServerTransport = field(default_factory=lambda: SseServerTransport(POST_PATH))
     _tasks: anyio.abc.TaskGroup | None = None
     _uvicorn: uvicorn.Server | None = None
 
     def refuse(self, seen: SupervisorView) -> Response | None:
-        """Return what answers a request instead of the MCP server, if anything does."""
+        """Return the response that replaces the MCP server's, or None."""
         return self.refusal(seen)
 
     def url(self, path: str = "/mcp") -> str:
-        """Return the url of this server."""
         return f"http://{self.host}:{self.port}{path}"
 
     async def tell(self, method: str, params: Params = None) -> None:
@@ -81,7 +80,7 @@ class HttpServer(Behaviour):
             await dispatcher.notify(method, params)
 
     def die(self) -> None:
-        """Cut every connection and take no more, as a killed process would."""
+        """Cut every connection and accept no new ones, as a killed process would."""
         assert self._uvicorn is not None
         for listener in self._uvicorn.servers:
             listener.close()
@@ -93,7 +92,7 @@ class HttpServer(Behaviour):
         self.sessions.clear()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """ASGI."""
+        """Handle one HTTP request (ASGI)."""
         request = Request(scope, receive)
         body = await request.body()
         message = json.loads(body) if body else {}
@@ -176,7 +175,7 @@ class HttpServer(Behaviour):
         await dispatcher.run(on_request, on_notify)
 
     async def _modern(self, seen: SupervisorView, message: Any, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one POST of 2026-07-28 as JSON; a subscription as an event stream that stays open."""
+        """Answer a POST of 2026-07-28: a subscription with an event stream that stays open, all else with JSON."""
         if seen.headers.get("mcp-method") != message.get("method"):
             await Response("Mcp-Method does not fit", 400)(scope, receive, send)
             return
@@ -194,7 +193,7 @@ class HttpServer(Behaviour):
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[HttpServer]:
-        """Listen on a free port of `host` until the end of the block."""
+        """Serve on `port` of `host` until the end of the block. If `port` is 0, choose a free one."""
         listener = socket.create_server((self.host, self.port), backlog=BACKLOG)
         self.port = listener.getsockname()[1]
         config = uvicorn.Config(self, log_level=logging.CRITICAL, lifespan="off", timeout_graceful_shutdown=0)
@@ -213,7 +212,7 @@ class HttpServer(Behaviour):
 
 
 class _Quiet(uvicorn.Server):
-    """Leaves the signals to pytest."""
+    """An HTTP server that leaves all signals to pytest."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -222,7 +221,7 @@ class _Quiet(uvicorn.Server):
 
 @dataclass
 class SdkPeer:
-    """Implements behaviour.Asker over the SDK's context of one request."""
+    """An implementation of behaviour.Asker with the SDK's context of one request."""
 
     context: Any
 
@@ -237,17 +236,17 @@ class SdkPeer:
 
 
 class Nobody:
-    """A JSON answer has no room for anything else."""
+    """An Asker for a JSON answer, which cannot carry any other message."""
 
     async def notify(self, method: str, params: Params) -> None:
-        """Lost."""
+        """Discard the notification."""
 
     async def ask(self, method: str, params: Params) -> Any:
         raise RpcError(METHOD_NOT_FOUND, "no way to ask")
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
-    """Return a `receive` that first yields the body that was already read."""
+    """Return a `receive` that first returns the body, which has already been read."""
     given = False
 
     async def replay() -> Mapping[str, Any]:

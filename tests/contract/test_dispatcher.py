@@ -1,4 +1,4 @@
-"""FrameDispatcher and the SDK's own client and dispatcher understand each other over a socket."""
+"""FrameDispatcher works with the SDK's client and dispatcher over a socket."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from trayapp.wire.messages import METHOD_NOT_FOUND, PROGRESS, Params, Reply, Rpc
 
 
 class Wire(asyncio.Protocol):
-    """Our end of a socket."""
+    """Our end of a socket, which passes its data to a FrameDispatcher."""
 
     def __init__(self) -> None:
         self.dispatcher = FrameDispatcher(self.write)
@@ -46,7 +46,7 @@ class Wire(asyncio.Protocol):
 
 @asynccontextmanager
 async def ends() -> AsyncIterator[tuple[FrameDispatcher, tuple[Any, Any]]]:
-    """Our dispatcher at one end of a socket, the two streams that the SDK wants at the other."""
+    """Yield our dispatcher at one end of a socket, and the two streams for the SDK at the other end."""
     left, right = socket.socketpair()
     transport, wire = await asyncio.get_running_loop().create_connection(Wire, sock=left)
     theirs = await anyio.abc.SocketStream.from_socket(right)
@@ -77,7 +77,7 @@ async def ends() -> AsyncIterator[tuple[FrameDispatcher, tuple[Any, Any]]]:
 
 
 class OurContext:
-    """What the server's handlers need of the SDK's DispatchContext, for one request to our dispatcher."""
+    """The part of the SDK's DispatchContext that the server's handlers need, for one request to our dispatcher."""
 
     def __init__(self, dispatcher: FrameDispatcher, params: Any) -> None:
         self._dispatcher = dispatcher
@@ -93,7 +93,7 @@ class OurContext:
 
 
 class Server:
-    """A server as request handlers, for either dispatcher; `error` is how that one wants errors raised."""
+    """A server's request handlers for either dispatcher. `error` makes the exception that the dispatcher expects."""
 
     def __init__(self, error: Callable[[int, str, Any], Exception]) -> None:
         self._error = error
@@ -149,7 +149,7 @@ def text_of(result: Any) -> str:
 
 
 async def use(session: ClientSession, server: Server) -> None:
-    """Do what a client does: initialize, list, call, get an error, give up a call, and continue."""
+    """Use the session as a client does: initialize, list, call, get an error, cancel a call and continue."""
     assert (await session.initialize()).server_info.name == "seam"
     assert [tool.name for tool in (await session.list_tools()).tools][:2] == ["echo", "steps"]
     assert text_of(await session.call_tool("echo", {"text": "ünï\u2028"})) == "ünï\u2028"
@@ -192,7 +192,7 @@ async def test_the_sdks_client_works_with_our_dispatcher_as_server() -> None:
 
 
 class Relayed:
-    """A Call that keeps what it hears."""
+    """A Call that records its progress and its reply."""
 
     def __init__(self) -> None:
         self.heard: list[dict[str, Any]] = []

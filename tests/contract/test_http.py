@@ -1,4 +1,7 @@
-"""What only HTTP has: refusals, the fallback to SSE, sessions, headers, eras. A whole Connection over real sockets."""
+"""Behavior that only HTTP has: refusals, the fallback to SSE, sessions, headers and eras.
+
+Each test uses a whole Connection over real sockets.
+"""
 
 from __future__ import annotations
 
@@ -33,12 +36,12 @@ from trayapp.wire.messages import RpcError
 
 pytestmark = pytest.mark.anyio
 
-MANY = 120  # more than the 100 connections that httpx2 opens by itself
+MANY = 120  # more than the 100 connections that httpx2 allows by default
 
 
 @dataclass
 class Case:
-    """A connection to an address, in the state "not yet tried"."""
+    """A connection that has not been tried yet, with its inbound handler and its clock."""
 
     connection: Connection
     ear: Ear
@@ -53,7 +56,7 @@ class Case:
 async def connecting(
     url: str, hint: str = "", schemas: Mapping[str, Any] | None = None, **more: Any
 ) -> AsyncIterator[Case]:
-    """Yield a Connection to that address; `schemas`: what its tools are known to take."""
+    """Yield a connection to `url` that has not been tried yet. `schemas` holds the known input schemas by tool."""
     async with anyio.create_task_group() as tasks:
         ear, clock = Ear(), FakeClock()
         context = BackendContext(
@@ -76,7 +79,7 @@ async def connecting(
 
 
 def refusing(status: int, when: Callable[[SupervisorView], bool] = lambda seen: True, body: Any = None) -> Any:
-    """Return a `refuse` that answers matching requests with that status."""
+    """Return a `refusal` that answers matching requests with this status."""
 
     def refuse(seen: SupervisorView) -> Response | None:
         if not when(seen):
@@ -92,7 +95,7 @@ def posts(server: HttpServer) -> list[tuple[str, str | None]]:
     return [(seen.path, seen.method) for seen in server.seen if seen.verb == "POST"]
 
 
-# -- the fallback: case, status of the answers to Streamable HTTP, whether SSE is tried -----------------------------
+# -- the fallback to SSE: case, status of the answer to Streamable HTTP, whether SSE is tried ------------------------
 FALLBACK = [
     ("unknown-404", 404, True),
     ("transport-02", 405, True),
@@ -132,7 +135,6 @@ async def test_sse_is_tried_after_four_answers_only(status: int, falls_back: boo
 
 @pytest.mark.requirement("transport-sse-fallback")
 async def test_nothing_is_sent_twice_and_no_probe_is_thrown_away() -> None:
-    """transport-10."""
     server = HttpServer()
     async with server.running(), connecting(server.url(), "2025-11-25") as case:
         await case.call()
@@ -165,7 +167,6 @@ async def test_a_stated_type_is_the_only_one_tried(kind: Any) -> None:
 
 @pytest.mark.parametrize("way", ["http", "sse"])
 async def test_401_wants_a_sign_in_however_it_is_reached(way: Any) -> None:
-    """transport-24, transport-25."""
     server = HttpServer(sse=True)
     server.refusal = refusing(401)
     async with server.running(), connecting(server.url("/mcp" if way == "http" else "/sse"), type=way) as case:
@@ -231,7 +232,6 @@ async def test_a_busy_server_is_left_alone_for_as_long_as_it_asked() -> None:
 
 @pytest.mark.parametrize("way", ["http", "sse"])
 async def test_the_entry_s_headers_go_out_with_every_request(way: Any) -> None:
-    """transport-32."""
     server = HttpServer(sse=True)
     headers = {"X-Team": "${TEAM:-none}", "A": "1"}
     async with server.running():
@@ -280,7 +280,6 @@ async def test_a_call_that_meets_a_lost_session_is_executed_once_on_a_new_one() 
 
 @pytest.mark.requirement("life-session-lost")
 async def test_two_calls_that_meet_a_lost_session_share_one_new_one() -> None:
-    """transport-18."""
     server = HttpServer()
     async with server.running(), connecting(server.url()) as case:
         await case.call()
@@ -305,7 +304,7 @@ NO_SESSION = {"code": -32000, "message": "Bad Request: No valid session ID provi
      (400, {"code": -32600, "message": "Received request before initialization was complete"})],
 )  # fmt: skip
 async def test_a_session_that_is_refused_in_words_is_a_lost_one(status: int, error: dict[str, Any]) -> None:
-    """transport-13: servers after the first examples of the TypeScript SDK do not say 404."""
+    """Servers based on early examples of the TypeScript SDK do not answer 404 for a lost session."""
     server = HttpServer()
     async with server.running(), connecting(server.url()) as case:
         await case.call()
@@ -320,7 +319,6 @@ async def test_a_session_that_is_refused_in_words_is_a_lost_one(status: int, err
 
 @pytest.mark.requirement("life-session-lost")
 async def test_there_is_no_third_try() -> None:
-    """transport-17."""
     server = HttpServer()
     server.refusal = refusing(404, lambda seen: seen.method == "tools/call")
     async with server.running(), connecting(server.url()) as case:
@@ -330,7 +328,6 @@ async def test_there_is_no_third_try() -> None:
 
 
 async def test_a_404_without_a_session_is_an_answer_and_nothing_is_sent_again() -> None:
-    """transport-12."""
     server = HttpServer(versions=(), modern=True)
     server.refusal = refusing(404, lambda seen: seen.method == "tools/call")
     async with server.running(), connecting(server.url()) as case:
@@ -373,7 +370,7 @@ async def test_a_call_that_meets_a_server_which_began_again_is_executed_once() -
 
 
 def executed(server: HttpServer) -> int:
-    """Return how many tool calls reached the MCP server behind the address."""
+    """Return how many tool calls reached the MCP server."""
     return server.methods().count("tools/call")
 
 
@@ -444,7 +441,8 @@ async def test_a_refused_message_ends_nothing_on_sse_either() -> None:
         with pytest.raises(RpcError, match="400"):
             await case.call()
         server.refusal = lambda seen: Response("Could not find session", 404) if seen.verb == "POST" else None
-        with pytest.raises(RpcError, match="web answered HTTP 404"):  # it was cut, and we may not know yet
+        # a usual answer after the stream was cut, which the client may not have noticed yet
+        with pytest.raises(RpcError, match="web answered HTTP 404"):
             await case.call()
         server.refusal = lambda seen: None
         assert await case.call()
@@ -452,7 +450,7 @@ async def test_a_refused_message_ends_nothing_on_sse_either() -> None:
 
 
 async def test_a_result_that_says_it_failed_is_a_result() -> None:
-    """transport-19: nothing is recovered, nothing is sent again."""
+    """The connection neither opens a new session nor sends the call again."""
     server = HttpServer()
 
     async def failed(params: dict[str, Any]) -> dict[str, Any]:
@@ -493,7 +491,7 @@ async def test_a_busy_server_passes_its_health_check_and_is_left_alone() -> None
 
 
 async def test_a_message_that_the_server_does_not_take_holds_up_no_request() -> None:
-    """A half-open connection: the SDK would send nothing any more."""
+    """On such a half-open connection, the SDK would send nothing more."""
     server = HttpServer()
     async with server.running(), connecting(server.url(), "2025-11-25") as case:
         await case.call()
@@ -505,7 +503,7 @@ async def test_a_message_that_the_server_does_not_take_holds_up_no_request() -> 
 
 
 async def test_a_server_that_sends_us_on_within_its_host_gets_every_message() -> None:
-    """As many frameworks do, from /mcp to /mcp/."""
+    """Many frameworks redirect /mcp to /mcp/."""
     server = HttpServer()
 
     def refuse(seen: SupervisorView) -> Response | None:
@@ -552,7 +550,7 @@ async def test_notifications_arrive_in_their_order() -> None:
 
 
 class Never(Response):
-    """An answer that does not come."""
+    """A response that never comes."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         await anyio.sleep_forever()
@@ -620,7 +618,7 @@ async def test_a_notification_by_no_request_arrives() -> None:
 @pytest.mark.requirement("answers-arrive")
 @pytest.mark.parametrize("kind", ["http", "sse"])
 async def test_an_answer_reaches_its_server_however_long_that_takes(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a busy machine. A notification may be given up; without its answer the call that asked would never end."""
+    """Only notifications have a time limit: without this answer, the server's tool call would never end."""
     server = HttpServer(streamable=kind == "http", sse=kind == "sse")
     async with server.running(), connecting(server.url("/mcp" if kind == "http" else "/sse"), type=kind) as case:
         await case.call()
@@ -630,7 +628,7 @@ async def test_an_answer_reaches_its_server_however_long_that_takes(kind: str, m
 
 @pytest.mark.requirement("answers-arrive")
 async def test_however_many_calls_are_under_way_the_next_and_an_answer_get_through() -> None:
-    """Each call that waits holds a connection of TCP."""
+    """Each waiting call holds a TCP connection."""
     server = HttpServer()
     async with server.running(), connecting(server.url()) as case, anyio.create_task_group() as tasks:
         for number in range(MANY):
@@ -652,7 +650,7 @@ async def test_a_reply_without_its_answer_is_an_error_and_not_a_hang() -> None:
 
 @pytest.mark.parametrize(("status", "said"), [(200, "result"), (400, "error")])
 async def test_an_answer_in_a_batch_is_the_request_s_and_ends_no_connection(status: int, said: str) -> None:
-    """MCP 2025-03-26, transports."""
+    """MCP 2025-03-26 allows a server to answer with a batch."""
     server = HttpServer()
 
     def batch(seen: SupervisorView) -> Response | None:
@@ -671,7 +669,7 @@ async def test_an_answer_in_a_batch_is_the_request_s_and_ends_no_connection(stat
 
 
 def rough(seen: SupervisorView) -> bytes:
-    """Answer as a careless server does: in a batch, or with nothing."""
+    """Return the answer of a careless server: a batch, or a result that is null."""
     if seen.method in ("tools/call", "server/discover"):
         return json.dumps({"jsonrpc": "2.0", "id": seen.id, "result": None}).encode()
     result = {"protocolVersion": "2024-11-05", "capabilities": {}, "serverInfo": {"name": "rough", "version": "1"}}
@@ -745,7 +743,7 @@ async def test_servers_of_every_era_are_met(server: HttpServer, hint: str, kind:
 
 
 async def test_a_slow_server_is_asked_in_one_era_at_a_time() -> None:
-    """A host that starts a server at the first request takes seconds, and `initialize` would open a session there."""
+    """A host that starts its server on demand takes seconds, and `initialize` would open a session there."""
     server = HttpServer(modern=True)
 
     async def starting(params: dict[str, Any]) -> dict[str, Any]:

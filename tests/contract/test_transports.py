@@ -1,4 +1,4 @@
-"""What every transport does, proven once for each: stdio, Streamable HTTP, legacy SSE, and the fake of the tests."""
+"""Behavior of all transports, tested once for each: stdio, Streamable HTTP, legacy SSE and the fake for tests."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("way", WAYS)]
 
 
 async def told(offer: Offer) -> None:
-    """Hear of what was read so far."""
+    """Ignore the part of the offer that has been read so far."""
 
 
 @pytest.mark.requirement("transport-all-three")
 async def test_handshake_lists_and_a_call(way: str, tmp_path: Path) -> None:
-    """transport-28: every page."""
+    """All pages of the lists are read."""
     async with opened(way, tmp_path) as server:
         assert server.transport.kind == ("stdio" if way == "fake" else way)
         assert server.peer.protocol == "2025-11-25"
@@ -81,7 +81,6 @@ async def test_progress_comes_under_the_caller_s_own_token_with_every_field(
 
 @pytest.mark.requirement("call-cancel")
 async def test_a_cancel_reaches_the_server_and_the_caller_hears_nothing(way: str, tmp_path: Path) -> None:
-    """call-16."""
     async with opened(way, tmp_path) as server:
         waiting = Awaiting()
         channel = server.transport.channel
@@ -148,7 +147,7 @@ async def test_a_ping_of_the_server_is_answered_and_another_request_refused(way:
         try:
             answer: Any = await server.call("ask", method="sampling/createMessage")
         except RpcError as error:
-            answer = error.message  # the server passes our refusal on
+            answer = error.message  # our refusal, which the server may return as its own error
         assert "not supported" in str(answer)
         assert await server.call("echo")
 
@@ -157,7 +156,7 @@ async def test_a_ping_of_the_server_is_answered_and_another_request_refused(way:
 async def test_a_connection_that_is_opened_for_a_call_takes_no_later_question_for_one_of_that_call(
     way: str, tmp_path: Path
 ) -> None:
-    """A call whose server is gone is sent again by the task that has read so, on a new connection."""
+    """The task that sends a lost call again also opens the new connection, so SENT_FOR may still hold that call."""
     SENT_FOR.set(Awaiting())
     async with opened(way, tmp_path) as server:
         await server.call("ask", method="ping", params={"of": "nobody"})
@@ -213,7 +212,7 @@ async def test_a_death_sets_gone_answers_each_call_once_and_says_why(way: str, t
             assert message["error"]["code"] == CONNECTION_CLOSED
         with anyio.move_on_after(0.2):
             await server.transport.gone.wait()
-        if way == "http":  # no connection of its own that could break: seen at the next request
+        if way == "http":  # without an open stream, the end is noticed only at the next request
             with pytest.raises(RpcError):
                 await server.call("echo")
         with anyio.fail_after(10):

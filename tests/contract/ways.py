@@ -1,4 +1,4 @@
-"""The transports as the contract suite sees them: the same server, opened one way or the other."""
+"""The transports for the contract suite: ways to open the same server."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ WAYS = ("stdio", "http", "sse", "fake")
 
 @dataclass
 class Ear:
-    """Implements transport.Inbound and keeps all that it hears."""
+    """A transport.Inbound that records all requests and notifications."""
 
     told: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
-    asked: list[tuple[Any, Call | None]] = field(default_factory=list)  # params, and the call that it belongs to
+    # the params, and the call to which the request belongs
+    asked: list[tuple[Any, Call | None]] = field(default_factory=list)
     news: anyio.Event = field(default_factory=anyio.Event)
 
     async def on_request(self, method: str, params: Params, about: Call | None = None) -> dict[str, Any]:
@@ -48,7 +49,7 @@ class Ear:
         return None
 
     async def heard(self, method: str) -> dict[str, Any]:
-        """Wait for that notification; its params."""
+        """Wait for a notification of this method, and return the params of the first one."""
         with anyio.fail_after(stretched(10.0)):
             while not (found := [params for heard, params in self.told if heard == method]):
                 await self.news.wait()
@@ -57,28 +58,31 @@ class Ear:
 
 @dataclass
 class Opened:
-    """One open transport to a contract server, and what that server knows."""
+    """An open transport to a contract server, and access to that server."""
 
     transport: Transport
     ear: Ear
     peer: Peer
-    heard_of: Callable[[str], Awaitable[dict[str, Any]]]  # waits for a method, gives the last params
+    # waits until the server has received a method, and returns its newest params
+    heard_of: Callable[[str], Awaitable[dict[str, Any]]]
     die: Callable[[], None]
     stderr: bytearray
 
     async def request(self, method: str, params: Params = None) -> dict[str, Any]:
-        """Ask and await."""
+        """Send a request and return its result."""
         with anyio.fail_after(stretched(10.0)):
             return await self.transport.channel.send_raw_request(method, params)
 
     async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """Call a tool and await."""
+        """Call a tool and return its result."""
         return await self.request("tools/call", {"name": tool, "arguments": arguments})
 
 
 @asynccontextmanager
 async def opened(way: str, folder: Path, *switches: str) -> AsyncIterator[Opened]:
-    """Yield a contract server, reached that way, with hands shaken. `switches` are the odd server's (stdio only)."""
+    """Yield a contract server, opened in this way and initialized. `switches` are the odd server's options (stdio
+    only).
+    """
     ear, stderr = Ear(), bytearray()
     if way == "stdio":
         odd = Odd(folder, switches=("--page", "3", *switches))

@@ -1,1 +1,1 @@
-"""Real processes from end to end."""
+"""End-to-end tests of real processes."""

@@ -1,4 +1,4 @@
-"""A conversation of a client of one revision of MCP with the server of one: what each asks, in that revision's way."""
+"""A cell of the test matrix: a client of one MCP revision with a server of the same or another revision."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", MODERN)
 META = "io.modelcontextprotocol/"
 PATIENCE_S = 20.0
 
-# Questions that a revision does not have: such a client cannot be asked, such a server cannot ask.
+# feature -> its first revision, and the sentence of the specification that introduced it
 SINCE = {
     "elicitation_form": ("2025-06-18", "Key Changes of 2025-06-18: 'Add support for elicitation, enabling servers to "
                          "request additional information from users during interactions.'"),
@@ -29,7 +29,7 @@ CAN: dict[str, Any] = {"sampling": {"tools": {}}, "roots": {"listChanged": True}
 
 
 def capabilities(revision: str) -> dict[str, Any]:
-    """Return all that a client of that revision can do."""
+    """Return all capabilities that a client of this revision can have."""
     if revision < "2025-06-18":
         return CAN
     return {**CAN, "elicitation": {} if revision < "2025-11-25" else {"form": {}, "url": {}}}
@@ -37,7 +37,7 @@ def capabilities(revision: str) -> dict[str, Any]:
 
 @dataclass
 class Cell:
-    """One client, of one revision, and the server's own name."""
+    """A client of one revision, and the name of its server, which writes its notes to the file `notes`."""
 
     client: Conversation
     revision: str
@@ -53,7 +53,7 @@ class Cell:
         return self.server.endswith("2026-07-28")
 
     def params(self, params: dict[str, Any] | None = None, **meta: Any) -> dict[str, Any]:
-        """Return the params in the form of the client's revision."""
+        """Return the params in the form that the client's revision requires."""
         stamps: dict[str, Any] = dict(meta)
         if self.modern:
             stamps[META + "protocolVersion"] = MODERN
@@ -61,25 +61,25 @@ class Cell:
         return {**(params or {}), **({"_meta": stamps} if stamps else {})}
 
     async def request(self, method: str, params: dict[str, Any] | None = None, **meta: Any) -> dict[str, Any]:
-        """Return the result, as the revision wants it."""
+        """Send a request and return its result. Assert that its form fits the client's revision."""
         result = await self.client.request(method, self.params(params, **meta))
         assert ("resultType" in result) is self.modern, result
         return result
 
     async def call(self, tool: str, arguments: dict[str, Any] | None = None, **meta: Any) -> dict[str, Any]:
-        """Return a tool of the server's."""
+        """Call a tool of the server and return its result."""
         return await self.request("tools/call", self.calling(tool, arguments), **meta)
 
     def calling(self, tool: str, arguments: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Return the params of tools/call."""
+        """Return the params of a tool call."""
         return {"name": self.exposed(tool), "arguments": arguments or {}}
 
     def exposed(self, tool: str) -> str:
-        """Return that tool's name for the client."""
+        """Return the name under which the client sees a tool."""
         return f"{self.server}_{tool}"
 
     async def ask(self, method: str, params: dict[str, Any] | None, reply: dict[str, Any]) -> dict[str, Any]:
-        """Have the server ask that, answer with `reply`; what the server got."""
+        """Have the server question the client, answer with `reply`, and return the answer as the server received it."""
         arguments = {"method": method, **({} if params is None else {"params": params})}
         asked = self.calling("ask", arguments)
         if self.modern:
@@ -108,7 +108,7 @@ class Cell:
         assert {k: v for k, v in came.items() if k != "elicitationId"} == asked
 
     async def question(self, before: asyncio.Future[Message]) -> dict[str, Any]:
-        """Return the next request of the gateway's, which has to come before that answer."""
+        """Return the gateway's next request. Assert that the answer `before` has not come first."""
         with anyio.fail_after(stretched(PATIENCE_S)):
             while not self.client.requests:
                 assert not before.done(), f"nothing was asked; {said_by(before.result())}"
@@ -116,23 +116,25 @@ class Cell:
         return self.client.requests.pop(0)
 
     async def noted(self, what: str, *wanted: Any) -> Any:
-        """Wait until the server wrote that down, with one of these values if there are any; the newest such value."""
+        """Wait until the server has noted `what`, with one of the wanted values if any are given. Return its newest
+        value.
+        """
         with anyio.fail_after(stretched(PATIENCE_S)):
             while True:
                 lines = self.notes.read_text(encoding="utf-8").splitlines() if self.notes.exists() else []
                 values = [note["value"] for note in map(json.loads, lines) if note["what"] == what]
                 if found := [value for value in values if value in wanted or not wanted]:
                     return found[-1]
-                await anyio.sleep(0.01)  # the server is another process
+                await anyio.sleep(0.01)  # polled, because the server is another process
 
 
 def said_by(answer: Message) -> str:
-    """Return the words of an answer in which no question came, and of the error that the server got in it."""
+    """Return the text of an answer that came instead of a question. If it contains an error, begin there."""
     text = json.dumps(answer.get("error") or answer["result"]["content"][0])
     return text[text.find("error") :].replace("\\", "")
 
 
 def impossible(client: str, server: str, feature: str) -> str:
-    """Return the sentence of the specification that says so; empty for what has to work."""
+    """Return the specification's reason why the feature cannot work, or an empty string if it must work."""
     since, why = SINCE.get(feature, ("", ""))
     return why if min(client, server) < since else ""

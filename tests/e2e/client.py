@@ -1,6 +1,6 @@
-"""A raw MCP client over stdin and stdout of any process, the shim or a server itself. Keeps every frame as it came.
+"""A raw MCP client over the standard streams of any process: the shim, or a server. It keeps each frame as received.
 
-`Conversation` is what clients on any transport share.
+`Conversation` is the part that the clients of all transports share.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ import anyio.abc
 
 from tests.patience import stretched
 
-PATIENCE_S = 25.0  # a busy machine that starts six servers
+PATIENCE_S = 25.0  # for a busy machine that starts six servers
 END_S = 5.0  # from the end of stdin to the end of the process
 LINE_LIMIT = 64 << 20
 Message = dict[str, Any]
 
 
 class RpcFailure(Exception):
-    """An error answer; `error` is its object."""
+    """An error answer. `error` is its JSON-RPC error object."""
 
     def __init__(self, error: dict[str, Any]) -> None:
         super().__init__(str(error))
@@ -33,26 +33,26 @@ class RpcFailure(Exception):
 
 
 class Conversation:
-    """What one client and what it speaks with said. `told` are the notifications that came, in order."""
+    """The messages between a client and the other end. `told` holds the received notifications in order."""
 
     def __init__(self) -> None:
         self.told: list[Message] = []
-        self.requests: list[Message] = []  # of the server's; answered only when a test does
-        self.stray: list[Message] = []  # answers to no open request: there must be none
+        self.requests: list[Message] = []  # from the server; only tests answer them
+        self.stray: list[Message] = []  # answers to no open request, of which there must be none
         self._open: dict[Any, asyncio.Future[Message]] = {}
         self._ids = count(1)
         self._news = anyio.Event()
 
     def send(self, message: Message) -> None:
-        """One frame."""
+        """Send a message as one frame."""
         raise NotImplementedError
 
     def take(self, message: Message) -> None:
-        """Sort what came."""
+        """Store a received message, or complete the request that it answers."""
         if "method" in message:
             (self.requests if "id" in message else self.told).append(message)
         elif (waiting := self._open.pop(_key(message["id"]), None)) is not None:
-            if not waiting.cancelled():  # who asked may have given up
+            if not waiting.cancelled():  # the caller may have given up
                 waiting.set_result(message)
         else:
             self.stray.append(message)
@@ -60,26 +60,26 @@ class Conversation:
         self._news = anyio.Event()
 
     def ended(self) -> None:
-        """Note that nothing more will arrive."""
+        """Fail all open requests, because no more messages will arrive."""
         for _, request_id in list(self._open):
             self.broke_off(request_id)
 
     def broke_off(self, request_id: Any) -> None:
-        """Note that no further answer to that request can arrive."""
+        """Fail an open request, because its answer can no longer arrive."""
         waiting = self._open.get(_key(request_id))
         if waiting is not None and not waiting.done():
             waiting.set_exception(EOFError("the other end is gone"))
-            waiting.exception()  # nobody has to ask
+            waiting.exception()  # retrieved here, so that asyncio does not complain if nobody awaits it
 
     def ask(self, method: str, params: Message | None = None, request_id: Any = None) -> asyncio.Future[Message]:
-        """Send a request; the future gets the whole answer."""
+        """Send a request and return a future of its whole answer."""
         number = next(self._ids) if request_id is None else request_id
         self._open[_key(number)] = waiting = asyncio.get_running_loop().create_future()
         self.send({"id": number, "method": method, **({} if params is None else {"params": params})})
         return waiting
 
     async def request(self, method: str, params: Message | None = None, request_id: Any = None) -> Message:
-        """Return the result. Raises RpcFailure."""
+        """Send a request and return its result. Raises RpcFailure."""
         with anyio.fail_after(stretched(PATIENCE_S)):
             message = await self.ask(method, params, request_id)
         if "error" in message:
@@ -88,11 +88,11 @@ class Conversation:
         return result
 
     async def call(self, tool: str, **arguments: Any) -> Message:
-        """Call a tool."""
+        """Call a tool and return its result."""
         return await self.request("tools/call", {"name": tool, "arguments": arguments})
 
     async def initialize(self, version: str = "2025-11-25", **capabilities: Any) -> Message:
-        """Return the handshake."""
+        """Perform the handshake and return its result."""
         about = {"name": "test client", "version": "1"}
         params = {"protocolVersion": version, "capabilities": capabilities, "clientInfo": about}
         result = await self.request("initialize", params)
@@ -100,7 +100,7 @@ class Conversation:
         return result
 
     async def all(self, kind: str, method: str | None = None) -> list[Message]:
-        """Return every page of a list."""
+        """Return the items on all pages of a list."""
         items: list[Message] = []
         params: Message = {}
         while True:
@@ -111,15 +111,15 @@ class Conversation:
             params = {"cursor": page["nextCursor"]}
 
     async def tools(self) -> list[str]:
-        """Return the names of the tools that are listed now."""
+        """Return the names of all tools that are currently listed."""
         return [tool["name"] for tool in await self.all("tools")]
 
     async def something(self) -> None:
-        """Wait for the next message, whatever it is."""
+        """Wait for the next message of any kind."""
         await self._news.wait()
 
     async def heard(self, method: str, times: int = 1) -> list[Message]:
-        """Wait for that notification; the params of all so far."""
+        """Wait for this many notifications of a method. Return the params of all that have been received."""
         with anyio.fail_after(stretched(PATIENCE_S)):
             while len(found := [m.get("params", {}) for m in self.told if m["method"] == method]) < times:
                 await self._news.wait()
@@ -127,28 +127,29 @@ class Conversation:
 
 
 class RawClient(Conversation):
-    """One process at the other end."""
+    """A conversation with a process over its standard streams."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         super().__init__()
         self.process = process
 
     async def read(self) -> None:
-        """Sort what comes, to the end."""
+        """Read messages until the process closes its stdout."""
         assert self.process.stdout is not None
         while line := await self.process.stdout.readline():
             self.take(json.loads(line))
         self.ended()
 
     def send(self, message: Message) -> None:
-        """One frame."""
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
 
 
 @asynccontextmanager
 async def task_group() -> AsyncIterator[anyio.abc.TaskGroup]:
-    """Open a task group; raise what alone failed in it as it was, so that a report begins with it."""
+    """Open a task group. If only one exception occurs in it, raise that exception alone, so that a report begins with
+    it.
+    """
     try:
         async with anyio.create_task_group() as tasks:
             yield tasks
@@ -156,14 +157,17 @@ async def task_group() -> AsyncIterator[anyio.abc.TaskGroup]:
         if len(group.exceptions) > 1:
             raise
         only = group.exceptions[0]
-        raise only from only.__cause__  # not from the group, which the report would begin with
+        raise only from only.__cause__  # otherwise, the report would begin with the group
 
 
 @asynccontextmanager
 async def client_of(
     argv: Sequence[str], env: Mapping[str, str], cwd: Path, version: str | None = "2025-11-25"
 ) -> AsyncIterator[RawClient]:
-    """Start a process and be its client, hands shaken unless `version` is None; it has ended at the end."""
+    """Start a process and yield a client that is connected to it. End the process afterwards.
+
+    The client is initialized unless `version` is None.
+    """
     process = await asyncio.create_subprocess_exec(
         *argv,
         stdin=asyncio.subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""Real servers that work without a network, each with calls of all its tools, and what may differ between two runs."""
+"""Real servers that need no network, with calls of all their tools and the differences to expect between two runs."""
 
 from __future__ import annotations
 
@@ -25,11 +25,13 @@ Calls = tuple[tuple[str, dict[str, Any]], ...]
 
 @dataclass(frozen=True)
 class Server:
-    """One server, and a call of each of its tools in an order in which they work.
+    """A server, and calls of all its tools in an order that works.
 
-    `{folder}` and `{page}` in the arguments and the environment are its folder and a page of this machine. `varies`:
-    patterns of what differs from run to run, with the reason. `by_success`: tools of whose answers only the success is
-    compared, `unable`: tools that fail here, each with the reason. `needs`: the `confine` without which it fails.
+    In the command, `calls` and `env`, `{folder}` and `{page}` stand for the server's folder and a local web page.
+    - `varies`: pattern of a text that differs from run to run -> the reason
+    - `by_success`: tool whose answers are compared by their success only -> the reason
+    - `unable`: tool that fails here -> the reason
+    - `needs`: the `confine` without which the server fails
     """
 
     argv: Callable[[Path], list[str]]
@@ -357,7 +359,7 @@ BROWSERS = {
         needs=Confine(sockets=True),
     ),
 }
-# What a confined program's environment lacks or has of its own: one tool shows all of it.
+# Variables that a confined program lacks or has of its own. The tool `get-env` shows all variables.
 ENVIRONMENT = {*LEADING_OUT, *TEMPORARY, *cache_environment("/x", {}), "PLAYWRIGHT_BROWSERS_PATH"}
 IDENTITY = {
     f"GIT_{who}_{what}": value
@@ -368,7 +370,7 @@ FAILED = "failed: "
 
 
 def make_folder(folder: Path) -> None:
-    """Make a fresh folder with a few files, one of them changed since the commit, at fixed times."""
+    """Make a new Git repository of a few files, in which one file has changed since a commit at a fixed time."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     (folder / "a.txt").write_text("hello\n")
@@ -382,7 +384,7 @@ def make_folder(folder: Path) -> None:
 
 
 def comparable(server: Server, tool: str, result: Any) -> str:
-    """Return an answer without what varies; it begins with FAILED if the tool failed."""
+    """Return a result as text, without the parts that vary. It begins with FAILED if the tool failed."""
     failed = FAILED if result.get("isError") else ""
     if tool in server.by_success:
         return failed
@@ -398,7 +400,7 @@ def comparable(server: Server, tool: str, result: Any) -> str:
 async def answers(
     name: str, server: Server, folder: Path, confine: Confining, **places: str
 ) -> tuple[set[str], list[tuple[str, str]]]:
-    """Return the names of the server's tools, and what each call answers. Its folder is made afresh."""
+    """Run the server in a new folder. Return the names of its tools, and the outcome of each call."""
     make_folder(folder)
     places |= {"folder": str(folder)}
 
@@ -426,7 +428,7 @@ async def answers(
 
 
 async def compare(name: str, server: Server, folder: Path, **places: str) -> None:
-    """Call every tool of a server without `confine` and with the one that it needs: the answers are the same."""
+    """Assert that a server's tools give the same answers without `confine` and with the `confine` that it needs."""
     needs(server.needs)
     tools, free = await answers(name, server, folder, False, **places)
     _, confined = await answers(name, server, folder, server.needs, **places)

@@ -1,4 +1,4 @@
-"""A gateway in a home of its own for each test."""
+"""The fixture for the end-to-end tests: a gateway in its own home."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ from tests.e2e.gateway import Gateway, gateway_in
 
 @pytest.fixture
 def gateway(home: Path) -> Iterator[Gateway]:
-    """Return a gateway that is not started yet."""
+    """Yield a gateway that has not been started yet."""
     with gateway_in(home, forked=True) as made:
         yield made

@@ -1,4 +1,4 @@
-"""What one client does with one server that has all extensions, check by check."""
+"""The checks that a client makes with a server that has all extensions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NUMBER = re.compile(r"task-\d+")
 
 @dataclass
 class Visitor:
-    """A client, and the server that it means among those that it sees. `prefix`: of the server's tools."""
+    """A client, and the one of its servers that is checked. The names of that server's tools begin with `prefix`."""
 
     client: Conversation
     revision: str
@@ -48,7 +48,7 @@ class Visitor:
         return {**params, "_meta": {**params.get("_meta", {}), **about}}
 
     async def introduce(self) -> Message:
-        """Return the handshake; what the other end can do."""
+        """Perform the handshake and return the capabilities of the other end."""
         if self.modern:
             found = await self.request("server/discover")
         else:
@@ -64,7 +64,7 @@ class Visitor:
         return await self.request("tools/call", name=self.prefix + tool, arguments=arguments, **task)
 
     def mine(self, addresses: list[Message], member: str) -> list[Message]:
-        """Return those of the list that are this server's: the prefix says it, where there is one."""
+        """Return the items that belong to this server: those without a `multi-mcp:` prefix, or with the server's."""
         start = f"multi-mcp://{self.server}/"
         return [one for one in addresses if not PREFIX.match(one[member]) or one[member].startswith(start)]
 
@@ -73,7 +73,7 @@ Check = Callable[[Visitor], Awaitable[Any]]
 
 
 async def checks(visitor: Visitor) -> Message:
-    """Return what each check gives, without what differs from run to run."""
+    """Run all checks. Return their results without the parts that differ from run to run."""
     found: Message = {}
     for check in BOTH + (NEWER if visitor.modern else OLDER):
         try:
@@ -92,7 +92,7 @@ def plain(value: Any) -> Any:
 
 
 async def refused(asking: Awaitable[Message]) -> Any:
-    """Return the code of the error; the whole answer if there is none."""
+    """Return the code of the error, or the whole answer if there is no error."""
     try:
         return await asking
     except RpcFailure as error:
@@ -100,7 +100,7 @@ async def refused(asking: Awaitable[Message]) -> Any:
 
 
 def told(result: Message) -> Message:
-    """Return a result without what each end adds for itself."""
+    """Return a result without the members that each end adds itself."""
     return {key: value for key, value in result.items() if key not in ("_meta", "ttlMs", "cacheScope", "resultType")}
 
 
@@ -108,7 +108,7 @@ def told(result: Message) -> Message:
 
 
 async def app_opens(visitor: Visitor) -> Any:
-    """Return each address of a tool's user interface can be read."""
+    """Read each address of a tool's user interface. Return the addresses and the contents."""
     tools = (await visitor.request("tools/list"))["tools"]
     meta = next(tool["_meta"] for tool in tools if tool["name"] == visitor.prefix + "show")
     addresses = [meta["ui"]["resourceUri"], meta["ui/resourceUri"], meta["openai/outputTemplate"]]
@@ -284,7 +284,7 @@ async def task_needs_the_capability(visitor: Visitor) -> Any:
 async def older_task_completes(visitor: Visitor) -> Any:
     task = (await visitor.call("slow_compute", as_task=True, seconds=0.2))["task"]
     done = await visitor.request("tasks/result", taskId=task["taskId"])
-    seen = await visitor.request("tasks/get", taskId=task["taskId"])  # afterwards: before, it may work or be done
+    seen = await visitor.request("tasks/get", taskId=task["taskId"])  # only now is its status certain
     assert done["_meta"][META + "related-task"]["taskId"] == task["taskId"]
     link = done["content"][1]["uri"]
     return [task, seen, done, told(await visitor.request("resources/read", uri=link))]

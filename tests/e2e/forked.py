@@ -1,7 +1,8 @@
-"""The program in a fork of a process that has its imports: they are four fifths of what a gateway's start costs.
+"""The program in a fork of a process that has already imported it. Imports are four fifths of a gateway's start-up
+time.
 
-For tests of what a gateway does. Not for tests of the process itself: its memory, imports, command line or parent.
-`python forked.py DESCRIPTOR` is the process that forks. Linux only.
+It is for tests of what a gateway does, not of the process itself: its memory, imports, command line or parent. `python
+forked.py DESCRIPTOR` runs the process that forks. Linux only.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ from typing import Any
 
 from trayapp.model.late import _LatePattern
 
-LATER = (  # what a gateway loads for its first call, its HTTP port, a server over HTTP: as much as for its start
+LATER = (  # what a gateway imports after its start: for a call, its HTTP port or a server over HTTP
     "anyio._backends._asyncio", "httpcore2", "keyring.backends.SecretService", "re2", "truststore",
     "trayapp.backends.http.streamable", "trayapp.backends.wake.linux",
     "trayapp.config.edits", "trayapp.inspection.encoded", "trayapp.inspection.screening",
     "trayapp.service.login_session", "uvicorn.protocols.http.httptools_impl",
 )  # fmt: skip
-MOST = 1 << 17  # bytes of a request: an environment and more
+MOST = 1 << 17  # bytes of a request, which holds an environment
 
 
 class Forked:
-    """A process, as subprocess.Popen shows it. `end`: its pidfd, opened before anybody could take its exit code."""
+    """A forked process with the interface of subprocess.Popen. `end` is its pidfd, opened before it could be reaped."""
 
     def __init__(self, parent: Parent, pid: int, end: int) -> None:
         self.pid = pid
@@ -44,14 +45,14 @@ class Forked:
         self._end = end
 
     def poll(self) -> int | None:
-        """Return its exit code, or None while it runs."""
+        """Return the exit code, or None while the process runs."""
         if self.returncode is None and self._has_ended(0):
             os.close(self._end)
             self.returncode = int(self._parent.ask("code", self.pid)[0])
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Return its exit code once it has ended. Raises TimeoutExpired."""
+        """Wait until the process has ended, and return its exit code. Raises TimeoutExpired."""
         if self.returncode is None and not self._has_ended(timeout):
             raise subprocess.TimeoutExpired("multi-mcp", timeout or 0)
         code = self.poll()
@@ -60,7 +61,7 @@ class Forked:
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:
-            with suppress(ProcessLookupError):  # it ended in between; subprocess.Popen does not mind either
+            with suppress(ProcessLookupError):  # it may have just ended, which subprocess.Popen ignores as well
                 signal.pidfd_send_signal(self._end, number)
 
     def terminate(self) -> None:
@@ -74,7 +75,7 @@ class Forked:
 
 
 class Parent:
-    """The process that forks, until this one ends. Threads may ask it at the same time."""
+    """The process that forks. It ends with this process, whose threads may use it concurrently."""
 
     def __init__(self) -> None:
         self._asking, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -86,7 +87,7 @@ class Parent:
             self._process = subprocess.Popen(command, env=env, pass_fds=[theirs.fileno()])
 
     def ask(self, *request: Any) -> tuple[Any, list[int]]:
-        """Return the answer to a request, and the descriptors that came with it."""
+        """Send a request. Return the answer, and the file descriptors that came with it."""
         with self._lock:
             self._asking.send(marshal.dumps(request))
             answer, descriptors, _, _ = socket.recv_fds(self._asking, MOST, 1, socket.MSG_CMSG_CLOEXEC)
@@ -99,13 +100,13 @@ def the_parent() -> Parent:
 
 
 def start_forked(argv: list[str], env: Mapping[str, str], folder: Path) -> Forked:
-    """Start `multi-mcp ARGV...` without streams."""
+    """Start `multi-mcp ARGV...` with /dev/null for its standard streams."""
     pid, (end,) = the_parent().ask("start", argv, dict(env), str(folder))
     return Forked(the_parent(), pid, end)
 
 
 def serve(descriptor: int) -> None:
-    """Load what a gateway loads sooner or later, and fork as asked until nobody can ask any more."""
+    """Load everything that a gateway might import, then fork on request until the socket is closed."""
     import trayapp.cli.start  # noqa: F401
     from trayapp.panel.pages import TEMPLATES
 
@@ -121,12 +122,12 @@ def serve(descriptor: int) -> None:
     ended: dict[int, int] = {}  # exit codes
 
     def reap(*_: object) -> None:
-        """Leave no child behind that has ended: whoever waits for the end of a process waits for that, too."""
+        """Reap all children that have ended: tests that wait for the end of a process also wait for its reaping."""
         with suppress(ChildProcessError):
             while (child := os.waitpid(-1, os.WNOHANG))[0]:
                 ended[child[0]] = os.waitstatus_to_exitcode(child[1])
 
-    gc.freeze()  # what all children share stays shared
+    gc.freeze()  # garbage collections would copy the memory that the children share
     signal.signal(signal.SIGCHLD, reap)
     with socket.socket(fileno=descriptor) as asked:
         while request := asked.recv(MOST):
@@ -135,7 +136,8 @@ def serve(descriptor: int) -> None:
                     reap()
                     asked.send(marshal.dumps(ended.pop(pid)))
                 case (_, argv, env, folder):
-                    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})  # reaped, it could not be opened
+                    # pidfd_open fails once the child has been reaped
+                    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
                     child = os.fork()
                     if not child:
                         asked.close()
@@ -149,13 +151,13 @@ def serve(descriptor: int) -> None:
 
 
 def compile_late() -> None:
-    """Compile the patterns that wait for their first use: each fork would do it again."""
+    """Compile all patterns that are compiled at their first use, so that no fork has to."""
     for late in [thing for thing in gc.get_objects() if type(thing) is _LatePattern]:
         late.search  # noqa: B018 (looking it up compiles it)
 
 
 def run(argv: list[str], env: dict[str, str], folder: str) -> None:
-    """Be the program, to its end."""
+    """Run the program and exit with its code."""
     from trayapp import __main__ as program
 
     os.environ.clear()

@@ -1,4 +1,4 @@
-"""A real gateway process in a temporary home, and what can be seen of it from outside."""
+"""A real gateway process in a temporary home, controlled and observed from outside."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ from trayapp.service.gateway_launch import READY_TIMEOUT_S, await_ready
 from trayapp.wire.control import STOP, ControlClient
 from trayapp.wire.rundir import run_dir
 
-END_S = 20.0  # the stop ladder of a stubborn server is 4 s
+END_S = 20.0  # the stop ladder of a stubborn server takes 4 s
 EXPOSED = "expose: tools"
 
 
 def is_login_shell(process: psutil.Process) -> bool:
-    """Return True if the gateway asks that process for the user's environment. A zombie is none: it would be seen as
-    left.
+    """True if the gateway started the process to read the user's environment.
+
+    A zombie does not count, so that tests notice that it was left.
     """
     try:
         return RESOLVING in process.environ()
@@ -44,7 +45,7 @@ def is_login_shell(process: psutil.Process) -> bool:
 
 
 class Gateway:
-    """The home of one gateway, running or not. `forked`: its process need not be one that loads the program itself."""
+    """The home of a gateway, running or not. If `forked`, its process is forked from one that has loaded the program."""
 
     def __init__(self, home: Path, *, forked: bool = False) -> None:
         self.home = home
@@ -56,7 +57,7 @@ class Gateway:
     # -- servers.yaml ------------------------------------------------------------------------------------------------
 
     def write(self, servers: dict[str, dict[str, Any]], **settings: Any) -> None:
-        """Save servers.yaml; JSON is YAML."""
+        """Save servers.yaml. Entries and settings are written as JSON, which is valid YAML."""
         known = {"expose": "tools", "http": {"enabled": False}, **settings}
         self.save(f"settings: {json.dumps(known)}\nservers:\n" + self._lines(servers))
 
@@ -65,15 +66,16 @@ class Gateway:
         return "".join(f"  {name}: {json.dumps(entry)}\n" for name, entry in servers.items()) or "  {}\n"
 
     def save(self, text: str) -> None:
-        """Save as an editor does: with a new file in place of the old one."""
+        """Save servers.yaml as an editor does: a new file replaces the old one."""
         new = self.file.with_suffix(".new")
         new.write_text(text, encoding="utf-8")
         new.replace(self.file)
 
     def put_first(self, folder: Path) -> None:
-        """Let the gateway find programs in `folder` before all others, also once it has asked the login shell.
+        """Make `folder` the first in which the gateway finds programs, even after it has read the login shell's
+        environment.
 
-        The shell reads /etc/profile, which may put the machine's folders first; the user's own file has the last word.
+        That shell reads /etc/profile, which may put other folders first. It reads the user's own file last.
         """
         (folder / ".profile").write_text(f'PATH="{folder}:$PATH"\n', "utf-8")
         self.env |= {"HOME": str(folder), "PATH": f"{folder}{os.pathsep}{self.env['PATH']}"}
@@ -81,13 +83,13 @@ class Gateway:
     # -- the process -------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start it and wait until it answers."""
+        """Start the gateway and wait until it answers."""
         self.process = self.launch()
         process = cast("subprocess.Popen[bytes]", self.process)
         await_ready(self.run, stretched(READY_TIMEOUT_S), process, self.home / "logs" / "gateway.log")
 
     def launch(self) -> subprocess.Popen[bytes] | Forked:
-        """Return a new process of it, which may not answer yet."""
+        """Start and return a new gateway process, which may not answer yet."""
         if self.forked:
             return start_forked(["start"], self.env, self.home)
         null = subprocess.DEVNULL
@@ -96,7 +98,7 @@ class Gateway:
         )
 
     def stop(self) -> int:
-        """Stop it as a person would; its exit code."""
+        """Stop the gateway as a person would, and return its exit code."""
         assert self.process is not None
         if self.process.poll() is None:
             self.control(STOP)
@@ -104,18 +106,18 @@ class Gateway:
 
     @property
     def run(self) -> str:
-        """Its runtime folder."""
+        """The gateway's runtime folder."""
         return run_dir(self.env)
 
     @property
     def pid(self) -> int:
-        """Of the gateway."""
+        """The gateway's process id."""
         assert self.process is not None
         return self.process.pid
 
     @property
     def http_url(self) -> str:
-        """Return its HTTP address, as soon as it listens there: it is ready for shims before that."""
+        """The URL of the gateway's HTTP server. Reading it waits for the server, which starts after the shims' socket."""
         end = time.monotonic() + stretched(READY_TIMEOUT_S)
         while not (url := self.snapshot()["gateway"]["http_url"]):
             assert time.monotonic() < end, "no HTTP server"
@@ -123,8 +125,9 @@ class Gateway:
         return str(url)
 
     def children(self) -> list[int]:
-        """Return every process below it but the login shell, which comes and goes once the first client has its
-        list.
+        """Return the ids of all processes below the gateway except the login shell.
+
+        That shell runs only for a moment, once the first client has received its list.
         """
         below = psutil.Process(self.pid).children(recursive=True)
         return [process.pid for process in below if not is_login_shell(process)]
@@ -132,7 +135,7 @@ class Gateway:
     # -- control -----------------------------------------------------------------------------------------------------
 
     def control(self, method: str, **params: Any) -> Any:
-        """Ask as tray and command line do."""
+        """Send a control request, as the tray and the command line do, and return its result."""
         with ControlClient(self.run, stretched(30.0)) as client:
             return client.call(method, params)
 
@@ -141,7 +144,7 @@ class Gateway:
         return await anyio.to_thread.run_sync(lambda: self.control(method, **params))
 
     def snapshot(self) -> dict[str, Any]:
-        """Return `status --json`."""
+        """Return the snapshot, which `status --json` prints."""
         result: dict[str, Any] = self.control("snapshot")
         return result
 
@@ -154,27 +157,27 @@ class Gateway:
         return [row["name"] for row in self.snapshot()["servers"]]
 
     async def state(self, name: str, state: str) -> None:
-        """Wait until that server is in that state."""
+        """Wait until the server is in this state."""
         await until(lambda: self.server(name)["state"] == state)
 
     async def known(self) -> None:
-        """Wait until nothing is being discovered and all is written."""
+        """Wait until discovery has finished and its results are saved."""
         await self.ask("settle")
 
     async def settled(self, condition: Callable[[], Any]) -> None:
-        """Wait for something to be seen from outside."""
+        """Wait until the condition is true."""
         await until(condition)
 
     # -- clients -----------------------------------------------------------------------------------------------------
 
     def client(self, version: str | None = "2025-11-25") -> AbstractAsyncContextManager[RawClient]:
-        """Return a client through a real shim process."""
+        """Return a client that is connected through a real shim process."""
         return client_of([*own_command(), "stdio"], self.env, self.home, version)
 
 
 @contextmanager
 def gateway_in(home: Path, *, forked: bool = False) -> Iterator[Gateway]:
-    """Yield a gateway that has ended with all its servers at the end."""
+    """Yield a gateway. If it runs at the end, stop it and assert that none of its processes is left."""
     made = Gateway(home, forked=forked)
     try:
         yield made
@@ -192,7 +195,7 @@ def entry(odd: Odd, **more: Any) -> dict[str, Any]:
 
 @asynccontextmanager
 async def serving(gateway: Gateway, *odds: Odd, known: bool = True, **settings: Any) -> AsyncIterator[RawClient]:
-    """These servers configured, the gateway started, everything discovered, and one client."""
+    """Configure these servers, start the gateway, wait for discovery if `known`, and yield a client."""
     gateway.write({odd.name: entry(odd) for odd in odds}, **settings)
     gateway.start()
     if known:

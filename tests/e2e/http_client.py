@@ -18,13 +18,13 @@ from tests.patience import stretched
 
 STREAMS = "application/json, text/event-stream"
 BROKEN = (OSError, asyncio.IncompleteReadError)
-NAMED_BY = {  # what the header Mcp-Name repeats
+NAMED_BY = {  # method -> the parameter that the header Mcp-Name repeats
     "tools/call": "name", "prompts/get": "name", "resources/read": "uri", "tasks/get": "taskId",
 }  # fmt: skip
 
 
 class Answer:
-    """An answer over HTTP, of which the body may come in parts."""
+    """An HTTP response whose body may arrive in parts."""
 
     def __init__(self, head: bytes, reader: asyncio.StreamReader) -> None:
         first, *lines = head.decode().splitlines()
@@ -33,7 +33,7 @@ class Answer:
         self._reader = reader
 
     async def parts(self) -> AsyncIterator[bytes]:
-        """Yield the body as it comes."""
+        """Yield the parts of the body as they arrive."""
         if "chunked" in self.headers.get("transfer-encoding", ""):
             while size := int(await self._reader.readuntil(b"\r\n"), 16):
                 yield (await self._reader.readexactly(size + 2))[:-2]
@@ -44,7 +44,7 @@ class Answer:
                 yield data
 
     async def lines(self) -> AsyncIterator[str]:
-        """Yield each line of the body once it is whole."""
+        """Yield each line of the body once it is complete."""
         rest = b""
         async for data in self.parts():
             *whole, rest = (rest + data).split(b"\n")
@@ -56,10 +56,10 @@ class Answer:
 async def answer_to(
     verb: str, url: str, headers: Mapping[str, str], message: Message | None = None
 ) -> AsyncIterator[Answer]:
-    """Send a request and yield its answer. Raises BROKEN.
+    """Send a request and yield its response. Raises BROKEN.
 
-    Each has a connection of its own: the gateway ends idle ones, and a request of a slow test may meet that. By hand: a
-    library's time for hundreds of clients was as much as the gateway's.
+    Each request has its own connection, because the gateway may close an idle one just when a slow test uses it. No
+    HTTP library is used: for hundreds of clients, it took as much time as the gateway.
     """
     parts = urlsplit(url)
     reader, writer = await asyncio.open_connection(parts.hostname, parts.port or 80)
@@ -77,17 +77,17 @@ async def answer_to(
 
 
 class HttpClient(Conversation):
-    """One address at the other end. A request of 2026-07-28 is cancelled by the end of its stream."""
+    """A conversation over Streamable HTTP. In 2026-07-28, closing a request's stream cancels the request."""
 
     def __init__(self, url: str, headers: Mapping[str, str], version: str, tasks: anyio.abc.TaskGroup) -> None:
         super().__init__()
         self._url, self._version, self._tasks = url, version, tasks
         self._given, self._headers = dict(headers), dict[str, str]()
-        self._scopes: dict[Any, anyio.CancelScope] = {}  # of open POSTs, by their request's id
+        self._scopes: dict[Any, anyio.CancelScope] = {}  # request id -> the scope of its open POST
         self._standing = anyio.Event()
 
     def send(self, message: Message) -> None:
-        """One frame, as a POST of its own."""
+        """Send a message as a POST. In 2026-07-28, a cancellation closes the request's stream instead."""
         if self._version == MODERN and message["method"] == "notifications/cancelled":
             self.drop(message["params"]["requestId"])
         else:
@@ -95,15 +95,17 @@ class HttpClient(Conversation):
 
     @property
     def session(self) -> str:
-        """The session's id; KeyError before there is one."""
+        """The session's id. Raises KeyError before there is a session."""
         return self._headers["Mcp-Session-Id"]
 
     def drop(self, request_id: Any) -> None:
-        """Close the stream of a request's answer without a word."""
+        """Close the stream of a request's answer without sending a cancellation."""
         self._scopes[request_id].cancel()
 
     async def initialize(self, version: str = "2025-11-25", **capabilities: Any) -> Message:
-        """Return the handshake, and the stream for what belongs to no request."""
+        """Perform the handshake and open the stream for messages that belong to no request. Return the handshake's
+        result.
+        """
         result = await super().initialize(version, **capabilities)
         self._headers["Mcp-Protocol-Version"] = result["protocolVersion"]
         self._tasks.start_soon(self._listen)
@@ -125,7 +127,7 @@ class HttpClient(Conversation):
             self.broke_off(message.get("id"))
 
     def _own_headers(self, message: Message) -> dict[str, str]:
-        """Return the headers that 2026-07-28 requires: version, method and name, for proxies that skip the body."""
+        """Return the headers that 2026-07-28 requires for proxies that skip the body: version, method and name."""
         if self._version != MODERN or "method" not in message:
             return {}
         told = {"Mcp-Protocol-Version": MODERN, "Mcp-Method": message["method"]}
@@ -136,7 +138,7 @@ class HttpClient(Conversation):
         kind = answer.headers.get("content-type", "")
         if kind.startswith("text/event-stream"):
             async for _, data in events(answer.lines()):
-                if data:  # an empty one is for resuming
+                if data:  # an event without data only allows resumption
                     self.take(json.loads(data))
             return
         text = b"".join([part async for part in answer.parts()]).decode()
@@ -155,7 +157,7 @@ class HttpClient(Conversation):
 
 
 class SseClient(Conversation):
-    """Of 2024-11-05: everything comes by one stream, which says where to post."""
+    """A conversation over the HTTP+SSE of 2024-11-05. All answers arrive on one stream, which names the POST URL."""
 
     def __init__(self, url: str, headers: Mapping[str, str], tasks: anyio.abc.TaskGroup) -> None:
         super().__init__()
@@ -164,7 +166,7 @@ class SseClient(Conversation):
         self._known = anyio.Event()
 
     async def listen(self) -> None:
-        """Read to the end."""
+        """Read the stream to its end."""
         with suppress(*BROKEN):
             async with answer_to("GET", self._url, {**self._given, "Accept": "text/event-stream"}) as answer:
                 async for kind, data in events(answer.lines()):
@@ -176,7 +178,6 @@ class SseClient(Conversation):
         self.ended()
 
     def send(self, message: Message) -> None:
-        """One frame, as a POST of its own."""
         self._tasks.start_soon(self._post, message)
 
     async def _post(self, message: Message) -> None:
@@ -188,7 +189,7 @@ class SseClient(Conversation):
 
 
 async def events(lines: AsyncIterator[str]) -> AsyncIterator[tuple[str, str]]:
-    """Kind and data of each event (WHATWG, server-sent events)."""
+    """Yield the kind and data of each event (WHATWG, server-sent events)."""
     kind, data = "message", [""][:0]
     async for line in lines:
         name, _, value = line.partition(":")
@@ -206,7 +207,7 @@ async def events(lines: AsyncIterator[str]) -> AsyncIterator[tuple[str, str]]:
 async def http_client(
     url: str, version: str, headers: Mapping[str, str] | None = None, *, sse: bool = False
 ) -> AsyncIterator[HttpClient | SseClient]:
-    """Yield a client that has said nothing yet. At the end its connections are closed at once, as if it was killed."""
+    """Yield a client that has sent nothing yet. At the end, close its connections abruptly, as if it were killed."""
     given = headers or {}
     async with task_group() as tasks:
         if sse:

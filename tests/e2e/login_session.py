@@ -1,7 +1,6 @@
-"""A login session of its own, and what an AI tool starts in it: programs that get six variables. Never here: tests.
+"""A login session, and the programs that an AI tool starts in it with six environment variables.
 
-/run is another folder for these programs (a mount namespace): the session's runtime folder has no variable that names
-it.
+These programs see another folder as /run (a mount namespace), because no variable names the session's runtime folder.
 """
 
 from __future__ import annotations
@@ -30,29 +29,29 @@ INSIDE = 'mount --bind "$0" /run && exec "$@"'
 
 @dataclass
 class LoginSession:
-    """`desk` has the bus and the keyring; `run` is what its programs have for /run."""
+    """A login session. `desk` has its bus and its keyring; `run` is the folder that its programs see as /run."""
 
     desk: Desk
     run: Path
 
     @property
     def home(self) -> Path:
-        """Of the user."""
+        """The user's home folder."""
         return self.desk.folder
 
     @property
     def environ(self) -> dict[str, str]:
-        """What the stdio clients of the MCP SDKs pass on to a server."""
+        """The variables that the stdio clients of the MCP SDKs pass to a server."""
         own = {"HOME": str(self.home), "LOGNAME": "user", "USER": "user", "SHELL": "/bin/sh", "TERM": "dumb"}
         return own | {"PATH": os.environ["PATH"]}
 
     @property
     def gateway_run(self) -> str:
-        """The gateway's runtime folder, seen from outside."""
+        """The gateway's runtime folder, as seen from outside the session."""
         return str(self.run / "user" / str(os.getuid()) / "multi-mcp")
 
     def gateway_pid(self) -> int:
-        """Return the process id of the gateway that answers, or 0."""
+        """Return the process id that the gateway has published, or 0."""
         endpoint = read_endpoint(self.gateway_run)
         return endpoint.pid if endpoint else 0
 
@@ -67,17 +66,17 @@ class LoginSession:
         return [*_unshare(), "sh", "-c", INSIDE, str(self.run), *own_command(), *words]
 
     def client(self) -> AbstractAsyncContextManager[RawClient]:
-        """Return an AI tool with its shim."""
+        """Return an AI tool that is connected through a shim."""
         return client_of(self.argv("stdio"), self.environ, self.home)
 
     def verb(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Return a verb of the command line, to its end."""
+        """Run a verb of the command line and return the completed process."""
         return subprocess.run(
             self.argv(*words), env=self.environ, capture_output=True, text=True, timeout=RUN_TIMEOUT_S, check=False
         )
 
     def kill_gateway(self) -> None:
-        """Kill the gateway, as a crash does."""
+        """Kill the gateway, as a crash would, and wait for its end."""
         process = psutil.Process(self.gateway_pid())
         process.kill()
         psutil.wait_procs([process], RUN_TIMEOUT_S)
@@ -90,8 +89,9 @@ def _unshare() -> list[str]:
 
 @contextmanager
 def login_session(password: str = PASSWORD) -> Iterator[LoginSession]:
-    """Yield one with an unlocked keyring, ended at the end with what was started in it; with "" there is none
-    made yet.
+    """Yield a login session with an unlocked keyring. At the end, stop everything in it.
+
+    If `password` is empty, no keyring has been created yet.
     """
     if sys.platform != "linux":
         missing("there are no mount namespaces here")
