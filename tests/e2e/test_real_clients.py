@@ -210,10 +210,10 @@ def test_a_tool_of_node_sees_the_entry(person: Person, tmp_path: Path, client: s
 
 
 # Native programs for Linux on x64. Per client: its file, the file's content before `connect`, its package, its program,
-# and a word of our line in its `mcp list`. The content already has the members that the tool itself would add. A client
-# whose word is `connected` started the shim and listed its tools. The others start no server for their list: they only
-# show that they read our entry from this file. Factory Droid (294 MB, prints `multi-mcp  stdio`) was tried only by
-# hand. Crush is not on npm: its package there downloads the program.
+# and a word that its `mcp list` prints for our entry. The content already has the members that the tool itself would
+# add. A client with the word `connected` started the shim and listed its tools. The others start no server for their
+# list: they only show that they read our entry from this file. Factory Droid (294 MB, prints `multi-mcp  stdio`) was
+# tried only by hand. Crush is left out, because its npm package only downloads the program.
 PROGRAMS = {
     "kilo": (
         ".config/kilo/kilo.jsonc", '{\n\t// mine\n\t"$schema": "https://app.kilo.ai/config.json",\n'

@@ -151,9 +151,7 @@ async def test_all_six_behind_the_one_tool(six: tuple[Gateway, Real]) -> None:
 
 
 def without_era(result: dict[str, Any]) -> dict[str, Any]:
-    """Return the result without the members that revision 2026-07-28 adds. The servers use that revision with the
-    gateway, and 2025-11-25 with the direct client.
-    """
+    """Return the result without the members of revision 2026-07-28. The direct client uses 2025-11-25."""
     rest = {key: value for key, value in result.items() if key != "resultType"}
     meta = {key: value for key, value in rest.pop("_meta", {}).items() if key != "io.modelcontextprotocol/serverInfo"}
     return {**rest, "_meta": meta} if meta else rest
@@ -283,7 +281,7 @@ async def test_server_everything_over_http_and_sse_is_the_same_as_over_stdio(gat
                 return lists["http"] == lists["sse"] == lists["stdio"]
 
             with anyio.fail_after(stretched(20.0)):
-                while not await are_equal():  # noqa: ASYNC110 (they are other processes)
+                while not await are_equal():  # noqa: ASYNC110 (other processes send no event)
                     await anyio.sleep(0.1)
             assert len(lists["stdio"]) > 5
             for server in lists:

@@ -1,6 +1,4 @@
-"""Clients written by others, over the shim and over HTTP: the TypeScript and Python SDKs and the Inspector's command
-line.
-"""
+"""Clients written by others, over the shim and HTTP: the TypeScript and Python SDKs, and the Inspector's CLI."""
 
 from __future__ import annotations
 

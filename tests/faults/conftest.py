@@ -34,5 +34,5 @@ def gateway(home: Path) -> Iterator[Gateway]:
 
 @pytest.fixture
 def forked(gateway: Gateway) -> None:
-    """Start the gateway as a fork of the test process. Not for tests of its start, its limits or its signals."""
+    """Start the gateway as a fork, which is faster. Not for tests of its start, its limits or its signals."""
     gateway.forked = True

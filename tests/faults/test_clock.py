@@ -54,7 +54,7 @@ def set_to(wall: Path, offset: str) -> None:
 
 @asynccontextmanager
 async def holding(gateway: Gateway, folder: Path) -> AsyncIterator[tuple[Trial, Odd]]:
-    """Yield a trial of a keep-alive server with a call in flight that is answered after the jump, and the server."""
+    """Yield a trial and its keep-alive server. The trial has a call in flight, which is answered after the jump."""
     bad = Odd(folder, "bad")
     async with trial(gateway, folder, {"command": bad.argv, "lifecycle": "keep-alive"}, health_interval=1) as made:
         made.begin_call("bad_hold", key="k")

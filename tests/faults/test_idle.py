@@ -21,11 +21,11 @@ pytestmark = [
     pytest.mark.timeout(3000 if LONG else 180),
 ]
 SERVERS = 10
-WINDOW_S = 2400.0 if LONG else 10.0  # a multiple of the intervals of all periodic work
+WINDOW_S = 2400.0 if LONG else 10.0  # whole periods of the regular checks, most of which run every 5 or 10 s
 # Only the quietest window counts: effects of the start or a busy machine may disturb the others.
 WINDOWS = 1 if LONG else 12
 WAKE_UPS_MOST = 1.0  # per second; 0.4 on an otherwise idle machine
-LASTS_S = 2400.0 if LONG else 8.0  # how long the network is watched
+LASTS_S = 2400.0 if LONG else 8.0  # how long network calls are traced
 NETWORK = "trace=connect,sendto,sendmsg,sendmmsg,bind"
 LOCAL = ("AF_UNIX", "AF_NETLINK")
 
@@ -64,7 +64,7 @@ async def quiet(gateway: Gateway) -> list[float]:
 
 @pytest.mark.requirement("idle-quiet")
 async def test_an_idle_gateway_sends_nothing_into_any_network(gateway: Gateway, tmp_path: Path) -> None:
-    """It reaches its servers and sessions only through pipes and a local socket."""
+    """The gateway reaches its servers and sessions only through pipes and a local socket."""
     takes_long()
     strace = require("strace")
     write(gateway, tmp_path, "lazy")

@@ -152,7 +152,7 @@ def test_what_a_gateway_and_its_guardian_left_the_next_gateway_ends(gateway: Gat
     assert [pid for pid in below if alive(pid)] == below
     gateway.write({"polite": Counting(tmp_path, "polite").entry()})
     gateway.start()
-    with shim_client(gateway) as client:  # it does not wait for the end of those processes
+    with shim_client(gateway) as client:  # served without waiting for the end of those processes
         began = time.monotonic()
         client.text("polite_count", n=1)
         # After LADDER_S, they may already be gone.
@@ -162,7 +162,7 @@ def test_what_a_gateway_and_its_guardian_left_the_next_gateway_ends(gateway: Gat
 
 
 def test_a_registry_that_cannot_be_written_hides_no_server(gateway: Gateway, tmp_path: Path) -> None:
-    """A folder takes the registry's place. tests/backends/stdio/test_orphans covers a registry with junk."""
+    """A folder takes the place of the registry file."""
     deaf, more = Counting(tmp_path, "deaf", ("--stays",)), Counting(tmp_path, "more", ("--stays",))
     serving(gateway, deaf)
     registry = next((gateway.home / "run").glob("backends-*.tsv"))

@@ -1,6 +1,4 @@
-"""A client's session outlives the gateway: every call gets one answer, none is sent twice, and all output is whole
-frames.
-"""
+"""A client's session outlives the gateway: each call gets one answer, none is sent twice, all frames are whole."""
 
 from __future__ import annotations
 
@@ -173,9 +171,7 @@ def test_gateways_killed_one_after_the_other_cost_no_session(gateway: Gateway, t
 
 
 def exit_code_of_a_server(gateway: Gateway, client: ShimClient, counting: Counting) -> str:
-    """Kill a server and return how the gateway reports its end. A gateway that a shim started must still see exit
-    codes.
-    """
+    """Kill a server and return how the gateway reports its end. A gateway started by a shim must see exit codes."""
     waiting = client.send("tools/call", {"name": "counting_count", "arguments": {"n": "size", "size": 1}})
     client.answer(waiting)
     (row,) = gateway.snapshot()["servers"]
@@ -197,8 +193,8 @@ def test_a_gateway_stopped_on_purpose_is_started_by_the_next_request_only(gatewa
         assert gateway.stop() == 0
         client.notify("notifications/roots/list_changed")
         client.notify("notifications/cancelled", {"requestId": 99})
-        # Once the shim has read this half line, it has handled both notifications. No gateway may have been started by
-        # then.
+        # Once the shim has read this half line, it has handled both notifications. They must not have started a
+        # gateway.
         client.write(b'{"jsonrpc":"2.0",')
         wait_until(lambda: unread(client) == 0)
         assert [words for words in processes_of(gateway.home).values() if " start" in words] == []
@@ -301,7 +297,7 @@ def is_deaf(gateway: Gateway) -> bool:
 
 @pytest.mark.requirement("shim-replays-handshake")
 def test_a_gateway_that_is_just_stopping_is_waited_for(gateway: Gateway, tmp_path: Path) -> None:
-    """It holds the lock for 4 s, until its stubborn server is gone. A gateway started meanwhile exits with 7."""
+    """The stopping gateway holds the lock for 4 s, until its stubborn server is gone. A new gateway exits with 7."""
     deaf = Counting(tmp_path, "deaf", ("--deaf",))
     gateway.write({"deaf": deaf.entry(lifecycle="eager")})
     gateway.start()
@@ -314,7 +310,7 @@ def test_a_gateway_that_is_just_stopping_is_waited_for(gateway: Gateway, tmp_pat
         assert client.ask("tools/list")["result"]["tools"] == []
 
 
-# -- the client goes -------------------------------------------------------------------------------------------------
+# -- the client goes away --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("call-cancel")

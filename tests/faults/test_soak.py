@@ -1,6 +1,4 @@
-"""Long use: clients come and go, and servers are killed and restarted. The gateway's memory and descriptors do not
-grow.
-"""
+"""Long use in which clients and servers come and go: the gateway's memory and descriptors do not grow."""
 
 from __future__ import annotations
 
@@ -50,7 +48,7 @@ class Soak:
         return time.monotonic() < self.ends
 
     async def be_clients(self) -> None:
-        """Run one session after the other, each with calls of all sizes to all servers."""
+        """Run one session after the other. Each makes calls of random sizes to random servers."""
         while self.goes_on():
             self.sessions += 1
             async with self.gateway.client() as client:

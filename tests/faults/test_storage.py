@@ -84,7 +84,7 @@ def whole(gateway: Gateway) -> dict[str, Any]:
     return read
 
 
-# -- no room ---------------------------------------------------------------------------------------------------------
+# -- full and read-only disks ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("fault-disk-full", "file-atomic-write")
@@ -117,7 +117,7 @@ async def test_on_a_full_disk_calls_go_on_and_edits_fail_with_words_and_leave_th
 
 async def knows(client: RawClient, tool: str) -> None:
     with anyio.fail_after(stretched(10)):
-        while tool not in await client.tools():  # noqa: ASYNC110 (it may be there already, then nothing is told)
+        while tool not in await client.tools():  # noqa: ASYNC110 (no notification comes if the tool is already listed)
             await anyio.sleep(0.05)
 
 
@@ -202,7 +202,7 @@ def read_only(folder: Path) -> Iterator[None]:
         unmount(folder)
 
 
-# -- things left behind ----------------------------------------------------------------------------------------------
+# -- leftover files --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("cat-corrupt")
@@ -252,7 +252,7 @@ async def test_junk_in_the_place_of_lock_socket_and_endpoint_is_no_hindrance(gat
     assert (run / "gateway.lock").stat().st_mode & 0o777 == 0o600
 
 
-# -- servers.yaml under the gateway's eyes ---------------------------------------------------------------------------
+# -- changes of servers.yaml while the gateway runs ------------------------------------------------------------------
 
 
 @pytest.mark.requirement("file-broken-goes-on", "file-unchanged-run-on")

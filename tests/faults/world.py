@@ -96,9 +96,7 @@ def processes_of(home: Path) -> dict[int, str]:
 
 
 def left_of(gateway: Gateway) -> dict[int, str]:
-    """Return the processes of the gateway's home and the gateway itself: a forked one has the environment of its
-    parent.
-    """
+    """Return the processes of the gateway's home, and the gateway itself: a forked one has its parent's environment."""
     found = processes_of(gateway.home)
     if gateway.process is not None and gateway.process.poll() is None:
         found[gateway.pid] = "the gateway"
@@ -160,7 +158,7 @@ def stop_all(gateway: Gateway) -> None:
 
 def still_runs(gateway: Gateway) -> bool:
     """Stop a gateway that answers. Return True if any process of its home is left."""
-    with suppress(MultiMcpError):  # no gateway answers, or not yet
+    with suppress(MultiMcpError):  # perhaps no gateway listens
         gateway.control("stop")
     return bool(left_of(gateway))
 
@@ -309,9 +307,7 @@ def is_lost(answer: Message) -> bool:
 async def undisturbed(
     gateway: Gateway, tool: str, slowest_s: float = 5.0, pause_s: float = 0.05
 ) -> AsyncIterator[list[float]]:
-    """Make another client call another server throughout the block. Yield the seconds that each call took. Each must
-    succeed.
-    """
+    """Keep calling another server during the block. Yield the seconds that each call took. Fails if a call fails."""
     took: list[float] = []
 
     async def call_on(client: RawClient) -> None:

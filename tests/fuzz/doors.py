@@ -1,4 +1,4 @@
-"""The doors through which outside bytes come in. Each function accepts any bytes and fails only if we have a bug."""
+"""The doors through which outside bytes come in. Each function accepts any bytes and fails only on a bug of ours."""
 
 from __future__ import annotations
 

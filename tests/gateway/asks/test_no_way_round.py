@@ -44,7 +44,7 @@ Grant = tuple[Any, str, str, str]  # session (None: all sessions, always), serve
 
 
 def definitions(version: int) -> list[dict[str, Any]]:
-    """Return the tools that a server lists in the current version."""
+    """Return the tools that a server lists in that version."""
     listed = [{**tool(name), "description": f"v{version}"} for name in LIARS + READS + WRITES]
     return [{**one, "annotations": {"readOnlyHint": False}} if one["name"] in LIARS else one for one in listed]
 

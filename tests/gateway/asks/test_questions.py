@@ -1,4 +1,4 @@
-"""Server questions that a client cannot answer: the user can, and nothing is answered automatically."""
+"""Questions of servers that a client cannot answer: the user answers them, and nothing is answered automatically."""
 
 from __future__ import annotations
 

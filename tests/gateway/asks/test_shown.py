@@ -1,4 +1,4 @@
-"""Hostile arguments on every surface that shows an ask: nothing invisible, no secret, and no lost end."""
+"""Hostile arguments on every surface that shows an ask: no invisible text, no secrets, and no lost ends."""
 
 from __future__ import annotations
 

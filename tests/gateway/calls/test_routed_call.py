@@ -196,7 +196,7 @@ async def test_progress_comes_to_the_one_who_asked_under_its_own_token(tmp_path:
 
 @pytest.mark.requirement("call-progress")
 async def test_progress_that_comes_too_late_comes_to_nobody(tmp_path: Path) -> None:
-    """Its token is a number of the gateway, which the client may use for another request."""
+    """The token of late progress is a number of the gateway, which the client may use for another request."""
     async with house(tmp_path) as made:
         await made.known(server("a"))
         client = await made.ready()
@@ -559,7 +559,7 @@ async def test_a_request_of_a_server_that_nobody_can_answer_is_refused_and_the_c
         assert (await client.call("a_ask", 2, method="ping"))["result"]["content"][0]["text"] == "{}"
 
 
-# -- a session that the server has forgotten -------------------------------------------------------------------------
+# -- sessions that the server has lost -------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("life-session-lost")

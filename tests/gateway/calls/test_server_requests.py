@@ -460,9 +460,7 @@ async def test_a_tool_that_may_ask_runs_for_one_session_and_another_gets_a_proce
 
 @pytest.mark.requirement("bridge-who")
 async def test_a_session_that_has_used_a_server_stays_with_what_it_left_there(tmp_path: Path) -> None:
-    """It waits briefly for another session's slow call and keeps its process. An ambiguous request reaches neither
-    session.
-    """
+    """A session waits briefly for another's slow call and keeps its process. A request in doubt reaches neither."""
     async with house(tmp_path) as made:
         await made.known(server("a"))
         one, two = await older(made, name="one"), await older(made, name="two")
@@ -482,7 +480,7 @@ async def test_a_session_that_has_used_a_server_stays_with_what_it_left_there(tm
 
 @pytest.mark.requirement("bridge-who")
 async def test_each_session_that_can_answer_has_its_own_stream_of_a_legacy_sse_server(tmp_path: Path) -> None:
-    """It has the stream from its first call on, so that both sessions can be asked at the same time."""
+    """Each session has its stream from its first call on, so that both sessions can be asked at the same time."""
     async with house(tmp_path) as made:
         await made.known(ServerConfig("a", url="http://127.0.0.1:9/sse", type="sse"))
         one, two, weak = await older(made, name="one"), await older(made, name="two"), await older(made, {})
@@ -597,7 +595,7 @@ async def test_a_slow_start_of_a_server_is_no_wait_for_another_sessions_call(tmp
 async def test_sessions_that_have_waited_for_a_new_tools_first_answer_call_it_one_after_the_other(
     tmp_path: Path,
 ) -> None:
-    """The next call of that tool is the most likely one to ask."""
+    """After a new tool's first answer, its next call is the most likely to ask."""
     async with house(tmp_path) as made:
         await made.known(server("a"))
         one, two, three = [await older(made, name=str(number)) for number in range(3)]
@@ -732,9 +730,7 @@ def server_that_works(made: House, gate: anyio.Event, annotations: dict[str, Any
 async def test_calls_that_may_be_executed_twice_are_sent_again_where_their_questions_are_certain(
     tmp_path: Path, annotations: dict[str, Any]
 ) -> None:
-    """Other calls are not sent again: if two sessions' calls ask, one question is refused, and the other becomes
-    certain.
-    """
+    """Other calls are not repeated: if two sessions' calls ask, one question is refused, which settles the other."""
     async with house(tmp_path) as made:
         gate = anyio.Event()
         server_that_works(made, gate, annotations)
@@ -891,9 +887,7 @@ async def test_the_client_whose_call_meets_a_server_for_the_first_time_is_asked(
 @pytest.mark.parametrize("way", ["cancelled", "gone"])
 @pytest.mark.parametrize("then", ["the server has read the cancel", "time passes"])
 async def test_what_is_asked_after_a_call_was_given_up_may_belong_to_that(tmp_path: Path, way: str, then: str) -> None:
-    """A server may have sent its request before it read the cancellation. Until it has, no other session gets the
-    request.
-    """
+    """The server may have asked before it read the cancellation. Until it has read that, no other session is asked."""
     async with house(tmp_path) as made:
         await made.known(server("a"))
         await known_to_hold(made)
@@ -1047,7 +1041,7 @@ async def test_while_one_session_is_asked_another_has_a_process_of_its_own(tmp_p
 
 @pytest.mark.requirement("filters-bind-servers-words")
 async def test_a_server_cannot_ask_a_session_whose_filter_leaves_it_out(tmp_path: Path) -> None:
-    """This holds while that session calls another server, and during another session's call."""
+    """The session is asked neither while it calls another server, nor during another session's call."""
     async with house(tmp_path) as made:
         await made.known(server("a", lifecycle="eager"), server("good"))
         filtered = made.client(servers="good")
@@ -1107,9 +1101,7 @@ async def test_a_log_message_that_may_be_of_several_sessions_calls_reaches_none_
 async def test_a_server_at_an_address_tells_a_session_only_over_the_connection_that_it_uses(
     tmp_path: Path, url: str | None, heard: list[str]
 ) -> None:
-    """A remote server may notify all its connections, so only the session's own counts. With local processes, both
-    count.
-    """
+    """A remote server may notify all its connections, so only the session's own counts. With processes, both count."""
     async with house(tmp_path) as made:
         await made.known(ServerConfig("a", url=url) if url else server("a"))
         one, two = await older(made, name="one"), await older(made, name="two")
@@ -1125,7 +1117,7 @@ async def test_a_server_at_an_address_tells_a_session_only_over_the_connection_t
 
 @pytest.mark.requirement("filters-bind-servers-words")
 async def test_a_server_that_is_switched_off_asks_tells_and_logs_nothing_more(tmp_path: Path) -> None:
-    """Its call gets one error, the question to the client is withdrawn, and late messages are dropped."""
+    """A call to that server gets one error, the question to the client is withdrawn, and late messages are dropped."""
     async with house(tmp_path) as made:
         await made.known(server("a"), server("b"))
         client = await older(made)

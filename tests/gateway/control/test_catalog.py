@@ -248,7 +248,7 @@ async def test_a_projects_server_that_hangs_is_named_instead_of_waited_for_and_i
         assert {c.name for c in made.gateway.services.pool} == {"user", "mute"}  # the request has left the project
         rows = await asked(made, control.LIST, project=str(tmp_path))
         assert {row["server"] for row in rows} == {"user", "db"}
-        assert slow.opened == 1  # its lists were kept
+        assert slow.opened == 1  # the server was not started again, because its lists were kept
 
 
 @pytest.mark.requirement("cli-lacking")

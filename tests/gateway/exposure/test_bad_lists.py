@@ -62,7 +62,7 @@ def quick_lists(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def full(fake: FakeServer) -> FakeServer:
-    """Give the server one item of each kind besides its tools, and return it."""
+    """Give a server one item of each kind besides its tools, and return the server."""
     fake.page = 100
     serve(fake, prompts=(PROMPT,), resources=(RESOURCE,), resourceTemplates=(TEMPLATE,))
     return fake
