@@ -1,1 +1,1 @@
-"""Tests of README and guide."""
+"""Tests of the README, the guide and packaging/dev.py."""

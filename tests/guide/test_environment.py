@@ -1,4 +1,4 @@
-"""packaging/dev.py: a .venv that works is never lost; a new one takes its place once it is whole."""
+"""packaging/dev.py keeps a working .venv until its replacement is complete."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = [
 
 @pytest.fixture
 def venv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a .venv with a program that works, and an installation that needs no network."""
+    """Return a .venv with a working program, and replace the installation steps that need a network."""
     folder = tmp_path / ".venv"
     program = folder / "bin" / "multi-mcp"
     program.parent.mkdir(parents=True)
@@ -39,7 +39,7 @@ def venv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def make_bare(folder: Path) -> None:
-    """Make an environment without pip: that takes seconds."""
+    """Make an environment without pip, whose installation takes seconds."""
     venvs.create(folder, clear=True, prompt=".venv")
 
 
@@ -54,7 +54,7 @@ def said(venv: Path) -> str:
 
 
 def cannot_start(program: Path) -> None:
-    """Make a program whose interpreter is gone."""
+    """Write a program whose interpreter does not exist."""
     program.write_text("#!/no/such/python\n", encoding="utf-8")
 
 
@@ -76,7 +76,7 @@ def test_an_environment_that_broke_is_repaired(
 ) -> None:
     environment.ensure_app()
     breaks(venv / "bin" / "multi-mcp")
-    monkeypatch.setattr(environment, "install_locked", fails)  # what is there is repaired without a network
+    monkeypatch.setattr(environment, "install_locked", fails)  # the repair must not need a network
     environment.ensure_app()
     assert said(venv) == "after"
 
@@ -115,12 +115,12 @@ def test_run_names_the_program_as_a_developer_in_the_checkout_would(
 
 
 def what_run_starts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the command line that `dev.py run status` becomes."""
+    """Return the command line that `dev.py run status` executes."""
     started: list[list[str]] = []
 
     def execv(program: str, argv: list[str]) -> None:
         started.append(argv)
-        raise SystemExit  # the real one does not come back
+        raise SystemExit  # the real execv does not return
 
     monkeypatch.setattr(os, "execv", execv)
     with pytest.raises(SystemExit):
@@ -160,7 +160,7 @@ def test_missing_debian_packages_are_named_with_their_reasons_whoever_asks(
     monkeypatch.setattr(debian, "PACKAGES", {"no-such-program": ("no-package", "a reason"), "python3": ("x", "y")})
     monkeypatch.setattr(debian, "_install", lambda prefix, packages: installed.extend(packages))
     monkeypatch.setattr(shutil, "which", lambda name: None if name == "no-such-program" else f"/bin/{name}")
-    ways: list[list[str] | None] = [[], None]  # nobody's, then root's
+    ways: list[list[str] | None] = [[], None]  # from the end: no administrator, then root
     monkeypatch.setattr(debian, "_administrator", ways.pop)
     for _ in range(2):
         debian.ensure_debian_packages()

@@ -1,4 +1,4 @@
-"""README and guide: every key, verb and variable stands there, and every command is one that the program knows."""
+"""The README and the guide explain every key, verb and variable, and all their commands exist."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "packaging" / "guide").glob("*.md"))]
 OWN_VARIABLES = {"MULTI_MCP_BACKEND", "MULTI_MCP_RESOLVING_ENVIRONMENT"}  # set by the program for its children
 IN_VENV = ".venv/bin/"
-MOST_WORDS = 25  # in a sentence of the README
+MOST_WORDS = 25  # per sentence of the README
 ELSEWHERE = {
-    "multi-mcp setup",  # asks: tests/cli/test_setup answers
-    "multi-mcp add npm:@modelcontextprotocol/server-memory",  # asks npm: tests/sources
+    "multi-mcp setup",  # needs answers: tests/cli/test_setup
+    "multi-mcp add npm:@modelcontextprotocol/server-memory",  # needs npm's registry: tests/sources
     "multi-mcp panel",  # opens a browser: tests/panel
     "multi-mcp edit",  # opens an editor: tests/cli/test_edit
     "multi-mcp start",  # runs until it is stopped: tests/cli/test_start
-    "multi-mcp status --watch",  # the same: tests/cli/test_status
-    "multi-mcp tray",  # the same: tests/tray
-    "multi-mcp allow 3fa2b1",  # needs a call that waits: tests/cli/test_asks
+    "multi-mcp status --watch",  # runs until it is stopped: tests/cli/test_status
+    "multi-mcp tray",  # runs until it is stopped: tests/tray
+    "multi-mcp allow 3fa2b1",  # needs a pending call: tests/cli/test_asks
     "multi-mcp deny 3fa2b1",
-    "multi-mcp update-check",  # asks the network: tests/service/test_version
+    "multi-mcp update-check",  # needs the network: tests/service/test_version
 }
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
@@ -59,7 +59,7 @@ def section(text: str, heading: str) -> str:
 
 
 def keys_in(text: str) -> Counter[str]:
-    """Return the keys that tables explain: the code in the first column."""
+    """Return how often each key appears in the first column of a table."""
     return Counter(re.findall(r"^\| `([a-z_]+)` \|", text, re.MULTILINE))
 
 
@@ -92,7 +92,7 @@ def test_every_variable_that_the_program_reads_is_explained_once() -> None:
 
 
 def commands_in(path: Path) -> list[str]:
-    """Return the lines of shell blocks, and code in the text that begins like a command."""
+    """Return the commands in shell blocks and in inline code."""
     text = text_of(path)
     fenced = [line for kind, block in FENCE.findall(text) if kind == "" for line in block.splitlines()]
     inline = re.findall(r"`((?:multi-mcp|(?:.venv/bin/)?python3? )[^`]*)`", FENCE.sub("", text).replace("\n", " "))
@@ -119,7 +119,7 @@ def test_every_command_is_one_that_the_program_knows(path: Path) -> None:
 
 
 def check_verb(words: list[str]) -> None:
-    """Read a command line as the program would, without doing anything."""
+    """Parse a command line as the program does, without running it."""
     if not words or words[0].startswith("-"):
         assert words in ([], ["--help"], ["--version"]), words
         return
@@ -130,7 +130,7 @@ def check_verb(words: list[str]) -> None:
 
 
 def runs_anywhere(line: str) -> bool:
-    """True if a command line needs no value of the reader's and nothing that ELSEWHERE names."""
+    """True if the command line has no placeholder and is not listed in ELSEWHERE."""
     return line.startswith(f"{PROGRAM} ") and line not in ELSEWHERE and not re.search(r"\b[A-Z]{3,}\b", line)
 
 
@@ -139,7 +139,7 @@ def test_every_command_that_needs_nothing_else_runs(home: Path) -> None:
     pages = [path for path in PAGES if path.name != "verbs.md"]
     lines = list(dict.fromkeys(line for path in pages for line in filter(runs_anywhere, commands_in(path))))
     assert len(lines) >= 30
-    (home / ".cursor").mkdir()  # `connect cursor` needs a Cursor
+    (home / ".cursor").mkdir()  # `connect cursor` needs Cursor's folder
     with gateway_in(home) as gateway:
         sample = {"command": [*own_command(), "sample-server"]}
         gateway.write({"sample": sample, "github": sample}, profiles={"office": {"servers": ["sample"]}})
@@ -147,7 +147,7 @@ def test_every_command_that_needs_nothing_else_runs(home: Path) -> None:
         env = {**gateway.env, "HOME": str(home), "USERPROFILE": str(home)}
         for line in lines:
             done = run_cli(home, *shlex.split(line)[1:], env=env)
-            assert done.returncode == 0 or line == "multi-mcp doctor", (line, done.stderr)  # it tells what it finds
+            assert done.returncode == 0 or line == "multi-mcp doctor", (line, done.stderr)  # `doctor` may find problems
             assert "Error" not in done.stderr, (line, done.stderr)
             shown = text_of(README).partition(f"\n$ {IN_VENV}{line}\n")[2].partition("\n")[0]
             assert shown in done.stdout, line
@@ -186,7 +186,7 @@ def test_the_readme_counts_every_ai_tool_of_the_guide() -> None:
 
 
 def measured(heading: str, row: str) -> dict[str, str]:
-    """Return the figures of a row of BENCHMARKS.md, by their columns."""
+    """Return the figures of a row in BENCHMARKS.md by column."""
     head: list[str] = []
     for line in section(text_of(ROOT / "packaging" / "BENCHMARKS.md"), heading).splitlines():
         cells = line.strip("| ").split(" | ")

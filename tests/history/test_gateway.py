@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.anyio]
 
 
 async def rows_of(gateway: Gateway, number: int, **asked: Any) -> list[dict[str, Any]]:
-    """Wait until the history has that many calls."""
+    """Wait until the history has `number` calls, and return their rows."""
     found: list[dict[str, Any]] = []
 
     def enough() -> bool:

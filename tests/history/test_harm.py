@@ -1,4 +1,4 @@
-"""Damage to the history's file: a full disk, a clock set back, two gateways, a kill in the middle of a write."""
+"""Threats to the history file: a full disk, a clock set back, two gateways, and a kill during a write."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ while True:
 
 
 def whole(path: Path) -> bool:
-    """Return True if SQLite finds no damage in the file."""
+    """True if SQLite finds no damage in the file."""
     opened = sqlite3.connect(path)
     try:
         found: list[tuple[str]] = opened.execute("PRAGMA integrity_check").fetchall()
@@ -55,12 +55,12 @@ def test_a_kill_in_the_middle_of_a_write_loses_that_write_at_most_and_never_the_
             assert writer.stdout is not None
             for _ in range(3 + number):
                 writer.stdout.readline()
-            time.sleep(number * 0.0007)  # elsewhere in the next write
+            time.sleep(number * 0.0007)  # so that each kill comes at another point of a write
             writer.send_signal(signal.SIGKILL)
             told = 3 + number + writer.stdout.read().count(b"\n")
         file = HistoryFile(path, lambda: LIMITS)
         kept, _ = file.count_since(0)
-        assert kept - written in (told * BATCH, (told + 1) * BATCH)  # all of the last write, or none of it
+        assert kept - written in (told * BATCH, (told + 1) * BATCH)  # the last write is kept whole or not at all
         assert file.set_aside is None
         assert file.find(Filter(words="bug"))
         file.close()
@@ -103,7 +103,7 @@ def test_a_clock_that_is_set_back_loses_no_call_and_the_last_one_stays_first(tmp
     file.add([a_row(time=now - 86_400, server="later")])
     assert [row["server"] for row in file.find(Filter())] == ["later", "github", "github"]
     assert file.find(Filter(after=2))[0]["server"] == "later"
-    assert sum(file.per_minute(now - 86_400, 60)) == 1  # calls with times in the future count for no minute
+    assert sum(file.per_minute(now - 86_400, 60)) == 1  # calls dated in the future are not counted
     assert file.count_since(now - 90_000) == (3, 0)
     file._pruned_at = now + 10_000_000  # as recorded before the clock was set back
     file.add([a_row(time=now - 86_399)])
@@ -143,5 +143,5 @@ async def test_on_a_full_disk_calls_go_on_status_says_so_and_the_history_goes_on
 
 
 def told(gateway: Gateway) -> list[dict[str, str]]:
-    """Return the part of the status about the history."""
+    """Return the problems in the status that concern the history."""
     return [one for one in gateway.snapshot()["problems"] if "history" in one["message"]]

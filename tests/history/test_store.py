@@ -1,4 +1,4 @@
-"""The history file: its bounds, its searches, and calls that continue when it is broken."""
+"""The history file: its bounds, its searches, and calls that go on although it is broken."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def ended(arguments: object, answer: bytes) -> EndedCall:
 
 @pytest.fixture
 def file(tmp_path: Path) -> Iterator[HistoryFile]:
-    """Yield an empty history that keeps rows for some days."""
+    """Yield an empty history that keeps rows for a century, up to a small size."""
     made = HistoryFile(tmp_path / "state" / "history.db", lambda: (36_500.0, SMALL))
     yield made
     made.close()
@@ -241,7 +241,7 @@ def test_no_form_of_a_secret_is_in_a_row(form: str) -> None:
 
 @pytest.mark.requirement("history-redacted")
 def test_half_a_secret_at_the_end_of_what_is_read_is_not_kept() -> None:
-    shrinking = "note " + "ghp_0123456789abcdefghijABCDEFGHIJ012345 " * 20  # redacted, it is a quarter as long
+    shrinking = "note " + "ghp_0123456789abcdefghijABCDEFGHIJ012345 " * 20  # redaction shortens it to a quarter
     text = (shrinking + "x " * 10_000)[: TEXT_MOST + TAIL_DROPPED - 22] + " ghp_" + "Zq9" * 12
     row = RowMaker(with_texts=True).row(ended({"text": text}, frame(content=[])), Caller("c"), NOW, "")
     assert "x x" in row.arguments

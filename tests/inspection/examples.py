@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# By code of a rule: (sentences that it flags, harmless sentences), one per line
+# By rule code: (sentences that the rule flags, harmless sentences), with one sentence per line
 _TEXTS = {
     "orders.conceal.user": (
         """

@@ -1,7 +1,7 @@
-"""Tools that hide text or order a model about, by public classes of attack, and honest ones that look like them.
+"""Tools that hide text or give a model orders, by known class of attack, and honest tools that look similar.
 
-Written for these tests after published descriptions: tool poisoning, shadowing, full-schema poisoning, line jumping,
-hidden Unicode, preference manipulation.
+Written for these tests from published descriptions of tool poisoning, shadowing, full-schema poisoning, line jumping,
+hidden Unicode and preference manipulation.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ def tool(description: str, name: str = "tool", schema: Item | None = None, **mor
 
 
 def with_parameter(name: str, description: str, about: str = "Adds two numbers.", **more: Any) -> Item:
-    """Return a tool with one parameter of text."""
+    """Return a tool with one text parameter."""
     return tool(
         about, schema={"type": "object", "properties": {name: {"type": "string", "description": description, **more}}}
     )
 
 
 def tags(text: str) -> str:
-    """Return the text in tag characters, which draw nothing."""
+    """Return the text in tag characters, which are invisible."""
     return "".join(chr(0xE0000 + ord(letter)) for letter in text)
 
 
 def bits(text: str) -> str:
-    """Return the text in zero-width bits."""
+    """Return the text with each bit as a zero-width character."""
     return "".join("\u200b\u200c"[int(bit)] for letter in text.encode() for bit in f"{letter:08b}")
 
 
 def coded(text: str) -> str:
-    """Return a text in base64."""
+    """Return the text in base64."""
     return base64.b64encode(text.encode()).decode()
 
 

@@ -1,4 +1,4 @@
-"""More poisoned tools and honest look-alikes, each set written before the signs were tried on it."""
+"""More poisoned tools and honest look-alikes. Each set was written before the inspection was tried on it."""
 
 from __future__ import annotations
 

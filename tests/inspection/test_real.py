@@ -1,6 +1,6 @@
-"""Definitions of real servers, none of them malicious, on the machines that have them beside the checkout.
+"""Definitions of real, benign servers, on machines that have this data beside the checkout.
 
-`python -m tests.benchmarks.inspection FILE` prints the same, tool by tool (packaging/BENCHMARKS.md).
+`python -m tests.benchmarks.inspection FILE` prints the findings tool by tool (packaging/BENCHMARKS.md).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from tests.benchmarks.workloads import data_file
 from trayapp.inspection.finding import is_held
 
 FILES = ("dev.json", "catalog.json")
-TOLD_AT_MOST = 0.02  # of all tools
-SERVERS_AT_MOST = 0.05  # that anything is told of
+TOLD_AT_MOST = 0.02  # share of all tools
+SERVERS_AT_MOST = 0.05  # share of servers with any finding
 
 
 @pytest.mark.requirement("inspect-told")

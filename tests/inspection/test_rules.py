@@ -1,4 +1,4 @@
-"""Each rule finds its own examples, and none of the honest ones."""
+"""Each rule finds its own examples and no honest sentence."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_common_words_alone_are_no_hint_of_a_role_mark() -> None:
 
 
 def test_every_match_of_a_rule_holds_one_of_its_hints() -> None:
-    """Hints are looked for first: a rule must never match a text that holds none of them."""
+    """A rule is tried only on texts with one of its hints, so every match must contain a hint."""
     items = [item for items in POISONED.values() for item in items] + HONEST
     items += labeled_more.POISONED + labeled_more.HONEST
     texts = [str(value).lower() for item in items for value in item.values()]
@@ -63,7 +63,7 @@ def test_every_match_of_a_rule_holds_one_of_its_hints() -> None:
 
 
 def test_a_rule_is_tried_exactly_where_its_hints_stand() -> None:
-    """The fast search agrees with the plain one, also where hints overlap or one begins another, or a text is short."""
+    """The fast search for hints agrees with a plain one, also for overlapping hints, prefixes and short texts."""
     overlapping = ["consentold", "no-one needs to know", "toto the ai", "tool tools of", "xpassphrasekeyx", "users", ""]
     texts = [f" {text.lower()}" for text in EXAMPLES]
     texts += [f" {hint}" for rule in RULES for hint in (*rule.hints, *rule.beside)]
@@ -83,8 +83,8 @@ def test_the_search_for_hints_is_built_again_after_its_memory_was_freed() -> Non
 
 
 def test_no_compiled_search_is_kept_after_the_memory_was_freed() -> None:
-    gc.unfreeze()  # a gateway of an earlier test froze what it found
-    searches = screening._searches()  # held: a thread that an earlier test left may free them meanwhile
+    gc.unfreeze()  # an earlier test's gateway may have frozen objects
+    searches = screening._searches()  # keeps them alive if an earlier test's thread frees memory
     compiled = type(searches[0].__self__)  # type: ignore[attr-defined]
     library = sum(type(one) is compiled for one in gc.get_objects()) - len(searches)
     del searches

@@ -1,4 +1,4 @@
-"""The table of the gateway's process, walked through; the rules of restarts."""
+"""The transition table of the gateway's process, and the rules for restarts."""
 
 from __future__ import annotations
 

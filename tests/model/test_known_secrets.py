@@ -1,4 +1,4 @@
-"""Values that this process was given as secrets, in each form in which they may occur."""
+"""Redaction of the secrets that this process was given, in every form in which they may appear."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_known_secret_goes_out_of_basic_credentials_whatever_the_user(
     left = knowing(secret).without(f"Basic_{text}.").removeprefix("Basic_").removesuffix(".")
     assert REDACTED in left
     before, _, after = left.partition(REDACTED)
-    assert len(after) <= 4  # the rest of the last group
+    assert len(after) <= 4  # the rest of the last base64 group
     assert secret[:1].encode() not in b64decode(f"{before[: len(before) // 4 * 4]}")[len(user) + 1 :]
 
 

@@ -1,4 +1,4 @@
-"""Patterns that are compiled late."""
+"""Patterns that are compiled on their first use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trayapp.model.late import late
 
 def test_a_late_pattern_finds_what_a_compiled_one_finds() -> None:
     text, given = "Zoë wrote A1 and b22", (r"([a-z])(\d+)", re.IGNORECASE)
-    for _ in range(2):  # looked up, then kept
+    for _ in range(2):  # compiled first, then reused
         mine, plain = late(*given), re.compile(*given)
         assert mine.findall(text) == plain.findall(text)
         assert mine.sub(r"\2\1", text) == plain.sub(r"\2\1", text)

@@ -1,4 +1,4 @@
-"""The life of a backend as a table, and its pure rules. The ids are those of the cases that each row covers."""
+"""The lifecycle of a backend as a table, and its pure rules."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from trayapp.model.lifecycle import (
 )
 
 PAIRS = list(product(State, Event))
-# A written-out copy of the specification: a change of the table has to be made twice, on purpose.
+# A second copy of the table, so that every change of it must be made twice, on purpose.
 LISTED = """
 disabled   enable          idle
 idle       connect         connecting
@@ -83,7 +83,7 @@ def test_every_event_is_of_use_somewhere(event: Event) -> None:
     assert any(listed is event for _, listed in NEXT)
 
 
-# -- idleness: id, lifecycle, the server's minutes, the setting's minutes, limit in seconds -------------------------
+# -- idleness: case, lifecycle, the server's minutes, the setting's minutes, limit in seconds -----------------------
 IDLE = [
     ("life-01", "lazy", None, 10.0, 600.0),
     ("life-02", "eager", None, 10.0, None),
@@ -108,7 +108,6 @@ def test_idle_limit(lifecycle: Lifecycle, own: float | None, setting: float, lim
 
 
 def test_what_starts_by_itself() -> None:
-    """life-01, life-02, life-04, life-06."""
     assert {lifecycle: lifecycle in STARTS_AT_ONCE for lifecycle in LIFECYCLES} == {
         "lazy": False,
         "eager": True,
@@ -144,7 +143,6 @@ def test_backoff_left(ago: float | None, setting: float, left: float) -> None:
 
 @pytest.mark.requirement("life-keep-alive-backoff")
 def test_reconnect_waits_double_from_30_s_to_5_minutes() -> None:
-    """Check case life-22."""
     assert list(islice(reconnect_waits(), 6)) == [30, 60, 120, 240, 300, 300]
 
 

@@ -1,4 +1,4 @@
-"""Why an address could not be reached, in words."""
+"""Texts that explain why an address could not be reached."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trayapp.model.reasons import reason_of
 
 
 class ReadError(Exception):
-    """An error as an HTTP library names it."""
+    """An error with a name that HTTP libraries use."""
 
 
 @pytest.mark.parametrize(
@@ -30,11 +30,11 @@ def test_no_number_of_the_system_and_never_nothing(error: Exception, words: str)
 
 
 class TheirError(Exception):
-    """An error as a library wraps its cause."""
+    """An error with which a library wraps the cause."""
 
 
 class ReadTimeout(Exception):
-    """An error of a library's own."""
+    """An error with a library's name for a timeout."""
 
 
 @pytest.mark.parametrize(

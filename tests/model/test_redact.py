@@ -1,4 +1,4 @@
-"""Secrets never survive, other text does."""
+"""Redaction removes secrets and keeps all other text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trayapp.model.text import visible
 
 SECRET = "hX7q2Lk9ZpR4vT1s"
 
-# Each form with {} for the secret. The text around it has to stay.
+# Each form has {} in place of the secret. The text around it must stay.
 FORMS = [
     "DB_PASS={}",
     "Authorization: Bearer {}",
@@ -146,7 +146,7 @@ def test_a_secret_is_gone_and_the_rest_of_its_line_stays(form: str) -> None:
 @given(st.sampled_from(FORMS), secrets, st.sampled_from(["", "npm info ", "2026-01-01 12:00 ERROR: ", "x\n", "{}\n"]))
 @pytest.mark.requirement("log-redacted")
 def test_a_planted_secret_never_survives(form: str, secret: str, before: str) -> None:
-    before = "x\n" if "|\n" in form else before  # a YAML block begins a line
+    before = "x\n" if "|\n" in form else before  # a YAML block needs to begin on a new line
     assert secret not in redacted(before + form.format(secret) + "\nthe next line")
 
 
@@ -232,7 +232,7 @@ ATOMS = (
 @pytest.mark.parametrize("atom", [*ATOMS, "--token ", "api key: ", "password is ", "-----BEGIN PRIVATE KEY-----", " "])
 @pytest.mark.requirement("log-redacted")
 def test_no_text_takes_more_than_linear_time(atom: str) -> None:
-    """A quadratic rule would need minutes for this, and pytest's timeout would end it."""
+    """A quadratic rule would take minutes and run into pytest's timeout."""
     text = atom * (100_000 // len(atom))
     assert redacted(f'{text}"@').count("\n") == 0
 
@@ -256,7 +256,7 @@ def test_what_draws_nothing_hides_no_secret(between: str) -> None:
             assert REDACTED in said
 
 
-# -- in pieces --------------------------------------------------------------------------------------------------------
+# -- text that arrives in pieces --------------------------------------------------------------------------------------
 
 
 def fed(*pieces: str) -> str:

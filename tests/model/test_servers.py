@@ -1,4 +1,4 @@
-"""What identifies the process or connection that an entry launches."""
+"""The settings that identify the process or connection of an entry."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_any_other_change_keeps_the_process(change: dict[str, Any]) -> None:
 
 def test_every_field_is_in_one_of_the_lists() -> None:
     relaunching = {*LAUNCH_FIELDS, "client_id", "client_secret", "scopes", "account", "scope"}
-    relaunching.add("confine")  # with the setting: see plan
+    relaunching.add("confine")  # together with the global setting (see the plan)
     assert relaunching | {key for change in ADJUSTS for key in change} == set(ServerConfig.__dataclass_fields__)
 
 

@@ -1,4 +1,4 @@
-"""The defaults of PRODUCT 4."""
+"""The default settings."""
 
 from __future__ import annotations
 

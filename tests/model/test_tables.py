@@ -1,4 +1,4 @@
-"""Every table of transitions in the product, found by its name NEXT: no dead ends, nothing unreachable or unlisted."""
+"""Every transition table of the program, found by its name NEXT: no dead ends, unreachable states or useless events."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ import trayapp
 from trayapp.model.lifecycle import TransitionError
 
 SOURCE = Path(trayapp.__file__).parent
-KNOWN = {"trayapp.model.lifecycle", "trayapp.model.child"}  # they are found, whichever other tables are
+KNOWN = {"trayapp.model.lifecycle", "trayapp.model.child"}  # must be among the tables that are found
 
 
 def defines(path: Path, name: str) -> bool:
-    """Return True if the module assigns that name at its top level."""
+    """True if the module assigns that name at its top level."""
     source = path.read_text(encoding="utf-8")
-    for node in ast.parse(source).body if f"\n{name}" in source else ():  # parsing every module takes a second
+    for node in ast.parse(source).body if f"\n{name}" in source else ():  # parsing every module would take a second
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
         if any(isinstance(target, ast.Name) and target.id == name for target in targets):
             return True
@@ -64,7 +64,7 @@ class Table:
         return step
 
     def reachable(self, start: Enum) -> set[Enum]:
-        """Return all states that events lead to from this one, itself included."""
+        """Return all states that can be reached from `start`, including `start` itself."""
         seen, new = {start}, {start}
         while new:
             new = {after for (state, _), after in self.next.items() if state in new} - seen
@@ -106,5 +106,5 @@ def test_every_event_is_of_use_somewhere(table: Table) -> None:
 
 @every_table
 def test_no_event_leads_nowhere(table: Table) -> None:
-    """An event that changes nothing has no business in the table: it would hide a mistake."""
+    """A row that leaves the state unchanged could hide a mistake."""
     assert [pair for pair, after in table.next.items() if pair[0] is after] == []

@@ -1,1 +1,1 @@
-"""The program as it is shipped, proven."""
+"""Tests of the packaged programs."""

@@ -1,7 +1,7 @@
-"""A clean root: the essential packages of a Debian system and nothing else, in namespaces of its own.
+"""A clean root: only the essential packages of a Debian system, in separate namespaces.
 
-Its files and dpkg's records are copied from this machine's own packages: nothing is fetched, and `Depends:` of what is
-installed there is checked against just those.
+Its files and dpkg's records are copied from this machine's packages, so nothing is fetched. dpkg checks the `Depends:`
+of packages installed there against these records only.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ HOME = f"/home/{USER}"
 RUNTIME = f"/run/user/{UID}"
 SESSION_BUS = f"{RUNTIME}/bus"
 STANDARD_PATH = "/usr/local/bin:/usr/bin:/bin"
-MERGED = ("bin", "sbin", "lib", "lib64")  # links into /usr on today's systems
+MERGED = ("bin", "sbin", "lib", "lib64")  # links into /usr on current systems
 NOT_COPIED = re.compile(
     r"/usr/share/(doc|man|locale|info|lintian|bash-completion|perl5)/|/usr/lib/[^/]*/(gconv|perl-base)/"
 )
 QUERY = "${Package}\\t${Essential}\\t${Pre-Depends}, ${Depends}\\t${Provides}\\n"
-NAMES = re.compile(r"(?:^|[,|])\s*([a-z0-9][a-z0-9+.-]*)")  # without versions and architectures
+NAMES = re.compile(r"(?:^|[,|])\s*([a-z0-9][a-z0-9+.-]*)")  # the names of packages, without versions and architectures
 # The first process in the root ends when its stdin closes, and the kernel then kills the others. The shell's `wait`
 # reaps orphans.
 FIRST = "echo ready; exec 3<&0; cat <&3 >/dev/null & wait $!"
@@ -44,7 +44,7 @@ exec chroot "$1" /bin/sh -c "$4"
 
 
 class CleanRoot:
-    """The folder, once something runs in it; `first` is the process that all others end with."""
+    """A running root. All its processes end together with the process `first`."""
 
     def __init__(self, folder: Path, first: psutil.Process, environ: Mapping[str, str]) -> None:
         self.folder, self.first = folder, first
@@ -55,18 +55,18 @@ class CleanRoot:
 
     @property
     def home(self) -> Path:
-        """The user's home, as seen from outside."""
+        """The user's home, as a path outside the root."""
         return self.folder / HOME.lstrip("/")
 
     def command(self, *argv: str, user: bool = True) -> list[str]:
-        """Return what runs it in there, as the user with nothing but a login's environment, or as root."""
+        """Return a command line that runs `argv` in the root, as root or as a user who has just logged in."""
         pairs = [f"{key}={value}" for key, value in self.environ.items()]
         who = ["-S", str(UID), "-G", str(UID)] if user else []
         enter = [require("nsenter"), "-t", str(self.first.pid), "-m", "-p", "-r", "-w", *who]
         return [*enter, "--", "/usr/bin/env", "-i", *(pairs if user else ["PATH=/usr/sbin:/usr/bin"]), *argv]
 
     def run(self, *argv: str, user: bool = True) -> subprocess.CompletedProcess[str]:
-        """Run it to its end, which has to be a good one."""
+        """Run a command in the root to its end and assert that it succeeds."""
         done = subprocess.run(self.command(*argv, user=user), cwd="/", capture_output=True, text=True, check=False)
         assert done.returncode == 0, (argv, done.stdout, done.stderr)
         return done
@@ -76,13 +76,13 @@ class CleanRoot:
         self.run("/usr/bin/dpkg", *argv, user=False)
 
     def add(self, name: str) -> None:
-        """Another package of this machine's, with all that it needs."""
+        """Add one of this machine's packages to the root, with all its dependencies."""
         more = [package for package in closure([name]) if package not in self.held]
         lay(self.folder, more)
         self.held += more
 
     def processes(self) -> list[str]:
-        """Return the programs of all that run there, by their paths; `(deleted)` behind that of one since replaced."""
+        """Return the paths of the programs that run in the root. A replaced program's path ends in `(deleted)`."""
         found = []
         for process in psutil.process_iter():
             with suppress(OSError, psutil.Error):
@@ -93,9 +93,7 @@ class CleanRoot:
 
 @contextmanager
 def clean_root(folder: Path, bus: str = "", **environ: str) -> Iterator[CleanRoot]:
-    """Yield a root in which nothing runs at the end. `bus`: the path of a session bus's socket outside, lent to the
-    user.
-    """
+    """Yield a root whose processes end with the context. `bus`: a session bus's socket outside, lent to the user."""
     for tool in ("dpkg-query", "unshare", "nsenter"):
         require(tool)
     if os.geteuid() != 0:
@@ -116,7 +114,7 @@ def clean_root(folder: Path, bus: str = "", **environ: str) -> Iterator[CleanRoo
 
 
 def build(root: Path) -> None:
-    """Unpack the essential packages, and create a user and the mount points."""
+    """Copy the essential packages into the root, and create a user and the mount points."""
     for name in MERGED:
         if (link := Path("/") / name).is_symlink():
             (root / "usr" / name).mkdir(parents=True)
@@ -133,7 +131,7 @@ def build(root: Path) -> None:
 
 
 def lay(root: Path, packages: list[str]) -> None:
-    """Copy their files and dpkg's records. Nothing is configured: the essential packages work without."""
+    """Copy the packages' files and dpkg's records. The essential packages work without being configured."""
     listed = asked("dpkg-query", "-L", *packages).splitlines()
     names = sorted({name.lstrip("/") for name in listed if os.path.lexists(name) and not NOT_COPIED.search(f"{name}/")})
     there = [name for name in names if name and name not in MERGED]
@@ -152,12 +150,12 @@ def lay(root: Path, packages: list[str]) -> None:
 
 
 def essential() -> list[str]:
-    """Debian policy 3.8: what every system has, and all that this needs."""
+    """Return the essential packages (Debian policy 3.8) and all their dependencies."""
     return closure([row[0] for row in rows() if row[1] == "yes"])
 
 
 def closure(names: list[str]) -> list[str]:
-    """These packages and all that they depend on, as they are installed here."""
+    """Return these packages and all their dependencies, as installed on this machine."""
     table = rows()
     needs = {package: needed for package, _, needed, _ in table}
     provides = {word: package for package, _, _, words in table for word in NAMES.findall(words)}
@@ -178,15 +176,15 @@ def _chosen(group: str, needs: Mapping[str, str], provides: Mapping[str, str]) -
 
 
 def rows() -> list[list[str]]:
-    """Return name, essential flag, dependencies and provided names of every installed package."""
+    """Return the name, essential flag, dependencies and provided names of every installed package."""
     return [line.split("\t") for line in asked("dpkg-query", "-W", "-f", QUERY).splitlines()]
 
 
 def asked(*command: str) -> str:
-    """Return what a program prints."""
+    """Run a command and return its output."""
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def _space_of(pid: int) -> str:
-    """Return which process namespace it lives in."""
+    """Return the process namespace of a process."""
     return str(Path(f"/proc/{pid}/ns/pid").readlink())

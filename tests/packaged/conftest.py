@@ -15,7 +15,7 @@ HOW = "build it with: python3 packaging/dev.py test tests/packaged"
 
 @pytest.fixture(scope="session")
 def built() -> Path:
-    """Return the folder with what was built."""
+    """Return the folder with the built packages."""
     if sys.platform != "linux":
         pytest.skip("only Linux's packages are built by the tests")
     if not is_current():
@@ -31,6 +31,6 @@ def bundle(built: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def deb(built: Path) -> Path:
-    """Return the Debian package."""
+    """Return the path of the Debian package."""
     (path,) = built.glob("*.deb")
     return path

@@ -19,11 +19,11 @@ from trayapp.wire.rundir import run_dir
 
 RUN_S = 50.0
 END_S = 30.0
-NO_PROGRAMS = "/nonexistent"  # as PATH: neither Python nor node is found
+NO_PROGRAMS = "/nonexistent"  # a PATH without Python and Node.js
 
 
 class Packaged:
-    """One home, and the three programs."""
+    """A home folder, and the three packaged programs that use it."""
 
     def __init__(self, bundle: Path, home: Path, **environ: str) -> None:
         self.bundle, self.home = bundle, home
@@ -47,7 +47,7 @@ class Packaged:
         )
 
     def servers(self, servers: dict[str, dict[str, Any]], http: bool = False) -> None:
-        """Save servers.yaml. `http`: at any port that is free."""
+        """Save servers.yaml. `http`: listen on any free port."""
         settings = {"expose": "tools", "http": {"enabled": http, "port": 0}}
         (self.home / "servers.yaml").write_text(json.dumps({"settings": settings, "servers": servers}), "utf-8")
 
@@ -61,26 +61,26 @@ class Packaged:
         return client_of([self.program("shim"), "stdio"], self.env, self.home)
 
     def ask(self, method: str) -> Any:
-        """Return a control request to the gateway."""
+        """Send a control request to the gateway and return its result."""
         with ControlClient(run_dir(self.env), RUN_S) as client:
             return client.call(method, {})
 
     def gateway(self) -> int:
-        """Process id of the gateway; 0 while there is none."""
+        """Return the gateway's process id, or 0 if none runs."""
         try:
             return int(self.ask(SNAPSHOT)["gateway"]["pid"])
         except MultiMcpError:
             return 0
 
     def end(self) -> None:
-        """Stop the gateway, if one runs; nothing of this home is left then."""
+        """Stop the gateway if one runs, and assert that all processes of this home end."""
         with suppress(MultiMcpError):
             self.ask(STOP)
         _, alive = psutil.wait_procs(self.processes(), END_S)
         assert alive == []
 
     def processes(self) -> list[psutil.Process]:
-        """Return all that run a program of this folder for this home."""
+        """Return all processes that run a packaged program for this home."""
         found = []
         for process in psutil.process_iter():
             with suppress(psutil.Error):
@@ -92,7 +92,7 @@ class Packaged:
 
 @contextmanager
 def packaged(bundle: Path, home: Path, **environ: str) -> Iterator[Packaged]:
-    """Yield a home in which nothing runs at the end."""
+    """Yield a home whose processes end with the context."""
     made = Packaged(bundle, home, **environ)
     try:
         yield made
@@ -101,7 +101,7 @@ def packaged(bundle: Path, home: Path, **environ: str) -> Iterator[Packaged]:
 
 
 class PackagedTray(TrayApp):
-    """The tray as the desktop starts it: the program without a console."""
+    """The packaged tray, started as the desktop does it: without a console."""
 
     def __init__(self, home: Path, address: str, bundle: Path) -> None:
         super().__init__(home, address)
@@ -109,7 +109,7 @@ class PackagedTray(TrayApp):
         del self.env["PYTHONIOENCODING"]
 
     def start(self, *words: str) -> subprocess.Popen[str]:
-        """Start a process (TrayApp)."""
+        """Start a process of the packaged tray."""
         pipe, null = subprocess.PIPE, subprocess.DEVNULL
         argv = [str(self.bundle / "multi-mcp-tray"), *words]
         process = subprocess.Popen(
@@ -121,7 +121,7 @@ class PackagedTray(TrayApp):
 
 @contextmanager
 def packaged_tray(home: Path, address: str, bundle: Path, **environ: str) -> Iterator[PackagedTray]:
-    """Yield a tray that is started; it and its gateway have ended at the end. `environ`: more of its environment."""
+    """Yield a running tray, which ends together with its gateway. `environ`: additional environment variables."""
     made = PackagedTray(home, address, bundle)
     made.env.update(environ)
     made.servers("sample", sample={"command": [str(bundle / "multi-mcp-shim"), "sample-server"]})

@@ -1,4 +1,4 @@
-"""Which authorities a packaged program trusts."""
+"""The certificate authorities that a packaged program trusts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Debian package on a system that has nothing else, by a user who has nothing yet."""
+"""The Debian package on a system with essential packages only, for a user without any files."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from trayapp.tray.icons import COLORS
 from trayapp.tray.state.tray_state import IconKind
 
 PANEL: Box = (0, 0, SCREEN[0], PANEL_HEIGHT)
-MENU: Box = (0, PANEL_HEIGHT, SCREEN[0] // 2, SCREEN[1])  # far from notifications
-TOOLTIP_PX = 100  # it is lower than that, the menu higher
+MENU: Box = (0, PANEL_HEIGHT, SCREEN[0] // 2, SCREEN[1])  # away from the notifications
+TOOLTIP_PX = 100  # tooltips are lower than this, the menu is higher
 TOLERANCE = 24
 PROGRAM, TRAY, SHIM = "/usr/bin/multi-mcp", "/usr/lib/multi-mcp/multi-mcp-tray", "/usr/lib/multi-mcp/multi-mcp-shim"
-DEB = "/tmp/multi-mcp.deb"  # there
+DEB = "/tmp/multi-mcp.deb"  # in the root
 ENTRY = ".config/autostart/multi-mcp.desktop"
 
 
@@ -40,7 +40,7 @@ def desktop() -> Iterator[Desktop]:
 
 @pytest.fixture
 def clean(desktop: Desktop, deb: Path, tmp_path: Path) -> Iterator[CleanRoot]:
-    """Yield the essential packages, and ours; the desktop is outside, and lends its bus and its screen."""
+    """Yield a root with the essential packages and ours. The desktop outside lends it a bus and a screen."""
     require("dex")
     bus = desktop.bus_address.removeprefix("unix:path=").partition(",")[0]
     with clean_root(tmp_path / "root", bus, DISPLAY=desktop.environ["DISPLAY"]) as made:
@@ -50,7 +50,7 @@ def clean(desktop: Desktop, deb: Path, tmp_path: Path) -> Iterator[CleanRoot]:
 
 
 def healthy() -> tuple[int, int, int]:
-    """Return the color of the icon on a panel of which nothing is known."""
+    """Return the color of a healthy icon on a panel of unknown color."""
     text = COLORS[IconKind.HEALTHY].either.removeprefix("#")
     red, green, blue = (int(text[at : at + 2], 16) for at in (0, 2, 4))
     return red, green, blue
@@ -69,7 +69,7 @@ def open_menu(desktop: Desktop) -> None:
 
 
 def quit_by_menu(desktop: Desktop) -> None:
-    """Choose the menu's last item with the keyboard."""
+    """Choose Quit, the menu's last item, with the keyboard."""
     open_menu(desktop)
     desktop.screenshot("packaged-menu")
     desktop.run("xdotool", "key", "--delay", "60", "Up", "Return")
@@ -92,12 +92,12 @@ async def test_a_fresh_user_of_a_clean_system_has_it_all_and_after_its_removal_t
     assert tray.wait(END_S) == 0
     until(lambda: clean.processes() == [], "what the opened menu had it look at (a process of 0.2 s) has ended, too")
 
-    clean.add("dex")  # starts what is to start at login, as i3's sessions do
+    clean.add("dex")  # runs the autostart entries, as i3's sessions do
     assert desktop.start(clean.command("/usr/bin/dex", "--autostart", "--environment", "i3")).wait(END_S) == 0
     desktop.until_seen(healthy(), PANEL, TOLERANCE)
     async with client_of(clean.command(SHIM, "stdio"), {"PATH": "/usr/bin"}, clean.folder) as client:
         assert (await client.call("sample_add", a=2, b=3))["content"][0]["text"] == "5"
-        clean.dpkg("--install", DEB)  # in place, while all of it runs
+        clean.dpkg("--install", DEB)  # an upgrade while everything runs
         old = [path for path in clean.processes() if "deleted" in path and SHIM not in path]
         assert old == [], "no call meets a gateway that is about to end"
         assert (await client.call("sample_add", a=3, b=4))["content"][0]["text"] == "7"

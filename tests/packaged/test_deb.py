@@ -1,4 +1,4 @@
-"""The Debian package: what it holds."""
+"""The content of the Debian package."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEB_MOST = 28 << 20
 
 @pytest.fixture(scope="module")
 def root(deb: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return all files of the package, as they lie on a system."""
+    """Return a folder with the package's files, as on an installed system."""
     folder = tmp_path_factory.mktemp("root")
     subprocess.run([require("dpkg-deb"), "-x", deb, folder], check=True)
     return folder
@@ -33,7 +33,7 @@ def test_the_package_stays_within_its_budget(deb: Path) -> None:
 
 
 @pytest.mark.requirement("package-deb")
-@pytest.mark.timeout(180)  # 24 s alone; its Perl is slow on a busy machine
+@pytest.mark.timeout(180)  # 24 s alone, but lintian's Perl is slow on a busy machine
 def test_lintian_finds_no_error(deb: Path) -> None:
     done = subprocess.run([require("lintian"), "--fail-on=error", deb], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
@@ -55,7 +55,7 @@ def test_the_desktops_entry_is_valid_and_starts_what_is_there(root: Path) -> Non
         program, verb = groups[action]["Exec"].split()
         subprocess.run([root / program.lstrip("/"), verb, "--help"], stdout=subprocess.DEVNULL, check=True)
     assert (root / f"usr/share/icons/hicolor/48x48/apps/{keys['Icon']}.png").exists()
-    assert list(root.rglob("autostart")) == []  # off until the user switches it on
+    assert list(root.rglob("autostart")) == []  # autostart is off until the user switches it on
 
 
 @pytest.mark.requirement("package-deb")

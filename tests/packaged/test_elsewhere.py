@@ -1,4 +1,4 @@
-"""The packages for Windows and macOS, where Linux can check them. packaging/VERIFY.md has the rest."""
+"""The packages for Windows and macOS, as far as Linux can check them. packaging/VERIFY.md covers the rest."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_children_on_windows_do_not_look_for_libraries_in_our_folder() -> None:
 
     kernel32 = Kernel32()
     dlls.forget_folder(kernel32)
-    assert kernel32.folders == [None]  # as before the start program set one
+    assert kernel32.folders == [None]  # the default, which the start program had replaced
     for name in ("multi_mcp", "multi_mcp_tray"):
         assert "dlls.forget_folder()" in (PACKAGING / "programs" / f"{name}.py").read_text(encoding="utf-8")
 
@@ -91,7 +91,7 @@ def test_the_windows_script_installs_for_one_user_and_asks_before_it_touches_cli
     keys = dict(re.findall(r"^(\w+)=(.*)$", SCRIPT, re.MULTILINE))
     assert keys["PrivilegesRequired"] == "lowest"
     assert "{localappdata}" in keys["DefaultDirName"]
-    assert "#" not in keys["DefaultDirName"]  # no version in the path: clients and autostart hold it
+    assert "#" not in keys["DefaultDirName"]  # no version in the path, which clients and autostart use
     assert re.search(r"Name: autostart;.*Flags: unchecked", SCRIPT)
     asked, done = SCRIPT.index("MsgBox("), SCRIPT.index("'disconnect --all'")
     assert asked < done < SCRIPT.index("EndOurs;", done)
@@ -123,7 +123,7 @@ BRANCHES = {("sys", "platform"), ("os", "name")}
 
 
 def asks_for_the_system(path: Path) -> bool:
-    """Return True if the module does one thing on one system and another on others."""
+    """True if the module behaves differently on different operating systems."""
     nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
     asked = {
         (node.value.id, node.attr)

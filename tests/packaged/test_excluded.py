@@ -1,4 +1,4 @@
-"""That what a packaged program leaves out is not needed: everything is imported without it."""
+"""Every module can be imported without the modules that a packaged program leaves out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import trayapp
 from devtools.excluded import EXCLUDED, NOT_IN_SHIM, NOT_IN_TRAY
 
 PACKAGE = Path(trayapp.__file__).parent
-# They are for other systems, run something, or want a display.
+# Modules for other systems, a module that runs the program, and one that needs a display.
 LEFT = {
     "trayapp.shim.windows",
     "trayapp.tray.darwin",
@@ -20,7 +20,7 @@ LEFT = {
     "trayapp.__main__",
     "trayapp.tray.linux.xembed",
 }
-# What libraries import when they are used, and not before.
+# Modules that libraries import only when they are used.
 USED = [
     "uvicorn.protocols.http.httptools_impl",
     "secretstorage",

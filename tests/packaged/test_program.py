@@ -1,4 +1,4 @@
-"""The packaged programs from outside: what they do without Python, what they are made of."""
+"""The packaged programs from outside: their behavior without Python, and their content."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from trayapp.service.version import SHORT
 from trayapp.wire.control import SNAPSHOT
 
 INSTALLED_MOST = 70 << 20
-# Every one of these would be felt at each start of each session, or is a start hook of PyInstaller's.
+# Modules that would slow down the start of every session, and a start hook of PyInstaller.
 NOT_IN_THE_SHIM = {"asyncio", "inspect", "ssl", "logging", "click", "yaml", "orjson", "mcp", "pyi_rth_inspect"}
-# Says what environment it got, as its only tool would not: it dies at once, and that is enough.
+# A server that writes its environment to a file and exits.
 TELLS = "#!/bin/sh\n/usr/bin/env > {notes}\n"
 
 
@@ -97,7 +97,7 @@ async def test_the_guardian_of_a_packaged_gateway_ends_what_it_left(here: Packag
     async with here.client() as client:
         await client.call("sample_add", a=2, b=3)
         gateway = psutil.Process(here.gateway())
-        await until(lambda: len(gateway.children(recursive=True)) == 1)  # the guardian begins as a child, too
+        await until(lambda: len(gateway.children(recursive=True)) == 1)  # the guardian starts as a child, too
         kin = gateway.children(recursive=True)
         assert [process.cmdline()[1:2] for process in kin] == [["sample-server"]]
     os.kill(here.gateway(), signal.SIGKILL)
@@ -130,7 +130,7 @@ async def test_servers_get_the_users_environment_and_nothing_of_ours(bundle: Pat
     users = {"LD_LIBRARY_PATH": own} if own else {}
     with packaged(bundle, home, **users) as here:
         here.servers({"teller": {"command": [str(program)], "lifecycle": "eager"}})
-        async with here.client():  # shim -> gateway -> server: each program of ours set its own libraries' path
+        async with here.client():  # on the way shim -> gateway -> server, each program sets a library path for itself
             await until(notes.exists)
             await until(lambda: "MULTI_MCP_BACKEND" in notes.read_text())
     told = dict(line.split("=", 1) for line in notes.read_text().splitlines() if "=" in line)
@@ -165,11 +165,11 @@ async def test_a_session_survives_that_its_program_is_replaced_under_it(bundle: 
             first = here.gateway()
             for name in ("multi-mcp", "multi-mcp-shim"):
                 fresh = place / "fresh"
-                fresh.write_bytes((place / name).read_bytes()[:4096])  # other bytes at the same places
+                fresh.write_bytes((place / name).read_bytes()[:4096])  # different bytes at the same offsets
                 fresh.chmod(0o755)
                 fresh.replace(place / name)
             os.kill(first, signal.SIGTERM)
-            await until(lambda: not psutil.pid_exists(first))  # the shim loads what that needs, out of the old program
+            await until(lambda: not psutil.pid_exists(first))  # the shim reacts with modules from its old program file
             for name in ("multi-mcp", "multi-mcp-shim"):
                 shutil.copy2(bundle / name, place / "fresh")
                 (place / "fresh").replace(place / name)
@@ -177,7 +177,7 @@ async def test_a_session_survives_that_its_program_is_replaced_under_it(bundle: 
             assert here.gateway() not in (0, first)
 
 
-# -- what it is made of ----------------------------------------------------------------------------------------------
+# -- the content of the programs -------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("package-size")
@@ -186,7 +186,7 @@ def test_the_folder_stays_within_its_budget(bundle: Path) -> None:
 
 
 def modules_of(program: Path) -> dict[str, bytes]:
-    """Return what a program holds: the names of its modules and start scripts, each with its code."""
+    """Return the code of a program's modules and start scripts by name."""
     import marshal
 
     from PyInstaller.archive.readers import CArchiveReader
@@ -221,7 +221,7 @@ def test_nothing_names_a_folder_of_the_machine_that_built_it(bundle: Path) -> No
 
 
 def all_of(bundle: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield every file, and what lies packed in one: modules of the programs, members of archives."""
+    """Yield every file with its name, and so every member of an archive and every module of a program."""
     for path in bundle.rglob("*"):
         if path.is_file():
             yield path.name, path.read_bytes()

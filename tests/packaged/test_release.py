@@ -1,4 +1,4 @@
-"""What lies beside the packages of a release: wheel and source, SBOM, checksums, and other systems' manifests."""
+"""The other files of a release: wheel, source, SBOM, checksums, and manifests for other package managers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from trayapp import __version__
 HOME = "https://github.com/owner/multi-mcp"
 FILES = ("multi-mcp_1.2.3_amd64.deb", "multi-mcp_1.2.3_arm64.deb", "multi-mcp-1.2.3-macos-arm64.dmg",
          "multi-mcp-1.2.3-macos-x86_64.dmg", "multi-mcp-1.2.3-setup.exe")  # fmt: skip
-# The words of a cask, as a program that tells how they were used.
+# Stand-ins for the words of a Homebrew cask, which print their arguments.
 CASK_READER = """
 def cask(name) = yield
 def version(is = nil) = is || "1.2.3"
@@ -39,7 +39,7 @@ WINGET = "winget/manifests/m/multi-mcp/multi-mcp/1.2.3/multi-mcp.multi-mcp"
 
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Wheel, source and SBOM, made of this checkout and checked by twine."""
+    """Build wheel, source and SBOM from this checkout, check them with twine, and return their folder."""
     found = subprocess.run([sys.executable, "-c", "import hatchling, twine, cyclonedx_py"], capture_output=True)
     if found.returncode != 0:
         missing("hatchling, twine or cyclonedx-bom is not installed")
@@ -51,7 +51,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def release(tmp_path: Path) -> Release:
-    """Return the packages of all systems."""
+    """Return a release with dummy packages for all systems."""
     for name in FILES:
         (tmp_path / name).write_text(name, encoding="utf-8")
     return Release("1.2.3", HOME, tmp_path)
@@ -92,11 +92,11 @@ def test_the_sbom_names_every_locked_package_with_its_hashes(sources: Path) -> N
 def test_the_recipe_for_aur_is_what_makepkg_reads(release: Release) -> None:
     makepkg = require("makepkg")
     aur = written(release) / "aur"
-    with tempfile.TemporaryDirectory() as folder:  # one that another user may enter: makepkg refuses root
+    with tempfile.TemporaryDirectory() as folder:  # world-writable, because makepkg refuses to run as root
         Path(folder).chmod(0o777)
         shutil.copy(aur / "PKGBUILD", folder)
         way = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
-        environment = {**os.environ, "HOME": folder, "BUILDDIR": folder, "PACMAN": "true"}  # nothing is installed
+        environment = {**os.environ, "HOME": folder, "BUILDDIR": folder, "PACMAN": "true"}  # makepkg installs nothing
         done = subprocess.run(
             [*way, makepkg, "--printsrcinfo"], cwd=folder, env=environment, capture_output=True, text=True
         )

@@ -1,4 +1,4 @@
-"""That two builds of one source give the same bytes."""
+"""Two builds of the same source give the same bytes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ VERSION = "1.2.3"
 
 @pytest.fixture
 def small(built: Path, tmp_path: Path) -> Path:
-    """Return the program without most of its weight, and the texts."""
+    """Return a build folder with only the shim, the texts and the icons."""
     work = tmp_path / "work"
     bundle = work / "out" / "multi-mcp"
     bundle.mkdir(parents=True)
@@ -47,7 +47,7 @@ def test_package_and_archive_are_the_same_bytes_again(small: Path, tmp_path: Pat
 
 @pytest.mark.requirement("package-repeatable")
 def test_a_program_built_again_elsewhere_has_the_same_bytes(bundle: Path, tmp_path: Path) -> None:
-    again = manifest(build_bundle(Path(sys.executable), tmp_path / "elsewhere", only=SHIM))  # the whole takes a minute
+    again = manifest(build_bundle(Path(sys.executable), tmp_path / "elsewhere", only=SHIM))  # all would take a minute
     whole = manifest(bundle)
     assert SHIM in again
     assert {name: whole.get(name) for name in again} == again

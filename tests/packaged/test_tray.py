@@ -35,7 +35,7 @@ def app(home: Path, address: str, panel: Panel, bundle: Path) -> Iterator[Packag
 @pytest.mark.requirement("package-tray", "package-version")
 def test_the_icon_registers_and_its_menu_works_to_the_end(app: PackagedTray, panel: Panel) -> None:
     assert panel.item.pixel()[0] > 0
-    panel.click("Servers > sample > Reconnect")  # it sleeps, and "Reconnect all" wakes nobody
+    panel.click("Servers > sample > Reconnect")  # the server is idle, and "Reconnect all" skips idle servers
     panel.told("Reconnected: sample")
     panel.server.shown.clear()
     panel.click("Reconnect all")
@@ -88,7 +88,7 @@ async def test_an_archive_unpacked_over_a_running_program_is_taken_up_by_tray_an
             assert (await client.call("sample_add", a=1, b=1))["content"][0]["text"] == "2"
             gateway = app.gateway()
             unpack(bundle, place)
-            tray = app.start()  # finds a gateway of before
+            tray = app.start()  # finds the gateway of the old program
             await to_thread.run_sync(app.next_gateway, gateway)
             assert (await client.call("sample_add", a=2, b=3))["content"][0]["text"] == "5"
 
@@ -100,13 +100,13 @@ async def test_an_archive_unpacked_over_a_running_program_is_taken_up_by_tray_an
             await to_thread.run_sync(until, lambda: panel.item.bus_name != first, "the new tray's icon")
             await to_thread.run_sync(app.next_gateway, gateway)
             assert (await client.call("sample_add", a=3, b=4))["content"][0]["text"] == "7"
-        assert tray.poll() is None  # the same process to whoever started it
+        assert tray.poll() is None  # the first tray's process keeps running
     finally:
         app.end()
 
 
 def unpack(bundle: Path, place: Path) -> None:
-    """Do as `tar` does over what is there: each file makes room for another one of its name."""
+    """Copy the bundle over the folder as `tar` does, which replaces files instead of rewriting them."""
     place.mkdir(exist_ok=True)
     subprocess.run(["cp", "--archive", "--remove-destination", f"{bundle}/.", place], check=True)
 
@@ -118,7 +118,7 @@ def test_the_next_login_brings_the_icon_back(app: PackagedTray, panel: Panel) ->
     first = panel.item.bus_name
     panel.click("Quit")
     assert app.tray.wait(END_S) == 0
-    login = {**app.env, "XDG_CONFIG_DIRS": str(app.home / "none")}  # nothing of the machine's own
+    login = {**app.env, "XDG_CONFIG_DIRS": str(app.home / "none")}  # without the machine's autostart entries
     subprocess.run([require("dex"), "--autostart", "--environment", "i3"], env=login, check=True, timeout=END_S)
     until(lambda: panel.item.bus_name != first, "an icon after the login")
     panel.until_header(READY)

@@ -1,4 +1,4 @@
-"""The wheel that pipx and pip make of the checkout: the same program."""
+"""The wheel that pipx and pip build from the checkout, and the program that it installs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PIP = ("-m", "pip", "--disable-pip-version-check", "-q")
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built from the checkout, with the tools that the lock names."""
+    """Build the wheel from the checkout with the locked tools, and return its path."""
     folder = tmp_path_factory.mktemp("wheel")
     found = subprocess.run([sys.executable, "-c", "import hatchling, pip"], capture_output=True, check=False)
     if found.returncode != 0:
@@ -35,7 +35,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def program(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Installed into a fresh environment. Its libraries are those that are here: nothing is fetched."""
+    """Install the wheel into a fresh environment and return the program. It uses the libraries of this environment."""
     place = tmp_path_factory.mktemp("fresh")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", place], check=True)
     site = Path(sysconfig.get_path("purelib", vars={"base": str(place), "platbase": str(place)}))
