@@ -1,25 +1,25 @@
-"""How long a promise may take on this machine now: others may use its processors, too."""
+"""Time limits for tests, extended while other programs use the machine's processors."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-MOST = 10.0  # past this a test says nothing any more
-STEAL = 7  # the column of /proc/stat
+MOST = 10.0  # beyond this, a test would prove nothing
+STEAL = 7  # its column in /proc/stat
 
 
 def stretched(limit_s: float) -> float:
     """Return `limit_s` if the machine has a spare processor, more if several processes share one.
 
-    A promise is made for a machine that has time for it. So a test need neither be generous on a quiet machine, nor
-    fail on a busy one. A virtual machine is busy, too, when its host gives its processors to others.
+    Promised times are for a machine with a free processor. Tests can hold the program to them on a quiet machine and
+    still pass on a busy one. A virtual machine is also busy while its host gives processor time to others.
     """
     return limit_s * min(MOST, max(1.0, _wanted() / (os.cpu_count() or 1)) / (1.0 - _stolen()))
 
 
 def _wanted() -> float:
-    """Return how many processes want a processor: over the last minute, or at this moment."""
+    """Return how many processes need a processor, over the last minute or now, whichever is more."""
     if not hasattr(os, "getloadavg"):  # Windows
         return 0.0
     return max(os.getloadavg()[0], _running())
@@ -33,7 +33,7 @@ def _stolen() -> float:
 
 
 def _processor_times() -> list[int]:
-    """Return the first line of /proc/stat (proc_stat(5)): ticks by what the processors did; empty if not Linux."""
+    """Return the processor times in /proc/stat's first line, in ticks (proc_stat(5)), or nothing without that file."""
     try:
         return list(map(int, Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()[1:9]))
     except OSError:

@@ -1,7 +1,7 @@
 """The README's pictures, made from the real program: the panel, `status`, and the tray's menu on a real panel.
 
-`packaging/dev.py pictures` writes them into assets/pictures, with a note of what they show as it was then. Needs what
-the tests need.
+`packaging/dev.py pictures` writes them into assets/pictures, with checksums of the files that they show. It needs the
+same programs as the tests.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PICTURES = ROOT / "assets" / "pictures"
 NOTE = PICTURES / "made.json"
 COLUMNS = 92
 SIZE = {"width": 1120, "height": 640}
-# What each picture shows: the files that draw it.
+# The files that draw each picture.
 SHOWS = {
     "panel-light.png": "trayapp/panel/{templates,static}",
     "panel-dark.png": "trayapp/panel/{templates,static}",
@@ -63,7 +63,7 @@ def mark_of(what: str) -> str:
 
 
 def program_of(file: Path) -> str:
-    """Return a module without its comments, docstrings and imports: those are in no picture."""
+    """Return a module's source without comments, docstrings and imports, which appear in no picture."""
     lines = file.read_text(encoding="utf-8").splitlines()
     for node in ast.walk(ast.parse("\n".join(lines))):
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -80,11 +80,11 @@ def stale() -> list[str]:
     return [name for name, what in SHOWS.items() if not (PICTURES / name).exists() or made.get(name) != mark_of(what)]
 
 
-# -- a desk with servers and calls -------------------------------------------------------------------------------
+# -- sample servers and calls ------------------------------------------------------------------------------------
 
 
 def desk(home: Path) -> dict[str, dict[str, Any]]:
-    """Real servers, as somebody may have them; one of them cannot start."""
+    """Return entries of real servers, as a user may have them. One of them cannot start."""
     notes = home / "notes"
     notes.mkdir()
     (notes / "todo.md").write_text("- write the README\n", encoding="utf-8")
@@ -101,7 +101,7 @@ def desk(home: Path) -> dict[str, dict[str, Any]]:
 
 @contextlib.asynccontextmanager
 async def work(gateway: Gateway, notes: Path) -> AsyncIterator[None]:
-    """Do what AI tools do in a morning. They stay connected in the block."""
+    """Make calls as AI tools do. The AI tools stay connected until the block ends."""
     found = {"Claude Code": ["files_list_directory", "git_git_status", "files_read_text_file"], "Codex": [
         "memory_create_entities", "memory_read_graph", "time_get_current_time"]}  # fmt: skip
     arguments: dict[str, dict[str, Any]] = {
@@ -119,7 +119,7 @@ async def work(gateway: Gateway, notes: Path) -> AsyncIterator[None]:
 
 
 async def introduce(session: RawClient, client: str) -> None:
-    """Perform the handshake under that name."""
+    """Perform the handshake with `client` as the client's name."""
     about = {"name": client, "version": "1"}
     await session.request("initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": about})
     session.send({"method": "notifications/initialized"})
@@ -129,7 +129,7 @@ async def introduce(session: RawClient, client: str) -> None:
 
 
 async def of_gateway(home: Path) -> None:
-    """Draw the panel, light and dark, and `status` on a terminal."""
+    """Draw the panel in both color schemes, and the output of `status` on a terminal."""
     port = free_port()
     with gateway_in(home) as gateway:
         gateway.write(desk(home), http={"enabled": True, "port": port})
@@ -147,7 +147,7 @@ async def of_gateway(home: Path) -> None:
 
 
 def draw_terminal(argv: list[str], env: dict[str, str], target: Path) -> None:
-    """Draw a command's output on a terminal, as SVG."""
+    """Run a command on a terminal and draw its output as SVG."""
     ours, theirs = pty.openpty()
     shown = b""
     size = {"COLUMNS": str(COLUMNS), "LINES": "40", "TERM": "xterm-256color", "COLORTERM": "truecolor"}
@@ -156,7 +156,7 @@ def draw_terminal(argv: list[str], env: dict[str, str], target: Path) -> None:
         subprocess.Popen(argv, env={**env, **size}, stdin=theirs, stdout=theirs, stderr=theirs) as process,
     ):
         os.close(theirs)
-        with contextlib.suppress(OSError):  # the other end is closed
+        with contextlib.suppress(OSError):  # Linux raises when the other end is closed
             while piece := terminal.read(4096):
                 shown += piece
         process.wait(60)
@@ -167,7 +167,7 @@ def draw_terminal(argv: list[str], env: dict[str, str], target: Path) -> None:
 
 
 def of_tray() -> None:
-    """Draw the menu on XFCE's panel."""
+    """Draw the tray's menu on XFCE's panel."""
     with seen_on("xfce4-panel") as seen:
         seen.icon(IconKind.HEALTHY)
         seen.choose("Down", "Down")
@@ -176,7 +176,7 @@ def of_tray() -> None:
 
 
 def main() -> int:
-    """Make all pictures, and note what they show."""
+    """Make all pictures, and save the checksums of the files that they show."""
     PICTURES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as home:
         anyio.run(of_gateway, Path(home))

@@ -1,4 +1,4 @@
-"""What multi-mcp promises, one row a promise. Never here: how a promise is kept.
+"""The promises of multi-mcp, one per row. Never here: how a promise is kept.
 
 A test names the rows that it proves with `@pytest.mark.requirement("id", ...)`; tests/test_requirements.py fails for a
 row without a test and for an id without a row. An id never changes its meaning: a changed promise gets a new id.

@@ -1,4 +1,4 @@
-"""Makes bundles (.mcpb) for tests, honest and hostile ones."""
+"""Builds honest and hostile bundles (.mcpb) for tests."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def launched(*args: str, env: Mapping[str, str] | None = None, **more: Any) -> d
 
 
 def make_bundle(path: Path, document: Any, files: Mapping[str, str] | None = None) -> Path:
-    """Write a bundle with that manifest, and a server that reports its arguments."""
+    """Write a bundle with the manifest `document` and a server that reports its arguments."""
     contents = {"server/main.py": SERVER, **(files or {}), "manifest.json": json.dumps(document)}
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in contents.items():
@@ -56,12 +56,12 @@ def make_bundle(path: Path, document: Any, files: Mapping[str, str] | None = Non
 
 
 def make_archive(path: Path, *entries: tuple[str, str, int]) -> Path:
-    """Write an archive with entries as given: name, content, Unix mode. Names may stand in it twice."""
+    """Write an archive with these entries: name, content and Unix mode. A name may occur twice."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("manifest.json", json.dumps(manifest()))
         for name, text, mode in entries:
             entry = zipfile.ZipInfo(name)
-            entry.filename = name  # ZipInfo itself cuts and turns some names
+            entry.filename = name  # set here because ZipInfo shortens and rewrites some names
             entry.external_attr = mode << 16
             entry.create_system, entry.compress_type = 3, zipfile.ZIP_DEFLATED
             archive.writestr(entry, text)

@@ -1,4 +1,4 @@
-"""Serves a package registry on loopback."""
+"""An HTTP server for package registries on loopback."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 
 
 class Registry(Protocol):
-    """What is served. `url` is set before the first request. While not `online` no request gets an answer."""
+    """A registry to serve. `url` is set before the first request. Unless `online`, no request gets an answer."""
 
     url: str
     online: bool

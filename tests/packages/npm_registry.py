@@ -1,4 +1,4 @@
-"""A registry of npm packages that a test changes at will."""
+"""A registry of npm packages that tests can change."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROGRAM = "#!/usr/bin/env node\nconsole.log({text!r})\n"
 
 
 class NpmRegistry:
-    """Packages by name and version. `hidden`: versions that it no longer has."""
+    """An npm registry with packages by name and version."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -28,13 +28,13 @@ class NpmRegistry:
         self._needs: dict[str, dict[str, str]] = {}
 
     def publish(self, name: str, version: str, text: str, at: float = 0.0, needs: dict[str, str] | None = None) -> None:
-        """Add a version that prints a text, or put other content in its place."""
+        """Add a version that prints a text, or replace the content of a version."""
         self.publish_program(name, version, PROGRAM.format(text=text), at, needs)
 
     def publish_program(
         self, name: str, version: str, program: str, at: float = 0.0, needs: dict[str, str] | None = None
     ) -> None:
-        """Add a version with that program, or put other content in its place."""
+        """Add a version with this program, or replace the content of a version."""
         manifest = {"name": name, "version": version, "bin": {name: "cli.js"}, "dependencies": needs or {}}
         buffer = io.BytesIO()
         with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
@@ -47,11 +47,11 @@ class NpmRegistry:
         self._needs[f"{name}@{version}"] = needs or {}
 
     def withdraw(self, name: str, version: str) -> None:
-        """Have that version no more."""
+        """Remove the version."""
         del self._files[name, version]
 
     def env(self, root: Path) -> dict[str, str]:
-        """Return the variables with which npm asks this registry only, and keeps its cache below `root`."""
+        """Return the variables that restrict npm to this registry and keep its cache below `root`."""
         require("npm")
         (programs := root / "node").mkdir()
         (programs / "node").symlink_to(node())

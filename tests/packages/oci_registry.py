@@ -1,4 +1,4 @@
-"""A registry of images by the OCI distribution API, and a `docker` that pulls from it and runs what it pulled.
+"""An image registry with the OCI distribution API, and a stand-in for `docker` that pulls and runs its images.
 
 An image is one Python program. Docker itself needs a daemon, which few machines have.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 
-# Tests start it a thousand times: neither it nor what it runs loads more of Python than the work needs.
+# Tests start this a thousand times, so it and the images load as little of Python as possible.
 DOCKER = r"""#!{python} -IS
 import os, sys
 
@@ -91,7 +91,7 @@ os._exit(0)  # taking the interpreter down would take as long as the work
 
 
 class OciRegistry:
-    """Images by name and tag."""
+    """An image registry with images by name and tag."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -100,7 +100,7 @@ class OciRegistry:
         self._blobs: dict[str, bytes] = {}
 
     def push(self, name: str, program: str, at: float = 0.0, tag: str = "latest") -> None:
-        """Move a tag to an image with that program."""
+        """Point the tag to a new image with this program."""
         created = datetime.fromtimestamp(at, UTC).isoformat()
         parts = [self._keep(json.dumps({"created": created}).encode()), self._keep(program.encode())]
         manifest = {"schemaVersion": 2, "mediaType": MANIFEST, "config": parts[0], "layers": parts[1:]}
@@ -108,12 +108,12 @@ class OciRegistry:
         self._keep(self._tags[name, tag])
 
     def withdraw(self, name: str, tag: str = "latest") -> None:
-        """Have an image no longer, by its tag or by its digest."""
+        """Remove an image under its tag and its digest."""
         manifest = self._tags.pop((name, tag))
         del self._blobs[f"sha256:{hashlib.sha256(manifest).hexdigest()}"]
 
     def answer(self, path: str) -> tuple[str, bytes] | None:
-        """Return a manifest by its tag or digest, a blob, or that this is such a registry."""
+        """Return a manifest by tag or digest, a blob, or the answer to a check of the API version."""
         if path == "/v2/":
             return "application/json", b"{}"
         name, kind, reference = path.removeprefix("/v2/").rsplit("/", 2)
@@ -127,7 +127,7 @@ class OciRegistry:
         return {"digest": digest, "size": len(data)}
 
     def install_docker(self, folder: Path) -> None:
-        """Write a `docker` that knows this registry into a folder."""
+        """Write a `docker` that uses this registry into a folder."""
         address, program = folder / "registry.txt", folder / "docker"
         address.write_text(self.url, "utf-8")
         text = DOCKER.format(python=sys.executable, state=str(folder / "images"), address=str(address))

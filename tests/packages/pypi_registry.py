@@ -1,4 +1,4 @@
-"""A package index of wheels, by PyPI's JSON simple API (PEP 691, PEP 700), and what lets the real uv use it alone."""
+"""A package index with PyPI's JSON simple API (PEP 691, PEP 700), and the settings that restrict uv to it."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ SIMPLE = "application/vnd.pypi.simple.v1+json"
 
 
 class PypiRegistry:
-    """Wheels with one module each, and a program of the package's name."""
+    """A package index. Each wheel has one module, and a program with the name of the package."""
 
     def __init__(self) -> None:
         self.url = ""
         self.online = True
-        self._wheels: dict[str, tuple[str, bytes, float]] = {}  # file name -> package, content, time of upload
+        self._wheels: dict[str, tuple[str, bytes, float]] = {}  # file name -> package, content, upload time
 
     def publish(self, name: str, version: str, module: str, at: float = 0.0, needs: str = "") -> None:
-        """Add a version whose module has a function `main`, or put other content in its place."""
+        """Add a version whose module has a function `main`, or replace the content of a version."""
         self._wheels[f"{name}-{version}-py3-none-any.whl"] = (name, _wheel(name, version, module, needs), at)
 
     def withdraw(self, name: str, version: str) -> None:
-        """Have a version no longer."""
+        """Remove the version."""
         del self._wheels[f"{name}-{version}-py3-none-any.whl"]
 
     def install_uv(self, folder: Path) -> None:
-        """Put the real uv into a folder."""
+        """Link the real uv into a folder."""
         (folder / "uv").symlink_to(pypi("uv")[0])
 
     def env(self, root: Path) -> dict[str, str]:
-        """Return the variables with which uv asks this index only, and keeps its cache below `root`."""
+        """Return the variables that restrict uv to this index and keep its cache below `root`."""
         return {
             "UV_DEFAULT_INDEX": f"{self.url}/simple", "UV_CACHE_DIR": str(root / "uv-cache"),
             "UV_PYTHON": sys.executable, "UV_PYTHON_DOWNLOADS": "never", "UV_NO_CONFIG": "1", "UV_HTTP_RETRIES": "0",

@@ -1,4 +1,4 @@
-"""Archives of bundles: tricks with paths, sizes and content write nothing."""
+"""Bundle archives: tricks with paths, sizes and content are refused, and nothing is written."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_content_that_is_larger_than_its_directory_says_is_refused(tmp_path: Pat
     path = make_archive(tmp_path / "liar.mcpb", ("zeros", "\0" * 100_000, FILE))
     data = bytearray(path.read_bytes())
     directory = data.rindex(b"PK\x01\x02")
-    data[directory + 24 : directory + 28] = (10).to_bytes(4, "little")  # the size once unpacked
+    data[directory + 24 : directory + 28] = (10).to_bytes(4, "little")  # a false unpacked size
     path.write_bytes(data)
     with pytest.raises(BadBundleError, match="not a readable bundle"):
         unpack(read_archive(path), tmp_path / "place" / "bundle")

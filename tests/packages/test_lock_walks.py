@@ -1,4 +1,4 @@
-"""The lock over random states of registries on loopback. npm, uv and node are real; docker is a stand-in."""
+"""The lock in random states of registries on loopback. npm, uv and node are real, and docker is a stand-in."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from trayapp.packages.lock_file import LockFile, PackageError
 from trayapp.packages.locks import Locks, read_package
 from trayapp.packages.tools import ToolError, Tools
 
-# Walks in which much happens: starts, updates, refusals, and starts of what the registry no longer has.
+# Seeds of eventful walks: starts, updates, refusals, and starts of content that the registry no longer has.
 SEEDS = {"npm": (1, 20, 33), "pypi": (5, 6, 9, 14, 22, 24, 33), "oci": (3, 8, 15, 18, 23, 49, 57, 73)}
-STATES = {"npm": 20, "pypi": 68, "oci": 58}  # of each walk; 1,000 in all
+STATES = {"npm": 20, "pypi": 68, "oci": 58}  # per walk, which makes 1,000 in all
 WALKS = [(kind, STATES[kind], seed) for kind, seeds in SEEDS.items() for seed in seeds]
-LINES = {  # forms that mean the same; each start draws one
+LINES = {  # equivalent forms, of which each start draws one
     "npm": (
         "npx -y demo", "npx demo", "npx -y --quiet demo", "npx --loglevel=error -y demo",
         "npx -q --prefer-offline demo", "npx -y -- demo", "npx -p demo demo", "npm exec -y demo",
@@ -45,7 +45,7 @@ LINES = {  # forms that mean the same; each start draws one
         "docker run demo", "docker run --name x --restart no demo",
     ),
 }  # fmt: skip
-VERSIONS = 6  # older ones are published again, with other content
+VERSIONS = 6  # so few that some are published again with other content
 SLOW = stretched(90.0)
 
 
@@ -53,7 +53,7 @@ SLOW = stretched(90.0)
 class Machine:
     """A user's machine and one registry with one package.
 
-    `offered`: what each of its versions prints now. `texts`: what each content prints that it ever had, by its hash.
+    `offered`: the current output of each version. `texts`: the output of all content that was ever offered, by hash.
     """
 
     kind: str
@@ -69,11 +69,11 @@ class Machine:
 
     @property
     def line(self) -> tuple[str, ...]:
-        """Return the command line in one of its forms."""
+        """The command line in a random form."""
         return tuple(self.forms.choice(LINES[self.kind]).split())
 
     def publish(self, version: str, text: str) -> None:
-        """Add a version that prints a text, or put other content in its place. An image has one tag, which moves."""
+        """Add a version that prints a text, or replace its content. An image has only one tag, which moves."""
         if isinstance(self.registry, OciRegistry):
             version = "latest"
             self.registry.push("demo", f"print({text!r})\n")
@@ -92,7 +92,7 @@ class Machine:
         del self.offered[version]
 
     def lose_files(self) -> None:
-        """Lose all that was fetched, as on another machine. What uv knows of its Python is nothing that it fetched."""
+        """Delete everything that was fetched, as on another machine. uv's records about its Python stay."""
         for name in ("store", "npm-cache", "images"):
             shutil.rmtree(self.root / name, ignore_errors=True)
         for folder in (self.root / "uv-cache").glob("*-v*"):
@@ -100,7 +100,7 @@ class Machine:
                 shutil.rmtree(folder)
 
     def start(self) -> str | None:
-        """Return what the started server prints; None if nothing starts."""
+        """Start the server and return its output, or None if nothing starts."""
         try:
             argv = self.locks.argv("s", self.line, Tools(self.env), scripts=True)
         except ConnectFailedError:
@@ -111,7 +111,7 @@ class Machine:
         return done.stdout.strip() or None
 
     def update(self) -> None:
-        """Lock what the package tool resolves now, as the user agreed to; offline it may know of older content."""
+        """Lock what the package tool resolves now, as if the user had agreed. Offline, this may be older content."""
         request = read_package(self.line)
         assert request is not None
         with suppress(PackageError, ToolError):
@@ -121,11 +121,11 @@ class Machine:
             self.locks.clean()
 
     def locked(self) -> str | None:
-        """Return what the locked content prints, by its hash; None if nothing is locked."""
+        """Return the output of the locked content, or None if nothing is locked."""
         return next((self.texts[kept[0].integrity] for _, _, kept in self.locks.file.all()), None)
 
     def _integrity(self, version: str) -> str:
-        """Return the hash that the registry names for a version."""
+        """Return the hash that the registry gives for a version."""
         if self.kind == "oci":
             _, manifest = self.registry.answer("/v2/demo/manifests/latest") or ("", b"")
             return f"demo@sha256:{hashlib.sha256(manifest).hexdigest()}"
@@ -139,7 +139,7 @@ class Machine:
 
 @contextmanager
 def machine(kind: str, root: Path) -> Iterator[Machine]:
-    """Serve a registry of that kind to a machine below `root`."""
+    """Serve a registry of this kind, and yield a machine below `root` that uses it."""
     here = {"HOME": str(root), "PATH": f"{root}:/usr/bin:/bin"}
     with ExitStack() as stack:
         if kind == "npm":
@@ -161,10 +161,10 @@ def machine(kind: str, root: Path) -> Iterator[Machine]:
 def test_nothing_that_is_not_locked_starts_in_random_states_of_a_registry(
     kind: str, states: int, seed: int, tmp_path: Path
 ) -> None:
-    """1,000 states of three registries in all. In each the server is started, and prints which content it is."""
+    """The walks have 1,000 states of three registries. In each state the server starts and prints its content."""
     chance, refused = random.Random(f"{kind} {seed}"), 0
     started: list[str] = []
-    held = 0  # starts where the registry offered something else
+    held = 0  # starts of content that the registry no longer offers
     with machine(kind, tmp_path) as here:
         for step in range(states):
             what = chance.random()
@@ -181,7 +181,7 @@ def test_nothing_that_is_not_locked_starts_in_random_states_of_a_registry(
             elif what < 0.64:
                 here.lose_files()
             before, printed, locked = here.locked(), here.start(), here.locked()
-            assert before in (None, locked)  # a start changes no lock
+            assert before in (None, locked)  # a start never changes a lock
             if printed is None:
                 refused += 1
                 continue

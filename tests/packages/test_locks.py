@@ -1,4 +1,4 @@
-"""The command lines that the lock reads, its file, and container images."""
+"""The lock: the command lines that it reads, its file, and container images."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What npm's own program makes of our lock, against a registry of ours on loopback."""
+"""The lock with the real npm and a test registry on loopback."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LINE = ("npx", "-y", "demo", "word")
 
 
 class World:
-    """A user with npm, a registry, and our lock file."""
+    """A user's machine with npm, a registry and a lock file."""
 
     def __init__(self, root: Path, registry: NpmRegistry) -> None:
         self.registry = registry
@@ -31,12 +31,12 @@ class World:
         self.env = {"HOME": str(root)} | registry.env(root)
 
     def start(self, line: tuple[str, ...] = LINE, server: str = "s", **env: str) -> str:
-        """Return what the server prints that is started for a command line."""
+        """Start the server with a command line and return its output."""
         argv = self.locks.argv(server, line, Tools(self.env | env), scripts=True)
         return subprocess.run(argv, env=self.env, check=True, capture_output=True, text=True).stdout.strip()
 
     def forget_files(self) -> None:
-        """Lose all that was fetched, as on another machine."""
+        """Delete everything that was fetched, as on another machine."""
         shutil.rmtree(self.locks.store)
         shutil.rmtree(self.root / "npm-cache")
 
@@ -168,7 +168,7 @@ def test_a_release_is_offered_once_it_is_old_enough(world: World) -> None:
 def test_the_dependencies_of_an_update_are_old_enough_too(
     world: World, line: str, env: dict[str, str], part: str
 ) -> None:
-    """A limit of the user's own is kept: ours would replace it."""
+    """If the user has set a limit, we add none, because it would replace theirs."""
     world.start()
     now, day = time.time(), 86_400
     world.registry.publish("part", "1.1.0", "old enough", at=now - 4 * day)
@@ -196,7 +196,7 @@ def test_an_update_that_needs_a_release_that_is_too_young_says_so(world: World) 
 
 @pytest.mark.requirement("lock-only", "lock-forms")
 def test_every_written_form_starts_what_was_locked(world: World) -> None:
-    """Each form is locked by itself. What is fetched once is there for all that need the same."""
+    """Each form has a separate lock. Forms with the same content share the fetched files."""
     lines = (
         "npx -y --quiet demo", "npx --loglevel=error -y demo", "npm exec -y demo", "npx -y -- demo", "npm x demo",
         "npx -y -p demo -p part demo", "npx --ignore-scripts demo",
@@ -254,7 +254,7 @@ def test_a_server_that_was_renamed_starts_what_was_locked_for_it(world: World) -
     assert world.start() == "one"
     world.registry.publish("demo", "2.0.0", "two")
     shutil.rmtree(world.root / "npm-cache")
-    assert world.start(server="beside") == "two"  # a server of its own
+    assert world.start(server="beside") == "two"  # a new server, which locks the newest version
     world.configured = {"after", "beside"}
     world.registry.online = False
     assert world.start(server="after") == "one"

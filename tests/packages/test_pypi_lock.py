@@ -1,4 +1,4 @@
-"""What the real uv makes of our lock, against a package index of ours on loopback."""
+"""The lock with the real uv and a test package index on loopback."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PRINTS = "import sys\ndef main():\n    print({text!r}, *sys.argv[1:])\n"
 
 
 class World:
-    """A user with uv, a package index, and our lock file."""
+    """A user's machine with uv, a package index and a lock file."""
 
     def __init__(self, root: Path, registry: PypiRegistry) -> None:
         self.registry = registry
@@ -36,12 +36,12 @@ class World:
         self.registry.publish("demo", version, PRINTS.format(text=text))
 
     def start(self, line: tuple[str, ...] = LINE, **env: str) -> str:
-        """Return what the server prints that is started for a command line."""
+        """Start the server with a command line and return its output."""
         argv = self.locks.argv("s", line, Tools(self.env | env), scripts=True)
         return subprocess.run(argv, env=self.env, check=True, capture_output=True, text=True).stdout.strip()
 
     def forget_files(self) -> None:
-        """Lose all that was fetched, as on another machine."""
+        """Delete everything that was fetched, as on another machine."""
         shutil.rmtree(self.locks.store)
         shutil.rmtree(self.root / "uv-cache")
 
@@ -156,7 +156,7 @@ def test_the_newest_release_is_newer_by_the_order_of_python_packages(
 def test_the_dependencies_of_an_update_are_old_enough_too(
     world: World, line: str, env: dict[str, str], part: str
 ) -> None:
-    """A limit of the user's own is kept: ours would replace it."""
+    """If the user has set a limit, we add none, because it would replace theirs."""
     now, day = time.time(), 86_400
     for version, at in (("1.0", 0.0), ("1.1", now - 4 * day), ("1.2", now - 2 * day)):
         world.registry.publish("part", version, PRINTS.format(text="part"), at)

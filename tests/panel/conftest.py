@@ -12,14 +12,15 @@ from tests.panel.scene import browser
 
 @pytest.fixture(scope="module")
 def anyio_backend() -> str:
-    """Return one event loop for a module's tests: a browser belongs to the loop that started it, and tests of other
-    modules look at what runs in theirs.
+    """Return the backend that gives each module one event loop: a browser belongs to the loop that started it.
+
+    The loop is not shared between modules, because some tests inspect all tasks of their loop.
     """
     return "asyncio"
 
 
 @pytest.fixture(scope="module")
 async def chromium(anyio_backend: str) -> AsyncIterator[Browser]:
-    """Yield one browser for a module's tests: its start takes longer than most of them. Scenes share no sessions."""
+    """Yield one browser for all tests of a module, because its start takes long. Scenes share no sessions."""
     async with browser() as started:
         yield started

@@ -22,7 +22,7 @@ from tests.tools import NO_CERTIFICATES, chromium, require_file
 AXE = Path(__file__).resolve().parents[2] / ".cache/npm-servers/node_modules/axe-core/axe.min.js"
 OF_COLORS = ("color-contrast", "link-in-text-block")  # axe-core's rules that depend on the color scheme
 WIDTHS = (360, 768, 1280, 2560)
-# The words that a button shows in two lines. Names are of any length: they may be cut.
+# Returns the words that a button breaks over two lines. Words of 20 characters or more may break: they are names.
 CUT_WORDS = """() => [...document.querySelectorAll("button, .button")].flatMap((button) => {
   const found = [], texts = document.createTreeWalker(button, NodeFilter.SHOW_TEXT), range = document.createRange();
   while (texts.nextNode()) for (const word of texts.currentNode.data.matchAll(/\\S+/g)) {
@@ -32,13 +32,13 @@ CUT_WORDS = """() => [...document.querySelectorAll("button, .button")].flatMap((
   }
   return found;
 })"""
-# Each session has a window, whose address bar is made of two more pages: with them a session costs three times as much.
+# Each session has a window. The two pages of its address bar would triple the cost of a session.
 # A process kept ready for the next page costs as much as the page. This list replaces playwright's own.
 NOT_SHOWN = ("WebUIOmniboxPopup", "WebUIOmniboxAimPopup", "SpareRendererForSitePerProcess")
 NO_SPARES = ",".join(("--disable-features=HttpsUpgrades,PaintHolding,MediaRouter,Translate", *NOT_SHOWN))
-# axe-core then describes what it finds wrong, and one example of what is right
+# axe-core reports violations in full, and one example of each other result
 VIOLATIONS = 'resultTypes: ["violations"]'
-ONLY_HERE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"  # nothing leaves the machine
+ONLY_HERE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"  # blocks other machines
 EVIL = '<img src=x onerror="window.hit=1"><script>window.hit=1</script>[a](javascript:alert(1))\x1b]0;x\x07'
 
 
@@ -50,7 +50,7 @@ def free_port() -> int:
 
 
 class Scene:
-    """The gateway, the address of its panel, and what the browser requested elsewhere."""
+    """A gateway, the address of its panel, and the browser's requests to other addresses."""
 
     def __init__(self, gateway: Gateway, port: int) -> None:
         self.gateway = gateway
@@ -64,7 +64,7 @@ class Scene:
         return str((await self.gateway.ask("panel"))["url"])
 
     async def signed_in(self) -> tuple[str, str]:
-        """Return a cookie's header and the token for changes."""
+        """Sign in, and return the Cookie header and the token for changes."""
         async with httpx2.AsyncClient(verify=NO_CERTIFICATES) as http:
             page = await http.get(await self.link())
         assert page.status_code == 200
@@ -72,7 +72,7 @@ class Scene:
         return cookie, page.text.partition('name="panel-token" content="')[2].partition('"')[0]
 
     async def open(self, browser: Browser, path: str = "", **more: Any) -> Page:
-        """Return a page of the panel in its own browser session, which receives updates."""
+        """Open a page of the panel in a new browser session, and return it once it receives updates."""
         context = await browser.new_context(**more)
         self.contexts.append(context)
         page = await context.new_page()
@@ -90,7 +90,7 @@ class Scene:
 
 @asynccontextmanager
 async def scene(home: Path, *servers: Odd, **settings: Any) -> AsyncIterator[Scene]:
-    """Yield a gateway with these servers and its HTTP port."""
+    """Start a gateway with these servers and an HTTP port, and yield the scene."""
     port = free_port()
     with gateway_in(home, forked=True) as gateway:
         http = {"enabled": True, "port": port}
@@ -108,7 +108,7 @@ async def scene(home: Path, *servers: Odd, **settings: Any) -> AsyncIterator[Sce
 
 @asynccontextmanager
 async def browser() -> AsyncIterator[Browser]:
-    """Yield Chromium."""
+    """Start Chromium and yield it."""
     async with async_playwright() as made:
         options = ["--no-sandbox", ONLY_HERE, NO_SPARES]
         found = await made.chromium.launch(executable_path=chromium(), args=options)
@@ -119,10 +119,9 @@ async def browser() -> AsyncIterator[Browser]:
 
 
 async def assert_accessible(page: Page, where: str) -> None:
-    """Assert that axe-core finds nothing serious, light or dark, that nothing is wider than the screen, and that no
-    button breaks inside a word.
+    """Assert that axe-core finds nothing serious, that nothing exceeds the screen, and that no button breaks a word.
 
-    The schemes differ in their colors alone.
+    In the dark scheme, only the rules about colors are checked: the schemes differ in nothing else.
     """
     await page.evaluate(require_file(AXE, "run packaging/dev.py test").read_text(encoding="utf-8"))
     assert await _serious(page, f"axe.run({{{VIOLATIONS}}})") == [], (where, "light")

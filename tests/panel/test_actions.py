@@ -1,4 +1,4 @@
-"""Actions of the panel in a real browser, and their effect: approvals, asks, AI tools, search, filters."""
+"""Actions of the panel in a real browser, and their effects: approvals, asks, AI tools, search, filters."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SCHEMA = {"type": "object", "properties": {"id": {"type": "string"}}}
 
 
 async def serve(gateway: Gateway, shelf: Path, description: str, **settings: Any) -> None:
-    """Make one server with one tool the only one that is configured."""
+    """Configure one server with one tool, and no other server."""
     tools = [{"name": "drop_table", "description": description, "inputSchema": SCHEMA}]
     shelf.write_text(json.dumps({"tools": tools}))
     await only(gateway, "shop", [*NULL_SERVER, str(shelf)], **settings)
@@ -48,7 +48,7 @@ async def serve_notary(gateway: Gateway, notes: Path) -> None:
 
 
 async def only(gateway: Gateway, name: str, command: list[str], **settings: Any) -> None:
-    """Make one server the only one that is configured."""
+    """Configure this server and no other."""
     http = {"enabled": True, "port": urlsplit(gateway.http_url).port}
     gateway.write({name: {"command": command}}, http=http, **settings)
     await until(lambda: gateway.server_names() == [name])
@@ -56,7 +56,7 @@ async def only(gateway: Gateway, name: str, command: list[str], **settings: Any)
 
 
 async def says(page: Page, words: str) -> None:
-    """Wait until the panel's message has these words."""
+    """Wait until the panel's message contains these words."""
     await expect(page.locator("#said")).to_contain_text(words)
 
 
@@ -119,11 +119,11 @@ async def test_a_call_that_asks_is_allowed_and_denied_in_the_panel(chromium: Bro
                 tasks.start_soon(call)
                 await page.get_by_role("button", name=label).click()
             await expect(page.get_by_text("Nothing needs your approval")).to_be_visible()
-        await call()  # asks no more
+        await call()  # allowed for this session
         denied, *allowed = answers
         assert isinstance(denied, RpcFailure) or denied["isError"] is True
         assert [isinstance(one, RpcFailure) or one.get("isError", False) for one in allowed] == [False] * 3
-        async with made.gateway.client() as client:  # another session, until the answer is for all
+        async with made.gateway.client() as client:  # a new session has to ask again
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(call)
                 await page.get_by_role("button", name="Always allow").click()
@@ -191,7 +191,7 @@ async def test_all_tools_are_searched_as_typed_and_switched_there(chromium: Brow
         await expect(page.locator("tbody .tags")).to_have_text("read")
         await page.get_by_role("switch", name="two/echo is enabled").click()
         await says(page, "Disabled: two/echo")
-        await expect(page.locator("tbody tr")).to_have_count(1)  # what was typed holds for news, too
+        await expect(page.locator("tbody tr")).to_have_count(1)  # an update keeps the search
         await expect(page.get_by_role("switch")).not_to_be_checked()
         await expect(search).to_have_value("two echo")
         assert (made.elsewhere, made.errors) == ([], [])

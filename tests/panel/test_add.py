@@ -1,4 +1,4 @@
-"""The panel's page that adds servers, in a real browser: all is shown, nothing starts without a yes, secrets stay."""
+"""The panel's page for adding servers, in a real browser: it shows what would run, and starts it only if confirmed."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def test_a_pasted_snippet_is_shown_asked_for_added_and_tried(chromium: Bro
         await expect(shown).to_contain_text("(decides which code is loaded)")
         assert "sample" not in made.gateway.file.read_text()
         assert [one["name"] for one in (await made.gateway.ask("snapshot"))["servers"]] == ["odd"]
-        await made.gateway.ask("reconnect", server="odd")  # news do not take away what is being filled in
+        await made.gateway.ask("reconnect", server="odd")  # an update does not clear a form
         field = page.get_by_label("API_TOKEN")
         assert await field.get_attribute("type") == "password"
         await field.fill(SECRET)
@@ -228,7 +228,7 @@ async def test_a_command_for_a_secret_is_shown_whole_and_approved_after_add_and_
         made.gateway.save(made.gateway.file.read_text().replace("Teal", "Jade"))
         await approvals.reload()
         await expect(approvals.get_by_label("Commands of sample")).to_have_text(command.replace("Teal", "Jade"))
-        await approvals.route(f"{made.root}/panel/approvals", lambda route: route.abort())  # it stays as it is shown
+        await approvals.route(f"{made.root}/panel/approvals", lambda route: route.abort())  # keeps the old command
         made.gateway.save(made.gateway.file.read_text().replace("Jade", "Opal"))
         await until(lambda: "Opal" in str(made.gateway.control("commands")))
         approve = approvals.get_by_role("button", name="Approve the command of sample")

@@ -1,4 +1,4 @@
-"""The panel's interactive parts in a real browser: sign-in and sign-out, questions of servers, the keyboard."""
+"""The panel's interactive parts in a real browser: sign-in and sign-out, servers' questions, the keyboard."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.panel.test_actions import says, serve, serve_changed, serve_notary
 from tests.patience import stretched
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(stretched(120.0))]
-TABS_MOST = 150  # to any control of a page
+TABS_MOST = 150  # to reach any control of a page
 FORM = {
     "type": "object",
     "required": ["name"],
@@ -75,7 +75,7 @@ async def test_a_changed_tool_is_disabled_on_approvals(chromium: Browser, home: 
 
 
 async def ask(client: Any, answers: list[Any]) -> None:
-    """Call a tool that asks the user a question. The client cannot show it."""
+    """Call a tool that asks the user a question, from a client that cannot show it."""
     asked = {"method": "elicitation/create", "params": {"message": "Who signs?", "requestedSchema": FORM}}
     try:
         answers.append(await client.request("tools/call", {"name": "notary_ask", "arguments": asked}))
@@ -122,7 +122,7 @@ async def test_a_question_of_a_server_is_answered_and_declined_by_its_form(chrom
 
 
 def said(result: Any) -> Any:
-    """Return the answer that the server got."""
+    """Return the user's answer that the server received."""
     assert not isinstance(result, RpcFailure), result
     return json.loads(result["content"][0]["text"])["result"]
 
@@ -163,14 +163,14 @@ async def test_a_tool_that_asks_is_confirmed_by_one_click_in_the_panel(chromium:
 
 
 def given(gateway: Gateway) -> list[Any]:
-    """Return the argument of the last recorded call."""
+    """Return the argument `id` of the last recorded call in a list."""
     rows = gateway.control("history", limit=1)["rows"]
     found = [json.loads(gateway.control("history_show", id=row["id"])["arguments"]) for row in rows]
     return [arguments.get("id") for arguments in found]
 
 
 async def go(page: Page, control: Locator, key: str = "Enter") -> None:
-    """Reach a control with Tab alone, and press a key there."""
+    """Reach a control with Tab alone and press a key on it."""
     await expect(control).to_be_visible()
     for _ in range(TABS_MOST):
         if await control.evaluate("one => one === document.activeElement"):
@@ -196,7 +196,7 @@ async def test_each_page_is_worked_by_keyboard_alone(
         await go(page, page.get_by_role("switch"), "Space")
         await says(page, "Disabled: odd/echo")
         await expect(page.get_by_role("switch")).not_to_be_checked()
-        await expect(page.locator(".htmx-request, .htmx-settling")).to_have_count(0)  # no person presses in this moment
+        await expect(page.locator(".htmx-request, .htmx-settling")).to_have_count(0)  # too soon for a person
         await go(page, page.get_by_role("switch"), "Space")
         await says(page, "Enabled: odd/echo")
         await go(page, page.get_by_role("link", name="Try odd/echo"))
@@ -245,7 +245,7 @@ async def test_a_switch_pressed_again_before_news_arrive_is_switched_back(chromi
         page = await made.open(chromium, "tools?q=echo")
 
         async def hold(route: Any) -> None:
-            """Hold back news until the test is over."""
+            """Hold back updates until the test is over."""
 
         await page.route("**/panel/tools?*", hold)
         for words in ("Disabled: odd/echo", "Enabled: odd/echo"):
@@ -257,7 +257,7 @@ async def test_a_switch_pressed_again_before_news_arrive_is_switched_back(chromi
 
 @pytest.mark.requirement("panel-live")
 async def test_what_changed_while_a_page_was_loading_is_shown(chromium: Browser, home: Path) -> None:
-    """No news is lost between the page and its event stream."""
+    """No update is lost between the page and its event stream."""
     async with scene(home, Odd(home, "odd")) as made:
         page = await made.open(chromium)
         began = anyio.Event()

@@ -1,4 +1,4 @@
-"""The panel in a real browser: every action with its effect, live news, keyboard, axe-core, hostile servers."""
+"""The panel in a real browser: every action with its effect, live updates, keyboard, axe-core, hostile servers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.patience import stretched
 from tests.tools import NO_CERTIFICATES
 from trayapp.panel.pages import SCREEN
 
-LONG = "x" * 200  # a name that nothing divides
+LONG = "x" * 200  # a name without a place to break
 FORM = {"type": "object", "properties": {EVIL: {"type": "string", "title": EVIL, "description": EVIL}}}
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(stretched(120.0))]
 PAGES = (
@@ -61,7 +61,7 @@ async def test_switches_reach_servers_yaml_the_gateway_and_a_client(chromium: Br
         assert made.gateway.server("odd")["state"] == "disabled"
         await page.get_by_role("switch", name="odd is enabled").click()
         await expect(page.get_by_text("ready, idle")).to_be_visible()
-        await expect(page.get_by_role("status")).to_contain_text("Enabled: odd")  # the news may come before it
+        await expect(page.get_by_role("status")).to_contain_text("Enabled: odd")  # may come after the update
         await page.get_by_role("button", name="Reconnect odd").click()
         await expect(page.get_by_role("status")).to_contain_text("Reconnected odd")
         assert made.gateway.server("odd")["state"] == "connected"
@@ -127,13 +127,13 @@ async def test_a_new_page_has_a_screen_of_servers_and_shows_the_others_by_itself
         await expect(page.locator(".cards > .card")).to_have_count(len(names))
         laid_out = "all => all.map(one => getComputedStyle(one).contentVisibility === 'visible')"
         found = await page.locator(".cards > .card").evaluate_all(laid_out)
-        assert found == [number < SCREEN for number in range(len(names))]  # else the first screen is laid out twice
+        assert found == [number < SCREEN for number in range(len(names))]  # so that the first screen is laid out once
         switch, name = page.get_by_role("switch", name=names[1]), page.get_by_role("heading", name=names[1])
         assert await switch.evaluate("one => one.getBoundingClientRect().top") < await name.evaluate(
             "one => one.getBoundingClientRect().bottom"
-        )  # beside its name, however long that is
+        )  # the switch is beside the name, however long the name is
         made.gateway.write({**entries, names[-1]: {"command": "nothing"}}, http=http)
-        await expect(page.get_by_role("switch", name=names[-1])).to_be_checked()  # news leave none of them out
+        await expect(page.get_by_role("switch", name=names[-1])).to_be_checked()  # an update has all servers
         await expect(page.locator(".cards > .card")).to_have_count(len(names))
         cookie, _ = await made.signed_in()
         async with httpx2.AsyncClient(verify=NO_CERTIFICATES) as plain:
@@ -156,7 +156,7 @@ async def test_by_keyboard_alone(chromium: Browser, home: Path) -> None:
                 break
         await page.keyboard.press("Space")
         await expect(switch).not_to_be_checked()
-        await expect(switch).to_be_focused()  # news do not take the focus away
+        await expect(switch).to_be_focused()  # an update does not take the focus away
         await expect(page.get_by_role("status")).to_contain_text("Disabled: odd")
         await page.keyboard.press("Escape")
         await expect(page.get_by_role("status")).to_be_empty()
@@ -184,7 +184,7 @@ async def test_on_each_page_what_a_hostile_server_says_is_text_and_axe_finds_not
         page = await made.open(chromium, color_scheme="light")
         for path in (*PAGES, *HOSTILE_PAGES, "enter?code=used"):  # the last one is the sign-in page
             await page.goto(f"{made.root}/panel/{path}")
-            await expect(page.locator("#slow[aria-busy]")).to_have_count(0)  # what takes a while is there
+            await expect(page.locator("#slow[aria-busy]")).to_have_count(0)  # slow parts have loaded
             assert await page.evaluate("window.hit") is None, path
             assert await page.locator("#main img, #main script, #main iframe").count() == 0, path
             assert "\x1b" not in await page.content()
@@ -249,7 +249,7 @@ async def test_a_link_is_answered_with_the_first_page_which_can_be_loaded_again(
         page.on("request", lambda one: asked.append(one.url) if one.is_navigation_request() else None)
         link = await made.link()
         await page.goto(link)
-        assert asked == [link]  # a redirect is one more
+        assert asked == [link]  # a redirect would add a second request
         assert (page.url, await page.evaluate("history.length")) == (f"{made.root}/panel/", 2)
         await page.reload()
         await expect(page.get_by_role("heading", name="Overview")).to_be_visible()
@@ -266,7 +266,7 @@ async def test_no_other_page_shows_the_panel_in_a_frame(chromium: Browser, home:
 
 
 async def until_framed(page: Page) -> None:
-    """Wait until the frame has loaded, or was refused."""
+    """Wait until the frame has loaded or has been refused."""
     with anyio.fail_after(stretched(10.0)):
         while len(page.frames) < 2 or page.frames[1].url in ("", "about:blank"):  # noqa: ASYNC110 (no event)
             await anyio.sleep(0.05)

@@ -1,4 +1,4 @@
-"""The panel in a real browser, interrupted by news, another page, a restart, a secret, or an old answer."""
+"""The panel in a real browser, interrupted by an update, another page, a restart, a secret, or an old answer."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ async def never(route: Any) -> None:
 async def test_a_switch_pressed_while_its_first_request_is_under_way_is_switched_back(
     chromium: Browser, home: Path
 ) -> None:
-    """News of the first press come before its answer: the page looks ready, so a second press must count, before the
-    answer and after it.
+    """The page shows the effect of the first press before its answer arrives.
+
+    A second press must count both before and after that answer.
     """
     async with scene(home, Odd(home, "odd")) as made:
         page = await made.open(chromium)
@@ -52,7 +53,7 @@ async def test_a_switch_pressed_while_its_first_request_is_under_way_is_switched
         let = anyio.Event()
         await switch.click()
         await expect(page.get_by_text("disabled", exact=True)).to_be_visible()
-        await page.route(f"{made.root}/panel/", never)  # no more news: only the answer comes
+        await page.route(f"{made.root}/panel/", never)  # no more updates, so that only the answer arrives
         let.set()
         await says(page, "Disabled: odd")
         await expect(switch).not_to_be_checked()
@@ -110,7 +111,7 @@ async def test_a_page_that_a_server_asks_for_is_opened(chromium: Browser, home: 
     async with scene(home) as made, made.gateway.client() as client:
         await serve_notary(made.gateway, home / "notes")
         page = await made.open(chromium, "approvals")
-        there = f"{made.root}/health"  # any page of this machine
+        there = f"{made.root}/health"  # any page on this machine
         asked = {"mode": "url", "elicitationId": "1", "message": "Sign here", "url": there}
         call = {"name": "notary_ask", "arguments": {"method": "elicitation/create", "params": asked}}
         waiting = client.ask("tools/call", call)

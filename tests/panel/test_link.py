@@ -36,7 +36,7 @@ def gateway(home: Path) -> Iterator[Gateway]:
 
 
 def page_of(gateway: Gateway, what: str) -> str:
-    """Return the page that a browser shows for a link."""
+    """Return the page that a browser shows for the link of `panel WHAT`."""
     done = run_cli(gateway.home, "panel", "--json", "--", what, env=gateway.env)
     assert done.returncode == 0, done.stderr
     browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))

@@ -1,4 +1,4 @@
-"""The content of the panel's pages, for canned answers of the gateway."""
+"""The content of the panel's pages, with canned answers of the gateway."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ CACHE = {"access": "write", "what": "/var/cache/<b>x", "allow": "confine: {write
 
 
 def host(tmp_path: Path, answers: dict[str, Any]) -> PanelHost:
-    """Return a gateway with canned answers."""
+    """Return a panel host with canned answers of the gateway."""
 
     async def ask(method: str, asked: dict[str, Any]) -> Any:
         return answers[method]
@@ -90,7 +90,7 @@ async def test_what_a_confinement_refused_is_shown_with_the_line_that_allows_it(
 @pytest.mark.requirement("panel-search")
 @pytest.mark.parametrize("state", ["connected", "failed", "needs_auth"])
 async def test_only_a_server_that_wants_a_sign_in_needs_attention_for_it(tmp_path: Path, state: str) -> None:
-    """A server that works without one, or that cannot be reached, is not signed in to, either."""
+    """Connected and failed servers may have no sign-in either, but need no attention for it."""
     status = {"name": "web", "state": state, "signed_in": False, "tools": {"enabled": 0}}
     snapshot = {"servers": [status], "gateway": {"sessions": []}, "problems": []}
     shown = await overview(Page(host(tmp_path, {control.SNAPSHOT: snapshot, control.ASKS: {"asks": []}}), "", {}))
@@ -99,7 +99,7 @@ async def test_only_a_server_that_wants_a_sign_in_needs_attention_for_it(tmp_pat
 
 @pytest.mark.requirement("secret-command")
 async def test_a_server_whose_secret_waits_for_approval_leads_to_the_approvals(tmp_path: Path) -> None:
-    """Another try, before the approval, would fail again."""
+    """Until the command is approved, another attempt would fail."""
     error = {"title": "The command of a secret is not approved: `op read x`", "hint": "Review it"}
     status = {"name": "web", "state": "failed", "error": error, "needs_approval": True, "tools": {"enabled": 0}}
     snapshot = {"servers": [status], "gateway": {"sessions": []}, "problems": []}
@@ -163,7 +163,7 @@ NEWS = (b"hx-request", b"true")
 async def events_of(
     tmp_path: Path, path: str, ask: Ask, *headers: tuple[bytes, bytes], method: str = "GET"
 ) -> list[dict[str, Any]]:
-    """Return the panel's response to a request with a valid cookie."""
+    """Return the ASGI events of the panel's response to a request with a valid cookie."""
     canned, sent = replace(host(tmp_path, {}), ask=ask), list[dict[str, Any]]()
 
     async def send(event: dict[str, Any]) -> None:
@@ -212,7 +212,7 @@ async def test_the_first_page_compiles_nothing_and_once_it_is_open_the_other_pag
 
 
 async def pages_told(tmp_path: Path, ask: Ask, done: Callable[[], bool]) -> None:
-    """Receive the panel's events until `done`."""
+    """Keep the panel's event stream open until `done()`."""
     canned = replace(host(tmp_path, {}), ask=ask)
 
     async def receive() -> dict[str, Any]:
@@ -260,7 +260,7 @@ async def test_the_head_of_a_page_is_sent_before_its_content_and_an_error_is_the
     head, rest = (event["body"].decode() for event in events[1:])
     assert (events[0]["status"], "<style>" in head, "<body" in head) == (200, True, False)
     assert ("It is &lt;away&gt;" if isinstance(error, MultiMcpError) else "Cannot build the page") in rest
-    page = await events_of(tmp_path, "/panel/server/odd", fail)  # a page that may not exist has its own status
+    page = await events_of(tmp_path, "/panel/server/odd", fail)  # may not exist, so the status waits for the content
     assert page[0]["status"] == (400 if isinstance(error, MultiMcpError) else 500)
     assert (text_of(page).count("<head>"), len(page)) == (1, 2)
 
@@ -281,7 +281,7 @@ async def test_only_the_tools_that_a_page_shows_are_asked_for_with_their_classes
     assert [len(params.get("tools", [])) for params in asked] == [0, SCREEN]
     assert (page.count("<tr id="), "5 more tools" in page) == (SCREEN, True)
     news = text_of(await events_of(tmp_path, "/panel/tools", ask, NEWS))
-    assert news.count("<tr id=") == len(rows) - 1  # one is gone since
+    assert news.count("<tr id=") == len(rows) - 1  # one tool is gone by now
 
 
 BLOCK = """settings: {}

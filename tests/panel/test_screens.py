@@ -1,4 +1,4 @@
-"""A new page has one screen of its list. The rest follows once it is painted, and the scroll position stays."""
+"""A new page contains one screen of its list. The rest follows after painting, and the scroll position is kept."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MANY = 2 * ROWS
 
 
 async def serve_many(made: Scene, shelf: Path) -> None:
-    """Make a server with many tools the only one, and call one tool many times."""
+    """Configure only a server with many tools, and call one of the tools many times."""
     shelf.write_text(
         json.dumps({"tools": [{"name": f"tool_{number:03}", "inputSchema": {}} for number in range(MANY)]})
     )
@@ -57,7 +57,7 @@ async def test_a_new_page_has_a_screen_of_rows_then_all_and_one_who_comes_back_i
         await page.goto(f"{made.root}/panel/tools?all=yes")
         await expect(page.locator("tbody tr")).to_have_count(MANY)
         await page.locator("tbody tr").last.scroll_into_view_if_needed()
-        await page.evaluate("new Promise(requestAnimationFrame)")  # the page hears of it with the next frame
+        await page.evaluate("new Promise(requestAnimationFrame)")  # scrolling is noticed with the next frame
         place = await page.evaluate("scrollY")
         assert place > await page.evaluate("innerHeight")
         await page.goto(f"{made.root}/panel/health")

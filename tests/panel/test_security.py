@@ -46,7 +46,7 @@ async def test_without_the_cookie_there_is_nothing_but_the_sign_in_page(home: Pa
             assert wrong.status_code == 401
         assert (await http.post("/panel/do/switch", data={"server": "odd", "on": "no"})).status_code == 401
         link = await made.link()
-        assert (await http.head(link)).status_code == 401  # no look of a program uses it up
+        assert (await http.head(link)).status_code == 401  # a HEAD request does not use up the link
         first = await http.get(link)
         assert (first.status_code, "<h1>Overview</h1>" in first.text, first.headers["cache-control"]) == (
             200,

@@ -61,7 +61,7 @@ async def test_the_first_run_and_its_way_back(chromium: Browser, home: Path, fil
         assert ("notes-server" in written, "wiki" in written, SECRET in written) == (True, False, False)
         left = files["cursor"].read_text(encoding="utf-8")
         assert ("notes" in left, "wiki" in left) == (False, True)
-        await expect(page.get_by_role("checkbox", name="Codex")).not_to_be_checked()  # a choice outlives the step
+        await expect(page.get_by_role("checkbox", name="Codex")).not_to_be_checked()  # the next step keeps the choice
         await page.get_by_role("button", name="Connect them").click()
         await expect(page.get_by_role("status")).to_contain_text("Connected 1 AI tool", timeout=DONE_MS)
         await expect(page.get_by_text("Restart Cursor and ask")).to_be_visible()
