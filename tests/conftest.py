@@ -64,7 +64,7 @@ def _ignored(fd: object) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
-    """Disable garbage collection while tests are collected, when it would take a sixth of the tests' time."""
+    """Disable garbage collection during test collection, in which it took a sixth of the tests' time."""
     gc.disable()
     if (worker := getattr(session.config, "workerinput", None)) is not None:
         _import_share(session.config.args, int(worker["workerid"].removeprefix("gw")), worker["workercount"])
@@ -128,7 +128,7 @@ def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def end_gateways_of(home: Path) -> None:
     """End the detached gateways of this home that shims started.
 
-    Of several gateways that start simultaneously, all but one end by themselves, some only after their test.
+    Of several gateways that start simultaneously, all but one end by themselves, some only after the test.
     """
     left = [process for process in processes_with("--linger", "cmdline") if is_gateway_of(process, home)]
     for process in left:
@@ -155,7 +155,7 @@ def address() -> Iterator[str]:
 
 @pytest.fixture
 def panel(address: str) -> Iterator[Panel]:
-    """Yield a panel on that session bus."""
+    """Yield a panel on the bus at `address`."""
     from tests.tray.running import Panel
 
     made = Panel(address)

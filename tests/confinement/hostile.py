@@ -2,9 +2,9 @@
 
 `hostile.py FACTS WAY...` tries these ways and prints their outcomes as JSON.
 
-FACTS is a JSON file with the paths, addresses and process ids that the ways need; see world.py. A way returns if it
-works and raises an exception if it fails. Only the standard library is imported, so that any user can run this with any
-Python.
+FACTS is a JSON file (see world.py) with the paths, addresses and process ids that the ways need. A way returns if it
+works, and raises an exception if it fails. Only the standard library is imported, so that any user can run this with
+any Python.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def way(act: Callable[[Facts], object]) -> Callable[[Facts], object]:
 
 
 def system_call(x86: int, arm: int, *arguments: object) -> int:
-    """Make the system call with its number on this machine and return its result. Raises OSError."""
+    """Make a system call, given its numbers on x86-64 and on ARM, and return its result. Raises OSError."""
     result = int(LIBC.syscall(ctypes.c_long(x86 if X86 else arm), *arguments))
     if result < 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
@@ -142,7 +142,7 @@ ATTRIBUTES: dict[str, Callable[[Any], None]] = {
 
 
 def changes(name: str) -> None:
-    """Register two ways to change an attribute: of a secret file by its path, and of a readable one by its descriptor."""
+    """Register two ways to change an attribute: of a secret file by path, and of a readable file by descriptor."""
 
     def change(facts: Facts) -> None:
         ATTRIBUTES[name](facts["secrets"]["other_project"])
@@ -259,7 +259,7 @@ def _udp(facts: Facts, words: bytes) -> None:
 
 
 def connects(name: str) -> None:
-    """Register the way that connects to the Unix socket `name`, one of the desktop's or ours."""
+    """Register the way that connects to the Unix socket `name` of the desktop or of our gateway."""
 
     def connect(facts: Facts) -> None:
         with socket.socket(socket.AF_UNIX) as made:
@@ -293,7 +293,7 @@ def transient_unit_of_systemd(facts: Facts) -> None:
 
 @way
 def have_the_gateway_start_a_server(facts: Facts) -> None:
-    """Send the gateway a request over its own socket, by which this program could have a server started."""
+    """Send a `reload` request to the gateway's own socket, through which an unconfined server could be started."""
     with socket.socket(socket.AF_UNIX) as made:
         made.settimeout(5)
         made.connect(facts["sockets"]["our_socket"])
@@ -521,7 +521,7 @@ def attempt(name: str, facts: Facts) -> str:
 
 
 def serve(facts: Facts) -> None:
-    """Serve as much of MCP over stdin and stdout as tool calls need."""
+    """Serve MCP over stdin and stdout, as far as tool calls need it."""
     for line in sys.stdin:
         frame = json.loads(line)
         if "id" not in frame:

@@ -23,8 +23,8 @@ NO_LANDLOCK = landlock.abi() < landlock.LEAST_ABI
 # ways that need inherited descriptors, which our servers never get
 INHERITED = {"inherited_descriptor", "folder_descriptor_inherited"}
 ALONE = Confine(network=False)
-IN_NAMESPACES = Confine(network=False, sockets=True)  # bubblewrap, which Unix sockets require
-A_BROWSERS = Confine(sockets=True)  # as for a browser, which also needs the network
+IN_NAMESPACES = Confine(network=False, sockets=True)  # runs in bubblewrap, which Unix sockets require
+A_BROWSERS = Confine(sockets=True)  # what a browser needs: Unix sockets and the network
 THE_NETWORK = {
     "connect_out", "connect_to_the_gateway", "connect_by_ipv6", "connect_by_fast_open", "listen",
     "listen_without_a_name", "send_udp", "ask_dns",

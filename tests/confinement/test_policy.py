@@ -223,7 +223,7 @@ def test_a_program_in_a_folder_of_everybody_is_given_alone(home: Path, tmp_path:
 
 
 def test_npx_uvx_and_pip_fetch_into_the_servers_own_cache() -> None:
-    """Otherwise they would read or lock the user's caches, and uvx also the folder of its tools."""
+    """Otherwise, they would read or lock the user's caches, and uvx would also use the folder of its tools."""
     own = cache_environment("/cache/s", {"HOME": "/nowhere"})
     names = ("XDG_CACHE_HOME", "npm_config_cache", "UV_CACHE_DIR", "UV_TOOL_DIR", "PIP_CACHE_DIR")
     assert own.keys() == set(names)

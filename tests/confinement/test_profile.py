@@ -34,7 +34,7 @@ def test_the_macos_profile_denies_by_default_and_gives_what_the_policy_gives() -
     assert '(allow file-read* file-map-executable (subpath "/usr"))' in text
     assert r'(allow file-read* file-write* file-map-executable (subpath "/Users/me/a \"b\"\\c"))' in text
     assert '(deny file-read-data file-write* (subpath "/Users/me/.ssh"))' in text
-    # the policy's `read` names this folder
+    # this folder is a secret, but the policy's `read` names it
     assert '(deny file-read-data file-write* (subpath "/Users/me/.nvm"))' not in text
     assert text.index("(deny file-read-data") > text.rindex("(allow file-")
     assert "network-outbound" not in text

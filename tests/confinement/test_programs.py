@@ -1,4 +1,4 @@
-"""Confined servers of a real gateway: run by npx, uvx or a script, one for each session, or left by a killed gateway."""
+"""Confined servers of a real gateway: run by npx, uvx or a script, one per session, or left by a killed gateway."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ async def test_a_confined_server_answers_and_ends_with_all_that_it_started(tmp_p
         pid = connection.pid
         assert pid is not None
     await until(lambda: not alive(pid))
-    if not confine.sockets:  # in a namespace, the child writes another process id
+    if not confine.sockets:  # a child in a namespace writes a process id that is invalid here
         child = int((tmp_path / "child").read_text())
         await until(lambda: not alive(child))
 
@@ -122,7 +122,7 @@ async def test_a_script_that_names_an_interpreter_out_of_reach_is_refused_with_t
     for folder in (home / "src", tools):
         folder.mkdir(parents=True)
     shutil.copy("/bin/sh", tools / "own-sh")
-    script = home / "src" / "server"  # the server can write this file, and so choose the interpreter
+    script = home / "src" / "server"  # the server can write this script, and so choose its interpreter
     script.write_text(f"#!{tools}/own-sh\nexit 3\n")
     script.chmod(0o755)
     kept, environ = Confinements(), {**os.environ, "HOME": str(home)}
@@ -168,7 +168,7 @@ async def test_what_cannot_be_confined_is_not_started_and_try_starts_it_and_says
 
 @pytest.mark.requirement("confine-or-not")
 async def test_a_kernel_that_refuses_half_way_starts_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The installation fails as in a process that already has the maximum number of filters."""
+    """Installing the filter fails, as in a process that already has the maximum number of filters."""
     needs(ALONE)
     from trayapp.confinement import spawn
 
@@ -361,7 +361,7 @@ def test_no_line_is_proposed_for_the_number_that_a_process_has_now(tmp_path: Pat
 
 @pytest.mark.requirement("confine-refused")
 def test_a_program_that_cannot_read_how_much_memory_it_uses_is_proposed_namespaces(tmp_path: Path) -> None:
-    """Node's `process.memoryUsage()` fails so: no Landlock rule can allow a program its own entry in /proc alone."""
+    """This is how Node's `process.memoryUsage()` fails: Landlock cannot allow a program its own /proc entry alone."""
     from trayapp.confinement.policy import Policy
     from trayapp.confinement.record import Refusal, RefusalRecord
 

@@ -19,7 +19,7 @@ from typing import Any
 from tests.confinement import hostile
 
 PROGRAM = Path(hostile.__file__)
-OTHER_UID = 1  # daemon, everywhere
+OTHER_UID = 1  # the user `daemon` on every system
 SECRETS = {
     "ssh_key": "home/.ssh/id_rsa",
     "keyring": "home/.local/share/keyrings/login.keyring",
@@ -84,14 +84,14 @@ def _echo(listener: socket.socket) -> None:
         while True:
             words, address = listener.recvfrom(100)
             if not words:
-                return  # shut down
+                return  # the socket was shut down
             if not address:
                 continue  # an unnamed sender, which cannot be answered
             listener.sendto(b"hush", address)
 
 
 class World:
-    """The files, sockets and processes in and around the folder `root`. `facts` describes them to the hostile server."""
+    """The files, sockets and processes around the folder `root`. `facts` describes them to the hostile server."""
 
     def __init__(self, root: Path, stack: ExitStack, uid: int) -> None:
         self.root = root

@@ -1,4 +1,4 @@
-"""The shim as a Streamable HTTP server, because the official suite has no stdio.
+"""The shim as a Streamable HTTP server, because the official suite does not support stdio.
 
 Each session of the older era, and each request of the newer era, has its own shim process. `python -m
 tests.conformance.adapter` prints its URL.

@@ -29,7 +29,7 @@ from trayapp.service.command_line import own_command
 from trayapp.wire.control import LOGIN, LOGIN_WAIT, REFRESH, SETTLE, SNAPSHOT, ControlClient, ControlError
 from trayapp.wire.rundir import run_dir
 
-SIGN_INS = 3  # at most, where errors keep requiring a sign-in
+SIGN_INS = 3  # at most, even if errors still require a sign-in
 ALL_S = 50.0  # less than the suite's own limit, after which it waits forever for its client
 PATIENCE_S = 40.0  # dozens of scenarios run concurrently on a small machine
 MODERN = "2026-07-28"
@@ -249,7 +249,7 @@ async def run(address: str, *, cold: bool) -> None:
 
 
 async def carry_out(scenario: str, revision: str, server: str, address: str | None) -> None:
-    """Connect a client and run the scenario. `address`: of the server to add, or None if the gateway already has it."""
+    """Connect a client and run the scenario. First add the server at `address`, unless that is None."""
     async with client_of([*own_command(), "stdio"], os.environ, Path.cwd(), None) as raw:
         client = Client(raw, revision, server)
         async with anyio.create_task_group() as tasks:

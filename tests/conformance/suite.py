@@ -15,7 +15,7 @@ from devtools.places import NPM_SUITE, ROOT
 from tests.tools import node, require_file
 
 REMEDY = "`python3 packaging/dev.py test` installs it"
-WHOLE_RUN_S = 240.0  # for a run on a busy machine: usually, one takes 4 to 30 s
+WHOLE_RUN_S = 240.0  # limit of one run on a busy machine, although most take 4 to 30 s
 CLIENT_MS = 60_000  # for one scenario, while all scenarios of its revision run concurrently
 PASSED, NEUTRAL = "SUCCESS", "INFO"
 WRONG = frozenset({"FAILURE", "WARNING"})

@@ -1,4 +1,4 @@
-"""The official suite's client-side auth scenarios that no revision requires; test_client.py runs the required ones.
+"""The official suite's client-side auth scenarios that no revision requires. test_client.py runs the required ones.
 
 Each run has its own gateway, which serves all scenarios of the run concurrently. The system reuses ports, so a shared
 gateway might send an old server's token to a new server at the same address.
@@ -39,7 +39,7 @@ OLDER = "2025-03-26-oauth-metadata-backcompat 2025-03-26-oauth-endpoint-fallback
 
 
 class Run(NamedTuple):
-    """One run of the suite. `which` selects its scenarios; `expected` names the auth scenarios that are judged."""
+    """One run of the suite. `which` selects its scenarios. `expected` names the auth scenarios that are judged."""
 
     version: str
     which: tuple[str, str]

@@ -69,7 +69,7 @@ def test_every_client_scenario_that_a_revision_requires_passes(required: Callabl
 def test_a_server_that_was_known_before_any_client_passes_the_scenarios_of_the_newer_era(
     required: Callable[[str], Run], home: Path, tmp_path: Path
 ) -> None:
-    """Without a client, the gateway's first contact is in the server's era, as it is with a client."""
+    """The gateway's first contact is in the server's era, whether or not the gateway has a client."""
     with gateway_in(home, forked=True) as gateway:
         gateway.write({}, http={"enabled": True, "port": 0, "token": False})
         gateway.start()

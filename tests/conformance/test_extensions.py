@@ -1,4 +1,4 @@
-"""The suite's scenarios of extensions: what passes directly passes through a gateway that also has a plain server."""
+"""The suite's scenarios of extensions: what passes directly also passes through the gateway, beside a plain server."""
 
 from __future__ import annotations
 

@@ -32,8 +32,8 @@ ADAPTER = [sys.executable, "-m", "tests.conformance.adapter"]
 
 QUICK_SHELL = "/bin/sh"  # instead of the user's login shell, whose rc files may take seconds
 
-# set -> the edition of the suite, and the options that select its scenarios. A newer revision has a list of
-# requirements; for an older one, all scenarios run. The stable edition runs all scenarios but those marked as pending.
+# set -> the suite's edition, and the options that select the scenarios. For a newer revision, these are its
+# requirements. For an older one, they are all scenarios. The stable edition runs all scenarios that are not pending.
 SETS = {
     "2026-07-28": ("next", "--requirements", "2026-07-28"),
     "2025-11-25": ("next", "--requirements", "2025-11-25"),
@@ -200,7 +200,9 @@ def test_sessions_of_the_older_era_before_it_change_nothing_for_the_newer_set(
     backend: str,
     idle: bool,
 ) -> None:
-    """The older sessions have called the server, which supports both eras. They have ended, or one is open and idle."""
+    """The older sessions have called the server, which supports both eras, and have ended. With `idle`, one more is
+    open.
+    """
     edition, *selection = SETS[NEWEST]
     with gateway_for_suite(home, entry(backend, reference, quick)) as gateway:
 
@@ -250,8 +252,8 @@ def test_a_list_right_after_a_call_that_changes_it_is_the_changed_one(
 def worse(baseline: Run, run: Run) -> list[str]:
     """Return the checks that passed directly but not through the gateway, and those that failed only through it.
 
-    A neutral check counts as passed, because the suite marks inapplicable checks so: a server that does not cut its
-    streams need not be able to resume them.
+    A neutral check counts as passed, because the suite uses this status for checks that do not apply. For example, a
+    server that does not cut its streams need not be able to resume them.
     """
     lost = {
         key: run.verdicts.get(key)

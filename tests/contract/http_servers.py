@@ -175,7 +175,7 @@ class HttpServer(Behaviour):
         await dispatcher.run(on_request, on_notify)
 
     async def _modern(self, seen: SupervisorView, message: Any, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a POST of 2026-07-28: a subscription with an event stream that stays open, all else with JSON."""
+        """Answer a POST of 2026-07-28 with JSON, or a subscription with an event stream that stays open."""
         if seen.headers.get("mcp-method") != message.get("method"):
             await Response("Mcp-Method does not fit", 400)(scope, receive, send)
             return

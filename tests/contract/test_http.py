@@ -441,7 +441,7 @@ async def test_a_refused_message_ends_nothing_on_sse_either() -> None:
         with pytest.raises(RpcError, match="400"):
             await case.call()
         server.refusal = lambda seen: Response("Could not find session", 404) if seen.verb == "POST" else None
-        # a usual answer after the stream was cut, which the client may not have noticed yet
+        # a typical answer if the stream was cut and the client has not noticed yet
         with pytest.raises(RpcError, match="web answered HTTP 404"):
             await case.call()
         server.refusal = lambda seen: None
@@ -491,7 +491,7 @@ async def test_a_busy_server_passes_its_health_check_and_is_left_alone() -> None
 
 
 async def test_a_message_that_the_server_does_not_take_holds_up_no_request() -> None:
-    """On such a half-open connection, the SDK would send nothing more."""
+    """On such a half-open connection, the SDK would stop sending."""
     server = HttpServer()
     async with server.running(), connecting(server.url(), "2025-11-25") as case:
         await case.call()
@@ -743,7 +743,7 @@ async def test_servers_of_every_era_are_met(server: HttpServer, hint: str, kind:
 
 
 async def test_a_slow_server_is_asked_in_one_era_at_a_time() -> None:
-    """A host that starts its server on demand takes seconds, and `initialize` would open a session there."""
+    """A host that starts its server on demand takes seconds. An early `initialize` would open a needless session."""
     server = HttpServer(modern=True)
 
     async def starting(params: dict[str, Any]) -> dict[str, Any]:

@@ -80,9 +80,7 @@ class Opened:
 
 @asynccontextmanager
 async def opened(way: str, folder: Path, *switches: str) -> AsyncIterator[Opened]:
-    """Yield a contract server, opened in this way and initialized. `switches` are the odd server's options (stdio
-    only).
-    """
+    """Yield a contract server, opened in this way and initialized. `switches` are for the odd server (stdio only)."""
     ear, stderr = Ear(), bytearray()
     if way == "stdio":
         odd = Odd(folder, switches=("--page", "3", *switches))

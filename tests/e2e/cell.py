@@ -116,9 +116,7 @@ class Cell:
         return self.client.requests.pop(0)
 
     async def noted(self, what: str, *wanted: Any) -> Any:
-        """Wait until the server has noted `what`, with one of the wanted values if any are given. Return its newest
-        value.
-        """
+        """Wait until the server has noted `what`, with a wanted value if any is given. Return the newest such value."""
         with anyio.fail_after(stretched(PATIENCE_S)):
             while True:
                 lines = self.notes.read_text(encoding="utf-8").splitlines() if self.notes.exists() else []

@@ -147,9 +147,7 @@ class RawClient(Conversation):
 
 @asynccontextmanager
 async def task_group() -> AsyncIterator[anyio.abc.TaskGroup]:
-    """Open a task group. If only one exception occurs in it, raise that exception alone, so that a report begins with
-    it.
-    """
+    """Open a task group. A single exception in it is raised without the group, so that a report begins with it."""
     try:
         async with anyio.create_task_group() as tasks:
             yield tasks

@@ -359,7 +359,7 @@ BROWSERS = {
         needs=Confine(sockets=True),
     ),
 }
-# Variables that a confined program lacks or has of its own. The tool `get-env` shows all variables.
+# Variables that confinement removes or sets, all of which the tool `get-env` would show.
 ENVIRONMENT = {*LEADING_OUT, *TEMPORARY, *cache_environment("/x", {}), "PLAYWRIGHT_BROWSERS_PATH"}
 IDENTITY = {
     f"GIT_{who}_{what}": value

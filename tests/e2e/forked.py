@@ -1,5 +1,4 @@
-"""The program in a fork of a process that has already imported it. Imports are four fifths of a gateway's start-up
-time.
+"""The program in a fork of a process that has imported it. Imports take four fifths of a gateway's start-up time.
 
 It is for tests of what a gateway does, not of the process itself: its memory, imports, command line or parent. `python
 forked.py DESCRIPTOR` runs the process that forks. Linux only.
@@ -122,12 +121,12 @@ def serve(descriptor: int) -> None:
     ended: dict[int, int] = {}  # exit codes
 
     def reap(*_: object) -> None:
-        """Reap all children that have ended: tests that wait for the end of a process also wait for its reaping."""
+        """Reap all children that have ended, because tests wait until a process has been reaped."""
         with suppress(ChildProcessError):
             while (child := os.waitpid(-1, os.WNOHANG))[0]:
                 ended[child[0]] = os.waitstatus_to_exitcode(child[1])
 
-    gc.freeze()  # garbage collections would copy the memory that the children share
+    gc.freeze()  # otherwise, garbage collections would copy memory that the children share
     signal.signal(signal.SIGCHLD, reap)
     with socket.socket(fileno=descriptor) as asked:
         while request := asked.recv(MOST):

@@ -45,7 +45,7 @@ def is_login_shell(process: psutil.Process) -> bool:
 
 
 class Gateway:
-    """The home of a gateway, running or not. If `forked`, its process is forked from one that has loaded the program."""
+    """The home of a gateway, running or not. If `forked`, its process is a fork of one that has loaded the program."""
 
     def __init__(self, home: Path, *, forked: bool = False) -> None:
         self.home = home
@@ -72,8 +72,7 @@ class Gateway:
         new.replace(self.file)
 
     def put_first(self, folder: Path) -> None:
-        """Make `folder` the first in which the gateway finds programs, even after it has read the login shell's
-        environment.
+        """Make the gateway find programs in `folder` first, even after it has read the login shell's environment.
 
         That shell reads /etc/profile, which may put other folders first. It reads the user's own file last.
         """
@@ -117,7 +116,7 @@ class Gateway:
 
     @property
     def http_url(self) -> str:
-        """The URL of the gateway's HTTP server. Reading it waits for the server, which starts after the shims' socket."""
+        """The URL of the HTTP server. Reading it waits for the server, which starts later than the shims' socket."""
         end = time.monotonic() + stretched(READY_TIMEOUT_S)
         while not (url := self.snapshot()["gateway"]["http_url"]):
             assert time.monotonic() < end, "no HTTP server"

@@ -103,9 +103,7 @@ class HttpClient(Conversation):
         self._scopes[request_id].cancel()
 
     async def initialize(self, version: str = "2025-11-25", **capabilities: Any) -> Message:
-        """Perform the handshake and open the stream for messages that belong to no request. Return the handshake's
-        result.
-        """
+        """Perform the handshake and return its result. Open the stream for messages that belong to no request."""
         result = await super().initialize(version, **capabilities)
         self._headers["Mcp-Protocol-Version"] = result["protocolVersion"]
         self._tasks.start_soon(self._listen)
@@ -138,7 +136,7 @@ class HttpClient(Conversation):
         kind = answer.headers.get("content-type", "")
         if kind.startswith("text/event-stream"):
             async for _, data in events(answer.lines()):
-                if data:  # an event without data only allows resumption
+                if data:  # an empty event only gives an id for resumption
                     self.take(json.loads(data))
             return
         text = b"".join([part async for part in answer.parts()]).decode()

@@ -29,7 +29,7 @@ INSIDE = 'mount --bind "$0" /run && exec "$@"'
 
 @dataclass
 class LoginSession:
-    """A login session. `desk` has its bus and its keyring; `run` is the folder that its programs see as /run."""
+    """A login session. `desk` has its bus and its keyring. `run` is the folder that its programs see as /run."""
 
     desk: Desk
     run: Path

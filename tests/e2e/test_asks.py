@@ -1,4 +1,4 @@
-"""The user's yes with a real gateway: every door, the command line alone, and a gateway that dies meanwhile."""
+"""Approvals with a real gateway: through every way in, by the command line alone, and when the gateway dies."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ pytestmark = pytest.mark.anyio
 CALLS = 10_000 if LONG else 1_000
 AT_ONCE = 50
 SEED = 20
-ALLOWED_OF = 2  # of so many marks one is allowed
-OLD = "2025-03-26"  # the revision with batches
+ALLOWED_OF = 2  # one of this many marks is allowed
+OLD = "2025-03-26"  # the revision that has batches
 
 
 PREFIXES = ("server", "short", "none", "mcp")
-NAMES = ("n", "notes-two")  # that the server has had and will have
+NAMES = ("n", "notes-two")  # the server's two names, between which it is renamed
 DOORS = ("shim", "shim with search", "HTTP", "SSE", "command", "batch", "2026-07-28")
 EVENTS = ("killed", "renamed", "changed", "set", "", "")
 HTTP = {"enabled": True, "port": 0, "token": False}
 
 
 def notes(gateway: Gateway, **settings: Any) -> Path:
-    """Configure a server that notes each call in the file."""
+    """Configure a server that notes each call in a file, start the gateway, and return the file."""
     file = gateway.home / "notes.txt"
     configure(gateway, file, "n", **settings)
     gateway.start()
@@ -56,20 +56,20 @@ def notes(gateway: Gateway, **settings: Any) -> Path:
 
 
 def configure(gateway: Gateway, file: Path, name: str, **settings: Any) -> None:
-    """Save servers.yaml with that server, called that."""
+    """Save servers.yaml with the notes server under this name."""
     command = [sys.executable, notes_server.__file__, str(file)]
     gateway.write({name: {"command": command}}, ask="writes", **settings)
 
 
 def executed(file: Path) -> list[tuple[str, int]]:
-    """Return the tool (`read` for a resource) and mark of each call that reached the server."""
+    """Return the tool (`read` for a resource) and the mark of each call that reached the server."""
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     return [(name, int(mark)) for name, mark in map(str.split, lines)]
 
 
 @asynccontextmanager
 async def terminal(gateway: Gateway) -> AsyncIterator[None]:
-    """Somebody who watches."""
+    """Run `multi-mcp asks --watch`, so that somebody can answer."""
     process = launch(gateway.home, "asks", "--watch")
     try:
         assert process.stdout is not None
@@ -85,7 +85,7 @@ def marks(row: dict[str, Any]) -> int:
 
 
 async def answer_all(gateway: Gateway, answered: dict[str, set[int]]) -> None:
-    """Be the user: allow one of ALLOWED_OF, deny the others."""
+    """Answer all requests for approval as the user would: allow one mark of ALLOWED_OF and deny the others."""
     while True:
         for row in (await gateway.ask(ASKS))["asks"]:
             verb = DENY if marks(row) % ALLOWED_OF else ALLOW
@@ -95,7 +95,7 @@ async def answer_all(gateway: Gateway, answered: dict[str, set[int]]) -> None:
 
 
 class Doors:
-    """Every way into a gateway, and what happens to its server meanwhile."""
+    """All ways into a gateway, and events that may happen to its server."""
 
     def __init__(self, gateway: Gateway, file: Path, rng: random.Random) -> None:
         self.gateway, self.file, self.rng = gateway, file, rng
@@ -103,10 +103,10 @@ class Doors:
         self.name = "n"
         self.changes = 0
         self.clients: list[Conversation] = []
-        self.way: dict[int, str] = {}  # of each mark: the door, and how the tool was named there
+        self.way: dict[int, str] = {}  # mark -> the door, and whether the call used the tool `mcp`
 
     async def open(self, stack: AsyncExitStack) -> None:
-        """Open sessions of four kinds, two of them through shims."""
+        """Open sessions at the first four doors, two of them through shims."""
         search = [*own_command(), "stdio", "--expose", "search"]
         env, home = self.gateway.env, self.gateway.home
         for door in (
@@ -120,13 +120,15 @@ class Doors:
             await client.initialize(version)
 
     def spelling(self, tool: str) -> str:
-        """Return one of the ways to write a tool's name, also of a server that was renamed; or a resource as a tool."""
+        """Return a random spelling of the tool, or of a tool that reads a resource, possibly with the server's other
+        name.
+        """
         name = self.rng.choice((self.name, self.name, *NAMES))
         asked = self.rng.choice((tool, tool, f"read_{self.rng.choice(RESOURCES)}"))
         return self.rng.choice((f"{name}_{asked}", f"mcp__{name}__{asked}", f"{name}/{asked}", asked))
 
     async def call(self, mark: int) -> None:
-        """Call any tool at any door."""
+        """Call a random tool at a random door."""
         tool, args = self.rng.choice(TOOLS), {"mark": mark}
         way, spelling = self.rng.randrange(len(DOORS)), self.spelling(tool)
         through_mcp = way < 4 and self.rng.random() < 0.5
@@ -148,7 +150,7 @@ class Doors:
                 await modern(f"{self.base}/mcp", spelling, mark, beside)
 
     async def happen(self) -> None:
-        """Do something that might open a way around the asks, while calls wait and run."""
+        """Cause a random event that might open a way around the approvals while calls wait and run."""
         match self.rng.choice(EVENTS):
             case "killed":
                 pid = self.gateway.server(self.name)["pid"]
@@ -171,7 +173,7 @@ class Doors:
 @pytest.mark.timeout(stretched(1200 if LONG else 180))
 @pytest.mark.requirement("ask-no-way-round", "ask-every-way")
 async def test_at_no_door_a_write_passes_without_a_yes(gateway: Gateway) -> None:
-    """MULTI_MCP_LONG_TESTS=1: 10,000 calls."""
+    """With MULTI_MCP_LONG_TESTS=1, the test makes 10,000 calls."""
     file = notes(gateway, http=HTTP)
     await gateway.known()
     doors = Doors(gateway, file, random.Random(SEED))
@@ -194,7 +196,7 @@ async def test_at_no_door_a_write_passes_without_a_yes(gateway: Gateway) -> None
     assert max(Counter(mark for _, mark in found).values()) == 1
     tools = Counter(name for name, _ in executed(file))
     assert tools["get_note"] > CALLS // 8
-    assert tools["read"] > CALLS // 200  # resources, called as tools
+    assert tools["read"] > CALLS // 200  # tool calls that read resources
     assert min(tools["write_note"], tools["delete_note"]) > CALLS // 25
     assert len(writes) > len(answered[ALLOW]) // 2
     assert len(answered[DENY]) > CALLS // 9
@@ -206,7 +208,7 @@ async def test_at_no_door_a_write_passes_without_a_yes(gateway: Gateway) -> None
 
 
 async def batch(url: str, name: str, mark: int) -> None:
-    """Make a call among others in one POST."""
+    """Open a session of OLD and make a call in a batch with other messages."""
     about = {"protocolVersion": OLD, "capabilities": {}, "clientInfo": {"name": "old", "version": "1"}}
     async with httpx2.AsyncClient(
         verify=NO_CERTIFICATES, timeout=60, trust_env=False, headers={"Accept": STREAMS}
@@ -223,7 +225,7 @@ async def batch(url: str, name: str, mark: int) -> None:
 
 
 async def modern(url: str, name: str, mark: int, beside: dict[str, Any]) -> None:
-    """Make a call as a request of 2026-07-28, which is its own session."""
+    """Make a call as a single request of 2026-07-28, which is its own session."""
     meta = "io.modelcontextprotocol/"
     envelope = {f"{meta}protocolVersion": MODERN, f"{meta}clientInfo": {"name": "new", "version": "1"}}
     envelope |= {f"{meta}clientCapabilities": {}, **beside.get("_meta", {})}

@@ -1,6 +1,7 @@
-"""What the benchmark looks at when things go wrong or ask back, for a client of each kind with a server of each kind.
+"""The benchmark's rows about failures and questions, for a client of each kind with a server of each kind.
 
-The revisions' features by shim and stdio are in test_matrix, faults of servers in tests/faults. Here are transports.
+These tests cover the transports. test_matrix covers the revisions' features over stdio, and tests/faults covers
+servers' faults.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from tests.patience import stretched
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("behaviour-every-transport")]
 
-# The promises of a second are the benchmark's, on a quiet machine; here is seen that it happens.
+# The benchmark checks one-second limits on a quiet machine. These tests only check what happens in the end.
 PATIENT = Limits(hung=10, death=5, row=25, left=30)
-HUNG_S = 60.0  # as everywhere, on a quiet machine
-HUNG_MOST_S = 115.0  # pytest gives the whole run up after 120
+HUNG_S = 60.0  # the usual limit, on a quiet machine
+HUNG_MOST_S = 115.0  # pytest ends the whole run after 120 s
 
 
 @pytest.fixture(scope="module")
 def backends(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Backend]]:
-    """Yield a server of each kind."""
+    """Yield a server of each kind, all running."""
     made = one_of_each(tmp_path_factory.mktemp("behaviour"))
     with running(made):
         yield made
@@ -34,7 +35,7 @@ def backends(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Backend]
 
 @pytest.fixture(scope="module")
 def place(backends: list[Backend]) -> Iterator[Place]:
-    """Yield one gateway for all of them."""
+    """Yield one gateway for all these servers."""
     with Ours().set(backends) as made:
         yield made
 

@@ -1,4 +1,4 @@
-"""Each client is listed what its server would list to it direct: by its era, and by what it can do."""
+"""Each client sees the lists that its server would send it directly, which depend on its era and its capabilities."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ pytestmark = [pytest.mark.anyio, pytest.mark.requirement("lists-for-each-kind"),
 
 ABLE: dict[str, Any] = {"sampling": {}, "elicitation": {"form": {}, "url": {}}, "roots": {"listChanged": True}}
 APPS, CHARTS = "io.modelcontextprotocol/ui", "com.example/charts"
-DIRECT: dict[str, set[str]] = {}  # what a server lists to a client of some capabilities
-# Of a client that answers servers' requests with tasks (MCP 2025-11-25).
+DIRECT: dict[str, set[str]] = {}  # command and client capabilities -> the tools that the server lists directly
+# The capability of a client that runs servers' requests as tasks (MCP 2025-11-25).
 TASKS: dict[str, Any] = {"requests": {"sampling": {"createMessage": {}}, "elicitation": {"create": {}}}}
 
 
 def everything() -> list[str]:
-    """Return server-everything on the newer Node.js, which starts in half the time: what it lists is the same."""
+    """Return server-everything's command. The newer Node.js starts it in half the time, and its lists are the same."""
     return [node(), *servers.everything()[1:]]
 
 
 async def listed(client: Any, params: dict[str, Any] | None = None) -> set[str]:
-    """Return the names of the tools that a client is listed."""
+    """Return the names of the tools that a client sees."""
     return {tool["name"] for tool in (await client.request("tools/list", params or {}))["tools"]}
 
 
 async def definitions(gateway: Gateway, revision: str) -> set[str]:
-    """Return how the server describes its tools to a client of that revision."""
+    """Return the descriptions of the server's tools that a client of this revision sees."""
     envelope = {"_meta": {META + "protocolVersion": MODERN, META + "clientCapabilities": ABLE}}
     async with gateway.client(None) as client:
         if revision != MODERN:
@@ -50,7 +50,7 @@ async def definitions(gateway: Gateway, revision: str) -> set[str]:
 
 
 async def instructions(gateway: Gateway, revision: str) -> str:
-    """Return what a client of that revision hears of the servers when it comes in."""
+    """Return the instructions that a client of this revision gets when it connects."""
     envelope = {"_meta": {META + "protocolVersion": MODERN, META + "clientCapabilities": ABLE}}
     async with gateway.client(None) as client:
         if revision == MODERN:
@@ -59,27 +59,27 @@ async def instructions(gateway: Gateway, revision: str) -> str:
 
 
 async def older(gateway: Gateway, capabilities: dict[str, Any]) -> set[str]:
-    """Return what a client of the older era is listed."""
+    """Return the tools that a client of the older era sees."""
     async with gateway.client(None) as client:
         await client.initialize(OLDER, **capabilities)
         return {name.removeprefix("e_") for name in await listed(client)}
 
 
 async def newer(gateway: Gateway) -> set[str]:
-    """Return what a client of the newer era is listed."""
+    """Return the tools that a client of the newer era sees."""
     envelope = {"_meta": {META + "protocolVersion": MODERN, META + "clientCapabilities": ABLE}}
     async with gateway.client(None) as client:
         return {name.removeprefix("e_") for name in await listed(client, envelope)}
 
 
 async def direct(gateway: Gateway, argv: list[str], capabilities: dict[str, Any]) -> set[str]:
-    """Return what the server lists without a gateway. Each client is asked for once."""
+    """Return the tools that the server lists directly to a client with these capabilities. Results are cached."""
     key = json.dumps([argv, capabilities])
     if key not in DIRECT:
         async with client_of(argv, gateway.env, gateway.home, None) as client:
             await client.initialize(OLDER, **capabilities)
             DIRECT[key] = await listed(client)
-            client.process.kill()  # it would wait for the roots it asks for, which nobody tells it
+            client.process.kill()  # otherwise it would wait for the roots that it requested
     return DIRECT[key]
 
 
@@ -109,7 +109,7 @@ async def test_server_everything_lists_by_what_its_client_can_do(gateway: Gatewa
 async def test_the_first_list_of_a_client_that_can_do_some_of_it_is_its_own_and_stays(
     gateway: Gateway, able: tuple[str, ...]
 ) -> None:
-    """Nobody like it was there before; and no call changes what it is listed."""
+    """No client with these capabilities has connected before, and no call changes what this client sees."""
     argv, capabilities = everything(), {name: ABLE.get(name, TASKS) for name in able}
     expected = await direct(gateway, argv, capabilities)
     assert expected != await direct(gateway, argv, ABLE)
@@ -124,13 +124,13 @@ async def test_the_first_list_of_a_client_that_can_do_some_of_it_is_its_own_and_
         assert ("e_trigger-sampling-request" in hits) is ("trigger-sampling-request" in expected)
         assert await client.request("tools/call", {"name": "e_echo", "arguments": {"message": "x"}})
         assert {name.removeprefix("e_") for name in await listed(client)} == expected
-        await anyio.sleep(0.5)  # a change that the server announced at its start would have been read by now
+        await anyio.sleep(0.5)  # by now, the gateway would have read a change that the server announced at its start
         assert [told["method"] for told in client.told if told["method"].endswith("/list_changed")] == []
 
 
 @pytest.mark.parametrize("kind", ["stdio both", "http both"])
 async def test_a_server_of_both_eras_lists_to_each_its_own(gateway: Gateway, tmp_path: Path, kind: str) -> None:
-    """It describes itself differently in each, as the reference server in TypeScript does."""
+    """In each era, the server describes itself differently, as the TypeScript reference server does."""
     with served(kind, tmp_path) as entry:
         gateway.write({"e": entry})
         gateway.start()
@@ -138,7 +138,7 @@ async def test_a_server_of_both_eras_lists_to_each_its_own(gateway: Gateway, tmp
         direct = set(TOOLS)
         assert await older(gateway, ABLE) == direct
         assert await newer(gateway) == {*direct, "newer_only"}
-        async with gateway.client(None) as client:  # an older client uses it
+        async with gateway.client(None) as client:  # the lists stay the same while an older client uses the server
             await client.initialize(OLDER, **ABLE)
             assert await client.request("tools/call", {"name": "e_echo", "arguments": {}})
             assert await newer(gateway) == {*direct, "newer_only"}
@@ -153,7 +153,7 @@ async def test_a_server_of_both_eras_lists_to_each_its_own(gateway: Gateway, tmp
 async def test_a_tool_that_each_era_defines_otherwise_is_defined_to_each_client_as_in_its_own(
     gateway: Gateway, tmp_path: Path, kind: str, revision: str
 ) -> None:
-    """Whoever was first, whoever uses the server, whichever era is read again, and after a restart."""
+    """The order of the clients, their calls, a refresh and a restart make no difference."""
     both = {OLDER: {"Of 2025"}, MODERN: {"Of 2026"}}
     order = [revision, next(other for other in both if other != revision)]
     with served(kind, tmp_path) as entry:
@@ -185,13 +185,13 @@ LISTS = ("tools/list", "resources/list", "resources/templates/list", "prompts/li
 
 
 async def lists(person: Person) -> list[str]:
-    """Return the answers to all list requests, members in the order in which they came."""
+    """Return the answers to all list requests as text, in which the order of members counts."""
     meta = {key: value for key, value in params(person.modern, "").items() if key == "_meta"}
     return [json.dumps(await person.client.request(method, meta)) for method in LISTS]
 
 
 async def call_at_random(person: Person, some: random.Random, tools: tuple[str, ...]) -> None:
-    """Make a random request: a call by name or by the one tool, a search, a read, a prompt; right or wrong."""
+    """Make a random request, valid or not: a call by name or with the one tool, a search, a read or a prompt."""
     given = {"arguments": {"who": "you"}}
     requests: list[tuple[str, dict[str, Any]]] = [
         ("tools/call", params(person.modern, some.choice(tools), message="x")),
@@ -213,7 +213,7 @@ async def call_at_random(person: Person, some: random.Random, tools: tuple[str, 
 async def test_a_thousand_random_calls_of_clients_of_every_kind_leave_the_lists_of_each_as_they_were(
     gateway: Gateway, tmp_path: Path
 ) -> None:
-    """Of servers that have other lists for each era, and for what a client can do."""
+    """The servers' lists differ by the client's era and by its capabilities."""
     for folder in ("one", "two"):
         (tmp_path / folder).mkdir()
     with served("stdio both", tmp_path / "one") as one, served("http both", tmp_path / "two") as two:
@@ -224,23 +224,24 @@ async def test_a_thousand_random_calls_of_clients_of_every_kind_leave_the_lists_
         async with people(gateway, EVERY_WAY, len(EVERY_WAY)) as everybody, gateway.client(OLDER) as unable:
             everybody.append(Person("unable", unable, OLDER))
             before = [await lists(person) for person in everybody]
-            assert len({tuple(found) for found in before}) == 3  # each era's, and of the one that can do nothing
+            # one for each era, and one for the client without capabilities
+            assert len({tuple(found) for found in before}) == 3
             async with anyio.create_task_group() as tasks:
                 for person in everybody:
                     tasks.start_soon(person.answer_questions)
                 await _call_often(everybody, CALLS, ("one_echo", "two_echo", "echo", "none"))
-                assert sum(person.answered for person in everybody) > CALLS / 2  # they are no thousand refusals
+                assert sum(person.answered for person in everybody) > CALLS / 2  # most requests are not refused
                 told = [one["method"] for person in everybody for one in person.client.told]
                 assert [method for method in told if method.endswith("/list_changed")] == []
                 assert [await lists(person) for person in everybody] == before
-                # At its start, server-everything itself says that its tools have changed.
+                # At its start, server-everything announces that its tools have changed.
                 await _call_often(everybody, CALLS // 10, ("e_echo",))
                 assert [await lists(person) for person in everybody] == before
                 tasks.cancel_scope.cancel()
 
 
 async def _call_often(everybody: list[Person], number: int, tools: tuple[str, ...]) -> None:
-    """So many random calls in all, everybody's at once."""
+    """Make about `number` random calls in all, divided among concurrent clients."""
 
     async def call(person: Person, some: random.Random) -> None:
         for _ in range(number // len(everybody) + 1):
@@ -267,7 +268,7 @@ async def _call_often(everybody: list[Person], number: int, tools: tuple[str, ..
 async def test_a_server_that_lists_by_its_clients_extensions_shows_each_client_its_own_tools(
     gateway: Gateway, tmp_path: Path, kind: str, extension: str, first: str
 ) -> None:
-    """Whichever client came first, each can call what it is listed, and a restarted gateway knows it."""
+    """The order of the clients and a restart make no difference, and each client can call the tools that it sees."""
     able = {**ABLE, "extensions": {extension: {"mimeTypes": ["text/html;profile=mcp-app"]}}}
 
     async def check(tool: str, modern: bool) -> None:
@@ -301,7 +302,7 @@ async def test_a_server_that_lists_by_its_clients_extensions_shows_each_client_i
 async def test_a_tool_that_came_before_the_server_acknowledged_the_subscription_is_listed(
     gateway: Gateway, tmp_path: Path, kind: str
 ) -> None:
-    """Without a call: nobody else would read the lists again."""
+    """No call is made, because a call would also cause the lists to be read again."""
     with served(kind, tmp_path, "--grow-first") as entry:
         gateway.write({"e": {**entry, "lifecycle": "keep-alive"}})
         gateway.start()

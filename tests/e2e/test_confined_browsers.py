@@ -1,4 +1,4 @@
-"""Servers with a real browser answer confined as they do without, with one line: `confine: {sockets: true}`."""
+"""Servers with a real browser give the same answers with `confine: {sockets: true}` as without `confine`."""
 
 from __future__ import annotations
 

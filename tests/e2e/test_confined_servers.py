@@ -1,4 +1,4 @@
-"""Real servers answer confined as they do without `confine`."""
+"""Real servers give the same answers with `confine` as without it."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ NOBODY = 65_534
 
 @pytest.fixture(scope="module")
 def database() -> Iterator[str]:
-    """Yield the address of an empty PostgreSQL on this machine."""
+    """Yield the address of a new, empty PostgreSQL database on this machine."""
     found = [str(place) for place in Path("/usr/lib/postgresql").glob("*/bin")]
     initdb = shutil.which("initdb", path=os.pathsep.join((*found, os.environ["PATH"])))
     if initdb is None:
         missing("PostgreSQL is not installed")
-    # It refuses to run as root.
+    # PostgreSQL refuses to run as root.
     user: dict[str, Any] = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
     with tempfile.TemporaryDirectory(dir="/tmp", prefix="postgres-") as folder:
         if user:
@@ -48,7 +48,7 @@ def database() -> Iterator[str]:
                 wait_until(lambda: "ready to accept connections" in Path(folder, "log").read_text(), 30)
                 yield f"postgresql://me@127.0.0.1:{port}/postgres"
             finally:
-                process.send_signal(2)  # SIGINT: at once
+                process.send_signal(2)  # SIGINT: a fast shutdown
 
 
 @pytest.mark.anyio

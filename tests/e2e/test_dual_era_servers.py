@@ -1,4 +1,4 @@
-"""Servers of both eras by the SDKs of Python and TypeScript, clients of each era by both: in any order as direct."""
+"""Servers and clients of both eras, on the Python and TypeScript SDKs, give the direct results in any order."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from trayapp.service.command_line import own_command
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("eras-of-one-server"), pytest.mark.timeout(120)]
 
-OLDER = "legacy"  # as both SDKs call it
+OLDER = "legacy"  # both SDKs' name for the older era
 CALLS = {
     "python": (
         "test_simple_text", "test_elicitation", "test_sampling", "test_input_required_result_list_roots",
@@ -45,26 +45,29 @@ CALLS = {
     "typescript": ("echo", "who"),
 }  # fmt: skip
 Outcomes = dict[str, Any]
-Expected = dict[tuple[str, str], Outcomes]  # by the client's SDK and era
+Expected = dict[tuple[str, str], Outcomes]  # the client's SDK and era -> its outcomes
 
 
 @pytest.fixture(scope="module")
 def quick() -> Iterator[list[str]]:
-    """Yield what starts the reference server over stdio."""
+    """Yield the command of a reference server over stdio."""
     with quick_reference() as argv:
         yield argv
 
 
 @pytest.fixture(scope="module")
 def listening_of() -> Iterator[Callable[[str], str]]:
-    """Return the address of an SDK's server: sessions over HTTP share nothing but the process."""
+    """Yield a function that returns the URL of an SDK's server.
+
+    All tests share the server, because its sessions share nothing but the process.
+    """
     with ExitStack() as stack:
         yield cache(lambda sdk: stack.enter_context(listening(argv_of(sdk, "http", REFERENCE))))
 
 
 @pytest.fixture(scope="module")
 def expected_of() -> dict[tuple[str, str], Expected]:
-    """Return the outcomes of direct clients by SDK and transport, so that they are collected once."""
+    """Return an empty cache: the server's SDK and transport -> the outcomes of direct clients."""
     return {}
 
 
@@ -78,7 +81,7 @@ async def _expected(direct: Way, calls: tuple[str, ...]) -> Expected:
 
 
 def argv_of(sdk: str, transport: str, python: list[str]) -> list[str]:
-    """Return the command line of an SDK's server; `python` is the start of that of Python's."""
+    """Return the command of an SDK's server. `python` is the beginning of the command for Python."""
     if sdk == "python":
         return [*python, f"--{transport}"]
     require_file(MODULES / "@modelcontextprotocol" / "server" / "package.json", REMEDY)
@@ -86,14 +89,15 @@ def argv_of(sdk: str, transport: str, python: list[str]) -> list[str]:
 
 
 class Way:
-    """How a client reaches a server, or the gateway: by stdio or HTTP."""
+    """A way for clients to reach a server or the gateway: over stdio or HTTP."""
 
     def __init__(self, gateway: Gateway, entry: dict[str, Any], prefix: str, headers: dict[str, str]) -> None:
         self.gateway, self.entry, self.prefix, self.headers = gateway, entry, prefix, headers
 
     async def outcomes(self, sdk: str, mode: str, calls: tuple[str, ...], stack: AsyncExitStack) -> Outcomes:
-        """Return what a client of that SDK and era gets; it is gone at the end of `stack`, one in TypeScript at
-        once.
+        """Return the outcomes of a client of this SDK and era.
+
+        A Python client stays connected until `stack` is closed. A TypeScript client ends at once.
         """
         names = [self.prefix + call for call in calls]
         seen = await (self._python(mode, names, stack) if sdk == "python" else self._typescript(mode, names))
@@ -164,7 +168,7 @@ async def test_whoever_came_first_a_client_of_the_other_era_gets_what_it_gets_di
     first: str,
     gone: bool,
 ) -> None:
-    """The first one has used the server, and is idle or gone; then come the other era's, then its own again."""
+    """The first client has used the server and is idle or gone. Clients of the other era follow, then of its own."""
     second, calls = MODERN if first == OLDER else OLDER, CALLS[sdk]
     entry: dict[str, Any] = {"command": argv_of(sdk, transport, quick), "cwd": str(ROOT)}
     if transport == "http":
@@ -193,8 +197,8 @@ async def test_whoever_came_first_a_client_of_the_other_era_gets_what_it_gets_di
 async def test_every_feature_works_for_clients_that_come_after_one_of_the_other_era(
     gateway: Gateway, tmp_path: Path, kind: str, revision: str
 ) -> None:
-    """One that has used the server, and was asked, is idle meanwhile; another one is gone."""
-    folders = {name: tmp_path / name for name in ("one", "two")}  # two, so that their addresses collide
+    """Two clients of the other era have answered a question before: one has left, and one is idle."""
+    folders = {name: tmp_path / name for name in ("one", "two")}  # two servers, so that their addresses collide
     with ExitStack() as stack:
         for folder in folders.values():
             folder.mkdir()
@@ -215,7 +219,7 @@ async def test_every_feature_works_for_clients_that_come_after_one_of_the_other_
 
 @asynccontextmanager
 async def cell_of(gateway: Gateway, revision: str, notes: Path) -> AsyncIterator[Cell]:
-    """Yield a client of that revision, and the server `one`."""
+    """Yield a cell with a client of this revision and the server `one`."""
     async with gateway.client(None) as client:
         if revision != MODERN:
             await client.initialize(revision, **capabilities(revision))
@@ -227,7 +231,7 @@ async def cell_of(gateway: Gateway, revision: str, notes: Path) -> AsyncIterator
 async def test_a_client_that_changes_what_it_follows_hears_of_it_whoever_came_first(
     gateway: Gateway, tmp_path: Path, kind: str, revision: str
 ) -> None:
-    """The first update after the confirmation arrives: it is followed on the connection that its calls use."""
+    """The first update after the confirmation arrives, because calls use the connection that has the subscription."""
     first = MODERN if revision == OLDER_REVISION else OLDER_REVISION
     with served(kind, tmp_path) as entry:
         gateway.write({"s": entry}, http={"port": 0})
@@ -268,7 +272,7 @@ def _updates(person: Person) -> list[Any]:
 async def test_a_server_that_nobodys_era_splits_has_one_process(
     gateway: Gateway, tmp_path: Path, kind: str, revisions: tuple[str, ...]
 ) -> None:
-    """However many sessions use it at once; what reads the lists of other kinds of clients ends with that."""
+    """This holds for many concurrent sessions, because processes that only read lists end afterwards."""
     with served(kind, tmp_path) as entry:
         gateway.write({"s": entry}, http={"port": 0})
         gateway.start()

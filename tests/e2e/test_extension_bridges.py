@@ -1,4 +1,4 @@
-"""Clients that lack an extension: tasks are plain calls for them, skills are read by the one tool."""
+"""Clients that lack an extension: their tasks are plain calls, and they read skills with the one tool."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.anyio]
 
 
 class Bare(Visitor):
-    """A client that has no extension at all."""
+    """A client without extensions."""
 
     def params(self, params: Message, capabilities: Message | None = None) -> Message:
         return super().params(params, {"elicitation": {"form": {}}})
@@ -260,7 +260,7 @@ EVENT, TASK = "notifications/events/event", "notifications/tasks"
 
 
 async def follow(visitor: Visitor) -> str:
-    """Follow an event, and a task of its own; the handle of that."""
+    """Follow an event and a new task, and return the task's handle."""
     await visitor.introduce()
     await visitor.request("tools/list")
     name = await event(visitor)
@@ -274,7 +274,7 @@ async def follow(visitor: Visitor) -> str:
 
 
 def counted(visitor: Visitor) -> tuple[int, int]:
-    """Return how many events and changes of tasks it was told."""
+    """Return the numbers of events and of task changes that the client has received."""
     told = [one["method"] for one in visitor.client.told]
     return told.count(EVENT), told.count(TASK)
 
@@ -284,7 +284,7 @@ def counted(visitor: Visitor) -> tuple[int, int]:
 async def test_an_extension_nobody_knows_is_routed_to_the_server_that_has_it_and_refused_where_two_have(
     gateway: Gateway, tmp_path: Path, revision: str
 ) -> None:
-    """It is announced as long as one server has it, beside others that have not."""
+    """The gateway announces the extension while exactly one server has it."""
     plain = [sys.executable, "-I", "-S", era_server.__file__, revision, str(tmp_path / "notes")]
     with entries(NAMES[:2], revision, tmp_path, "stdio") as servers:
         gateway.write({"one": servers["one"], "plain": {"command": plain}})
@@ -307,7 +307,7 @@ async def test_an_extension_nobody_knows_is_routed_to_the_server_that_has_it_and
             assert (await visitor.request("acme/run", x=2, uri=address))["by"] == "two"
 
 
-KILLS = 25 if LONG else 2  # of each of the ways by which clients and servers are reached
+KILLS = 25 if LONG else 2  # for each combination of client, transport and revision
 WAYS = [
     *(("shim", transport, revision) for transport in ("stdio", "http") for revision in (OLDER, MODERN)),
     ("http", "stdio", OLDER),
@@ -318,7 +318,7 @@ WAYS = [
 
 @asynccontextmanager
 async def entered(gateway: Gateway, way: str, revision: str) -> AsyncIterator[Conversation]:
-    """Yield a client by the shim, by Streamable HTTP or by SSE, which has said nothing yet."""
+    """Yield a client over the shim, Streamable HTTP or SSE, which has sent nothing yet."""
     if way == "shim":
         async with gateway.client(None) as by_shim:
             yield by_shim
@@ -334,7 +334,7 @@ async def entered(gateway: Gateway, way: str, revision: str) -> AsyncIterator[Co
 async def test_no_task_is_lost_when_the_gateway_is_killed(
     gateway: Gateway, tmp_path: Path, way: str, transport: str, revision: str
 ) -> None:
-    """Each of three servers gives out the same ids; a server's tasks live longer than its process."""
+    """The three servers give out the same task ids, and tasks outlive their server's process."""
     tasks: dict[str, str] = {}
     with entries(NAMES, revision, tmp_path, transport) as servers:
         gateway.write(servers, http={"port": 0})

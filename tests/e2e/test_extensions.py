@@ -1,4 +1,4 @@
-"""Tasks, skills, events and Apps through the gateway: as direct, with one server and with three that collide."""
+"""Tasks, skills, events and Apps work through the gateway as directly, with one server and with three that collide."""
 
 from __future__ import annotations
 
@@ -27,8 +27,10 @@ OF_THE_GATEWAY: dict[str, Any] = {"prompts": {"listChanged": True}, "completions
 
 
 def argv(revision: str, folder: Path, name: str, *, http: bool = False) -> list[str]:
-    """Return the server of that name; its folder says who it is. `revision`: with --both it speaks the other
-    era, too. `http`: it listens on a free port.
+    """Return the command that runs the extension server `name`.
+
+    Its answers contain the name of its folder, so tests know which server answered. `revision` may end with ` --both`,
+    which adds the other era. With `http`, the server listens on a free port.
     """
     (folder / name).mkdir(exist_ok=True)
     own, *options = revision.split()
@@ -38,7 +40,7 @@ def argv(revision: str, folder: Path, name: str, *, http: bool = False) -> list[
 
 @contextmanager
 def entries(names: tuple[str, ...], revision: str, folder: Path, transport: str) -> Iterator[dict[str, dict[str, Any]]]:
-    """Yield entries of servers.yaml for these servers. Those over HTTP run meanwhile."""
+    """Yield entries of servers.yaml for these servers. HTTP servers run until the end of the block."""
     if transport == "stdio":
         yield {name: {"command": argv(revision, folder, name)} for name in names}
         return
@@ -58,7 +60,7 @@ def entries(names: tuple[str, ...], revision: str, folder: Path, transport: str)
 
 
 async def direct(revision: str, folder: Path, name: str, client_revision: str = "") -> dict[str, Any]:
-    """Return what the checks give with the server itself."""
+    """Return the results of the checks with the server itself."""
     async with client_of(argv(revision, folder, name), os.environ, folder, None) as client:
         visitor = Visitor(client, client_revision or revision)
         await visitor.introduce()
@@ -66,14 +68,14 @@ async def direct(revision: str, folder: Path, name: str, client_revision: str = 
 
 
 async def announced(command: list[str], gateway: Gateway, revision: str) -> dict[str, Any]:
-    """Return the capabilities that a server, or the gateway, announces to a client of that revision."""
+    """Return the capabilities that a server, or the gateway, announces to a client of this revision."""
     async with client_of(command, gateway.env, gateway.home, None) as client:
         return await Visitor(client, revision).introduce()
 
 
 @asynccontextmanager
 async def visiting(gateway: Gateway, revision: str, server: str, names: tuple[str, ...]) -> AsyncIterator[Visitor]:
-    """Yield a client of the gateway that means one of its servers."""
+    """Yield a client of the gateway that checks one of its servers."""
     async with gateway.client(None) as client:
         visitor = Visitor(client, revision, f"{server}_", server)
         capabilities = await visitor.introduce()
@@ -82,7 +84,7 @@ async def visiting(gateway: Gateway, revision: str, server: str, names: tuple[st
 
 
 def failed(found: Any) -> bool:
-    """Return True if a check did not come to its end."""
+    """True if a check ended with an error or without a result."""
     return found == NOTHING or (isinstance(found, dict) and found.keys() == {"error", "says"})
 
 
@@ -111,7 +113,7 @@ async def test_each_check_of_all_extensions_gives_what_it_gives_direct(
 async def test_a_server_of_both_eras_announces_and_gives_to_each_client_what_it_does_direct(
     gateway: Gateway, tmp_path: Path, order: tuple[str, str], transport: str
 ) -> None:
-    """The older one has tasks as a capability of their own, the newer one as an extension. So it is after a restart."""
+    """Tasks are a capability in the older era and an extension in the newer one, also after a restart."""
     both = f"{OLDER} --both"
     with entries(NAMES[:1], both, tmp_path, transport) as servers:
         expected = {revision: await announced(argv(both, tmp_path, "one"), gateway, revision) for revision in order}
@@ -123,7 +125,7 @@ async def test_a_server_of_both_eras_announces_and_gives_to_each_client_what_it_
             given = await direct(both, tmp_path, "one", revision)
             assert [check for check, found in given.items() if failed(found)] == []
             async with visiting(gateway, revision, "one", NAMES[:1]) as visitor:
-                await visitor.request("tools/list")  # which waits until the server was read for its era
+                await visitor.request("tools/list")  # waits until the lists have been read for this era
                 found = await checks(visitor)
             assert {check: (found[check], wanted) for check, wanted in given.items() if found[check] != wanted} == {}
         shim = [*own_command(), "stdio"]

@@ -1,4 +1,4 @@
-"""servers.yaml under a running gateway: saved by hand, broken, merged by refresh. Every process is real."""
+"""servers.yaml under a running gateway: saved by hand, broken, or merged by a refresh. All processes are real."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from tests.e2e.test_calls import said
 from tests.fixtures.odd import Odd, until
 
 pytestmark = pytest.mark.anyio
-APPLIED_S = 1.0  # PRODUCT 4: from the save on
+APPLIED_S = 1.0  # PRODUCT 4: from the save until it is applied
 
 
 @pytest.mark.requirement("file-broken-goes-on")
 async def test_a_file_saved_with_an_error_changes_nothing_that_runs(gateway: Gateway, tmp_path: Path) -> None:
-    """merge-11."""
     odd = Odd(tmp_path)
     async with serving(gateway, odd) as client:
         pid = said(await client.call("odd_whoami"))["pid"]
@@ -40,11 +39,10 @@ async def test_a_file_saved_with_an_error_changes_nothing_that_runs(gateway: Gat
 
 @pytest.mark.requirement("file-one-wrong-entry")
 async def test_one_wrong_entry_leaves_the_others_running(gateway: Gateway, tmp_path: Path) -> None:
-    """merge-12."""
     odd = Odd(tmp_path)
     async with serving(gateway, odd) as client:
         pid = said(await client.call("odd_whoami"))["pid"]
-        settings = "{expose: tools, http: {port: 0}}"  # whoever has the usual port is a problem of its own
+        settings = "{expose: tools, http: {port: 0}}"  # the usual port may be in use, which would be another problem
         text = f"settings: {settings}\nservers:\n  odd: {json.dumps(entry(odd))}\n  wrong:\n    command: 17\n"
         gateway.save(text)
         problems = await until(lambda: gateway.snapshot()["problems"])
@@ -83,7 +81,7 @@ async def test_a_saved_change_is_applied_and_untouched_servers_keep_their_proces
 
 @pytest.mark.requirement("file-applied-on-save")
 async def test_a_save_is_applied_within_a_second(gateway: Gateway, tmp_path: Path) -> None:
-    """In turn replaced, as editors do, and rewritten in place, as scripts do."""
+    """The file is alternately replaced, as editors do, and rewritten in place, as scripts do."""
     gateway.write({})
     gateway.start()
     for n in range(6):
@@ -94,7 +92,6 @@ async def test_a_save_is_applied_within_a_second(gateway: Gateway, tmp_path: Pat
 
 @pytest.mark.requirement("call-disabled-refused", "call-list-changed")
 async def test_a_tool_switched_off_is_not_listed_and_refused_until_it_is_back(gateway: Gateway, tmp_path: Path) -> None:
-    """merge-19."""
     odd = Odd(tmp_path)
     async with serving(gateway, odd) as client, gateway.client() as other:
         names = await client.tools()
@@ -144,7 +141,6 @@ servers:
 
 @pytest.mark.requirement("merge-kept", "merge-stale", "file-comments-kept", "cat-found-tools-written")
 async def test_a_refresh_merges_and_every_other_byte_survives(gateway: Gateway, tmp_path: Path) -> None:
-    """merge-10, merge-13."""
     names = tmp_path / "tools.json"
     names.write_text('["alpha", "beta"]')
     odd = Odd(tmp_path, switches=("--tools", str(names)))
@@ -188,7 +184,6 @@ def switches_in(gateway: Gateway) -> dict[str, Any]:
 
 @pytest.mark.requirement("merge-failed-refresh")
 async def test_a_failed_refresh_changes_nothing(gateway: Gateway, tmp_path: Path) -> None:
-    """life-24, merge-16."""
     names = tmp_path / "tools.json"
     names.write_text('["alpha", "beta"]')
     odd = Odd(tmp_path, switches=("--tools", str(names)))
@@ -211,11 +206,11 @@ async def test_a_failed_refresh_changes_nothing(gateway: Gateway, tmp_path: Path
 async def test_a_server_s_own_change_reaches_every_session_and_what_changes_no_list_reaches_its_caller(
     gateway: Gateway, tmp_path: Path
 ) -> None:
-    """transport-33."""
     odd = Odd(tmp_path)
     async with serving(gateway, odd) as one, gateway.client() as two:
         before = await one.tools()
-        await one.call("odd_echo")  # what a server announces in the call that starts it is of its start
+        # a change that is announced during the call that starts a server counts as part of its start
+        await one.call("odd_echo")
         await one.call("odd_notify", method="notifications/tools/list_changed")
         lists = len(odd.received("tools/list"))
         await until(lambda: len(odd.received("tools/list")) > lists or lists > 2)
@@ -235,7 +230,6 @@ async def test_a_server_s_own_change_reaches_every_session_and_what_changes_no_l
 async def test_a_tool_that_its_server_no_longer_has_is_an_error_and_the_session_lives(
     gateway: Gateway, tmp_path: Path
 ) -> None:
-    """call-15, in part: the server's own answer is passed on."""
     names = tmp_path / "tools.json"
     names.write_text('["alpha"]')
     odd = Odd(tmp_path, switches=("--tools", str(names)))

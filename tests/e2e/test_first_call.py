@@ -1,4 +1,4 @@
-"""Two minutes to the first call: from AI tools with servers of their own to a call through the shim."""
+"""The first call within two minutes: from AI tools with their own servers to a call through the shim."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FIVE = ("files", "time", "notes", "git", "web")
 
 
 def servers(*names: str) -> dict[str, Any]:
-    """Five that run without a network: the bundled sample, under other names and with other settings."""
+    """Return entries for the bundled sample server under these names, each with another setting."""
     program, *args = sample_command()
     return {name: {"command": program, "args": args, "env": {"NAME": name}} for name in names}
 

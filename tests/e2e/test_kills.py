@@ -1,4 +1,4 @@
-"""A process is killed while many sessions are being asked: each call has one answer or one error, and its own."""
+"""A process is killed while many sessions answer questions: each call ends with one answer or one error of its own."""
 
 from __future__ import annotations
 
@@ -29,31 +29,32 @@ from trayapp.wire.control import STOP
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("bridge-who"), pytest.mark.timeout(300)]
 
 WAYS = [("shim", OLDER), ("shim", MODERN), ("http", MODERN), ("http", OLDER), ("sse", OLDER)]
-QUESTIONS = 10  # of each session, at once
-VICTIMS_REPLIES = 3  # of a client that is killed: its next question is open then
-BEGUN = 60  # calls that have their answer when somebody dies
-# Of each way and each of two servers, so 26 a way; every other time the gateway dies, else the server.
+QUESTIONS = 10  # concurrent questions in each session
+VICTIMS_REPLIES = 3  # questions that a client answers before it is killed with its next question open
+BEGUN = 60  # calls that are answered before the kill
+# For each way and each of two servers, so 26 for a way. The gateway and the server are killed in turn.
 ROUNDS = 13 if world.LONG else 2
 LOOK_AGAIN_S = 0.1
-BACKOFF_S = 1  # of a server that was killed while it started, or whose port was closed for a moment
-FEW, AGAIN = 6, 5  # sessions, and questions of each, of one round
+BACKOFF_S = 1  # for a server that was killed at its start, or whose port was closed for a moment
+FEW, AGAIN = 6, 5  # sessions, and questions in each session, of one round
 
 
 def kill_server(gateway: Gateway, everybody: list[Person], notes: Path, stack: ExitStack) -> list[Person]:
-    """Return all its processes, until they are gone. Everybody may go on; one over HTTP is started again on its
-    port.
+    """Kill the server's processes and wait for their end. Return the sessions that can go on, which are all.
+
+    A server over HTTP is started again on its port.
     """
     killed, again = [], []
     port = urlsplit(yaml.safe_load(gateway.file.read_text("utf-8"))["servers"]["s"].get("url", "")).port
     for pid in noted(notes, "started"):
-        with suppress(psutil.NoSuchProcess):  # those that only read lists have ended
+        with suppress(psutil.NoSuchProcess):  # processes that only read lists have ended
             process = psutil.Process(pid)
             if port is not None:
                 again.append([str(port) if word == "0" else word for word in process.cmdline()])
             killed.append(process)
             process.kill()
     _, left = psutil.wait_procs(killed, stretched(END_S))
-    assert left == []  # a call that is sent before that is lost, and told so
+    assert left == []  # a call that is sent earlier is lost, with an error
     for argv in again:
         started = stack.enter_context(subprocess.Popen(argv, stdout=subprocess.PIPE))
         stack.callback(started.kill)
@@ -63,13 +64,13 @@ def kill_server(gateway: Gateway, everybody: list[Person], notes: Path, stack: E
 
 
 def kill_gateway(gateway: Gateway, everybody: list[Person], notes: Path, stack: ExitStack) -> list[Person]:
-    """Start the next gateway through a shim. Clients without a shim lost their session."""
+    """Kill the gateway. Return the sessions with shims, which start the next gateway. All other sessions are lost."""
     world.kill_gateway(gateway)
     return [person for person in everybody if isinstance(person.client, RawClient)]
 
 
 def kill_clients(gateway: Gateway, everybody: list[Person], notes: Path, stack: ExitStack) -> list[Person]:
-    """Kill the shims of sessions that are being asked. All others may continue."""
+    """Kill the shims of some sessions that have open questions. Return all other sessions."""
     victims = _victims(everybody)
     for person in victims:
         assert isinstance(person.client, RawClient)
@@ -125,12 +126,12 @@ async def _killed_while_asked(gateway: Gateway, notes: Path, kill: Kill, stack: 
             tasks.cancel_scope.cancel()
     finally:
         if kill is kill_gateway:
-            with suppress(NoGatewayError):  # nobody started the next one
+            with suppress(NoGatewayError):  # no shim has started another gateway
                 gateway.control(STOP)
 
 
 async def _call_again(person: Person, *, killed: bool) -> None:
-    """Call once more. `killed`: the server was, perhaps while it started. Then wait for the gateway's backoff."""
+    """Call again. If the server was `killed`, perhaps during its start, wait until the gateway's backoff is over."""
     with anyio.fail_after(stretched(END_S)):
         while True:
             person.failed.clear()
@@ -161,9 +162,10 @@ async def test_through_many_kills_each_call_ends_once_and_nobody_gets_what_is_an
                         tasks.start_soon(person.answer_questions)
                         for _ in range(AGAIN):
                             calls.start_soon(person.call, "s")
-                    begun = number % (FEW * AGAIN)  # answers before the kill: another moment each time
+                    begun = number % (FEW * AGAIN)  # answers before the kill, which comes at another moment each time
                     await until(lambda begun=begun: sum(person.answered for person in everybody) >= begun)
-                    left = kill(gateway, everybody, notes, ExitStack())  # over stdio nothing is started again
+                    # an empty stack, because over stdio nothing is started again
+                    left = kill(gateway, everybody, notes, ExitStack())
                     if kill is kill_gateway and way[0] != "shim":
                         await anyio.to_thread.run_sync(gateway.start)
                 ended = [person.answered + len(person.failed) for person in everybody]
@@ -172,7 +174,7 @@ async def test_through_many_kills_each_call_ends_once_and_nobody_gets_what_is_an
                 for person in left:
                     await _call_again(person, killed=kill is kill_server)
                     if any("Lost the connection to s during the call" in why for why in person.failed):
-                        # so near to the kill that it was still sent to the dead one: one error
+                        # sent so soon after the kill that it went to the dead process: one error is allowed
                         await _call_again(person, killed=kill is kill_server)
                 assert [(person.name, person.failed) for person in left if person.failed] == []
                 assert [(person.name, person.crossed) for person in everybody if person.crossed] == []
@@ -180,5 +182,5 @@ async def test_through_many_kills_each_call_ends_once_and_nobody_gets_what_is_an
                 tasks.cancel_scope.cancel()
     finally:
         if way[0] == "shim":
-            with suppress(NoGatewayError):  # nobody started the next one
+            with suppress(NoGatewayError):  # no shim has started another gateway
                 gateway.control(STOP)

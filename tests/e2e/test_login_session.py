@@ -1,4 +1,4 @@
-"""What an AI tool starts, with six variables, in a real login session with a real keyring."""
+"""The programs that an AI tool starts with six variables, in a real login session with a real keyring."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def configure(session: LoginSession, server: Guarded) -> None:
 
 
 async def row(session: LoginSession) -> Any:
-    """Return what `status` shows of `web`."""
+    """Return the snapshot's row of `web`."""
     snapshot: Any = await ask(session, SNAPSHOT)
     return snapshot["servers"][0]
 
 
 async def ask(session: LoginSession, method: str, **params: str) -> dict[str, object]:
-    """Return a control request to the session's gateway."""
+    """Send the session's gateway a control request and return its result."""
 
     def work() -> dict[str, object]:
         with ControlClient(session.gateway_run, 60) as client:
@@ -63,7 +63,7 @@ async def test_a_gateway_that_an_ai_tool_starts_with_six_variables_keeps_the_use
         async with session.client() as client:
             first = await still_signed_in(session, client)
             await anyio.to_thread.run_sync(session.kill_gateway)
-            await until(lambda: session.gateway_pid() not in (0, first))  # the shim starts the next one
+            await until(lambda: session.gateway_pid() not in (0, first))  # the shim starts another gateway
             await still_signed_in(session, client)
         assert len(server.issuer.visits) == visits
         doctor = await anyio.to_thread.run_sync(session.verb, "doctor")

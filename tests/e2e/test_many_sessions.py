@@ -1,4 +1,4 @@
-"""50 sessions on one gateway, their calls interleaved at random: what belongs to one reaches that one and no other."""
+"""50 sessions on one gateway make random interleaved calls: each message reaches its own session and no other."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ pytestmark = [pytest.mark.anyio, pytest.mark.requirement("many-sessions"), pytes
 SESSIONS = 50
 CALLS = 10_000
 SEED = 20_260_728
-AT_ONCE = 8  # of one session
-# Progress and results are told apart by the protocol, on a connection that all share; log lines and questions of an
-# older stdio server are not (they name no request), so those come from servers that each session has for itself.
+AT_ONCE = 8  # concurrent calls in each session
+# On a shared connection, progress and results name their request, but log lines and questions of an older stdio
+# server do not. For those, each session has its own server processes.
 SHARED, OWN = ("old", "new"), ("mine", "mine-new")
 
 
 class Member:
-    """One session, which knows what it may hear."""
+    """One session, which checks that the messages it receives are its own."""
 
     def __init__(self, number: int, client: RawClient, modern: bool) -> None:
         self.number = number
@@ -44,7 +44,7 @@ class Member:
         return {"name": tool, "arguments": arguments, "_meta": meta}
 
     async def one(self, chance: random.Random) -> None:
-        """Make one call of some kind."""
+        """Make one random call."""
         self.calls += 1
         mine = f"{self.number}/{self.calls}"
         kind = chance.choice(("echo", "echo", "progress", "log", "ask"))
@@ -82,7 +82,7 @@ class Member:
         else:
             result = await self.client.request("tools/call", asked)
             while result["resultType"] == "input_required":
-                # Of an older server's it may be another open call's question, as long as it is of this session.
+                # An older server's question may belong to another open call, but only of this session.
                 questions = {key: question["params"]["mine"] for key, question in result["inputRequests"].items()}
                 assert all(theirs.startswith(f"{self.number}/") for theirs in questions.values()), questions
                 said = {key: self.reply(theirs) for key, theirs in questions.items()}
@@ -94,7 +94,7 @@ class Member:
         return {"roots": [], "mine": mine}
 
     async def answer_questions(self) -> None:
-        """Answer an older client's questions, which must all be its own."""
+        """Answer an older client's questions. Assert that they belong to this session."""
         while True:
             while self.client.requests:
                 question = self.client.requests.pop(0)
@@ -104,7 +104,7 @@ class Member:
             await self.client.something()
 
     def check(self) -> None:
-        """Check that the client heard nothing of another's."""
+        """Assert that the client has received nothing of another session."""
         for told in self.client.told:
             if told["method"] == "notifications/progress":
                 assert str(told["params"]["progressToken"]).startswith(f"{self.number}-")
@@ -115,7 +115,7 @@ class Member:
 
 @asynccontextmanager
 async def members(gateway: Gateway, folder: Path) -> AsyncIterator[list[Member]]:
-    """Yield all sessions, every other one of the newer era."""
+    """Yield all sessions. Every other session is of the newer era."""
     async with AsyncExitStack() as stack:
         found: list[Member] = []
         for number in range(SESSIONS):

@@ -1,6 +1,6 @@
-"""Every revision of MCP as a client, with every revision as a server, in every feature: real gateway, shim and servers.
+"""Clients of every MCP revision with servers of every revision, in every feature, with real processes.
 
-A cell that a revision makes impossible says why, and the test sees what happens instead.
+Where a revision lacks a feature, SINCE gives the reason, and the test checks what happens instead.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ async def tools(cell: Cell) -> None:
 
 
 async def resources(cell: Cell) -> None:
-    # Five servers have the same resource: each is known by its server's own address.
+    # All five servers have this resource, so its address contains the server's name.
     uri = f"multi-mcp://{cell.server}/era://x"
     (listed,) = [item for item in (await cell.request("resources/list"))["resources"] if item["uri"] == uri]
     assert listed["x-kept"] == [1]
@@ -59,7 +59,7 @@ async def subscribe(cell: Cell) -> None:
         await cell.request("resources/subscribe", {"uri": uri})
     with anyio.fail_after(stretched(PATIENCE_S)):
         while not [m for m in cell.client.told if m["method"] == "notifications/resources/updated"]:
-            await cell.call("touch")  # until the server has heard of the subscription, too
+            await cell.call("touch")  # repeated until the subscription has reached the server
     told = (await cell.client.heard("notifications/resources/updated"))[0]
     stamp = {"_meta": {META + "subscriptionId": "updates"}} if cell.modern else {}
     assert told == {"uri": uri, **stamp}
@@ -137,8 +137,8 @@ async def list_changed(cell: Cell) -> None:
     grown = f"{cell.server}_extra0"
     names: list[str] = []
     with anyio.fail_after(stretched(PATIENCE_S)):
-        while grown not in names:  # the change that was told first may be another server's
-            await cell.call("grow")  # again until the gateway listens to a newer server
+        while grown not in names:  # the first announced change may be another server's
+            await cell.call("grow")  # repeated until the gateway listens to a newer server
             await anyio.sleep(0.05)
             if [m for m in cell.client.told if m["method"] == "notifications/tools/list_changed"]:
                 names = [tool["name"] for tool in (await cell.request("tools/list"))["tools"]]
@@ -154,12 +154,12 @@ FEATURES: tuple[Feature, ...] = (
 PAIRS = [(client, server) for client in REVISIONS for server in REVISIONS]
 
 
-# -- the place -------------------------------------------------------------------------------------------------------
+# -- the gateway and its clients -------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """Yield one gateway with a server of each revision, of which each client has a process of its own."""
+    """Yield one gateway with a server of each revision. Each client has its own server processes."""
     folder = tmp_path_factory.mktemp("matrix")
     program = str(Path(__file__).parent.parent / "fixtures" / "era_server.py")
     with gateway_in(folder) as made:
@@ -172,7 +172,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
                 for revision in REVISIONS
             }
         )
-        made.env["NOTES"] = "notes"  # relative: each session's server writes into its own folder
+        made.env["NOTES"] = "notes"  # relative, so that each session's server writes into its own folder
         made.start()
         made.control("settle")
         yield made
@@ -180,9 +180,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
 
 @asynccontextmanager
 async def cell_of(site: Gateway, folder: Path, client: str, server: str) -> AsyncIterator[Cell]:
-    """Yield a client in a folder of its own."""
+    """Yield a cell whose client runs in its own folder."""
     site_of_client = Gateway(site.home)
-    site_of_client.home = folder  # only the working folder of the shim
+    site_of_client.home = folder  # affects only the shim's working folder
     async with site_of_client.client(None) as raw:
         cell = Cell(raw, client, f"era{server}", folder / "notes")
         if client != MODERN:
@@ -192,26 +192,26 @@ async def cell_of(site: Gateway, folder: Path, client: str, server: str) -> Asyn
 
 @pytest.mark.parametrize(("client", "server"), PAIRS)
 async def test_each_feature(site: Gateway, tmp_path: Path, client: str, server: str) -> None:
-    """One session uses all features in turn: a process for each would take most of the time."""
+    """One session uses all features in turn, because a process for each would take most of the time."""
     async with cell_of(site, tmp_path, client, server) as cell:
         for feature in FEATURES:
-            cell.client.told.clear()  # each waits for what it makes the server tell
+            cell.client.told.clear()  # each feature waits for its own notifications
             await use(feature, cell, client, server)
 
 
 async def use(feature: Feature, cell: Cell, client: str, server: str) -> None:
-    """Use a feature, or see what happens instead if a revision lacks it."""
+    """Use a feature. If only the client's revision lacks it, assert that it is refused."""
     if not impossible(client, server, feature.__name__):
         await feature(cell)
     elif client < SINCE[feature.__name__][0] and server >= SINCE[feature.__name__][0]:
-        # The server sees that this client cannot; one that asks all the same gets an error, the client nothing.
+        # The server knows that this client lacks the feature. A request would fail and never reach the client.
         with pytest.raises((RpcFailure, KeyError)):
             await feature_refused(cell, feature)
         assert cell.client.requests == []
 
 
 async def feature_refused(cell: Cell, feature: Feature) -> None:
-    """Ask a client that lacks the feature, and see the refusal."""
+    """Have the server ask a client that lacks the feature. Raises RpcFailure or KeyError if that is refused."""
     mode = {"mode": "url", "url": "https://example.test"} if feature is elicitation_url else {}
     arguments = {"method": "elicitation/create", "params": {"message": "?", **mode}}
     result = await cell.call("ask", arguments)

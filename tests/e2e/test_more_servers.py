@@ -1,6 +1,6 @@
-"""Fourteen more real servers, each through the gateway as directly: what it lists, and one call, failures too.
+"""Fourteen more real servers: their lists and one call each are the same through the gateway as directly.
 
-None reaches the network: names of hosts do not resolve for node's programs, Python's have a proxy that is not there.
+No server reaches the network. Node.js resolves no host names, and Python programs have an unreachable proxy.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ LISTS = {"prompts": "prompts/list", "resources": "resources/list", "resourceTemp
 
 @dataclass(frozen=True)
 class Case:
-    """One server: how it is started, and a harmless call with words that the answer, or the error, holds."""
+    """One server: its command, and a harmless call whose answer or error contains the words `says`."""
 
     argv: Callable[[], list[str]]
     tool: str
@@ -64,7 +64,7 @@ def program(name: str, *args: str) -> Callable[[], list[str]]:
 
 def devtools() -> list[str]:
     options = ("--headless", "--isolated", "--chromeArg=--no-sandbox", "--no-usage-statistics")
-    _, program = servers.npm("chrome-devtools-mcp")  # before Node.js 22, `get_css_styles` lacks Set.intersection
+    _, program = servers.npm("chrome-devtools-mcp")  # `get_css_styles` needs Set.intersection, new in Node.js 22
     return [node(), program, *options, "--executablePath", require("chromium")]
 
 
@@ -75,7 +75,7 @@ def playwright() -> list[str]:
 
 OFFICIAL = "@modelcontextprotocol/server-"
 CASES = {
-    # announces resources and prompts, and has neither: all its tools were lost over that
+    # This server announces resources and prompts but has neither, which once hid all its tools.
     "tavily": Case(package("tavily-mcp"), "tavily-search", {"query": "x"}, "Error", {"TAVILY_API_KEY": KEY}, 2),
     "chrome-devtools": Case(devtools, "list_pages", {}, "about:blank", tools=20),
     "playwright": Case(playwright, "browser_navigate", {"url": "{page}"}, "page.goto", tools=15),
@@ -101,7 +101,7 @@ CASES = {
         {"GOOGLE_MAPS_API_KEY": KEY},
         5,
     ),
-    # cannot list its resources without a database, and has a tool
+    # This server has a tool, but cannot list its resources without a database.
     "postgres": Case(package(f"{OFFICIAL}postgres", "postgresql://127.0.0.1:9/none"), "query", {"sql": "select 1"}, ""),
     "fetch": Case(
         program("mcp-server-fetch", "--allow-private-ips"),
@@ -122,7 +122,7 @@ PAGE = b"""<html><link rel=icon href=data:,><title>A page</title><body>
 
 
 class Page(BaseHTTPRequestHandler):
-    """One page, and nothing else."""
+    """A site of a single page."""
 
     def do_GET(self) -> None:
         found = self.path == "/"
@@ -146,7 +146,7 @@ def page() -> Iterator[str]:
 
 
 async def listed(client: Conversation, member: str) -> Any:
-    """Return all of a list; the error where there is none to be had."""
+    """Return the whole list, or the error if it cannot be read."""
     try:
         return await client.all(member, LISTS[member])
     except RpcFailure as failure:
@@ -154,7 +154,7 @@ async def listed(client: Conversation, member: str) -> Any:
 
 
 async def answer(client: Conversation, tool: str, arguments: dict[str, Any]) -> Any:
-    """Return the result of a call, or its error, without what differs from one process to the next."""
+    """Return the result or the error of a call, without the parts that differ between processes."""
     try:
         result = without_era(await client.call(tool, **arguments))
     except RpcFailure as failure:
@@ -176,7 +176,7 @@ async def test_a_real_server_lists_and_answers_as_directly(
     arguments = json.loads(json.dumps(case.arguments).replace("{page}", page))
     argv = case.argv()
     entry = {"command": argv, "env": env, "cwd": str(tmp_path), "connect_timeout": 60}
-    entry["lifecycle"] = "keep-alive"  # listed and called in one process: their starts are what takes time here
+    entry["lifecycle"] = "keep-alive"  # one process both lists and answers, because its start takes most of the time
     gateway.write({name: entry}, approve_changes="off")
     gateway.start()
     await gateway.known()
@@ -191,7 +191,7 @@ async def test_a_real_server_lists_and_answers_as_directly(
         for member in LISTS:
             straight = await listed(direct, member)
             behind = [item for item in await client.all(member, LISTS[member]) if item.get("uri") != INDEX_URI]
-            expected = straight if isinstance(straight, list) else []  # announced or not, it has none
+            expected = straight if isinstance(straight, list) else []  # even if the server announces the list
             assert [{**item, "name": None} for item in behind] == [{**item, "name": None} for item in expected]
         straight = await answer(direct, case.tool, arguments)
         assert await answer(client, rows[case.tool], arguments) == straight

@@ -1,4 +1,4 @@
-"""A server with several connections: whatever is said or kept of it names the server, never one of them."""
+"""A server with several connections: messages and records name the server, never one of its connections."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ASKED = {"method": "elicitation/create", "params": {"message": "who?"}}
 
 
 def loud(notes: Path, *options: str) -> list[str]:
-    """Return a server that says on its stderr that it has begun."""
+    """Return the command of a server that reports its start on stderr."""
     program = str(FIXTURES / "era_server.py")
     return [sys.executable, "-I", "-S", "-c", LOUD, program, OLDER, str(notes), *options]
 
@@ -45,13 +45,13 @@ def noted(notes: Path, what: str) -> list[Any]:
 
 
 def params(modern: bool, name: str, **arguments: Any) -> dict[str, Any]:
-    """Return the params of a call."""
+    """Return the params of a tool call."""
     envelope = {META + "protocolVersion": MODERN, META + "clientCapabilities": capabilities(MODERN)}
     return {"name": name, "arguments": arguments, **({"_meta": envelope} if modern else {})}
 
 
 async def be_asked(client: Conversation, modern: bool, name: str) -> None:
-    """Have the server ask, and answer."""
+    """Call a tool that asks the client a question, and answer it."""
     given = params(modern, name, **ASKED)
     answer = client.ask("tools/call", given)
     if not modern:

@@ -1,4 +1,4 @@
-"""The one tool, through the real shim and the real gateway."""
+"""The one tool, through a real shim and a real gateway."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def tool(called: str, does: str, **properties: Any) -> dict[str, Any]:
 
 
 def catalog(folder: Path) -> Path:
-    """Six small services, and a library with long answers."""
+    """Write a catalog of six small servers and one with long answers, and return its path."""
     things = ("invoice", "calendar", "message", "branch", "dashboard", "contact")
     verbs = ("create", "list", "delete", "export", "archive")
     servers = [
@@ -47,7 +47,7 @@ def catalog(folder: Path) -> Path:
 
 
 def configure(gateway: Gateway, folder: Path, **settings: Any) -> None:
-    """Configure all of the catalog's servers, each as a process that replays its tools."""
+    """Configure all servers of the catalog, each as a process that replays its tools."""
     path = catalog(folder)
     names = [one["server"] for one in json.loads(path.read_text(encoding="utf-8"))]
     script = str(replay_server.__file__)
@@ -77,7 +77,7 @@ async def test_a_model_searches_describes_calls_and_reads_a_long_result_to_its_e
         assert (await said(client)).startswith("MCP: 0/7 servers, 31 tools")
         assert (await said(client, search="make an invoice")).startswith("invoices_create_invoice(name: string)")
         assert "name (string) *required*" in await said(client, describe="invoices_create_invoice")
-        await gateway.state("invoices", "connected")  # nobody has called it yet
+        await gateway.state("invoices", "connected")  # although nothing has called it yet
         wrong = await mcp(client, tool="invoices_create_invoice", args={"nam": "x"})
         assert wrong["isError"] is True
         got = await mcp(client, tool="invoices_create_invoice", args={"name": "x"})

@@ -28,7 +28,7 @@ from trayapp.wire.control import LIST, OUTDATED, RECONNECT
 
 pytestmark = pytest.mark.anyio
 DAY_S = 86_400.0
-STATES = 12  # of each registry
+STATES = 12  # random states of each registry
 CACHES = ("npm-cache", "uv-cache", "images")
 
 NODE = """#!/usr/bin/env node
@@ -59,7 +59,7 @@ def main():
 
 
 def tools(**said: str) -> str:
-    """Return tools by name and description, as JSON that Python reads, too."""
+    """Return tools with these names and descriptions, as JSON that is also valid Python."""
     return json.dumps(
         [{"name": name, "description": text, "inputSchema": {"type": "object"}} for name, text in said.items()]
     )
@@ -67,18 +67,18 @@ def tools(**said: str) -> str:
 
 @dataclass
 class Packaging:
-    """One way of packaging: its command line, what an update is called, and how a release is published."""
+    """A kind of package: the command that runs it, the versions of two releases, and how a release is published."""
 
     line: list[str]
     first: str
     second: str
-    release: Callable[[str, str, float], None]  # version, tools, time
+    release: Callable[[str, str, float], None]  # parameters: version, tools, time
     registry: NpmRegistry | PypiRegistry | OciRegistry
 
 
 @pytest.fixture(params=["npm", "pypi", "oci"])
 def packaging(request: pytest.FixtureRequest, gateway: Gateway, tmp_path: Path) -> Iterator[Packaging]:
-    """Yield one registry with one release, and the package tool that uses it."""
+    """Yield a kind of package, with one release in its registry and with its package tool set up."""
     with ExitStack() as stack:
         if request.param == "npm":
             npm = stack.enter_context(running(NpmRegistry()))
@@ -112,7 +112,7 @@ def packaging(request: pytest.FixtureRequest, gateway: Gateway, tmp_path: Path) 
 
 
 def verb(gateway: Gateway, *words: str) -> Any:
-    """Return what a verb prints as JSON."""
+    """Run a verb of the command line and return its JSON output."""
     done = run_cli(gateway.home, *words, "--json", env=gateway.env)
     assert done.stdout, done.stderr
     return json.loads(done.stdout)
@@ -130,11 +130,11 @@ async def test_an_update_shows_its_tools_is_taken_and_led_back(gateway: Gateway,
     assert first["integrity"].startswith(("sha512-", "sha256:", "demo@sha256:"))
     (row,) = verb(gateway, "outdated")["rows"]
     assert (row["version"], row["newest"]) == (first["version"], None)
-    assert first["version"].partition("@")[0] == packaging.first  # an image has a part of its digest there, too
+    assert first["version"].partition("@")[0] == packaging.first  # an image's version also has a part of its digest
 
     packaging.release(packaging.second, tools(stays="Stays, and deletes all.", comes="Comes."), time.time() - DAY_S)
     (row,) = verb(gateway, "outdated")["rows"]
-    assert (row["newest"], row["error"]) == (None, None)  # a day old: not offered yet
+    assert (row["newest"], row["error"]) == (None, None)  # a day old, so not offered yet
 
     gateway.write({"demo": {"command": packaging.line}}, min_age=0.5)
     await until(lambda: (gateway.control(OUTDATED)["rows"][0]["newest"] or "").partition("@")[0] == packaging.second)
@@ -183,17 +183,17 @@ async def test_in_random_states_of_its_registry_a_gateway_starts_what_is_locked(
 
 
 def listed(gateway: Gateway) -> set[str]:
-    """Return the tools that the server lists now."""
+    """Return the names of the tools that the server currently lists."""
     return {row["name"] for row in gateway.control(LIST, server="demo") if not row["stale"]}
 
 
 def reconnected(gateway: Gateway) -> bool:
-    """Return True if the server could be started again."""
+    """Reconnect the server. Return True if it could be started."""
     return gateway.control(RECONNECT, server="demo")["servers"]["demo"]["error"] is None
 
 
 def lose_files(gateway: Gateway, folder: Path) -> None:
-    """Lose all that was fetched, as on another machine."""
+    """Delete all that was fetched, as if on another machine."""
     for place in (gateway.home / "state" / "packages", *(folder / name for name in CACHES)):
         shutil.rmtree(place, ignore_errors=True)
 

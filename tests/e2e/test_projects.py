@@ -1,4 +1,4 @@
-"""A project's file through a real shim, gateway and `multi-mcp trust`: ignored, approved, changed, gone."""
+"""A project's file with a real shim, a real gateway and `multi-mcp trust`: ignored, approved, changed or removed."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ async def test_a_pull_that_changes_a_program_of_the_project_stops_it_until_the_n
     async with client_of([*own_command(), "stdio"], gateway.env, shop) as client:
         pid = said(await client.call("theirs_whoami"))["pid"]
         run.write_text(f"# evil\n{good}", encoding="utf-8")
-        await until(lambda: not alive(pid))  # looked at again from time to time
+        await until(lambda: not alive(pid))  # the gateway checks the file from time to time
         assert [name for name in await client.tools() if name.startswith("theirs")] == []
         (problem,) = gateway.snapshot()["problems"]
         assert f"multi-mcp trust {shop}" in problem["hint"]

@@ -1,4 +1,4 @@
-"""Many sessions that make one server ask at the same moment: each question reaches its own session."""
+"""Many sessions make one server ask questions at the same moment: each question reaches its own session."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.e2e.test_sdk_clients import headers_of, url_of
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("bridge-who"), pytest.mark.timeout(300)]
 
 SESSIONS = 24
-QUESTIONS = 20  # of each session, at once
+QUESTIONS = 20  # concurrent questions in each session
 OLDER = "2025-11-25"
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 
@@ -37,7 +37,7 @@ class Person:
         self.after = 0.0  # seconds that the tool works before it asks
         self.crossed: list[Any] = []
         self.failed: list[str] = []
-        self.replies = math.inf  # further questions it leaves unanswered, until it is gone
+        self.replies = math.inf  # how many questions it answers before it leaves the others open
         self.unanswered = 0
         self.gone = anyio.Event()
 
@@ -53,23 +53,23 @@ class Person:
             await self.client.something()
 
     def reply(self, asked: dict[str, Any]) -> dict[str, Any]:
-        """Return an answer in this session's name; a question of another one's is noted."""
+        """Return an answer in this session's name. Record the question if it was meant for another session."""
         if asked["method"] == "roots/list":
-            return {"roots": []}  # server-everything asks for them by itself
+            return {"roots": []}  # server-everything requests roots on its own
         self.asked += 1
         if asked["params"]["message"] != self.name:
             self.crossed.append(asked)
         return {"action": "accept", "content": {"name": self.name}}
 
     async def call(self, server: str) -> None:
-        """Be asked once; what goes wrong is noted."""
+        """Have one question asked, and record a failure of the call."""
         try:
             await self.be_asked(server)
         except (RpcFailure, TimeoutError, EOFError) as error:
             self.failed.append(f"{type(error).__name__}: {error}")
 
     def params(self, server: str, **arguments: Any) -> dict[str, Any]:
-        """Return the params of a call of the tool that may ask."""
+        """Return the params of a call to the tool that may ask."""
         params: dict[str, Any] = {"name": f"{server}_ask", "arguments": arguments}
         if self.modern:
             params["_meta"] = {
@@ -78,11 +78,11 @@ class Person:
         return params
 
     async def be_quiet(self, server: str) -> None:
-        """Call the same tool so that it does not ask."""
+        """Call the tool in such a way that it does not ask."""
         assert await self.client.request("tools/call", self.params(server, quiet=True))
 
     async def be_asked(self, server: str) -> None:
-        """Call the tool that asks; the answer that it got is this session's own."""
+        """Call the tool so that it asks. Record a result that does not hold this session's answer."""
         params = self.params(server, method="elicitation/create", params={"message": self.name}, after=self.after)
         result = await self.client.request("tools/call", params)
         while result.get("resultType") == "input_required":
@@ -103,7 +103,7 @@ class Person:
 async def people(
     gateway: Gateway, ways: list[tuple[str, str]], sessions: int = SESSIONS
 ) -> AsyncIterator[list[Person]]:
-    """Yield sessions, taking turns among these ways (shim, http or sse) and revisions."""
+    """Yield sessions that alternate among these ways (shim, http or sse) and revisions."""
     url, headers = url_of(gateway), headers_of(gateway)
     async with AsyncExitStack() as stack:
         found: list[Person] = []
@@ -122,7 +122,7 @@ async def people(
 
 
 async def all_at_once(everybody: list[Person], server: str, questions: int = QUESTIONS) -> None:
-    """Let each client make the server ask so many times, all at the same moment."""
+    """Let each client make the server ask `questions` times, all concurrently. Assert that each answer is right."""
     async with task_group() as tasks:
         async with task_group() as calls:
             for person in everybody:
@@ -137,7 +137,7 @@ async def all_at_once(everybody: list[Person], server: str, questions: int = QUE
 
 @contextmanager
 def served_over_http(revision: str, folder: Path, *options: str) -> Iterator[str]:
-    """Yield the address of a server of that revision."""
+    """Yield the address of an HTTP server of this revision."""
     argv = [sys.executable, "-I", "-S", str(FIXTURES / "era_http.py"), revision, str(folder / "http notes"), "0"]
     with subprocess.Popen([*argv, *options], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -149,7 +149,7 @@ def served_over_http(revision: str, folder: Path, *options: str) -> Iterator[str
 
 @contextmanager
 def served(kind: str, folder: Path, *more: str) -> Iterator[dict[str, Any]]:
-    """Yield the entry of a server: its transport, and its era."""
+    """Yield the entry of a server. `kind` names its transport and its era."""
     transport, era = kind.split()
     options = [*more, *(["--both"] if era == "both" else [])]
     revision = MODERN if era == "newer" else OLDER
@@ -171,7 +171,7 @@ KINDS = ["stdio older", "stdio both", "stdio newer", "http older", "http both", 
 async def test_each_of_many_sessions_of_both_eras_is_asked_its_own_questions(
     gateway: Gateway, tmp_path: Path, kind: str
 ) -> None:
-    """At once, of a server of which nothing is known but its lists."""
+    """The sessions are asked concurrently, and only the server's lists are known before."""
     with served(kind, tmp_path) as entry:
         gateway.write({"s": entry}, http={"port": 0})
         gateway.start()
@@ -188,7 +188,7 @@ async def test_each_of_many_sessions_of_both_eras_is_asked_its_own_questions(
 async def test_a_tool_that_sessions_have_used_quietly_or_that_works_for_seconds_first_asks_each_session_its_own(
     gateway: Gateway, tmp_path: Path, kind: str, works_s: float, known: bool
 ) -> None:
-    """`known`: all sessions have used it quietly."""
+    """If `known`, all sessions have called the tool before without being asked."""
     with served(kind, tmp_path) as entry:
         gateway.write({"s": entry}, http={"port": 0})
         gateway.start()
@@ -204,7 +204,7 @@ async def test_a_tool_that_sessions_have_used_quietly_or_that_works_for_seconds_
 async def test_a_legacy_sse_server_that_works_before_it_asks_asks_each_session_its_own_questions(
     gateway: Gateway, tmp_path: Path
 ) -> None:
-    """After quiet use, at the same moment. Nothing but its transport tells it from other servers at an address."""
+    """All sessions have called the tool before without being asked. Only its transport shows that the server is old."""
     with served("sse older", tmp_path) as entry:
         gateway.write({"s": {"url": entry["url"]}}, http={"port": 0})
         gateway.start()

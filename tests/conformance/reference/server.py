@@ -61,7 +61,7 @@ class Events(EventStore):
 
 
 class Reference(Server[Any]):
-    """The reference server. `dynamic` holds the kinds of list (tools, prompts) that have an additional entry now."""
+    """The reference server. `dynamic` holds the kinds of list (tools, prompts) that now have an additional entry."""
 
     def __init__(self) -> None:
         self.bus = InMemorySubscriptionBus()
@@ -182,13 +182,13 @@ async def _over_http(server: Reference) -> None:
     app = server.streamable_http_app(event_store=Events(), retry_interval=RETRY_MS)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         print(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp", flush=True)
-        # httptools keeps the blanks after a header
+        # httptools keeps the blanks after a header's value
         config = uvicorn.Config(app, log_level=logging.CRITICAL, http="h11")
         await uvicorn.Server(config).serve([listener])
 
 
 def serve_forks(path: str) -> None:
-    """Fork a stdio server for each client (start.py), which sends its way to serve and its standard streams."""
+    """Fork a stdio server for each client. The client (start.py) sends the kind of server and its standard streams."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # so that the kernel reaps the children
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
