@@ -1,4 +1,4 @@
-"""After a sleep or a change of the network: who is asked, dropped, tried again, or left alone."""
+"""Tests of probing after a sleep or network change: which servers are pinged, dropped, retried or left alone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REMOTE = "https://mcp.example.test/mcp"
 
 
 def silent(made: Bench, name: str, method: str = "ping") -> None:
-    """Stop that server from answering in time."""
+    """Make the server's requests of `method` time out."""
 
     async def nothing(params: dict[str, Any]) -> dict[str, Any]:
         raise RpcError(REQUEST_TIMEOUT, f"No answer to {method} within 10 s")
@@ -73,7 +73,7 @@ async def test_a_silent_lazy_server_is_dropped_and_the_next_call_starts_it() -> 
         assert made.state("lazy") is State.FAILED
         assert "sleep" in str(made.pool.find("lazy").error)
         assert made.net["lazy"].opened == 1
-        await made.pool.find("lazy").ensure()  # no backoff
+        await made.pool.find("lazy").ensure()  # starts without a backoff
         assert made.state("lazy") is State.CONNECTED
         assert (made.state("other"), made.net["other"].opened) == (State.CONNECTED, 1)
 
@@ -95,7 +95,7 @@ async def test_a_try_that_fails_after_waking_begins_the_waits_anew() -> None:
     async with bench() as made:
         made.net["kept"].before = refused
         made.apply(server("kept", lifecycle="keep-alive"))
-        await made.clock.pass_(RECONNECT_FIRST_S * 4)  # the waits have become long
+        await made.clock.pass_(RECONNECT_FIRST_S * 4)  # long enough for the waits between retries to grow
         opened = made.net["kept"].opened
         await probed(made)
         assert made.net["kept"].opened == opened + 1
@@ -159,7 +159,7 @@ async def test_a_connection_that_is_closed_while_it_is_asked_is_not_failed() -> 
 
 
 def offline(made: Bench) -> anyio.Event:
-    """Report no route until the returned event is set."""
+    """Simulate a missing network route until the returned event is set."""
     made.routed = anyio.Event()
     return made.routed
 
@@ -172,9 +172,9 @@ async def test_while_there_is_no_route_no_address_is_asked_or_failed_but_process
         await settle()
         await made.pool.find("here").ensure()
         routed = offline(made)
-        silent(made, "far")  # as it would be without a network
+        silent(made, "far")  # as happens without a network
         await probed(made)
-        await made.clock.pass_(60)  # its health check is due as well
+        await made.clock.pass_(60)  # long enough for a health check to be due
         assert (made.state("far"), made.net["far"].opened) == (State.CONNECTED, 1)
         assert "ping" not in made.net["far"].methods()
         assert "ping" in made.net["here"].methods()

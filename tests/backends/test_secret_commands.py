@@ -1,4 +1,4 @@
-"""The commands that supply secrets: approved word for word, bounded, their output treated as secret everywhere."""
+"""Commands that supply secrets: they need approval, they are limited, and their output is treated as secret."""
 
 from __future__ import annotations
 

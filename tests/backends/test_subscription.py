@@ -1,4 +1,4 @@
-"""The request for a 2026-07-28 server's reports of changes, and its outcomes."""
+"""The subscription to a 2026-07-28 server's change notifications, and the ways in which it ends."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ LISTEN = "subscriptions/listen"
 
 
 async def listened(made: Bench, *ends: int | None, calls: int = 1, takes: bool = False) -> None:
-    """Run a newer server whose listen requests end with these errors, one after the other. The last request stays open.
+    """Start a 2026-07-28 server and make `calls` calls.
 
-    `takes`: it acknowledges each of them before.
+    Its listen requests end with `ends` in turn: an error code, or None for a result. The next request stays open.
+    If `takes` is True, the server acknowledges each request before it ends.
     """
     left = list(ends)
 
@@ -61,7 +62,7 @@ async def read_again_at_acknowledgement(made: Bench) -> None:
 
 @pytest.mark.parametrize("end", [CONNECTION_CLOSED, None], ids=["broke off", "was answered"])
 async def test_what_ends_while_the_server_lives_is_asked_again_and_the_lists_are_read_again(end: int | None) -> None:
-    """Over HTTP, a restarted server ends its streams; nothing else shows the restart."""
+    """Over HTTP, the end of its streams is the only sign that a server has restarted."""
     async with bench() as made:
         await listened(made, end)
         assert times(made, LISTEN) == 1
@@ -102,7 +103,7 @@ async def test_the_first_acknowledgement_reads_no_list() -> None:
 
 
 async def readings(made: Bench, count: int) -> None:
-    """Wait until the lists have been read that many times, and check that they are not read once more."""
+    """Wait until the lists have been read `count` times, and assert that no further reading follows."""
     await until(lambda: len(made.ear.offers) >= count)
     await anyio.sleep(3 * REFETCH_DELAY_S)
     assert len(made.ear.offers) == count

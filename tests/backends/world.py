@@ -1,4 +1,4 @@
-"""A World around the fake net and the fake clock, and an Observer that keeps everything it hears."""
+"""A bench with a pool over a fake network and a fake clock, and an observer that records its events."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from trayapp.wire.messages import METHOD_NOT_FOUND, Call, Params, RpcError
 
 
 class NoTracker:
-    """A ProcessTracker that tracks nothing: these tests end their servers themselves."""
+    """A ProcessTracker that tracks nothing, because these tests end their servers themselves."""
 
     def environment(self) -> dict[str, str]:
         return {}
@@ -51,12 +51,12 @@ open_untracked = partial(open_transport, tracker=NoTracker())
 
 @dataclass
 class Ear:
-    """Implements backends.connection.Observer. `crash` names the events whose handler fails."""
+    """An Observer (backends.connection) that records events. `crash` names the events whose handler raises."""
 
     states: list[tuple[str, State]] = field(default_factory=list)
     offers: list[tuple[str, Offer]] = field(default_factory=list)
     told: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)
-    crash: set[tuple[str, str]] = field(default_factory=set)  # (server, event or state)
+    crash: set[tuple[str, str]] = field(default_factory=set)  # pairs of server and event or state
 
     def state_changed(self, connection: Connection) -> None:
         self.states.append((connection.name, connection.state))
@@ -74,7 +74,7 @@ class Ear:
         raise RpcError(METHOD_NOT_FOUND, f"{method} is not supported by this client")
 
     def known(self, name: str) -> bool:
-        """Return True if that server's lists were read."""
+        """True if the server's lists have been read."""
         return any(server == name for server, _ in self.offers)
 
     def _crash(self, connection: Connection, event: str) -> None:
@@ -83,7 +83,7 @@ class Ear:
 
 
 class Bench:
-    """One pool over fakes. `apply` does what a saved servers.yaml does."""
+    """A pool over fakes. `apply` has the effect of saving servers.yaml."""
 
     def __init__(self, tasks: anyio.abc.TaskGroup) -> None:
         self.net = FakeNet()
@@ -92,7 +92,7 @@ class Bench:
         self.config = Config(Settings())
         self.hints: dict[str, str] = {}
         self.wants_offers = False
-        self.routed = anyio.Event()  # set: there is a network route. Offline tests replace it with an unset one.
+        self.routed = anyio.Event()  # set while there is a network route; offline tests replace it by an unset event
         self.routed.set()
         context = BackendContext(
             clock=self.clock,
@@ -114,16 +114,15 @@ class Bench:
         self.pool.apply(plan(old, new), new)
 
     def state(self, name: str) -> State:
-        """Return the state of that server."""
         return self.pool.find(name).state
 
     async def states(self, name: str, state: State) -> None:
-        """Wait until that server is in that state."""
+        """Wait until the server is in `state`."""
         await self.wait(lambda: self.state(name) is state)
 
     @staticmethod
     async def wait(condition: Callable[[], Any]) -> None:
-        """Let the tasks run until the condition holds. Fail when nothing moves any more."""
+        """Let other tasks run until the condition holds. Fail if it does not hold after 50 rounds."""
         for _ in range(50):
             if condition():
                 return
@@ -132,13 +131,13 @@ class Bench:
 
 
 def server(name: str, **more: Any) -> ServerConfig:
-    """Return an entry whose program exists."""
+    """Return a server entry whose program exists."""
     return ServerConfig(name, command=sys.executable, **more)
 
 
 @asynccontextmanager
 async def bench() -> AsyncIterator[Bench]:
-    """Yield a pool that ends with the test. Any crash would show."""
+    """Yield a bench that ends with the block. A crash in any of its tasks fails the test."""
     async with anyio.create_task_group() as tasks:
         made = Bench(tasks)
         try:
@@ -158,9 +157,7 @@ async def real_connection(
     confinements: Confinements | None = None,
     **more: Any,
 ) -> AsyncIterator[tuple[Connection, Ear]]:
-    """Yield a Connection that starts real processes, by the machine's clock; closed at the end. `more`: other
-    settings.
-    """
+    """Yield a Connection that starts real processes, and its observer. Close it at the end. `more` holds settings."""
     ear, kept = Ear(), bytearray() if stderr is None else stderr
     async with anyio.create_task_group() as tasks:
         context = BackendContext(

@@ -1,1 +1,1 @@
-"""How fast and how small multi-mcp is, beside the direct way to a server."""
+"""Benchmarks of multi-mcp's speed and size, compared with direct connections to servers."""

@@ -1,7 +1,7 @@
-"""`python -m tests.benchmarks [--peers] [--quick] [--only PART,...]`: measure, and write a report with plots.
+"""`python -m tests.benchmarks [--peers] [--quick] [--only PART,...]` measures, and writes a report with plots.
 
-`--summary` writes packaging/BENCHMARKS.md from the last run. Exit code 0 whatever the figures say, 1 when a measurement
-broke: the parts after it are still made.
+`--summary` writes packaging/BENCHMARKS.md from the last run. The exit code is 0 whatever the figures are. It is 1 if a
+measurement broke, after which the other parts are still measured.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from trayapp.model.errors import MultiMcpError
 
 
 def main() -> int:
-    """Run all of it; the exit code."""
+    """Run the command line and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description="How fast and small multi-mcp is.")
     parser.add_argument("--quick", action="store_true", help="fewer rounds: some two minutes")
     parser.add_argument("--peers", action="store_true", help="other gateways too, installed from PyPI and npm")
@@ -49,7 +49,7 @@ def main() -> int:
 
 
 def measure(run: Run, names: Sequence[str], setup: Setup, out: Path) -> int:
-    """Return each part in turn, what is measured so far written after each; 1 when one broke."""
+    """Measure each part in turn, and save the results after each. Return 1 if a part broke, else 0."""
     broken = False
     for name in names:
         chapter = Chapter(name, PARTS[name].title)
@@ -68,8 +68,8 @@ def measure(run: Run, names: Sequence[str], setup: Setup, out: Path) -> int:
 
 
 def publish(run: Run, out: Path) -> None:
-    """Write the report, its plots if they can be drawn, and the figures as text."""
-    from tests.benchmarks import report  # after the measurements: nothing of it may be in memory before
+    """Write the report, with plots if they can be drawn, and print the figures."""
+    from tests.benchmarks import report  # imported late, because its memory must not affect the measurements
 
     run.save(out)
     report.write(run, out)
@@ -77,7 +77,7 @@ def publish(run: Run, out: Path) -> None:
 
 
 def summarize(out: Path) -> int:
-    """Return the summary of the last run; 1 without one."""
+    """Write the summary of the last run. Return 1 if there is no run, else 0."""
     from tests.benchmarks import report
 
     try:
@@ -91,13 +91,13 @@ def summarize(out: Path) -> int:
 
 
 def progress(measured: Measured) -> None:
-    """Say on a terminal what has just been measured."""
+    """Print what was just measured, if stderr is a terminal."""
     if sys.stderr.isatty():
         print(measured if isinstance(measured, str) else f"{measured.name}, {measured.unit}", file=sys.stderr)
 
 
 def leave(number: int, frame: FrameType | None) -> NoReturn:
-    """Told to end: as after Ctrl-C, every process of ours is ended first."""
+    """Exit on SIGTERM, so that every process of ours is ended as after Ctrl-C."""
     raise SystemExit(128 + number)
 
 

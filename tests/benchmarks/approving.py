@@ -1,4 +1,4 @@
-"""How long `multi-mcp approve --all --yes` takes after every tool of many servers has changed."""
+"""The time that `multi-mcp approve --all --yes` takes after every tool of many servers has changed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PATIENCE_S = 60.0
 
 
 def measure_approving(rounds: int) -> Figure:
-    """Measure the command from its spawn to its end. Raises BrokenError unless it approves all of them."""
+    """Measure the command from its spawn to its end. Raises BrokenError unless it approves all tools."""
     figure = Figure(f"approve --all --yes, {SERVERS} servers, {TOOLS:,} tools", "s", target=Target("value", MOST_S))
     for _ in range(rounds):
         with fresh_home() as home:
@@ -45,7 +45,7 @@ def _approved(home: Home, tools: int) -> float:
 
 
 def _changed(home: Home) -> Workload:
-    """Fill a home in which every tool has another description than the one that was approved."""
+    """Fill a home in which every tool's description differs from the approved one."""
     each = [(at + 1) * TOOLS // SERVERS - at * TOOLS // SERVERS for at in range(SERVERS)]
     shelf = {
         f"server-{at:02d}": [ECHO, *(catalog.tool(f"server-{at:02d}", number) for number in range(count - 1))]

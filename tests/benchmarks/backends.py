@@ -1,4 +1,4 @@
-"""The servers behind which behaviour is looked at: one of each transport and era, which writes down what it notices."""
+"""The servers of the behavior benchmark: one for each transport and era, which records what it observes."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ Carrier = Literal["stdio", "http", "sse"]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How one side speaks: what carries it, and in which revision."""
+    """The transport and protocol revision of a client or server."""
 
     carrier: Carrier
     version: str
 
     @property
     def modern(self) -> bool:
-        """Whether it is of 2026-07-28."""
+        """True if the revision is 2026-07-28."""
         return self.version == MODERN
 
     def __str__(self) -> str:
@@ -46,7 +46,7 @@ KINDS = (STDIO, Kind("stdio", MODERN), Kind("http", OLDER), Kind("http", MODERN)
 
 @dataclass
 class Backend:
-    """One server; over HTTP its process is ours, over stdio that of whoever starts it."""
+    """A test server. The benchmark starts its process for HTTP and SSE, and the client starts it for stdio."""
 
     name: str
     kind: Kind
@@ -57,12 +57,12 @@ class Backend:
 
     @property
     def notes(self) -> Path:
-        """What it noticed, a JSON value a line."""
+        """The file of the server's notes, one JSON value per line."""
         return self.folder / f"{self.name}.notes"
 
     @property
     def argv(self) -> tuple[str, ...]:
-        """Program first."""
+        """The command line."""
         if self.kind.carrier == "stdio":
             more: tuple[str, ...] = ("era_server.py", self.kind.version, str(self.notes))
         else:
@@ -74,26 +74,26 @@ class Backend:
 
     @property
     def url(self) -> str | None:
-        """Where it is, unless it is on stdio."""
+        """The server's URL, or None for stdio."""
         path = {"stdio": "", "http": "/mcp", "sse": "/sse"}[self.kind.carrier]
         return f"http://127.0.0.1:{self.port}{path}" if path else None
 
     @property
     def entry(self) -> dict[str, Any]:
-        """As servers.yaml has it."""
+        """The server's entry in servers.yaml."""
         url = self.url
         return {"command": list(self.argv)} if url is None else {"url": url, "type": self.kind.carrier}
 
     def noticed(self, what: str) -> list[Any]:
-        """Return the values of all such notes, in order."""
+        """Return the values of all notes about `what`, in order."""
         lines = self.notes.read_text(encoding="utf-8").splitlines() if self.notes.exists() else []
         return [note["value"] for note in map(json.loads, lines) if note["what"] == what]
 
     def start(self) -> None:
-        """Over HTTP: listen, at the same place as before, unless it does. Raises BrokenError."""
+        """Start the process unless it runs or uses stdio. It reuses its earlier port. Raises BrokenError."""
         if self.kind.carrier == "stdio" or self.process is not None:
             return
-        self.process = subprocess.Popen(self.argv, env={}, stdout=subprocess.PIPE, text=True)  # it is nobody's
+        self.process = subprocess.Popen(self.argv, env={}, stdout=subprocess.PIPE, text=True)  # must not carry a mark
         assert self.process.stdout is not None
         said = self.process.stdout.readline()
         if not said:
@@ -110,7 +110,7 @@ class Backend:
                 os.kill(pid, signal.SIGKILL)
 
     def end(self) -> None:
-        """End the server and every process of it."""
+        """Kill the process that `start` started, if any."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
@@ -121,7 +121,7 @@ class Backend:
 
 @contextmanager
 def running(backends: Sequence[Backend]) -> Iterator[Sequence[Backend]]:
-    """Yield all of them, until the end of the block."""
+    """Start the backends, and end them with the block."""
     try:
         for backend in backends:
             backend.start()
@@ -132,5 +132,5 @@ def running(backends: Sequence[Backend]) -> Iterator[Sequence[Backend]]:
 
 
 def one_of_each(folder: Path, kinds: Sequence[Kind] = KINDS, prefix: str = "", hangs: bool = False) -> list[Backend]:
-    """Return a server of each kind; not started."""
+    """Return a server of each kind, not yet started."""
     return [Backend(f"{prefix}{kind.carrier}-{kind.version}", kind, folder, hangs) for kind in kinds]

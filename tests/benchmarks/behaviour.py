@@ -1,7 +1,7 @@
-"""What a way does when things go wrong or ask back: a row for each behaviour, on each transport of both sides.
+"""How each way behaves on failures and server requests: a row per behavior, for each transport on both sides.
 
-Timings are told and not judged, but for the limits that a row has by its nature. The same functions serve the
-benchmark and the test (tests/e2e/test_behaviour.py).
+Timings are reported, and only judged where a row has a limit. The same functions serve the benchmark and the test
+(tests/e2e/test_behaviour.py).
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from tests.patience import stretched
 ROOT = Path(__file__).resolve().parents[2]
 
 LIMITS = Limits()
-AT_ONCE = 4  # ways, of those that mostly wait
+AT_ONCE = 4  # stages in which clients mostly wait: this many run concurrently
 Verdict = Literal["green", "red", "not offered"]
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What was seen of one behaviour, for a client of one kind with a server of one kind."""
+    """The result of one behavior for a kind of client and a kind of server."""
 
     way: str
     behaviour: str
@@ -50,7 +50,7 @@ class Row:
 
 
 async def progress(pair: Pair) -> SupervisorView:
-    """Progress under the client's own token, while the call runs: it ends only when the client has heard."""
+    """Check that progress arrives under the client's token during the call, which ends only afterwards."""
     mine, token = key(), key()
     asked = pair.params(pair.calling("progress", {"until": mine}), progressToken=token)
     began = time.perf_counter()
@@ -65,7 +65,7 @@ async def progress(pair: Pair) -> SupervisorView:
 
 
 async def cancel(pair: Pair) -> SupervisorView:
-    """Return a client's notifications/cancelled reaches the call at the server, and no answer comes."""
+    """Check that a client's cancellation ends the call at the server, and that no result follows."""
     mine = key()
     waiting = pair.client.ask("tools/call", pair.params(pair.calling("hold", {"key": mine})), mine)
     await pair.noticed("held", mine)
@@ -79,21 +79,21 @@ async def cancel(pair: Pair) -> SupervisorView:
 
 
 async def elicitation(pair: Pair) -> SupervisorView:
-    """Return a server's question to the person."""
+    """Check a server's elicitation request to the user."""
     schema = {"type": "object", "properties": {"a": {"type": "string"}}}
     reply = {"action": "accept", "content": {"a": "b"}}
     return await _asked(pair, "elicitation/create", {"message": "who?", "requestedSchema": schema}, reply)
 
 
 async def sampling(pair: Pair) -> SupervisorView:
-    """Return a server's question to the model."""
+    """Check a server's sampling request to the model."""
     said = {"role": "user", "content": {"type": "text", "text": "hello"}}
     reply = {"role": "assistant", "content": {"type": "text", "text": "hi"}, "model": "m"}
     return await _asked(pair, "sampling/createMessage", {"messages": [said], "maxTokens": 3}, reply)
 
 
 async def roots(pair: Pair) -> SupervisorView:
-    """Return a server's question for the client's folders."""
+    """Check a server's request for the client's roots."""
     return await _asked(pair, "roots/list", None, {"roots": [{"uri": "file:///mine", "name": "mine"}]})
 
 
@@ -106,19 +106,19 @@ async def _asked(pair: Pair, method: str, params: dict[str, Any] | None, reply: 
 
 
 async def list_changed(pair: Pair) -> SupervisorView:
-    """Let the server add a tool: the client is notified, and its list has it."""
+    """Let the server add a tool. Check that the client is notified and that its list has the tool."""
     if pair.modern:
         pair.client.ask("subscriptions/listen", pair.params({"notifications": {"toolsListChanged": True}}), key())
         await pair.client.heard("notifications/subscriptions/acknowledged")
     began = time.perf_counter()
     while True:
         name = key()
-        await pair.call("grow", {"name": name})  # until the gateway listens to a newer server
+        await pair.call("grow", {"name": name})  # repeated until the gateway listens to a newer server
         await anyio.sleep(5 * LOOK_S)
         if _told(pair):
             break
     took = time.perf_counter() - began
-    while pair.exposed(name) not in await pair.listed():  # noqa: ASYNC110 (told means: ask again)
+    while pair.exposed(name) not in await pair.listed():  # noqa: ASYNC110 (the list may come later)
         await anyio.sleep(LOOK_S)
     return SupervisorView("told, and the list has the new tool", took)
 
@@ -128,7 +128,7 @@ def _told(pair: Pair) -> bool:
 
 
 async def killed(pair: Pair) -> SupervisorView:
-    """Kill the server during a call: one clear error, and the next call works, in a new process."""
+    """Kill the server during a call. Check for one clear error, and that the next call works in a new process."""
     mine = key()
     waiting = pair.begin("hold", key=mine)
     await pair.noticed("held", mine)
@@ -151,7 +151,7 @@ async def killed(pair: Pair) -> SupervisorView:
 
 
 def error_of(answer: Message) -> str:
-    """Return what an answer complains of; empty when it does not."""
+    """Return the error message of an answer, or an empty string if it is not an error."""
     if "error" in answer:
         return str(answer["error"].get("message", ""))
     result = answer.get("result", {})
@@ -159,7 +159,7 @@ def error_of(answer: Message) -> str:
 
 
 async def client_killed(pair: Pair) -> SupervisorView:
-    """Kill a client during a call: the call ends at the server, and another client's call continues."""
+    """Kill a client during a call. Check that the call ends at the server and another client's call continues."""
     mine, others, token = key(), key(), key()
     asked = pair.params(pair.calling("progress", {"until": others}), progressToken=token)
     waiting = pair.client.ask("tools/call", asked)
@@ -178,7 +178,7 @@ async def client_killed(pair: Pair) -> SupervisorView:
 
 @contextmanager
 def doomed(door: Door, tool: str, key: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Yield a client in a process of its own that holds one call; killed at the end at the latest."""
+    """Start a client process that holds one call, and yield it. Kill it at the end."""
     argv = [sys.executable, "-m", "tests.benchmarks.doomed", door.as_json(), tool, key]
     process = subprocess.Popen(argv, cwd=ROOT, stdin=subprocess.DEVNULL)
     try:
@@ -199,7 +199,10 @@ ORDER = (next(iter(BEHAVIOURS)), HUNG, *list(BEHAVIOURS)[1:])
 
 
 async def hung(place: Place, kind: Kind, good: Sequence[Backend], limits: Limits) -> tuple[float, float]:
-    """Return the seconds until the tools of the stdio servers, and of all servers, are listed beside hung ones."""
+    """Return how long the good servers' tools take to be listed beside hung servers, in seconds.
+
+    The first value is for the stdio servers, the second for all good servers.
+    """
     at_once = [one for one in good if one.kind.carrier == "stdio"] or good
     async with pair_at(place, kind, at_once[0], limits) as pair:
         took = []
@@ -210,15 +213,15 @@ async def hung(place: Place, kind: Kind, good: Sequence[Backend], limits: Limits
     return took[0], took[1]
 
 
-# -- running them ----------------------------------------------------------------------------------------------------
+# -- running the behaviors -------------------------------------------------------------------------------------------
 
 
 async def look(way: str, name: str, place: Place, kind: Kind, backend: Backend, limits: Limits) -> Row:
-    """Return one behaviour of one pair: the boundary at which whatever fails becomes a red row."""
+    """Check one behavior and return its row. This is the boundary at which any failure becomes a red row."""
     began = time.perf_counter()
     try:
-        await anyio.to_thread.run_sync(backend.start)  # the row before may have left it dead
-        await anyio.to_thread.run_sync(place.door, kind, backend)  # what is started for it has its own time
+        await anyio.to_thread.run_sync(backend.start)  # the previous row may have killed the server
+        await anyio.to_thread.run_sync(place.door, kind, backend)  # before the time limit of the row begins
         with anyio.fail_after(stretched(limits.row)):
             async with pair_at(place, kind, backend, limits) as pair:
                 seen = await BEHAVIOURS[name](pair)
@@ -227,12 +230,12 @@ async def look(way: str, name: str, place: Place, kind: Kind, backend: Backend, 
         return Row(way, name, kind, backend.kind, "not offered", str(error))
     except Exception as error:
         words = in_short(error, time.perf_counter() - began)
-        await anyio.to_thread.run_sync(place.renew, backend)  # what follows is not to pay for it
+        await anyio.to_thread.run_sync(place.renew, backend)  # so that the next rows are not affected
         return Row(way, name, kind, backend.kind, "red", words)
 
 
 def in_short(error: BaseException, after_s: float) -> str:
-    """Why a row is red."""
+    """Return a short reason for a red row."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, TimeoutError):
@@ -243,8 +246,9 @@ def in_short(error: BaseException, after_s: float) -> str:
 async def of_kind(
     stage: Stage, place: Place, kind: Kind, backends: Sequence[Backend], limits: Limits = LIMITS
 ) -> list[Row]:
-    """Return every behaviour of clients of one kind, but that beside a server that hangs. Direct clients speak as it
-    does.
+    """Return the rows of all behaviors for clients of one kind, except those beside hung servers.
+
+    Unless the way gathers servers or takes only one kind, clients are paired with servers of their own kind.
     """
     fitting = [one for one in backends if stage.gathers or len(stage.servers) == 1 or one.kind == kind]
     found = [
@@ -257,7 +261,7 @@ async def of_kind(
 
 
 async def leaving(way: str, place: Place, kind: Kind, backends: Sequence[Backend], limits: Limits) -> list[Row]:
-    """Kill clients of all servers at once. A green row turns red if something is left of them at the end."""
+    """Kill clients of all servers concurrently, and return the rows. Leftovers turn green rows red."""
     found: list[Row] = []
 
     async def of(backend: Backend) -> None:
@@ -274,7 +278,7 @@ async def leaving(way: str, place: Place, kind: Kind, backends: Sequence[Backend
 
 
 async def what_is_left(place: Place, limits: Limits) -> list[str]:
-    """Return in words what is left although all clients have gone."""
+    """Wait until nothing of the ended clients is left, within a limit. Return descriptions of what remains."""
     end = time.perf_counter() + stretched(limits.left)
     while left := await anyio.to_thread.run_sync(place.left):
         if time.perf_counter() > end:
@@ -284,7 +288,7 @@ async def what_is_left(place: Place, limits: Limits) -> list[str]:
 
 
 async def hung_rows(stage: Stage, kind: Kind, folder: Path, limits: Limits = LIMITS) -> list[Row]:
-    """Beside servers that hang, for clients of one kind."""
+    """Return the rows for clients of one kind beside servers that hang."""
     good = one_of_each(folder, stage.servers, "good-")
     hangs = one_of_each(folder, stage.servers, "hung-", hangs=True)
 
@@ -311,7 +315,7 @@ async def hung_rows(stage: Stage, kind: Kind, folder: Path, limits: Limits = LIM
 
 
 async def rows_of(stage: Stage) -> list[Row]:
-    """Return every row of one way but those beside servers that hang."""
+    """Return all rows of one way, except those beside servers that hang."""
     found: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="mm-") as folder:
         backends = one_of_each(Path(folder), stage.servers)
@@ -322,14 +326,16 @@ async def rows_of(stage: Stage) -> list[Row]:
 
 
 async def hung_rows_of(stage: Stage) -> list[Row]:
-    """Return the rows of one way beside servers that hang, which are told by how soon something comes."""
+    """Return the rows of one way beside servers that hang. They are judged by their timing."""
     with tempfile.TemporaryDirectory(prefix="mm-") as folder:
         return [row for kind in stage.clients for row in await hung_rows(stage, kind, Path(folder))]
 
 
 async def rows(stages: Sequence[Stage], others: Sequence[Stage] = ()) -> list[Row]:
-    """Return every row of each way. Of `others`, which take minutes because they let a client wait, AT_ONCE run
-    together where only what comes counts, and not how soon.
+    """Return all rows of each way.
+
+    The ways in `others` take minutes because clients wait. AT_ONCE of them run concurrently, except for rows that are
+    judged by their timing.
     """
     found = [row for stage in stages for row in (*await rows_of(stage), *await hung_rows_of(stage))]
     of_others: dict[str, list[Row]] = {}

@@ -1,4 +1,4 @@
-"""Calls one after the other and many at once, in turns by every way."""
+"""Sequential and concurrent calls, measured for every way in turn."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from tests.benchmarks.client import Client
 from tests.benchmarks.figures import Figure, Target, percentile
 from tests.benchmarks.ways import Way
 
-MS = 1000.0  # in a second
+MS = 1000.0  # milliseconds per second
 SMALL, PARSED, MIDDLE, LARGE = 100, 50_000, 100_000, 1 << 20  # characters of text; wire/framing parses up to 64 KiB
 IN_FLIGHT = (1, 8, 64)
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How many rounds, and how many calls of each way in a round.
+    """The numbers of rounds, and of calls per way and round.
 
-    Small calls go in more turns of fewer: how fast two processes take turns is for seconds on end of one kind (both on
-    one core) or of another (each on its own), which differ by three times.
+    Small calls are spread over more rounds. For seconds at a time, two processes share one core or run on two, which
+    changes their speed threefold.
     """
 
     rounds: int
@@ -34,16 +34,16 @@ class Effort:
     small: int
     middle: int
     large: int
-    flood: int  # with 64 in flight
+    flood: int  # calls of a round with 8 or 64 in flight
 
 
 FULL = Effort(rounds=9, small_rounds=45, small=200, middle=150, large=25, flood=12_000)
 QUICK = Effort(rounds=4, small_rounds=16, small=100, middle=40, large=10, flood=5_000)
-WARM_UP = 200  # calls: interpreters specialise their code, pipes and buffers grow
+WARM_UP = 200  # calls before measuring, in which interpreters specialize code and buffers grow
 
 
 def measure_calls(ways: Sequence[Way], effort: Effort) -> Iterator[Figure]:
-    """Time of a call by size of its answer, then calls per second by how many are open. Raises BrokenError."""
+    """Yield the time per call by answer size, and the calls per second by number in flight. Raises BrokenError."""
     small = (
         Figure("call 100 B, p50", "ms", target=Target("ratio", 3.2)),
         Figure("call 100 B, p99", "ms", target=Target("ratio", 4.0)),
@@ -77,7 +77,7 @@ def measure_calls(ways: Sequence[Way], effort: Effort) -> Iterator[Figure]:
 
 @contextmanager
 def connected(ways: Sequence[Way]) -> Iterator[Mapping[str, Client]]:
-    """Yield a client a way, warmed up; every process ends with the block."""
+    """Yield a warmed-up client for each way. Its processes end with the block."""
     with ExitStack() as stack:
         clients = {way.name: stack.enter_context(way.connect()) for way in ways}
         for way in ways:
@@ -88,12 +88,12 @@ def connected(ways: Sequence[Way]) -> Iterator[Mapping[str, Client]]:
 
 @contextmanager
 def one_core() -> Iterator[None]:
-    """Keep this process and all that it started on one core: what a call costs all of them, wherever they would run."""
+    """Pin this process and its descendants to one core, to measure the total processor cost of a call."""
     everybody = [psutil.Process(), *psutil.Process().children(recursive=True)]
     before = dict[int, set[int]]()
     try:
         for thread in [thread.id for process in everybody for thread in process.threads()]:
-            with suppress(ProcessLookupError):  # it has just ended
+            with suppress(ProcessLookupError):  # the thread has just ended
                 before[thread] = os.sched_getaffinity(thread)
                 os.sched_setaffinity(thread, {min(before[thread])})
         yield
@@ -106,7 +106,7 @@ def one_core() -> Iterator[None]:
 def in_turns(
     ways: Sequence[Way], clients: Mapping[str, Client], rounds: int, measure: Callable[[Way, Client], None]
 ) -> None:
-    """Measure A B A B ..., so that other work on the machine affects all of them alike."""
+    """Measure the ways alternately, so that other work on the machine affects all of them alike."""
     for _ in range(rounds):
         for way in ways:
             with without_collections():
@@ -115,7 +115,7 @@ def in_turns(
 
 @contextmanager
 def without_collections() -> Iterator[None]:
-    """Ours, not theirs: a garbage collection in this process is none of a way's time."""
+    """Prevent garbage collections in this process, which would add to a way's time."""
     gc.collect()
     gc.disable()
     try:

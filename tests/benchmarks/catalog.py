@@ -1,6 +1,6 @@
 """A home with a large catalog: servers.yaml as a first run leaves it, and the cache of every server.
 
-The same at every run.
+The contents are the same in every run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ STATES = ["open", "closed", "archived", "draft", "all"]
 
 
 def shares(tools: int = TOOLS, servers: int = SERVERS) -> list[int]:
-    """Return how many tools each server has: few have many, most have some, none has none, `tools` in all."""
+    """Return the number of tools of each server, `tools` in total. A few have many, and each has at least one."""
     weights = [1 / (place + 4) for place in range(servers)]
     counts = [1 + int((tools - servers) * weight / sum(weights)) for weight in weights]
     counts[0] += tools - sum(counts)
@@ -38,7 +38,7 @@ def shares(tools: int = TOOLS, servers: int = SERVERS) -> list[int]:
 
 
 def tool(server: str, number: int) -> dict[str, Any]:
-    """Return one definition, of the size that real ones have: about 1 KB."""
+    """Return a tool definition of a realistic size, about 1 KB."""
     verb, thing = VERBS[number % len(VERBS)], THINGS[number % len(THINGS)]
     words = thing.replace("_", " ")
     return {
@@ -66,14 +66,14 @@ def tool(server: str, number: int) -> dict[str, Any]:
 
 
 def offers() -> Iterator[tuple[str, Offer]]:
-    """Yield every server's name and what it offers."""
+    """Yield every server's name and offer."""
     for place, count in enumerate(shares()):
         name = f"service-{place:02d}"
         yield name, offer(name, [tool(name, number) for number in range(count)])
 
 
 def servers_yaml(offered: dict[str, Offer]) -> str:
-    """Return the file with a switch for each tool, which is what the first discovery makes of it."""
+    """Return a servers.yaml with a switch for each tool, as the first discovery writes it."""
     lines = ["settings: {expose: tools}", "servers:"]
     for name, offer in offered.items():
         lines += [f"  {name}:", f"    command: [program-that-is-never-started, --name, {name}]", "    tools:"]
@@ -82,13 +82,13 @@ def servers_yaml(offered: dict[str, Offer]) -> str:
 
 
 def write_catalog(home: Path) -> None:
-    """Fill a home."""
+    """Fill a home with the large catalog."""
     offered = dict(offers())
     write_home(home, servers_yaml(offered), offered)
 
 
 def write_home(home: Path, text: str, offered: Mapping[str, Offer]) -> None:
-    """servers.yaml, the cache and the approvals, as a first run that found these offers leaves them."""
+    """Write servers.yaml, the cache and the approvals, as a first run with these offers would."""
     paths = find_paths({"MULTI_MCP_HOME": str(home)})
     paths.config_file.write_text(text, encoding="utf-8")
     for name, server in parse(text, str(paths.config_file)).servers.items():
@@ -98,5 +98,5 @@ def write_home(home: Path, text: str, offered: Mapping[str, Offer]) -> None:
 
 
 def offer(name: str, tools: Sequence[Item]) -> Offer:
-    """Return what a server with these tools offers."""
+    """Return the offer of a server with these tools."""
     return Offer(tools=tuple(tools), capabilities={"tools": {}}, server_info={"name": name}, protocol=PROTOCOL)

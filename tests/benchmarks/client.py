@@ -1,4 +1,4 @@
-"""A bare MCP client on the pipes of a process: no SDK, no event loop, every answer verified outside the timed part."""
+"""A minimal MCP client on a process's pipes, without SDK or event loop. It verifies answers outside the timed part."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ import orjson
 from tests.fixtures.ending import see_end
 
 PROTOCOL = "2025-06-18"
-READ_BYTES = 1 << 16  # what a pipe holds
-STOP_GRACE_S = 5.0  # after its stdin closed; then it is killed
-FOREIGN_GRACE_S = 1.5  # one peer does not end when its stdin does
-ANSWER_LIMIT_S = 20.0  # a single answer; a thousand times what it should take
+READ_BYTES = 1 << 16  # the capacity of a pipe
+STOP_GRACE_S = 5.0  # between closing stdin and killing the process
+FOREIGN_GRACE_S = 1.5  # shorter, because one peer ignores the end of stdin
+ANSWER_LIMIT_S = 20.0  # for one exchange or series of calls; far more than it should take
 HELLO = {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": {"name": "benchmark", "version": "1"}}
 READY = b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n'
 
 
 class BrokenError(Exception):
-    """The measurement is worth nothing: a wrong answer, or none."""
+    """A missing or wrong answer, which makes the measurement worthless."""
 
 
 def request(number: int, method: str, params: Mapping[str, Any]) -> bytes:
@@ -35,12 +35,12 @@ def request(number: int, method: str, params: Mapping[str, Any]) -> bytes:
 
 
 def echo(number: int, tool: str, size: int) -> bytes:
-    """Return the frame that asks the null server for `size` characters of text."""
+    """Return a request frame for `size` characters of text from the null server."""
     return request(number, "tools/call", {"name": tool, "arguments": {"size": size}})
 
 
 def result_of(line: bytes, number: int) -> dict[str, Any]:
-    """Return the result in an answer frame. Raises BrokenError unless it is a result and answers that request."""
+    """Return the result in an answer frame. Raises BrokenError unless the frame has a result for request `number`."""
     try:
         message = orjson.loads(line)
     except orjson.JSONDecodeError as error:
@@ -52,14 +52,14 @@ def result_of(line: bytes, number: int) -> dict[str, Any]:
 
 
 def verify_echo(line: bytes, number: int, size: int) -> None:
-    """Raise BrokenError unless the frame answers request `number` with text of that size."""
+    """Raise BrokenError unless the frame answers request `number` with `size` characters of text."""
     content = result_of(line, number).get("content")
     if not isinstance(content, list) or [len(part.get("text", "")) for part in content] != [size]:
         raise BrokenError(f"request {number} got something else than {size} characters: {line[:300]!r}")
 
 
 def is_notification(line: bytes) -> bool:
-    """Return True if a frame is no answer."""
+    """True if the frame is a notification."""
     return b'"method"' in line[:200] and "id" not in orjson.loads(line)
 
 
@@ -78,7 +78,7 @@ def verify_echoes(lines: Sequence[bytes], numbers: range, size: int) -> None:
 
 @contextmanager
 def limit(process: subprocess.Popen[bytes], seconds: float = ANSWER_LIMIT_S) -> Iterator[None]:
-    """Kill the process when the block takes longer: a read or wait then ends. Costs nothing while all is well."""
+    """Kill the process if the block takes longer than `seconds`, which ends any blocked read or wait."""
     timer = threading.Timer(seconds, process.kill)
     timer.daemon = True
     timer.start()
@@ -89,7 +89,7 @@ def limit(process: subprocess.Popen[bytes], seconds: float = ANSWER_LIMIT_S) -> 
 
 
 class Conversation(ABC):
-    """A client's side of a connection, however it goes out. Use it as a context manager: it ends with the block."""
+    """A client's side of a connection, over any transport. As a context manager, it closes with the block."""
 
     def __init__(self) -> None:
         self._last = 0
@@ -104,12 +104,12 @@ class Conversation(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """End it."""
+        """Close the connection."""
 
     @property
     @abstractmethod
     def pids(self) -> tuple[int, ...]:
-        """Return the id of the process that was started for it, if one was."""
+        """The id of the process started for this conversation, or an empty tuple."""
 
     @abstractmethod
     def exchange(self, frame: bytes) -> bytes:
@@ -121,30 +121,30 @@ class Conversation(ABC):
 
     @abstractmethod
     def timed(self, tool: str, size: int, calls: int) -> list[float]:
-        """`calls` calls, one after the other: seconds each. Raises BrokenError."""
+        """Make `calls` sequential calls, and return the seconds of each. Raises BrokenError."""
 
     @abstractmethod
     def flood(self, tool: str, size: int, calls: int, in_flight: int) -> float:
-        """`calls` calls with `in_flight` of them open at any time; calls per second. Raises BrokenError."""
+        """Make `calls` calls, `in_flight` at a time, and return the calls per second. Raises BrokenError."""
 
     def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Send one request and verify its answer; the result. Raises BrokenError."""
+        """Send a request, verify its answer and return the result. Raises BrokenError."""
         self._last += 1
         return result_of(self.exchange(request(self._last, method, params)), self._last)
 
     def initialize(self) -> None:
-        """Perform the first half of the handshake, up to the answer of initialize. Raises BrokenError."""
+        """Send initialize and verify its answer: the first half of the handshake. Raises BrokenError."""
         result = self.ask("initialize", HELLO)
         if result.get("protocolVersion") != PROTOCOL or "serverInfo" not in result:
             raise BrokenError(f"not an answer to initialize: {result}")
 
     def tools(self) -> list[str]:
-        """Return the second half, and the names that tools/list gives. Raises BrokenError."""
+        """Finish the handshake, and return the names in tools/list. Raises BrokenError."""
         self.tell(READY)
         return self.listed()
 
     def listed(self) -> list[str]:
-        """Return the names on every page of tools/list. Raises BrokenError."""
+        """Return the tool names on all pages of tools/list. Raises BrokenError."""
         names: list[str] = []
         params: dict[str, Any] = {}
         while True:
@@ -156,9 +156,9 @@ class Conversation(ABC):
 
 
 class Client(Conversation):
-    """A process and the conversation on its pipes; the process ends with it.
+    """A process and the conversation on its pipes. Closing the conversation ends the process.
 
-    `foreign`: what it logs is not shown, and not much time is spent on its end, for which nobody waits.
+    For a `foreign` process, stderr is discarded and the grace period is shorter.
     """
 
     def __init__(self, argv: Sequence[str], env: Mapping[str, str], foreign: bool = False) -> None:
@@ -173,11 +173,11 @@ class Client(Conversation):
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """Return the process's id, as a tuple."""
+        """The process's id, as a tuple."""
         return (self.process.pid,)
 
     def close(self) -> None:
-        """Close its stdin and see it end; kill it if it does not."""
+        """Close stdin and wait for the process to end. Kill it if it does not."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         with suppress(BrokenPipeError):
@@ -185,7 +185,7 @@ class Client(Conversation):
         see_end(self.process, self._grace_s)
         self.process.stdout.close()
 
-    # -- one at a time -------------------------------------------------------------------------------------------
+    # -- sequential calls ----------------------------------------------------------------------------------------
 
     def exchange(self, frame: bytes) -> bytes:
         """Send a request and wait for its answer. Raises BrokenError without one."""
@@ -194,11 +194,11 @@ class Client(Conversation):
             return self._answer()
 
     def tell(self, frame: bytes) -> None:
-        """Send a notification. Raises BrokenError when nobody reads."""
+        """Send a notification. Raises BrokenError if the process is gone."""
         self.send(frame)
 
     def timed(self, tool: str, size: int, calls: int) -> list[float]:
-        """`calls` calls, one after the other: seconds each. Raises BrokenError."""
+        """Make `calls` sequential calls, and return the seconds of each. Raises BrokenError."""
         seconds: list[float] = []
         with limit(self.process):
             for _ in range(calls):
@@ -209,17 +209,17 @@ class Client(Conversation):
                 line = self._line()
                 seconds.append(time.perf_counter() - start)
                 if is_notification(line):
-                    seconds.pop()  # it came between: this sample says nothing
+                    seconds.pop()  # a notification came first, so this sample is invalid
                     line = self._answer()
                 verify_echo(line, self._last, size)
         if not seconds:
             raise BrokenError("notifications came instead of answers")
         return seconds
 
-    # -- many at once --------------------------------------------------------------------------------------------
+    # -- concurrent calls ----------------------------------------------------------------------------------------
 
     def flood(self, tool: str, size: int, calls: int, in_flight: int) -> float:
-        """`calls` calls with `in_flight` of them open at any time; calls per second. Raises BrokenError."""
+        """Make `calls` calls, `in_flight` at a time, and return the calls per second. Raises BrokenError."""
         numbers = range(self._last + 1, self._last + calls + 1)
         self._last += calls
         frames = [echo(number, tool, size) for number in numbers]
@@ -247,7 +247,7 @@ class Client(Conversation):
     # -- bytes ---------------------------------------------------------------------------------------------------
 
     def send(self, data: bytes) -> None:
-        """Write all of it. Raises BrokenError when nobody reads."""
+        """Write all data. Raises BrokenError if the process is gone."""
         try:
             while data:
                 data = data[os.write(self._in, data) :]

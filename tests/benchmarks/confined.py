@@ -1,4 +1,4 @@
-"""What confinement costs a server: its start until the first answer, and a call; in turns with the same one free."""
+"""The cost of confinement for a server's start and calls, alternating with the same server unconfined."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tests.benchmarks.run import Measured
 from trayapp.confinement.start import NoMechanismError, choose_mechanism
 from trayapp.model.config import Confine, Confining, ServerConfig
 
-MS = 1000.0  # in a second
-CALLS = 200  # of one server
+MS = 1000.0  # milliseconds per second
+CALLS = 200  # calls to each started server
 CALL = {"name": "echo", "arguments": {"size": 100}}
 WAYS: dict[str, Confining] = {"not confined": False, f"{OURS}, confined": Confine()}
 
 
 def measure_confined(rounds: int) -> Iterator[Measured]:
-    """Spawn to the first call answered, and the calls after it."""
+    """Measure the time from a server's spawn to its first answer, and the time of further calls."""
     try:
         yield f"Confined by {choose_mechanism(True, False)}."
     except NoMechanismError as error:
@@ -39,12 +39,12 @@ def measure_confined(rounds: int) -> Iterator[Measured]:
             call.add(way, called)
     for figure in (first, call):
         for values in figure.rounds.values():
-            del values[0]  # the first confined start loads what confines
+            del values[0]  # the first confined start also loads the confining code
         yield figure
 
 
 async def spawned(confine: Confining) -> tuple[float, float]:
-    """Return the milliseconds from the spawn of a server to its first answer, and of a call."""
+    """Return how long a server takes from its spawn to its first answer, and how long a call takes, in milliseconds."""
     with tempfile.TemporaryDirectory() as folder:
         args = ("-I", "-S", str(Path(null_server.__file__)))
         server = ServerConfig("null", command=sys.executable, args=args, cwd=folder, confine=confine)

@@ -1,6 +1,6 @@
-"""Ours beside other gateways, on identical work in turns: calls, starts and memory.
+"""A comparison of multi-mcp with other gateways on identical work: calls, starts and memory.
 
-Every round of a slow one has fewer calls, so that it takes no longer than that of a fast one.
+Slow gateways get fewer calls per round, so that their rounds take no longer than those of fast ones.
 """
 
 from __future__ import annotations
@@ -26,13 +26,17 @@ from tests.benchmarks.workloads import Workload, ten, trivial
 
 SIZES = {"100 B": SMALL, "100 KB": MIDDLE, "1 MB": LARGE}
 PERCENTS = (50, 99)
-FEW = 5  # calls in a round of the slowest
-FIRST_PACE_S = 0.01  # of a call of which nothing is known yet
+FEW = 5  # fewest calls in a round
+FIRST_PACE_S = 0.01  # assumed duration of a call before the first measurement
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How many rounds; `box_s`: how long a round of calls may take about; `calls`: in it at most, and with 64 open."""
+    """The numbers of rounds, and the size of a round.
+
+    `box_s` is the approximate duration of a round of calls. `calls` and `flood` limit its calls, for latency and for
+    throughput.
+    """
 
     rounds: int
     starts: int
@@ -47,8 +51,9 @@ QUICK = Effort(rounds=3, starts=2, cold=1, box_s=0.15, calls=300, flood=2000)
 
 
 def measure_peers(quick: bool, data: Path | None = None) -> Iterator[Figure | str]:
-    """Yield all figures, then who is missing, and why. Raises BrokenError, OSError when the direct way or ours
-    breaks.
+    """Yield all figures, then the missing peers with reasons.
+
+    Raises BrokenError or OSError if the direct way or ours breaks.
     """
     effort, everyone = QUICK if quick else FULL, entrants()
     with fresh_home() as scratch:
@@ -62,7 +67,7 @@ def measure_peers(quick: bool, data: Path | None = None) -> Iterator[Figure | st
 
 
 def work_figures(able: Sequence[Entrant], work: Workload, effort: Effort, folder: Path) -> Iterator[Figure]:
-    """Yield the starts and the memory with these servers."""
+    """Yield the figures for starts and memory with the servers of `work`."""
     with standing(able, work, folder) as those:
         yield from start_figures(those, effort)
         if sys.platform == "linux":
@@ -74,7 +79,7 @@ def work_figures(able: Sequence[Entrant], work: Workload, effort: Effort, folder
 
 
 def call_figures(those: Sequence[Standing], effort: Effort) -> Iterator[Figure]:
-    """Time of a call by the size of its answer, then calls a second by how many are open."""
+    """Yield the time per call by answer size, then the calls per second by number in flight."""
     for label, size in SIZES.items():
         figures = [Figure(f"call {label}, p{percent}", "ms") for percent in PERCENTS]
         turns(those, figures, effort.rounds, partial(latency, label, size, effort))
@@ -86,7 +91,7 @@ def call_figures(those: Sequence[Standing], effort: Effort) -> Iterator[Figure]:
 
 
 def latency(label: str, size: int, effort: Effort, one: Standing) -> dict[str, float]:
-    """Return one round: median and 99th percentile, which of fewer than a hundred calls is the slowest of them."""
+    """Return the median and 99th percentile of one round. With fewer than 100 calls, the latter is the slowest call."""
     client, tool = one.client()
     pace = one.paces.get(label) or median(client.timed(tool, size, 3))
     seconds = client.timed(tool, size, boxed(effort.box_s, pace, FEW, effort.calls))
@@ -105,7 +110,7 @@ def rate(name: str, in_flight: int, effort: Effort, one: Standing) -> dict[str, 
 
 
 def boxed(box_s: float, pace_s: float, least: int, most: int) -> int:
-    """Return how many calls at that pace take so long, within bounds."""
+    """Return how many calls of `pace_s` seconds fit into `box_s`, from `least` to `most`."""
     return max(least, min(most, int(box_s / pace_s)))
 
 
@@ -113,7 +118,10 @@ def boxed(box_s: float, pace_s: float, least: int, most: int) -> int:
 
 
 def start_figures(those: Sequence[Standing], effort: Effort) -> Iterator[Figure]:
-    """Yield what a client starts, while the gateway runs where there is one: in turns with a bare interpreter."""
+    """Yield the start-up figures of what a client spawns, alternating with a bare interpreter.
+
+    An entrant's gateway, if it has one, is already running.
+    """
     about = f"gateway runs, {those[0].work.name}: spawn ->"
     figures = [Figure(f"{about} {until}", "ms") for until in ("initialize", "tools/list")]
     for _ in range(effort.starts):
@@ -125,15 +133,13 @@ def start_figures(those: Sequence[Standing], effort: Effort) -> Iterator[Figure]
 
 
 def started(about: str, one: Standing) -> dict[str, float]:
-    """Return one start."""
+    """Measure one start, and return its values by figure."""
     initialized, listed = spawn(one.reach(), one.work)
     return {f"{about} initialize": initialized, f"{about} tools/list": listed}
 
 
 def spawn(reach: Reach, work: Workload) -> tuple[float, float]:
-    """Return the milliseconds from the spawn to the answer of initialize, and until all tools were listed. Raises
-    BrokenError.
-    """
+    """Return how long the initialize answer and the full tool list take after the spawn, in ms. Raises BrokenError."""
     start = time.perf_counter()
     with reach.opened() as client:
         client.initialize()
@@ -143,7 +149,10 @@ def spawn(reach: Reach, work: Workload) -> tuple[float, float]:
 
 
 def cold_figure(able: Sequence[Entrant], work: Workload, effort: Effort, folder: Path) -> Figure:
-    """Measure a start from nothing, with or without servers that were seen before. A client starts its gateway."""
+    """Measure cold starts, in which the client also starts the gateway.
+
+    Ours is measured with cached servers and on a first run.
+    """
     figure = Figure(f"nothing runs, {work.name}: spawn -> tools/list", "ms", compared=False)
     with standing([one for one in able if one.foreign], work, folder) as those:
         for number in range(effort.cold):
@@ -154,7 +163,7 @@ def cold_figure(able: Sequence[Entrant], work: Workload, effort: Effort, folder:
 
 
 def cold(name: str, folder: Path, one: Standing) -> dict[str, float]:
-    """Return one start of a peer."""
+    """Measure one cold start of a peer."""
     start = time.perf_counter()
     with one.entrant.open(one.work, folder / one.name.replace("/", " ")) as reach, reach.opened() as client:
         client.initialize()
@@ -163,14 +172,14 @@ def cold(name: str, folder: Path, one: Standing) -> dict[str, float]:
 
 
 def cold_ours(work: Workload) -> float:
-    """Return one start of ours in a home that a first run has filled."""
+    """Measure one start of our gateway in a home filled by a first run, in milliseconds."""
     with fresh_home() as home:
         work.fill(home.path)
         return spawned_alone(home, through(home, tool=work.exposed))[1]
 
 
 def first_run_of(work: Workload) -> float:
-    """Return one start of ours in a home that has nothing but the servers' names and commands."""
+    """Measure one start of our gateway in a home with only the servers' names and commands, in milliseconds."""
     with fresh_home() as home:
         home.write("servers.yaml", work.servers_yaml())
         return first_run(home, work)
@@ -180,7 +189,7 @@ def first_run_of(work: Workload) -> float:
 
 
 def memory_figures(those: Sequence[Standing]) -> Iterator[Figure]:
-    """Yield the memory with one client that has listed all tools and made some calls."""
+    """Yield the memory use with one client that has listed all tools and made some calls."""
     own, servers = (
         Figure(f"1 client, {those[0].work.name}: memory {what}", "MiB", compared=False)
         for what in ("without the servers", "of the servers")
@@ -190,7 +199,7 @@ def memory_figures(those: Sequence[Standing]) -> Iterator[Figure]:
 
 
 def weights(own: str, servers: str, one: Standing) -> dict[str, float]:
-    """PSS in MiB."""
+    """Return the PSS in MiB of the servers, and of everything else."""
     client, _ = one.client()  # has made some calls
     until_listed(client, one.work.tools)
     weight = weigh([*one.reach().pids, *client.pids], one.work)

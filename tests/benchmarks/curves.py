@@ -1,4 +1,4 @@
-"""What start, list, call, search and memory cost as tools, servers and sessions grow, and how fast each grows."""
+"""The growth of costs (start, list, call, search, memory) with the number of tools, servers and sessions."""
 
 from __future__ import annotations
 
@@ -8,27 +8,29 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any, Self
 
-LINEAR_MOST = 1.15  # an exponent above is worse than linear: this much is noise
-FLAT_MOST = 1.25  # times the smallest size's call: this much is noise
-FITTED_LEAST = 3  # points of a fit
-GROWN_LEAST = 1.5  # times the smallest size's cost: less may be noise
+LINEAR_MOST = 1.15  # largest exponent that counts as linear, with an allowance for noise
+FLAT_MOST = 1.25  # largest rise that counts as flat, with an allowance for noise
+FITTED_LEAST = 3  # fewest points in a fit
+GROWN_LEAST = 1.5  # multiple of the smallest size's cost; less may be noise
 
 
 @dataclass(slots=True)
 class Curve:
-    """One cost by size: `points`: the cost by size, in rising order. `flat`: it should not grow at all."""
+    """One cost at increasing sizes. `points` maps size to cost. A `flat` curve should not grow at all."""
 
-    axis: str  # what grows: "tools"
-    name: str  # what it costs: "start"
+    axis: str  # what grows, such as "tools"
+    name: str  # what is measured, such as "start"
     unit: str
     points: dict[int, float] = field(default_factory=dict)
     flat: bool = False
 
     @property
     def exponent(self) -> float:
-        """Of the size, in the upper half of the sizes, and there of what is above the smallest size's cost.
+        """The exponent of the size in a fit over the upper half of the sizes.
 
-        What is fixed would hide the growth. Where too little is above it, the whole cost counts.
+        The fit uses the cost above that of the smallest size, because fixed costs hide the growth. If too few sizes
+        cost
+        clearly more, the fit uses the whole cost.
         """
         sizes = list(self.points)
         upper = sizes[min(len(sizes) // 2, max(0, len(sizes) - FITTED_LEAST)) :]
@@ -44,33 +46,33 @@ class Curve:
 
     @property
     def holds(self) -> bool:
-        """Not worse than linear; a flat one does not rise."""
+        """True if the curve is at most linear, or does not rise if it should be flat."""
         return self.rise <= FLAT_MOST if self.flat else self.exponent <= LINEAR_MOST
 
     @property
     def verdict(self) -> str:
-        """In words."""
+        """A description of the result."""
         if self.flat:
             return "flat" if self.holds else f"NOT FLAT: {self.rise:.2f} times"
         return "at most linear" if self.holds else "WORSE THAN LINEAR"
 
     def as_json(self) -> dict[str, Any]:
-        """Return the curve for the file of a run."""
+        """Return the curve as JSON for a run's file."""
         points = {str(size): value for size, value in self.points.items()}
         own = {"axis": self.axis, "name": self.name, "unit": self.unit, "flat": self.flat, "points": points}
         return own | {"exponent": self.exponent, "rise": self.rise, "holds": self.holds}
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Self:
-        """Return what `as_json` made. Raises KeyError, ValueError."""
+        """Restore a curve from the result of `as_json`. Raises KeyError, ValueError."""
         points = {int(size): float(value) for size, value in given["points"].items()}
         return cls(given["axis"], given["name"], given["unit"], points, given["flat"])
 
 
 def slope(points: Mapping[int, float]) -> float:
-    """Return the exponent e of the line cost = c * size ** e that fits best: least squares over the logarithms.
+    """Return the exponent e of the best fit cost = c * size ** e, by least squares over the logarithms.
 
-    Raises ValueError without two sizes, or for a size or cost that is not above 0.
+    Raises ValueError for fewer than two sizes, and for a size or cost that is not positive.
     """
     if len(points) < 2:
         raise ValueError("a slope wants two sizes")

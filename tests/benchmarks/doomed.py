@@ -13,7 +13,7 @@ from tests.e2e.cell import Cell, capabilities
 
 
 async def begin(door: Door, calls: Sequence[tuple[str, str]]) -> None:
-    """Hold them until killed."""
+    """Start the calls and hold them until the process is killed."""
     async with client_at(door) as client:
         cell = Cell(client, door.kind.version, "", Path())
         if not cell.modern:

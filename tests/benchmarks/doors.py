@@ -1,6 +1,6 @@
-"""Where a client comes in, and what is there for it: at the servers themselves, at ours.
+"""The points at which clients connect: directly to the servers, or to our gateway.
 
-A further gateway is one more `Stage`.
+Each further gateway is another `Stage`.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from tests.e2e.http_client import http_client
 from trayapp.gateway.http.port import TOKEN_NAME
 from trayapp.service.command_line import shim_command
 
-HTTP_WAIT_S = 5.0  # from the gateway's first answer to its HTTP port
+HTTP_WAIT_S = 5.0  # longest wait for the HTTP port after the gateway's first answer
 
-MARK = "MULTI_MCP_BENCHMARK"  # in the environment of all that belongs to one stage
-HOME = "MULTI_MCP_HOME"  # of all that belongs to a gateway of ours
+MARK = "MULTI_MCP_BENCHMARK"  # variable in the environment of every process of a stage
+HOME = "MULTI_MCP_HOME"  # variable in the environment of every process of our gateway
 
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """What a client starts, or where it connects to."""
+    """The command that a client starts, or the URL that it connects to."""
 
     kind: Kind
     argv: tuple[str, ...] = ()
@@ -42,19 +42,19 @@ class Door:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def as_json(self) -> str:
-        """Return the door for another process."""
+        """Return the door as JSON, to pass it to another process."""
         return json.dumps(asdict(self))
 
     @classmethod
     def of_json(cls, text: str) -> Door:
-        """Return the door that the other process had."""
+        """Restore a door from the result of `as_json`."""
         members = json.loads(text)
         return cls(Kind(**members.pop("kind")), tuple(members.pop("argv")), **members)
 
 
 @asynccontextmanager
 async def client_at(door: Door) -> AsyncIterator[Conversation]:
-    """Yield a client that has said nothing yet."""
+    """Yield a client that has sent no message yet."""
     if door.kind.carrier == "stdio":
         async with client_of(door.argv, door.env, Path.cwd(), None) as client:
             yield client
@@ -64,54 +64,54 @@ async def client_at(door: Door) -> AsyncIterator[Conversation]:
 
 
 class Place(Protocol):
-    """A stage that is set. `began`: when the first process of the way was started (time.perf_counter)."""
+    """A running stage. `began` is the time (time.perf_counter) at which its first process started."""
 
     began: float
 
     def door(self, kind: Kind, backend: Backend) -> Door | None:
-        """Return where a client of that kind finds that server; None where the way does not offer that. May block."""
+        """Return the door to a server for a kind of client, or None if the way does not offer it. May block."""
 
     def exposed(self, backend: Backend, tool: str) -> str | None:
-        """Return that tool's name for a client; None: whatever listed name ends with it."""
+        """Return the name under which clients see the tool, or None if only the end of the name is known."""
 
     def state(self, backend: Backend) -> str | None:
-        """Return what is said of a server; None where nothing is."""
+        """Return the server's reported state, or None if the way reports none."""
 
     def left(self) -> list[str]:
-        """Return what is still there of clients that have gone, in words."""
+        """Return descriptions of what remains of ended clients."""
 
     def renew(self, backend: Backend) -> None:
-        """Restart what is in front of a server whose row was red, unless it recovers by itself."""
+        """Restart the way to a server after a red row, unless it must recover by itself."""
 
 
 class Stage(Protocol):
-    """One of the ways that are compared, with the kinds of clients and servers that it is for."""
+    """A way to be compared, with the kinds of clients and servers that it supports."""
 
     @property
     def name(self) -> str:
-        """For tables."""
+        """The way's name in tables."""
 
     @property
     def gathers(self) -> bool:
-        """Several servers behind one door."""
+        """True if one door leads to several servers."""
 
     @property
     def clients(self) -> tuple[Kind, ...]:
-        """Kinds that it takes."""
+        """The kinds of clients that it supports."""
 
     @property
     def servers(self) -> tuple[Kind, ...]:
-        """Kinds that it takes."""
+        """The kinds of servers that it supports."""
 
     def set(self, backends: Sequence[Backend], together: bool = False) -> AbstractContextManager[Place]:
-        """These servers behind it, as new: nothing is known of them. `together`: all behind one door.
+        """Start the way with these servers, of which it knows nothing yet.
 
-        Raises BrokenError.
+        If `together` is True, one door leads to all of them. Raises BrokenError.
         """
 
 
 def marked(name: str, value: str) -> list[psutil.Process]:
-    """Return every process with that variable."""
+    """Return every process whose environment variable `name` has the value `value`."""
     return [process for process in psutil.process_iter() if _has(process, name, value)]
 
 
@@ -123,7 +123,7 @@ def _has(process: psutil.Process, name: str, value: str) -> bool:
 
 
 def in_words(processes: Sequence[psutil.Process]) -> list[str]:
-    """Return what they are."""
+    """Return a description of each process."""
     words = []
     for process in processes:
         try:
@@ -133,18 +133,18 @@ def in_words(processes: Sequence[psutil.Process]) -> list[str]:
     return words
 
 
-# -- at the servers themselves ---------------------------------------------------------------------------------------
+# -- direct connections ----------------------------------------------------------------------------------------------
 
 
 @dataclass
 class DirectPlace:
-    """See Place."""
+    """A place where clients connect directly to the servers."""
 
     mark: str = field(default_factory=lambda: uuid.uuid4().hex)
     began: float = field(default_factory=time.perf_counter)
 
     def door(self, kind: Kind, backend: Backend) -> Door | None:
-        """Describe how the server speaks."""
+        """Return the server's own door, or None for clients of another kind."""
         if kind != backend.kind:
             return None
         return Door(kind, backend.argv, {**environment(), MARK: self.mark}, backend.url or "")
@@ -159,12 +159,12 @@ class DirectPlace:
         return in_words(marked(MARK, self.mark))
 
     def renew(self, backend: Backend) -> None:
-        """Each client has its own."""
+        """Do nothing, because no gateway is in front of the server."""
 
 
 @dataclass
 class Direct:
-    """The client starts the server by itself, or connects to it."""
+    """The direct way: clients start the servers or connect to them without a gateway."""
 
     name: str = DIRECT
     gathers: bool = False
@@ -173,15 +173,14 @@ class Direct:
 
     @contextmanager
     def set(self, backends: Sequence[Backend], together: bool = False) -> Iterator[Place]:
-        """See Stage."""
         yield DirectPlace()
 
 
-# -- at ours ---------------------------------------------------------------------------------------------------------
+# -- our gateway -----------------------------------------------------------------------------------------------------
 
 
 def _http_url(home: Home) -> str:
-    """Return the address of the HTTP port, which the gateway opens a moment after it answers. Raises BrokenError."""
+    """Wait for the HTTP port, which opens after the gateway's first answer. Return its URL. Raises BrokenError."""
     deadline = time.monotonic() + HTTP_WAIT_S
     while not (url := home.snapshot()["gateway"]["http_url"]):
         if time.monotonic() > deadline:
@@ -192,7 +191,7 @@ def _http_url(home: Home) -> str:
 
 @dataclass
 class OurPlace:
-    """See Place."""
+    """A place where clients connect to our gateway."""
 
     home: Home
     env: Mapping[str, str]
@@ -201,7 +200,7 @@ class OurPlace:
     began: float
 
     def door(self, kind: Kind, backend: Backend) -> Door | None:
-        """Return every kind, for every server."""
+        """Return a door to our gateway, which supports every kind of client for every server."""
         if kind.carrier == "stdio":
             return Door(kind, tuple(shim_command()), self.env)
         headers = {"Authorization": f"Bearer {(self.home.path / TOKEN_NAME).read_text().strip()}"}
@@ -215,23 +214,23 @@ class OurPlace:
         return states[backend.name]
 
     def left(self) -> list[str]:
-        """Sessions, and processes that are neither the gateway's nor its servers'."""
+        """Describe remaining sessions, and processes that belong to neither the gateway nor its servers."""
         sessions = self.home.snapshot()["gateway"]["sessions"]
         below = {self.pid, *(process.pid for process in psutil.Process(self.pid).children(recursive=True))}
         others = [p for p in marked(HOME, self.env[HOME]) if p.pid not in below and not self._is_guardian(p)]
         return [f"a session over {session['transport']}" for session in sessions] + in_words(others)
 
     def renew(self, backend: Backend) -> None:
-        """It has to help itself."""
+        """Do nothing, because our gateway must recover by itself."""
 
     def _is_guardian(self, process: psutil.Process) -> bool:
-        """Return True for the guardian, which waits for the end of the gateway."""
+        """True for the guardian, which waits for the gateway's end."""
         return any(f"backends-{self.pid}-" in word for word in process.cmdline())
 
 
 @dataclass
 class Ours:
-    """A gateway in a home of its own."""
+    """Our gateway, in a separate home."""
 
     name: str = OURS
     gathers: bool = True
@@ -240,7 +239,6 @@ class Ours:
 
     @contextmanager
     def set(self, backends: Sequence[Backend], together: bool = False) -> Iterator[Place]:
-        """See Stage."""
         with fresh_home() as home:
             settings = {"expose": "tools", "idle_timeout": 0, "http": {"enabled": True, "port": 0}}
             servers = {backend.name: backend.entry for backend in backends}

@@ -1,6 +1,6 @@
-"""All that take part in a comparison: the direct way, ours, and every peer, each started for a workload on demand.
+"""The entrants of a comparison: the direct way, ours, and every peer, each started for a workload on demand.
 
-What breaks is started again for the next figure, and has a reason in this one.
+An entrant that breaks gets a reason in that figure, and is started again for the next one.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from tests.benchmarks.workloads import Workload
 from trayapp.gateway.http.port import TOKEN_NAME
 from trayapp.service.command_line import shim_command
 
-WARM_UP, WARM_UP_S = 200, 1.0  # calls, at most so long
-WORDS = 160  # characters of a reason: a line of a table
-CHANCES = 2  # in a row that something cannot be started; then it is not tried again
-BREAKS = (BrokenError, OSError, psutil.Error, ValueError, LookupError)  # what a peer's end or words may come to
+WARM_UP, WARM_UP_S = 200, 1.0  # calls, and the seconds that they may take
+WORDS = 160  # most characters of a reason, for one line of a table
+CHANCES = 2  # failed starts in a row after which an entrant is not tried again
+BREAKS = (BrokenError, OSError, psutil.Error, ValueError, LookupError)  # what the end or the output of a peer may raise
 
 Open = Callable[[Workload, Path], AbstractContextManager[Reach]]
 
 
 @dataclass(frozen=True, slots=True)
 class Entrant:
-    """One that takes part. `gathers`: it has several servers behind one address, or starts them all itself."""
+    """A participant. `gathers`: it serves several servers at one address, or starts all of them itself."""
 
     name: str
     shape: Shape
@@ -43,17 +43,17 @@ class Entrant:
 
     @property
     def foreign(self) -> bool:
-        """Whether it may break: without the others there is nothing to compare with."""
+        """True if it may break. The direct way and ours must not, because all others are compared with them."""
         return not self.name.startswith((DIRECT, OURS))
 
     @property
     def spawned(self) -> bool:
-        """Whether a client starts a process for it."""
+        """True if the client starts a process for it."""
         return self.shape in ("stdio", "shim")
 
 
 def entrants(with_peers: bool = True) -> list[Entrant]:
-    """Return the direct way first, then ours, then the peers that are there."""
+    """Return the direct way, ours and the installed peers, in this order."""
     own = [
         Entrant(DIRECT, "stdio", _direct, gathers=False),
         Entrant(OURS, "shim", _ours),
@@ -102,7 +102,7 @@ def _exposed(server: str, tool: str) -> str:
 
 @dataclass
 class Standing:
-    """An entrant that is started when it is first used, and again after it broke."""
+    """An entrant that is started on first use, and again after it breaks."""
 
     entrant: Entrant
     work: Workload
@@ -111,15 +111,15 @@ class Standing:
     _reach: Reach | None = None
     _client: Conversation | None = None
     _failures: list[str] = field(default_factory=list)
-    paces: dict[str, float] = field(default_factory=dict)  # seconds a call in its last round, by what was measured
+    paces: dict[str, float] = field(default_factory=dict)  # seconds per call in the last round, by measurement
 
     @property
     def name(self) -> str:
-        """For rows."""
+        """The entrant's name in rows."""
         return self.entrant.name
 
     def reach(self) -> Reach:
-        """Return access to the running entrant. Raises the exceptions in BREAKS."""
+        """Return access to the entrant, starting it if necessary. Raises the exceptions in BREAKS."""
         if self._reach is None:
             if len(self._failures) >= CHANCES:
                 raise BrokenError(self._failures[-1])
@@ -132,9 +132,7 @@ class Standing:
         return self._reach
 
     def client(self) -> tuple[Conversation, str]:
-        """Return a client of it, and the name under which that finds the tool which is called. Raises what is in
-        BREAKS.
-        """
+        """Return a warmed-up client and the tool's name for it. Raises the exceptions in BREAKS."""
         reach = self.reach()
         if self._client is None:
             self._client = self._stack.enter_context(reach.connect())
@@ -142,13 +140,13 @@ class Standing:
         return self._client, reach.tool(self.work.server, self.work.tool)
 
     def drop(self) -> None:
-        """End all of it."""
+        """End the entrant and its client."""
         stack, self._stack, self._reach, self._client = self._stack, ExitStack(), None, None
         stack.close()
 
 
 def warm(client: Conversation, tool: str) -> None:
-    """Make some calls: interpreters specialize their code, and pipes and buffers grow. Raises BrokenError."""
+    """Make some calls, so that interpreters specialize their code and buffers grow. Raises BrokenError."""
     until = time.monotonic() + WARM_UP_S
     for _ in range(WARM_UP):
         client.timed(tool, 100, 1)
@@ -158,7 +156,7 @@ def warm(client: Conversation, tool: str) -> None:
 
 @contextmanager
 def standing(all_of_them: Sequence[Entrant], work: Workload, folder: Path) -> Iterator[list[Standing]]:
-    """Yield every one of them, not started yet; all end with the block."""
+    """Yield all entrants, not yet started. All end with the block."""
     those = [Standing(one, work, folder / str(place)) for place, one in enumerate(all_of_them)]
     with ExitStack() as stack:
         for one in those:
@@ -166,13 +164,13 @@ def standing(all_of_them: Sequence[Entrant], work: Workload, folder: Path) -> It
         yield those
 
 
-Measure = Callable[[Standing], Mapping[str, float]]  # figure's name -> value of this round
+Measure = Callable[[Standing], Mapping[str, float]]  # figure name -> value of one round
 
 
 def turns(those: Sequence[Standing], figures: Sequence[Figure], rounds: int, measure: Measure) -> None:
-    """Measure A B A B ...: one value of each figure per round and entrant. What breaks gets a reason instead.
+    """Measure the entrants alternately: one value per figure, round and entrant. A broken peer gets a reason instead.
 
-    Raises what is in BREAKS where it is the direct way or ours that breaks.
+    Raises the exceptions in BREAKS if the direct way or ours breaks.
     """
     by_name = {figure.name: figure for figure in figures}
     for _ in range(rounds):
@@ -192,7 +190,7 @@ def turns(those: Sequence[Standing], figures: Sequence[Figure], rounds: int, mea
 
 
 def why(error: Exception) -> str:
-    """Return the reason in a few words; of a frame only its message."""
+    """Return a short reason. If the error quotes a frame, return only the frame's message."""
     said = str(error) or type(error).__name__
     found = re.search(r'"(?:text|message)":\s*"((?:[^"\\]|\\.)+)"', said)
     return " ".join((found[1] if found else said).split())[:WORDS]

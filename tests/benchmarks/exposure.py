@@ -1,6 +1,6 @@
-"""`python -m tests.benchmarks.exposure`: how long lists take to be made, for 500, 1,000 and 2,000 tools.
+"""`python -m tests.benchmarks.exposure` measures how long lists take to build, for 500, 1,000 and 2,000 tools.
 
-Twenty tools a server; no process is started.
+Each server has twenty tools. No process is started.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from trayapp.model.config import Config, ServerConfig, Settings, ToolSwitch
 from trayapp.model.offer import Offer
 
 OURS = "ours"
-EACH = 20  # tools of a server
-SIZES = (500, 1_000, 2_000)  # tools
+EACH = 20  # tools per server
+SIZES = (500, 1_000, 2_000)  # tools in total
 ROUNDS = 5
 LIST_MOST_MS = 50.0
 
@@ -32,26 +32,24 @@ Offers = dict[str, Offer]
 
 
 def offers(tools: int) -> Offers:
-    """So many tools, EACH of a server."""
+    """Return offers of `tools` tools in total, EACH per server."""
     names = [f"service-{place:03d}" for place in range(tools // EACH)]
     return {name: Offer(tuple(tool(name, number) for number in range(EACH)), capabilities={}) for name in names}
 
 
 def config(known: Offers) -> Config:
-    """Return the configuration as a first run leaves it: a switch for each tool."""
+    """Return the configuration that a first run writes, with a switch for each tool."""
     switches = {str(item["name"]): ToolSwitch() for offer in known.values() for item in offer.tools}
     return Config(Settings(), {name: ServerConfig(name, command="x", tools=switches) for name in known})
 
 
 def figures(sizes: Sequence[int] = SIZES, rounds: int = ROUNDS) -> list[Figure]:
-    """Return for each size: the first list of a start, the next one after a change, another session's, and the one
-    tool's.
-    """
+    """Return the figures for each size: lists at several moments, and the first search."""
     return [figure for size in sizes for figure in _of(size, rounds)]
 
 
 def served(offers: dict[str, Offer], tools: ServedTools) -> dict[str, ServedOffer]:
-    """These offers, prepared for clients."""
+    """Return the offers prepared for clients."""
     return {name: tools.of(name, offer) for name, offer in offers.items()}
 
 
@@ -60,7 +58,7 @@ def _of(size: int, rounds: int) -> list[Figure]:
     marked = {name: with_sound(CacheEntry(name, "", 0.0, offer)).sound or frozenset() for name, offer in known.items()}
 
     def sound(name: str, offer: Offer) -> frozenset[int]:
-        return marked[name] if offer is known[name] else frozenset()  # as of a cache that a start reads
+        return marked[name] if offer is known[name] else frozenset()  # known only from the cache, as at a start
 
     configured, changed = config(known), known | {"service-001": Offer(known["service-001"].tools[1:], capabilities={})}
     taken: dict[str, list[float]] = {}
@@ -95,7 +93,7 @@ def _of(size: int, rounds: int) -> list[Figure]:
 
 
 def main() -> int:
-    """Measure and print; 0 whatever the figures say."""
+    """Measure and print the figures. Always return 0."""
     argparse.ArgumentParser(prog="python -m tests.benchmarks.exposure", description=__doc__).parse_args()
     print(table(figures()))
     return 0

@@ -1,4 +1,4 @@
-"""What was measured, as values: rounds, medians, ratios of pairs, targets and whether they are met."""
+"""Measurement results: rounds, medians, ratios of pairs, and whether targets are met."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Literal, Self
 
-RISING = frozenset({"calls/s", "of the queries", "1/rank", "ok"})  # units of which more is better
-OURS = "ours"  # how the names of the ways begin that the targets are for
-Subject = Literal["value", "added", "ratio"]  # a target is about the way's own figure, its difference, or its ratio
+RISING = frozenset({"calls/s", "of the queries", "1/rank", "ok"})  # units in which more is better
+OURS = "ours"  # prefix of the ways that have targets
+Subject = Literal["value", "added", "ratio"]  # a way's value, or its difference from or ratio to the base
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """Return the smallest of the values that at least `percent` per cent of all do not exceed (nearest rank).
+    """Return the nearest-rank percentile: the least value that at least `percent` percent of the values do not exceed.
 
-    Raises ValueError without values, or for a percentage that is not over 0 and at most 100.
+    Raises ValueError if there are no values, or if `percent` is not above 0 and at most 100.
     """
     if not values or not 0 < percent <= 100:
         raise ValueError("a percentile wants values, and a percentage over 0 and at most 100")
@@ -25,42 +25,42 @@ def percentile(values: Sequence[float], percent: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a figure should be: at most `limit`, or at least."""
+    """The limit of a figure: a maximum, or a minimum if `at_least` is True."""
 
     subject: Subject
     limit: float
     at_least: bool = False
 
     def met(self, value: float) -> bool:
-        """Return True if a value keeps it; the limit itself does."""
+        """True if the value meets the target. The limit itself does."""
         return value >= self.limit if self.at_least else value <= self.limit
 
     def missed_by(self, value: float) -> float:
-        """Return how far the value is on the wrong side, as a part of the limit: 0.2 is 20 %; 0 when it is met."""
+        """Return by how much the value misses the target, as a fraction of the limit: 0.2 is 20 %, and 0 is met."""
         return 0.0 if self.met(value) else abs(value - self.limit) / self.limit
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One way's median in a figure, and what it is against the base way's: medians over the rounds' pairs."""
+    """One way's median in a figure, and its comparison with the base way: medians over pairs of rounds."""
 
     way: str
     value: float
-    spread: tuple[float, float]  # the least and the largest round
-    added: float | None = None  # None: this is the base, or there is none
+    spread: tuple[float, float]  # smallest and largest value of a round
+    added: float | None = None  # None for the base way, or without one
     ratio: float | None = None
 
     def of(self, subject: Subject) -> float | None:
-        """Return the number that a target with that subject is about."""
+        """Return the number that a target with this subject limits."""
         return {"value": self.value, "added": self.added, "ratio": self.ratio}[subject]
 
 
 @dataclass(slots=True)
 class Figure:
-    """One thing measured for one or more ways, a value a round each, in the same order of rounds.
+    """A measurement for one or more ways, with one value per round, in the same order for all ways.
 
-    The first way is the base that the others are compared with, unless `compared` is False. `target` is for the ways
-    that are ours. `broken`: the ways that gave no figure, with the reason.
+    The first way is the base of comparison, unless `compared` is False. `target` applies to our ways. `broken` maps the
+    ways without a figure to the reasons.
     """
 
     name: str
@@ -71,22 +71,22 @@ class Figure:
     broken: dict[str, str] = field(default_factory=dict)
 
     def add(self, way: str, value: float) -> None:
-        """Add one more round of a way."""
+        """Add a way's value of one round."""
         self.rounds.setdefault(way, []).append(value)
 
     def fail(self, way: str, why: str) -> None:
-        """Drop the way's figure: its rounds say nothing."""
+        """Drop the way's rounds, and record why it broke."""
         self.rounds.pop(way, None)
         self.broken[way] = why
 
     @property
     def more_is_better(self) -> bool:
-        """Whether a larger value is the better one."""
+        """True if larger values are better."""
         return self.target.at_least if self.target is not None else self.unit in RISING
 
     @property
     def rows(self) -> list[Row]:
-        """The base first, then every other way. Raises ValueError when the rounds do not pair."""
+        """The rows, with the base first. Raises ValueError if the rounds do not pair."""
         ways = list(self.rounds)
         return [self._row(way, ways[0] if self.compared and way != ways[0] else None) for way in ways]
 
@@ -99,14 +99,14 @@ class Figure:
         return Row(way, median(mine), spread, _over(pairs, lambda a, b: b - a), _over(pairs, _ratio))
 
     def judged(self, row: Row) -> tuple[bool, float] | None:
-        """Return whether the row meets the target, and by which part of the limit it misses; None without a target."""
+        """Return whether the row meets its target, and by which fraction it misses, or None without a target."""
         value = row.of(self.target.subject) if self.target is not None else None
         if self.target is None or value is None or not row.way.startswith(OURS):
             return None
         return self.target.met(value), self.target.missed_by(value)
 
     def as_json(self) -> dict[str, Any]:
-        """Return everything for the --json file, each round included."""
+        """Return the figure with all rounds as JSON for a run's file."""
         target = self.target
         return {
             "name": self.name,
@@ -121,7 +121,7 @@ class Figure:
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Self:
-        """Return what `as_json` made. Raises KeyError."""
+        """Restore a figure from the result of `as_json`. Raises KeyError."""
         rounds = {way["way"]: way["rounds"] for way in given["ways"]}
         target = Target(**given["target"]) if given["target"] else None
         return cls(given["name"], given["unit"], rounds, target, given["compared"], given["broken"])

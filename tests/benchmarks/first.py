@@ -1,4 +1,4 @@
-"""How soon a client that has just been started sees its tools: no gateway, a gateway, one server that hangs."""
+"""The time until a new client lists its tools: without a gateway, with one, and beside a server that hangs."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from trayapp.service.gateway_launch import await_gone
 from trayapp.wire import control
 
 COLD_MOST_MS, WARM_MOST, HUNG_MOST_MS = 300, 1.6, 1000
-PATIENCE_S = 20.0  # for tools that should be there at once
-LOOK_S = 0.005  # between two lists
-STUCK = (sys.executable, "-I", "-S", "-c", "import os\nwhile os.read(0, 65536): pass")  # never says a word
+PATIENCE_S = 20.0  # for tools that should appear immediately
+LOOK_S = 0.005  # between two tools/list requests
+STUCK = (sys.executable, "-I", "-S", "-c", "import os\nwhile os.read(0, 65536): pass")  # never answers
 
 
 def measure_first_lists(cold: int, warm: int, hung: int, data: Path | None = None) -> Iterator[Figure]:
-    """So many rounds of each. Raises BrokenError."""
+    """Yield all figures, with these numbers of rounds. Raises BrokenError."""
     yield from cold_lists(cold, data)
     yield from warm_lists(warm, data)
     yield hung_lists(hung, data)
 
 
 def cold_lists(rounds: int, data: Path | None) -> Iterator[Figure]:
-    """Yield the times with a full cache and no gateway: the client's own command starts it."""
+    """Measure starts with a full cache and no gateway, in which the client's command starts the gateway."""
     with fresh_home() as home:
         work = large(home.path / "lists", data)
         work.fill(home.path)
         way = through(home, tool=work.exposed)
         first = Figure(f"no gateway, {work.name}: spawn -> initialize", "ms")
         listed = Figure(f"no gateway, {work.name}: spawn -> tools/list", "ms", target=Target("value", COLD_MOST_MS))
-        spawned_alone(home, way)  # files were not in memory yet, or bytecode not written
+        spawned_alone(home, way)  # a warm-up: files are not yet in memory and bytecode may be missing
         for _ in range(rounds):
-            listed.add(BARE, bare_start())  # the limit is in milliseconds: this says how fast the machine is
+            listed.add(BARE, bare_start())  # shows how fast the machine is, because the limit is in milliseconds
             initialized, all_listed = spawned_alone(home, way)
             first.add(OURS, initialized)
             listed.add(OURS, all_listed)
@@ -55,7 +55,7 @@ def spawned_alone(home: Home, way: Way) -> tuple[float, float]:
 
 
 def warm_lists(rounds: int, data: Path | None) -> Iterator[Figure]:
-    """Measure with a running gateway, in turns with a bare interpreter."""
+    """Measure starts with a running gateway, alternating with a bare interpreter."""
     with fresh_home() as home:
         work = ten(home.path / "lists", data)
         work.fill(home.path)
@@ -70,7 +70,7 @@ def warm_lists(rounds: int, data: Path | None) -> Iterator[Figure]:
 
 
 def hung_lists(rounds: int, data: Path | None) -> Figure:
-    """Measure a first run beside a server that never answers, until all tools of the others are listed."""
+    """Measure a first run beside a server that never answers, until the tools of all other servers are listed."""
     figure: Figure | None = None
     for _ in range(rounds):
         with fresh_home() as home:
@@ -85,7 +85,7 @@ def hung_lists(rounds: int, data: Path | None) -> Figure:
 
 
 def until_listed(home: Home, work: Workload) -> float:
-    """Return the milliseconds from the client's spawn until it lists them all; the gateway has ended afterwards."""
+    """Measure the milliseconds from a client's spawn until it lists all tools, then end the gateway."""
     way = through(home)
     start = time.perf_counter()
     try:
@@ -102,7 +102,7 @@ def until_listed(home: Home, work: Workload) -> float:
 
 
 def stop(home: Home) -> None:
-    """End the gateway that a client has started. Raises MultiMcpError where none answers."""
+    """End the gateway that a client has started. Raises MultiMcpError if no gateway answers."""
     with home.control() as running:
         pid = running.call(control.SNAPSHOT)["gateway"]["pid"]
         running.call(control.STOP)

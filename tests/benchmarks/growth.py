@@ -1,7 +1,7 @@
-"""`python -m tests.benchmarks.growth [SIZES]`: the CPU time of the gateway's first run and of a later start, a tool.
+"""`python -m tests.benchmarks.growth [SIZES]` measures the gateway's CPU time per tool, in a first and a later start.
 
-Twenty tools a server, each server a real process; sizes are 500, 1,000 and 2,000 tools. A figure that rises with the
-size is work that grows faster than the catalog.
+Each server is a real process with twenty tools. The default sizes are 500, 1,000 and 2,000 tools. A figure that rises
+with the size shows work that grows faster than the catalog.
 """
 
 from __future__ import annotations
@@ -25,14 +25,12 @@ from tests.e2e.gateway import Gateway
 from tests.fixtures import replay_server
 from trayapp.wire.control import SETTLE, ControlClient
 
-MS = 1000.0  # in a second
-LONGEST_S = 300.0  # of a first run with 100 servers, on a machine that does other things
+MS = 1000.0  # milliseconds per second
+LONGEST_S = 300.0  # for a first run with 100 servers on a busy machine
 
 
 def figures(sizes: Sequence[int] = SIZES) -> list[Figure]:
-    """Return for each size: milliseconds per tool of a first run until all is known, and of a later start until its
-    list.
-    """
+    """Return the CPU milliseconds per tool for each size, of a first run and of a later start."""
     return [figure for size in sizes for figure in _of(size)]
 
 
@@ -55,7 +53,7 @@ def _servers(catalog: Path, size: int) -> dict[str, dict[str, list[str]]]:
 
 
 async def _started(gateway: Gateway, first: bool) -> float:
-    """CPU milliseconds of one life: until all servers are known, or until a client has its list."""
+    """Run the gateway once. Return its CPU milliseconds until all servers are known, or until a client has its list."""
     gateway.start()
     async with gateway.client() as client:
         if first:
@@ -72,7 +70,7 @@ def _settled(run: str) -> None:
 
 
 def main() -> int:
-    """Measure and print; 0 whatever the figures say."""
+    """Measure and print the figures. Always return 0."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.growth", description=__doc__)
     parser.add_argument("sizes", nargs="*", type=int, default=SIZES, metavar="TOOLS")
     print(table(figures(parser.parse_args().sizes)))

@@ -1,6 +1,6 @@
-"""Definitions of 10 KB that give the inspection the most to do: words of orders in every writing, and none of sense.
+"""Tool definitions of 10 KB that take the longest to inspect: suspicious words in every encoding, and nonsense.
 
-The same ones at every run.
+They are the same in every run.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.inspection.examples import FOUND
 from trayapp.inspection.rules import RULES
 
 SIZE = 10_000  # bytes
-DEPTH = 450  # of a nested schema
+DEPTH = 450  # levels of the nested schema
 
 _chance = random.Random(11)
 _LITERAL = re.compile(r"[a-z][a-z' -]{2,}")
@@ -28,7 +28,7 @@ _WORDS = [word for rule in RULES for word in (*rule.hints, *rule.beside)] + [
 
 
 def heaps() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each by name."""
+    """Yield the definitions with their names."""
     for name, text in _texts():
         yield (
             name,
@@ -61,7 +61,7 @@ def heaps() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _cut(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return as many of the fields as make up the size."""
+    """Return as many fields as fit into SIZE, with shortened descriptions."""
     kept, size = dict[str, Any](), 0
     for name, field in fields.items():
         field["description"] = field["description"][:60]
@@ -73,7 +73,7 @@ def _cut(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _texts() -> Iterator[tuple[str, str]]:
-    """Yield heaps of words, and one of them in every writing."""
+    """Yield named texts of random words, and one such text in every encoding."""
     heap = ""
     for number in range(4):
         heap = _filled(lambda: _chance.choice(_WORDS) + " ")
@@ -128,17 +128,17 @@ def _texts() -> Iterator[tuple[str, str]]:
 
 
 def _random(length: int) -> str:
-    """Return a word that nobody has seen before."""
+    """Return a random word, which the inspection has not seen before."""
     return "".join(_chance.choices("abcdefghijklmnopqrstuvwxyz", k=length))
 
 
 def _begun(words: list[str]) -> str:
-    """Return the beginning of an example, without its end."""
+    """Return a random beginning of an example."""
     return " ".join(words[: _chance.randrange(1, max(2, len(words)))])
 
 
 def _filled(part: Callable[[], str]) -> str:
-    """Return as many parts as make up the size."""
+    """Return enough parts to reach SIZE characters."""
     parts, size = list[str](), 0
     while size < SIZE:
         parts.append(part())

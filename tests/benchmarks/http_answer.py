@@ -1,4 +1,4 @@
-"""One answer over HTTP/1.1, read as it comes in."""
+"""An HTTP/1.1 response that is parsed as it arrives."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ import orjson
 from tests.benchmarks.client import BrokenError
 
 HEAD_END, LINE_END = b"\r\n\r\n", b"\r\n"
-DATA = b"data:"  # of an event's line
+DATA = b"data:"  # prefix of an event's data line
 
 
 class Answer:
-    """Feed it what the socket gives until `done`; then `status`, `headers` (names in lower case) and `body` hold."""
+    """A parser to feed with received bytes until `done`.
+
+    It then holds `status`, `headers` (lower-case names) and `body`.
+    """
 
     def __init__(self) -> None:
         self.done = False
@@ -19,20 +22,20 @@ class Answer:
         self.headers: dict[bytes, bytes] = {}
         self._parts: list[bytes] = []
         self._rest = bytearray()
-        self._length: int | None = None  # None: in chunks
+        self._length: int | None = None  # None if the body is chunked
 
     @property
     def body(self) -> bytes:
-        """All of it that has come."""
+        """The part of the body received so far."""
         return b"".join(self._parts)
 
     def taken(self) -> bytes:
-        """Return what has come since this was last asked: of an answer that has no end."""
+        """Return the body received since the last call, for a response that does not end."""
         parts, self._parts = self._parts, []
         return b"".join(parts)
 
     def feed(self, data: bytes) -> bool:
-        """Return True if the answer is complete now. Raises BrokenError for what is no HTTP/1.1."""
+        """Parse more bytes. Return True if the response is now complete. Raises BrokenError if it is not HTTP/1.1."""
         self._rest += data
         if not self.status and not self._head():
             return False
@@ -75,10 +78,9 @@ class Answer:
         return False
 
     def message(self) -> bytes:
-        """Return the frame that answers a request: the body itself, or of an event stream the event with an id of a
-        request.
+        """Return the frame that answers the request: the body, or the matching event of an event stream.
 
-        Raises BrokenError for another status than 200, and where there is none.
+        Raises BrokenError for a status other than 200, and for an event stream without an answer.
         """
         if self.status != 200:
             raise BrokenError(f"HTTP status {self.status}: {self.body[:200]!r}")
@@ -91,12 +93,12 @@ class Answer:
 
 
 def events(body: bytes) -> list[bytes]:
-    """Return the data of each event that has some; an event's data is one line, as every MCP server writes it."""
+    """Return the data of all events that have any. Only one-line data is supported, which all MCP servers send."""
     return [line[len(DATA) :].strip() for line in body.splitlines() if line.startswith(DATA) and line != DATA]
 
 
 def is_answer(frame: bytes) -> bool:
-    """Return True if a frame answers a request: a server's own request has an id, too."""
+    """True if the frame is a response. A server's request also has an id, but has a method as well."""
     if not frame.startswith(b"{"):
         return False
     message = orjson.loads(frame)

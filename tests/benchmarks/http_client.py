@@ -1,6 +1,6 @@
-"""A bare client of Streamable HTTP: sockets that stay open, no HTTP library, no event loop.
+"""A minimal Streamable HTTP client with persistent sockets, without an HTTP library or event loop.
 
-What it costs itself is small beside any server over HTTP, so that the server is what is measured.
+Its cost is small compared with that of any HTTP server, so that measurements show the server.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.benchmarks.client import (
 )
 from tests.benchmarks.http_answer import Answer
 
-ACCEPTED = (200, 202, 204)  # of a message that asks for no answer
+ACCEPTED = (200, 202, 204)  # statuses for a message that needs no answer
 SESSION = b"mcp-session-id"
 ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 
@@ -44,7 +44,7 @@ def broken() -> Iterator[None]:
 
 
 class Link:
-    """One connection, one request on it at a time."""
+    """A connection that carries one request at a time."""
 
     def __init__(self, url: str, headers: Mapping[str, str]) -> None:
         parts = urlsplit(url)
@@ -62,7 +62,7 @@ class Link:
         return connection
 
     def refresh(self) -> Self:
-        """Connect again if the server has closed the connection: most do after 5 s without a request."""
+        """Reconnect if the server has closed the connection, as most do after 5 s without a request."""
         if select.select([self.socket], [], [], 0)[0]:
             self.socket.close()
             self.socket = self._connected()
@@ -75,13 +75,13 @@ class Link:
         return "\r\n".join([*lines, f"Content-Length: {len(body)}\r\n\r\n"]).encode() + body
 
     def post(self, frame: bytes, path: str = "") -> None:
-        """Send a frame."""
+        """Send a frame by POST."""
         self._answer = Answer()
         with broken():
             self.socket.sendall(self.request("POST", frame.rstrip(b"\n"), path))
 
     def read(self) -> Answer | None:
-        """Read once; the answer when it is complete with that. Raises BrokenError."""
+        """Read once. Return the answer if it is now complete. Raises BrokenError."""
         with broken():
             data = self.socket.recv(READ_BYTES)
         if not data:
@@ -89,20 +89,20 @@ class Link:
         return self._answer if self._answer.feed(data) else None
 
     def answered(self) -> Answer:
-        """Read until the answer is complete. Raises BrokenError."""
+        """Read until the answer is complete, and return it. Raises BrokenError."""
         while (answer := self.read()) is None:
             pass
         return answer
 
 
 class Posting(Conversation):
-    """One whose messages go out by POST, over connections that stay open."""
+    """A conversation that sends its messages by POST over persistent connections."""
 
     _links: list[Link]
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """None: nothing was started."""
+        """An empty tuple, because no process was started."""
         return ()
 
     def tell(self, frame: bytes) -> None:
@@ -112,7 +112,7 @@ class Posting(Conversation):
         accepted(link.answered())
 
     def flood(self, tool: str, size: int, calls: int, in_flight: int) -> float:
-        """Make `calls` calls, `in_flight` of them open at any time, a connection each. Return the calls per second."""
+        """Make `calls` calls, `in_flight` at a time on one connection each. Return the calls per second."""
         numbers = range(self._last + 1, self._last + calls + 1)
         self._last += calls
         self._links += [self._link() for _ in range(len(self._links), in_flight)]
@@ -126,15 +126,15 @@ class Posting(Conversation):
 
     @abstractmethod
     def _link(self) -> Link:
-        """Return one more connection."""
+        """Open another connection."""
 
     @abstractmethod
     def _pour(self, links: Sequence[Link], frames: Sequence[bytes]) -> Sequence[Answer] | Sequence[bytes]:
-        """Send every frame, at most one a connection being unanswered; the answers. Raises BrokenError."""
+        """Send every frame, with at most one pending per connection. Return the answers. Raises BrokenError."""
 
 
 class HttpClient(Posting):
-    """A session at a URL; `headers` go along with every request."""
+    """A session at a URL. `headers` are sent with every request."""
 
     def __init__(self, url: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__()
@@ -145,7 +145,7 @@ class HttpClient(Posting):
         return Link(self._url, self._headers)
 
     def close(self) -> None:
-        """End the session at the server, then the connections."""
+        """End the session at the server, then close the connections."""
         try:
             if "Mcp-Session-Id" in self._headers:
                 link = self._link()
@@ -154,7 +154,7 @@ class HttpClient(Posting):
                     link.socket.sendall(link.request("DELETE"))
                 link.answered()
         except BrokenError:
-            pass  # gone already
+            pass  # the server is already gone
         for link in self._links:
             link.socket.close()
 
@@ -169,7 +169,7 @@ class HttpClient(Posting):
         return answer.message()
 
     def timed(self, tool: str, size: int, calls: int) -> list[float]:
-        """Make `calls` calls, one after the other. Return the seconds of each. Raises BrokenError."""
+        """Make `calls` sequential calls. Return the seconds of each. Raises BrokenError."""
         seconds: list[float] = []
         link = self._links[0].refresh()
         for _ in range(calls):
@@ -187,13 +187,13 @@ class HttpClient(Posting):
 
 
 def accepted(answer: Answer) -> None:
-    """Raise BrokenError when a message that asks for no answer was not taken."""
+    """Raise BrokenError unless the server accepted a message that needs no answer."""
     if answer.status not in ACCEPTED:
         raise BrokenError(f"a message got HTTP status {answer.status}: {answer.body[:200]!r}")
 
 
 def pour(links: Sequence[Link], frames: Sequence[bytes]) -> list[Answer]:
-    """Send every frame, each connection the next one when it has its answer; the answers. Raises BrokenError."""
+    """Send all frames, the next one on a connection after its answer. Return the answers. Raises BrokenError."""
     answers: list[Answer] = []
     left = iter(frames)
     with selectors.DefaultSelector() as selector:
@@ -209,7 +209,7 @@ def pour(links: Sequence[Link], frames: Sequence[bytes]) -> list[Answer]:
 
 
 def ready(selector: selectors.BaseSelector) -> list[Any]:
-    """Return what there is to read from. Raises BrokenError when nothing comes."""
+    """Wait for connections with data to read, and return them. Raises BrokenError on a timeout."""
     found = [key.data for key, _ in selector.select(ANSWER_LIMIT_S)]
     if not found:
         raise BrokenError(f"no answer over HTTP within {ANSWER_LIMIT_S:g} s")
@@ -217,7 +217,7 @@ def ready(selector: selectors.BaseSelector) -> list[Any]:
 
 
 def send_next(post: Callable[[bytes], None], left: Iterator[bytes]) -> None:
-    """Post one more, if there is one."""
+    """Post the next frame, if any is left."""
     frame = next(left, None)
     if frame is not None:
         post(frame)

@@ -1,4 +1,4 @@
-"""What the gateway costs while nobody asks it anything, with ten servers: processor time and wake-ups."""
+"""The processor time and wake-ups of an idle gateway with ten servers."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from tests.benchmarks.workloads import sized
 
 MIB = 1 << 20  # bytes
 SERVERS = 10
-SETTLE_S = 3.0  # what a start or a change set off is over by then
-SOON_IDLE_MIN = 0.005  # minutes until an unused server is closed: at once, for the second half
-UNFOUND = {"port": 0}  # a port that nobody knows: one stray connection would load all that is behind it
+SETTLE_S = 3.0  # enough for the work after a start or a change to end
+SOON_IDLE_MIN = 0.005  # minutes; short, so that unused servers close soon
+UNFOUND = {"port": 0}  # a random port, because one stray connection would load all the HTTP code
 LINUX = sys.platform == "linux"
 
 
 def measure_idle(seconds: float) -> Iterator[Figure]:
-    """Yield the gateway with one client: all its servers connected, then all closed for being idle. Raises
-    BrokenError.
+    """Yield the gateway's figures with one client: with all servers connected, then with all closed as idle.
+
+    Raises BrokenError.
     """
     with fresh_home() as home:
         work = sized(home.path / "lists", SERVERS, SERVERS)
@@ -40,7 +41,7 @@ def measure_idle(seconds: float) -> Iterator[Figure]:
 
 
 def watched(pid: int, seconds: float, when: str) -> Iterator[Figure]:
-    """Per cent of one core, and how often it gave the processor up by itself, each second."""
+    """Yield the share of one core in percent, and the wake-ups per second."""
     time.sleep(SETTLE_S)
     meter = Meter(pid)
     time.sleep(seconds)
@@ -52,7 +53,7 @@ def watched(pid: int, seconds: float, when: str) -> Iterator[Figure]:
 
 
 class Meter:
-    """What a process has used since this was made. Linux counts its wake-ups by thread, elsewhere they are one sum."""
+    """A meter of what a process uses from now on. Wake-ups are counted by thread on Linux, and in total elsewhere."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -63,14 +64,14 @@ class Meter:
         return (cpu_s(self._pid) - self._used) / (time.perf_counter() - self._began) * 100
 
     def wake_ups(self) -> float:
-        """Return a second. A thread that has ended meanwhile took its own along."""
+        """Return the wake-ups per second, without those of threads that have ended."""
         woken = wake_ups(self._pid).items()
         count = sum(now - self._woken.get(thread, 0) for thread, now in woken)
         return count / (time.perf_counter() - self._began)
 
 
 def cpu_s(pid: int) -> float:
-    """Processor seconds of a process, its ended threads included: on Linux to the nanosecond, elsewhere to the tick."""
+    """Return a process's processor seconds, including those of ended threads. Linux counts them in nanoseconds."""
     if LINUX:
         return time.clock_gettime((~pid << 3) | 2)  # clock_getcpuclockid(3)
     times = psutil.Process(pid).cpu_times()
@@ -78,7 +79,7 @@ def cpu_s(pid: int) -> float:
 
 
 def wake_ups(pid: int) -> dict[str, int]:
-    """By thread so far: voluntary context switches, each a wait that something ended."""
+    """Return the voluntary context switches so far, by thread on Linux and in total elsewhere."""
     if not LINUX:
         return {"": int(psutil.Process(pid).num_ctx_switches().voluntary)}
     label = "voluntary_ctxt_switches:"

@@ -1,7 +1,8 @@
-"""What judging definitions costs: of 10 KB, and of a first run (`python -m tests.benchmarks --only inspection`).
+"""The cost of inspecting definitions: of 10 KB, and in a first run (`python -m tests.benchmarks --only inspection`).
 
-`python -m tests.benchmarks.inspection FILE`: how many tools, instructions and servers of a catalog are held and told.
-FILE: a JSON list of {"server", "tools": [tool as its server lists it]}, or with "offers": [{"kind", "item"}].
+`python -m tests.benchmarks.inspection FILE` prints how many tools, instructions and servers of a catalog are held or
+reported. FILE is a JSON list of {"server", "tools": [tool as its server lists it]}, or with
+"offers": [{"kind", "item"}].
 """
 
 from __future__ import annotations
@@ -29,18 +30,18 @@ from trayapp.wire.jsonio import loads
 
 WITHOUT, ROUNDS = "without inspection", 5
 OFF: dict[str, Any] = {"suspicious": "off", "approve_changes": "off"}
-SERVERS, TOOLS = 10, 500  # of a first run
+SERVERS, TOOLS = 10, 500  # in a first run
 FIRST, JUDGED = Target("ratio", 1.05), Target("value", 5.0)
 
 
 def figures(runs: int, data: Path | None = None) -> Iterator[Figure]:
-    """Both. Raises BrokenError."""
+    """Yield the figure of a 10 KB definition and that of first runs. Raises BrokenError."""
     yield judged_figure()
     yield first_runs(runs, data)
 
 
 def judged_figure() -> Figure:
-    """Return the processor's time for the definition of 10 KB that takes the longest, a value a round."""
+    """Measure the processor time for the slowest definition of 10 KB, one value per round."""
     known = list(heaps())
     worst = Figure(f"a definition of 10 KB is judged, the slowest of {len(known)}", "ms", target=JUDGED)
     for _ in range(ROUNDS):
@@ -49,7 +50,7 @@ def judged_figure() -> Figure:
 
 
 def _milliseconds(item: Item) -> float:
-    """Return the least of a few: whatever else runs only adds to it."""
+    """Return the least of several measurements, because other processes only add to the time."""
     return min(_taken(item) for _ in range(ROUNDS))
 
 
@@ -60,7 +61,7 @@ def _taken(item: Item) -> float:
 
 
 def first_runs(rounds: int, data: Path | None) -> Figure:
-    """Measure from a client's spawn, without gateway and cache, until it lists all tools: in turns with and without."""
+    """Measure a client's spawn to its full tool list, without gateway or cache, with and without inspection in turn."""
     figure = Figure(f"first run, {SERVERS} servers, {TOOLS} tools: spawn -> all tools", "ms", target=FIRST)
     for number in range(rounds + 1):
         for way, settings in ((WITHOUT, OFF), (OURS, dict[str, Any]())):
@@ -68,20 +69,20 @@ def first_runs(rounds: int, data: Path | None) -> Figure:
                 work = many(home.path / "lists", data)
                 home.write("servers.yaml", work.servers_yaml(**settings))
                 taken = until_listed(home, work)
-                if number:  # in the first, files were not in memory yet
+                if number:  # skips the first run, which reads files into memory
                     figure.add(way, taken)
     return figure
 
 
 def many(folder: Path, data: Path | None) -> Workload:
-    """Ten servers with fifty tools each, real ones where there is data."""
+    """Return a workload of ten servers with fifty tools each, from real servers if there is data."""
     every, each = iter(unique(read_shelf(data))), TOOLS // SERVERS
     shelf = {f"server-{place}": [ECHO, *islice(every, each - 1)] for place in range(SERVERS)}
     return replayed(f"{SERVERS} servers, {TOOLS} tools", shelf, folder)
 
 
 def main(file: str) -> None:
-    """Print what is found and how much of a processor it takes, whatever else runs."""
+    """Print the findings in a catalog, and the processor time that inspections take."""
     catalog = [(entry["server"], offered(entry)) for entry in loads(Path(file).read_bytes())]
     judged = [(server, kind, item, findings_of(kind, item)) for server, offers in catalog for kind, item in offers]
     for kind in sorted({kind for _, kind, _, _ in judged}):
@@ -105,14 +106,14 @@ def main(file: str) -> None:
 
 
 def offered(entry: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Kind and item of all that an entry of a catalog offers."""
+    """Return the kind and item of everything that a catalog entry offers."""
     return [(one["kind"], one["item"]) for one in entry.get("offers", ())] + [
         ("tool", tool) for tool in entry.get("tools", ())
     ]
 
 
 def findings_of(kind: str, item: Any) -> tuple[Finding, ...]:
-    """Return what is found in a tool or prompt, or in instructions."""
+    """Return the findings in a tool, a prompt or instructions."""
     return inspect_text(item, kind) if isinstance(item, str) else inspect_tool(item)
 
 
@@ -131,7 +132,7 @@ def _judged_ms(folder: Path, offers: dict[str, Offer]) -> float:
 
 
 def _ahead_ms(folder: Path, offers: dict[str, Offer]) -> str:
-    """Return what is left once it is inspected, and the longest that one server takes of it."""
+    """Describe the judging time that remains after inspection ahead, in total and for the slowest server."""
     approvals = Approvals(folder, Settings, lambda server: ())
     taken = []
     for server, offer in offers.items():

@@ -1,6 +1,6 @@
-"""The peers' packages: which versions, where they are installed, and what they are started with.
+"""The peers' packages: their versions, where they are installed, and their programs.
 
-Each has a folder of its own under `.cache/peers`, so that what they depend on does not quarrel.
+Each has a separate folder under `.cache/peers`, so that their dependencies do not conflict.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from pathlib import Path
 from typing import Literal
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "packaging"))  # tests find devtools there by pytest's own setting
+sys.path.append(str(ROOT / "packaging"))  # needed outside pytest, whose settings include this folder
 
 from devtools.environment import PIP_INSTALL, interpreter_mark, make_venv  # noqa: E402
 from devtools.places import CACHE, script  # noqa: E402
 from devtools.steps import StepFailed, clean_environment, fingerprint, installing, is_stamped, stamping  # noqa: E402
 
 FOLDER = CACHE / "peers"
-INSTALL_LIMIT_S = 240.0  # the largest of them is 135 MB
+INSTALL_LIMIT_S = 240.0  # the largest package has 135 MB
 NPM_INSTALL = ("install", "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund", "--loglevel=error")
-PLACE = re.compile(r"(?:https?|file)://\S+|npm error (?:code )?")  # what differs from one machine to the next
-SAID = 160  # characters of what an installer says last: a line of a table
+PLACE = re.compile(r"(?:https?|file)://\S+|npm error (?:code )?")  # parts of messages that differ between machines
+SAID = 160  # most characters of an installer's error, for one line of a table
 
 Registry = Literal["PyPI", "npm"]
 
@@ -41,21 +41,21 @@ class Package:
 
     @property
     def label(self) -> str:
-        """For tables: two registries have a package of the same name."""
+        """The name in tables. It contains the registry, because both registries have a package of the same name."""
         return f"{self.name} {self.version} ({self.registry})"
 
     @property
     def folder(self) -> Path:
-        """Its virtual environment, or the folder that holds its node_modules."""
+        """The package's virtual environment, or the folder that holds its node_modules."""
         return FOLDER / f"{self.registry.lower()}-{self.name.lstrip('@').replace('/', '-')}"
 
     @property
     def module(self) -> Path:
-        """Return the folder of an npm package inside its node_modules."""
+        """The folder of an npm package inside its node_modules."""
         return self.folder / "node_modules" / self.name
 
     def program(self, name: str) -> str:
-        """Return the path of a program that it brings, without a package runner in between."""
+        """Return the path of one of its programs, to start it without a package runner."""
         if self.registry == "PyPI":
             return str(script(self.folder, name))
         return str(self.folder / "node_modules" / ".bin" / (f"{name}.cmd" if sys.platform == "win32" else name))
@@ -72,7 +72,7 @@ PACKAGES = (FASTMCP, MCP_PROXY_PY, MCP_PROXY_JS, MCP_HUB, SUPERGATEWAY, ONE_MCP)
 
 @cache
 def absence(package: Package) -> str:
-    """Install the package unless it is there; "" when it is there now, else why not."""
+    """Install the package unless it is installed. Return an empty string on success, else the reason of failure."""
     install = {"PyPI": _install_pypi, "npm": _install_npm}[package.registry]
     wanted = fingerprint(interpreter_mark(), str(package.folder), package.label)
     if is_stamped(package.folder, "peer", wanted):
@@ -100,7 +100,7 @@ def _install_npm(package: Package) -> None:
 
 
 def _quietly(argv: Sequence[str]) -> None:
-    """Run an installer; what it says is only of interest when it fails. Raises StepFailed."""
+    """Run an installer without showing its output. Raises StepFailed with the line that names its error."""
     try:
         done = subprocess.run(
             argv, env=clean_environment(), capture_output=True, text=True, timeout=INSTALL_LIMIT_S, check=False

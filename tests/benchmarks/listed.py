@@ -1,4 +1,4 @@
-"""The tokens that the tools of 70 servers, and of ten real ones, cost a model: all listed, or behind the one tool."""
+"""The token cost of the tools of 70 servers, and of ten real ones, listed in full or behind the one tool."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOOLS, SEARCH = f"{OURS}, expose: tools", f"{OURS}, expose: search"
 
 
 def measure_listed(data: Path | None = None) -> Iterator[Figure]:
-    """Measure the tokens of the start of a session, and of one search. Raises BrokenError."""
+    """Measure the tokens at the start of a session and in the answer of one search. Raises BrokenError."""
     with fresh_home() as home:
         work = large(home.path / "lists", data)
         work.fill(home.path)
@@ -33,7 +33,7 @@ def measure_listed(data: Path | None = None) -> Iterator[Figure]:
 
 
 def measure_listed_by_real_servers() -> Iterator[Figure | str]:
-    """Return tokens of what a session with ten real servers begins with. Raises BrokenError."""
+    """Measure the tokens at the start of a session with ten real servers. Raises BrokenError."""
     with fresh_home() as scratch, fresh_home() as home:
         try:
             work = real_ten(scratch.path)

@@ -1,6 +1,6 @@
-"""What stays in memory with 300 tools: gateway and shim, then after many calls, with many clients, with HTTP in use.
+"""The memory use with 300 tools: at first, after many calls, with many clients, and with HTTP in use.
 
-The servers' own is not counted.
+The servers' memory is not counted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CALLS, CLIENTS, QUICK_CLIENTS = 5_000, 20, 5
 
 
 def measure_memory(quick: bool, data: Path | None = None) -> Iterator[Figure]:
-    """Yield one gateway after its first run, through all of it. Raises BrokenError."""
+    """Yield all memory figures of one gateway after its first run. Raises BrokenError."""
     with fresh_home() as home:
         work = ten(home.path / "lists", data)
         home.write("servers.yaml", work.servers_yaml(idle_timeout=0, http=UNFOUND))
@@ -33,7 +33,7 @@ def measure_memory(quick: bool, data: Path | None = None) -> Iterator[Figure]:
 
 
 def of_gateway(home: Home, work: Workload, pid: int, client: Client, clients: int) -> Iterator[Figure]:
-    """Yield one figure after the other, each in MiB."""
+    """Yield the memory figures in MiB, measured one after the other."""
     client.timed(work.exposed, SIZE, WARM_UP)
     alone = resident(pid, client)
     yield figure(f"gateway and one shim, {work.tools} tools", alone, 48)
@@ -47,7 +47,7 @@ def of_gateway(home: Home, work: Workload, pid: int, client: Client, clients: in
 
 
 def further(way: Way, pid: int, client: Client, clients: int) -> float:
-    """Return what each of so many clients adds, shim and gateway together, once it has its list and has called."""
+    """Return the memory in MiB that each further client adds, in shim and gateway, after its first calls."""
     before = resident(pid, client)
     with ExitStack() as stack:
         others = [stack.enter_context(way.connect()) for _ in range(clients)]
@@ -57,7 +57,7 @@ def further(way: Way, pid: int, client: Client, clients: int) -> float:
 
 
 def over_http(home: Home) -> HttpClient:
-    """Return a client at the gateway's HTTP port."""
+    """Return a client connected to the gateway's HTTP port."""
     token = (home.path / TOKEN_NAME).read_text(encoding="ascii").strip()
     return HttpClient(home.snapshot()["gateway"]["http_url"], {"Authorization": f"Bearer {token}"})
 
@@ -69,7 +69,7 @@ def resident(pid: int, *clients: Client) -> float:
 
 
 def figure(name: str, mib: float, limit: float) -> Figure:
-    """Return one way, one round."""
+    """Return a figure with one round of our way."""
     found = Figure(name, "MiB", target=Target("value", limit))
     found.add(OURS, mib)
     return found

@@ -1,30 +1,30 @@
-"""An MCP server that costs next to nothing: raw frames on stdin and stdout, no SDK. Run it with `python -I -S`.
+"""An MCP server with minimal cost: raw frames on stdin and stdout, and no SDK. Run it with `python -I -S`.
 
-`null_server.py [FILE]`: FILE holds the result of tools/list as it is sent, without it there is one tool, `echo`. Every
-tool answers `{"size": N}` with N characters of text.
+`null_server.py [FILE]`: FILE holds the raw result of tools/list. Without it, the only tool is `echo`. Every tool
+answers `{"size": N}` with N characters of text.
 """
 
 import json
 import os
 import sys
 
-CHUNK = 1 << 18  # bytes a read
-LINE = 'row 17\t"Zo\u00eb" wrote C:\\notes\\a.txt, 12345 bytes\n'  # escapes and a wide character, as real answers have
+CHUNK = 1 << 18  # bytes per read
+LINE = 'row 17\t"Zo\u00eb" wrote C:\\notes\\a.txt, 12345 bytes\n'  # escapes and a wide character, as in real answers
 INFO = {"name": "null", "version": "1.0"}
 SCHEMA = {"type": "object", "properties": {"size": {"type": "integer", "description": "characters of text"}}}
 TOOLS = [{"name": "echo", "description": "Text of the wanted length", "inputSchema": SCHEMA}]
 VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 
-results: dict[int, bytes] = {}  # by size: making the text must not be what is measured
+results: dict[int, bytes] = {}  # by size, cached so that making the text is not measured
 
 
 def compact(value: object) -> bytes:
-    """JSON as servers write it."""
+    """Return compact JSON, as servers write it."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def read_list() -> bytes:
-    """Return what tools/list answers."""
+    """Return the result of tools/list."""
     if len(sys.argv) == 1:
         return compact({"tools": TOOLS})
     with open(sys.argv[1], "rb") as file:  # noqa: PTH123 - pathlib would be most of this program's start
@@ -40,7 +40,7 @@ def text_of(size: int) -> bytes:
 
 
 def result(method: str, params: dict) -> "bytes | None":  # type: ignore[type-arg]
-    """Return the result of a request; None for a method that is not known."""
+    """Return the result of a request, or None for an unknown method."""
     if method == "tools/call":
         return text_of(params.get("arguments", {}).get("size", 100))
     if method == "tools/list":
@@ -55,7 +55,7 @@ def result(method: str, params: dict) -> "bytes | None":  # type: ignore[type-ar
 
 
 def answer(line: bytes) -> bytes:
-    """Return the frame to send back; nothing for a notification."""
+    """Return the response frame, or no bytes for a notification."""
     message = json.loads(line)
     if "id" not in message:
         return b""
@@ -65,7 +65,7 @@ def answer(line: bytes) -> bytes:
 
 
 def serve() -> None:
-    """Answer every request, each with a write of its own, until stdin ends."""
+    """Answer every request with a separate write, until stdin ends."""
     rest = b""
     while data := os.read(0, CHUNK):
         *lines, rest = (rest + data).split(b"\n")

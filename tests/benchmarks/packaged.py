@@ -1,7 +1,7 @@
-"""The packaged program against its budget: `python -m tests.benchmarks.packaged [FOLDER] [ROUNDS]`.
+"""`python -m tests.benchmarks.packaged [FOLDER] [ROUNDS]` compares the packaged program with its limits.
 
-FOLDER holds the three programs; without it, it is the one that `packaging/dev.py test tests/packaged` builds. Shim and
-tray are measured in turns with those of the checkout.
+FOLDER holds the three programs. By default, it is the folder that `packaging/dev.py test tests/packaged` builds. Shim
+and tray are measured alternately with those of the checkout.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MIB = 1 << 20
 
 
 def measure(bundle: Path, rounds: int) -> list[Figure]:
-    """Spawn of the shim to initialize answered, spawn of the tray to its icon registered, and the folder's size."""
+    """Measure the shim until initialize is answered, the tray until its icon is registered, and the folder's size."""
     return [shims(bundle, rounds), trays(bundle, rounds), size(bundle)]
 
 
@@ -37,7 +37,7 @@ def shims(bundle: Path, rounds: int) -> Figure:
             for number in range(rounds + 1):
                 for way in ways:
                     initialized, _ = spawned(way)
-                    if number:  # at the first one the files were not in memory yet
+                    if number:  # skips the first start, which reads files into memory
                         figure.add(way.name, initialized)
     return figure
 
@@ -56,7 +56,7 @@ def trays(bundle: Path, rounds: int) -> Figure:
 
 
 def size(bundle: Path) -> Figure:
-    """Return the size of all files."""
+    """Measure the total size of the folder's files."""
     figure = Figure("installed", "MiB", target=Target("value", 70))
     figure.add(OURS, sum(path.lstat().st_size for path in bundle.rglob("*") if path.is_file()) / MIB)
     return figure

@@ -1,4 +1,4 @@
-"""A client and a server of one kind each, for the benchmarks of behavior: what they say to each other."""
+"""Pairs of a client and a server for the behavior benchmarks, and the messages between them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tests.e2e.cell import Cell, capabilities
 from tests.e2e.client import RpcFailure
 
 LOOK_S = 0.01
-SAID = 90  # characters of somebody's words in a row
+SAID = 90  # most characters of a quoted message in a row
 RUN = uuid.uuid4().hex[:6]
 NUMBERS = count(1)
 
 
 @dataclass(frozen=True, slots=True)
 class SupervisorView:
-    """All was well; in one sentence, and how long what counts took."""
+    """A successful outcome: a short description and, if measured, the duration."""
 
     words: str
     seconds: float | None = None
@@ -32,16 +32,16 @@ class SupervisorView:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds on a quiet machine, past which a row is red."""
+    """The time limits of rows in seconds, for a quiet machine. A row that exceeds one is red."""
 
-    hung: float = 1.0  # the others' tools beside a server that hangs (issue J)
-    death: float = 1.0  # one error after a server's death (PRODUCT 5)
-    row: float = 8.0  # past this nothing comes
-    left: float = 15.0  # PRODUCT 5 gives what is left 10 s; a client over HTTP might come again for a few seconds
+    hung: float = 1.0  # for the other servers' tools beside a server that hangs
+    death: float = 1.0  # for one error after a server's death
+    row: float = 8.0  # for all other steps of a row
+    left: float = 15.0  # for leftovers to end: 10 s, plus a few in which an HTTP client might return
 
 
 class NotOfferedError(Exception):
-    """The way has no such thing."""
+    """A behavior or combination of kinds that the way does not offer."""
 
 
 class Pair(Cell):
@@ -68,7 +68,7 @@ class Pair(Cell):
         await self.listed()
 
     async def listed(self) -> set[str]:
-        """Return the names in the list, once the server's are among them."""
+        """Wait until the server's tools are listed, and return all listed names."""
         while True:
             names = {tool["name"] for tool in (await self.request("tools/list"))["tools"]}
             known = self.place.exposed(self.backend, "echo")
@@ -82,26 +82,26 @@ class Pair(Cell):
         return self._names["echo"].removesuffix("echo") + tool
 
     def look_at(self, came: dict[str, Any], asked: dict[str, Any]) -> None:
-        """Check only that it arrives; test_matrix checks that it is whole."""
+        """Do nothing: only the arrival is checked here, and test_matrix checks the contents."""
 
     def begin(self, tool: str, **arguments: Any) -> Any:
         """Begin a call. Return a future of its whole answer."""
         return self.client.ask("tools/call", self.params(self.calling(tool, arguments)))
 
     async def noticed(self, what: str, value: Any) -> None:
-        """Wait until the server noticed that."""
-        while value not in self.backend.noticed(what):  # noqa: ASYNC110 (it is another process)
+        """Wait until the server has noted `value` under `what`."""
+        while value not in self.backend.noticed(what):  # noqa: ASYNC110 (the server is another process)
             await anyio.sleep(LOOK_S)
 
 
 def key() -> str:
-    """Return one that no other call has."""
+    """Return a key that no other call uses."""
     return f"k{RUN}-{next(NUMBERS)}"
 
 
 @asynccontextmanager
 async def pair_at(place: Place, kind: Kind, backend: Backend, limits: Limits) -> AsyncIterator[Pair]:
-    """Yield a client that has listed the server's tools. Raises NotOfferedError."""
+    """Yield a pair whose client has listed the server's tools. Raises NotOfferedError."""
     door = place.door(kind, backend)
     if door is None:
         raise NotOfferedError(f"no {kind} for a server on {backend.kind}")

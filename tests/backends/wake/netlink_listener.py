@@ -1,4 +1,4 @@
-"""Run in a network namespace of its own: changes its network and prints what was heard after each change."""
+"""A program for a separate network namespace: it changes the network and prints whether each change was reported."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import anyio.lowlevel
 
 from trayapp.backends.wake.linux import network_changes
 
-QUIET_S = 0.3  # the kernel's reports arrive at once
+QUIET_S = 0.3  # ample, because the kernel reports changes immediately
 STEPS = (
     "addr add 10.9.9.9/32 dev lo",
     "addr change 10.9.9.9/32 dev lo valid_lft 1000 preferred_lft 500",

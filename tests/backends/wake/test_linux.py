@@ -1,4 +1,4 @@
-"""Reports of the kernel and the system bus are passed on, both made-up ones and real ones."""
+"""Tests of reports from the kernel and the system bus, with made-up and real messages."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from trayapp.backends.wake.linux import (
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="rtnetlink and logind are Linux's")
 INET, MAIN, LOCAL, UNIVERSE, LINK = 2, 254, 255, 0, 253
-CACHEINFO = 6  # IFA_CACHEINFO: lifetimes, which each announcement of a router changes
+CACHEINFO = 6  # IFA_CACHEINFO: address lifetimes, which every router announcement changes
 
 
 def attribute(kind: int, data: bytes) -> bytes:
@@ -128,7 +128,7 @@ async def test_a_change_of_this_machine_is_awaited_without_an_error() -> None:
 
 LOGIND = ("/org/freedesktop/login1", "org.freedesktop.login1.Manager", "org.freedesktop.login1")
 NETWORK = ("/org/freedesktop/NetworkManager", "org.freedesktop.NetworkManager", "org.freedesktop.NetworkManager")
-# path and interface, member, D-Bus type, value, what is passed on
+# (path, interface, bus name), member, D-Bus type, value, reported reason
 SIGNALS: list[tuple[tuple[str, str, str], str, str, Any, str | None]] = [
     (LOGIND, "PrepareForSleep", "b", False, "the machine woke up"),
     (LOGIND, "PrepareForSleep", "b", True, None),
@@ -171,7 +171,7 @@ BUS = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration
 
 @pytest.fixture
 def bus(home: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Yield the process of our own bus, which takes the system bus's place."""
+    """Start a private bus in place of the system bus, and yield its process."""
     program = require("dbus-daemon")
     config = home / "bus.conf"
     config.write_text(BUS.format(path=home / "bus"), encoding="utf-8")
@@ -182,7 +182,7 @@ def bus(home: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     )
     assert process.stdout is not None
     with process, process.stdout:
-        assert process.stdout.readline()  # it listens from here on
+        assert process.stdout.readline()  # the bus listens once it has printed its address
         monkeypatch.setenv("DBUS_SYSTEM_BUS_ADDRESS", f"unix:path={home / 'bus'}")
         yield process
         process.kill()
@@ -190,7 +190,7 @@ def bus(home: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @asynccontextmanager
 async def speaking_as(name: str) -> AsyncIterator[Any]:
-    """Yield a connection to that bus that owns `name`, as logind owns its own. Nothing of it is left behind."""
+    """Yield a connection to the private bus. It owns `name` if that is not empty."""
 
     from jeepney import message_bus
     from jeepney.io.asyncio import open_dbus_router
@@ -204,7 +204,7 @@ async def speaking_as(name: str) -> AsyncIterator[Any]:
 @pytest.mark.anyio
 @pytest.mark.requirement("wake-noticed")
 async def test_a_real_bus_brings_the_signals_of_their_owners_only(bus: subprocess.Popen[bytes]) -> None:
-    """A stranger's identical signal is not passed on: the next one is the first to be heard."""
+    """A signal is ignored if its sender does not own the service's name."""
     send, receive = anyio.create_memory_object_stream[str](100)
     async with anyio.create_task_group() as tasks, send, receive:
         tasks.start_soon(bus_signals, send.send_nowait, 0.0)
@@ -221,7 +221,7 @@ async def test_a_real_bus_brings_the_signals_of_their_owners_only(bus: subproces
 
 
 async def _listening(router: Any) -> None:
-    """Wait until the bus knows our match rules: it is asked for the rules' count by its own statistics."""
+    """Wait until the bus statistics show both of our match rules."""
     from jeepney import DBusAddress, new_method_call
 
     stats = DBusAddress("/org/freedesktop/DBus", "org.freedesktop.DBus", "org.freedesktop.DBus.Debug.Stats")

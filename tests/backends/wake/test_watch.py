@@ -1,4 +1,4 @@
-"""Sleep and network changes are noticed and reported once."""
+"""Tests that sleep and network changes are noticed and reported once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from trayapp.backends.wake.watch import (
 HOUR = 3600.0
 START = ClockReading(1_700_000_000.0, 500.0, 0.0)
 
-# name, passed on the wall, run, suspended, slept
+# name, wall-clock seconds, running seconds, suspended seconds, expected sleep
 GAPS: list[tuple[str, float, float, float, float]] = [
     ("nothing", TICK_S, TICK_S, 0, 0),
     ("8 h asleep, counted", 8 * HOUR + TICK_S, TICK_S, 8 * HOUR, 8 * HOUR),
@@ -61,14 +61,14 @@ def test_the_machine_tells_how_long_it_was_suspended() -> None:
 
 
 class Machine(FakeClock):
-    """A clock of a machine that can sleep; `told` are the reasons of every on_wake."""
+    """The clock of a machine that can sleep. `told` holds the reasons passed to on_wake."""
 
     def __init__(self) -> None:
         super().__init__()
         self.wall_ahead = 0.0
         self.suspended = 0.0
         self.told: list[str] = []
-        self.note: OnWake = lambda reason: None  # the one witness's
+        self.note: OnWake = lambda reason: None  # the callback of the only witness
 
     def time(self) -> float:
         return super().time() + self.wall_ahead
