@@ -43,7 +43,7 @@ HARDENED = (
     "SystemCallErrorNumber=EPERM",
     "SystemCallArchitectures=native", "RestrictNamespaces=yes", "RestrictSUIDSGID=yes", "LockPersonality=yes",
 )  # fmt: skip
-# systemd starts only where /run/systemd/system exists. With cgroup v1, it must see no hierarchy but the named one.
+# systemd starts only where /run/systemd/system exists. With cgroup v1, it must see only the named hierarchy.
 START = """
 set -e
 echo $$ > "$1/cgroup.procs"

@@ -37,7 +37,7 @@ class Run:
     """The verdicts of one run of the suite."""
 
     verdicts: Mapping[Key, Verdict]
-    unscored: Mapping[str, str]  # scenario -> why the suite says that a revision does not require it
+    unscored: Mapping[str, str]  # scenario -> the suite's reason why a revision does not require it
 
     @property
     def scenarios(self) -> set[str]:

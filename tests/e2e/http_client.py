@@ -125,7 +125,7 @@ class HttpClient(Conversation):
             self.broke_off(message.get("id"))
 
     def _own_headers(self, message: Message) -> dict[str, str]:
-        """Return the headers that 2026-07-28 requires for proxies that skip the body: version, method and name."""
+        """Return the headers that 2026-07-28 requires for proxies that ignore the body: version, method and name."""
         if self._version != MODERN or "method" not in message:
             return {}
         told = {"Mcp-Protocol-Version": MODERN, "Mcp-Method": message["method"]}

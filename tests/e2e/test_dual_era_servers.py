@@ -97,7 +97,7 @@ class Way:
     async def outcomes(self, sdk: str, mode: str, calls: tuple[str, ...], stack: AsyncExitStack) -> Outcomes:
         """Return the outcomes of a client of this SDK and era.
 
-        A Python client stays connected until `stack` is closed. A TypeScript client ends at once.
+        A Python client stays connected until `stack` is closed. A TypeScript client ends before this returns.
         """
         names = [self.prefix + call for call in calls]
         seen = await (self._python(mode, names, stack) if sdk == "python" else self._typescript(mode, names))

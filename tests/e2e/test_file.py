@@ -209,7 +209,7 @@ async def test_a_server_s_own_change_reaches_every_session_and_what_changes_no_l
     odd = Odd(tmp_path)
     async with serving(gateway, odd) as one, gateway.client() as two:
         before = await one.tools()
-        # a change that is announced during the call that starts a server counts as part of its start
+        # this call starts the server, so that the change below does not count as part of its start
         await one.call("odd_echo")
         await one.call("odd_notify", method="notifications/tools/list_changed")
         lists = len(odd.received("tools/list"))
