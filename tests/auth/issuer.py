@@ -55,7 +55,7 @@ class Issuer:
     """
 
     now: Callable[[], float] = time.time
-    lifetime: int | None = 3600  # seconds; None omits expires_in; tokens never expire with None or 0
+    lifetime: int | None = 3600  # in seconds; None omits expires_in, and with None or 0 no token expires
     rotates: bool = True  # each refresh token can be used only once
     renewable: bool = True
     registers: bool = True

@@ -1,4 +1,4 @@
-"""Property tests: edits, layers, redirects and restarts never send a token to an address that it is not for."""
+"""Property tests: edits, layers, redirects and restarts never send a token to the wrong address."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ async def test_a_token_with_an_absurd_lifetime_is_used_until_it_is_refused(said:
         server.issuer.expires_in = said
         try:
             await made.sign_in(server.url())
-        except SignInError:  # a JSON parser rejects the number with 400 digits
+        except SignInError:  # the JSON parser rejects a number of 400 digits
             assert len(said) > 300
             return
         account = made.accounts.of(server.url())

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.anyio
 
 
 class MoodyEntries(MemoryEntries):
-    """A keyring that tests can lock, remove and block. `asked` counts accesses; `threads` holds their thread ids."""
+    """A keyring that tests can lock, remove and block. It counts accesses, and collects their thread ids."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -33,7 +33,7 @@ class Person:
         self._start()
 
     def restart(self, tasks: anyio.abc.TaskGroup | None = None) -> None:
-        """Replace the gateway by one that runs in `tasks` and knows only what is in the keyring."""
+        """Replace the gateway with one that runs in `tasks` and knows only what is in the keyring."""
         self.accounts.vault.close()
         self.tasks, before = tasks or self.tasks, self.tasks
         self._start()

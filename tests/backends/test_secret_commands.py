@@ -1,4 +1,4 @@
-"""Commands that supply secrets: they need approval, they are limited, and their output is treated as secret."""
+"""Commands that supply secrets: they need approval, run within limits, and their output is treated as secret."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""`python -m tests.benchmarks [--peers] [--quick] [--only PART,...]` measures, and writes a report with plots.
+"""The command `python -m tests.benchmarks [--peers] [--quick] [--only PART,...]`.
 
-`--summary` writes packaging/BENCHMARKS.md from the last run. The exit code is 0 whatever the figures are. It is 1 if a
-measurement broke, after which the other parts are still measured.
+It measures, and writes a report with plots. With `--summary`, it writes packaging/BENCHMARKS.md from the last run.
+The exit code is 0 whatever the figures are. It is 1 if a measurement broke, after which the other parts are still
+measured.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class Backend:
 
     @property
     def argv(self) -> tuple[str, ...]:
-        """The command line."""
+        """The command line of the server's process."""
         if self.kind.carrier == "stdio":
             more: tuple[str, ...] = ("era_server.py", self.kind.version, str(self.notes))
         else:
@@ -90,10 +90,10 @@ class Backend:
         return [note["value"] for note in map(json.loads, lines) if note["what"] == what]
 
     def start(self) -> None:
-        """Start the process unless it runs or uses stdio. It reuses its earlier port. Raises BrokenError."""
+        """Start the process unless it runs or uses stdio. A restarted server keeps its port. Raises BrokenError."""
         if self.kind.carrier == "stdio" or self.process is not None:
             return
-        self.process = subprocess.Popen(self.argv, env={}, stdout=subprocess.PIPE, text=True)  # must not carry a mark
+        self.process = subprocess.Popen(self.argv, env={}, stdout=subprocess.PIPE, text=True)  # belongs to no stage
         assert self.process.stdout is not None
         said = self.process.stdout.readline()
         if not said:

@@ -25,8 +25,9 @@ IN_FLIGHT = (1, 8, 64)
 class Effort:
     """The numbers of rounds, and of calls per way and round.
 
-    Small calls are spread over more rounds. For seconds at a time, two processes share one core or run on two, which
-    changes their speed threefold.
+    Small calls are spread over more rounds, because the scheduler changes their speed threefold. It keeps two processes
+    on
+    one core, or on two, for seconds at a time.
     """
 
     rounds: int

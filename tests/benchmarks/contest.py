@@ -32,7 +32,7 @@ FIRST_PACE_S = 0.01  # assumed duration of a call before the first measurement
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """The numbers of rounds, and the size of a round.
+    """The number of rounds of each kind, and the size of a round.
 
     `box_s` is the approximate duration of a round of calls. `calls` and `flood` limit its calls, for latency and for
     throughput.
@@ -53,7 +53,7 @@ QUICK = Effort(rounds=3, starts=2, cold=1, box_s=0.15, calls=300, flood=2000)
 def measure_peers(quick: bool, data: Path | None = None) -> Iterator[Figure | str]:
     """Yield all figures, then the missing peers with reasons.
 
-    Raises BrokenError or OSError if the direct way or ours breaks.
+    Raises BrokenError or OSError if the direct way or our gateway breaks.
     """
     effort, everyone = QUICK if quick else FULL, entrants()
     with fresh_home() as scratch:
@@ -110,7 +110,7 @@ def rate(name: str, in_flight: int, effort: Effort, one: Standing) -> dict[str, 
 
 
 def boxed(box_s: float, pace_s: float, least: int, most: int) -> int:
-    """Return how many calls of `pace_s` seconds fit into `box_s`, from `least` to `most`."""
+    """Return how many calls of `pace_s` seconds fit into `box_s`, at least `least` and at most `most`."""
     return max(least, min(most, int(box_s / pace_s)))
 
 

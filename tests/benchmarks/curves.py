@@ -28,9 +28,8 @@ class Curve:
     def exponent(self) -> float:
         """The exponent of the size in a fit over the upper half of the sizes.
 
-        The fit uses the cost above that of the smallest size, because fixed costs hide the growth. If too few sizes
-        cost
-        clearly more, the fit uses the whole cost.
+        The fit uses the cost above that of the smallest size, because fixed costs hide the growth.
+        If too few sizes cost clearly more, the fit uses the whole cost.
         """
         sizes = list(self.points)
         upper = sizes[min(len(sizes) // 2, max(0, len(sizes) - FITTED_LEAST)) :]

@@ -81,7 +81,7 @@ class Place(Protocol):
         """Return descriptions of what remains of ended clients."""
 
     def renew(self, backend: Backend) -> None:
-        """Restart the way to a server after a red row, unless it must recover by itself."""
+        """Restart a way that does not recover by itself, after a red row for the server."""
 
 
 class Stage(Protocol):

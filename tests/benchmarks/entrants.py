@@ -1,6 +1,6 @@
-"""The entrants of a comparison: the direct way, ours, and every peer, each started for a workload on demand.
+"""The entrants of a comparison: the direct way, our gateway, and every peer, each started for a workload on demand.
 
-An entrant that breaks gets a reason in that figure, and is started again for the next one.
+If an entrant breaks, the figure shows the reason, and the entrant is restarted for the next figure.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Entrant:
 
     @property
     def foreign(self) -> bool:
-        """True if it may break. The direct way and ours must not, because all others are compared with them."""
+        """True if it may break, unlike the direct way and our gateway, with which it is compared."""
         return not self.name.startswith((DIRECT, OURS))
 
     @property
@@ -53,7 +53,7 @@ class Entrant:
 
 
 def entrants(with_peers: bool = True) -> list[Entrant]:
-    """Return the direct way, ours and the installed peers, in this order."""
+    """Return the direct way, our gateway and the installed peers, in this order."""
     own = [
         Entrant(DIRECT, "stdio", _direct, gathers=False),
         Entrant(OURS, "shim", _ours),
@@ -132,7 +132,7 @@ class Standing:
         return self._reach
 
     def client(self) -> tuple[Conversation, str]:
-        """Return a warmed-up client and the tool's name for it. Raises the exceptions in BREAKS."""
+        """Return a warmed-up client and the name of the tool to call. Raises the exceptions in BREAKS."""
         reach = self.reach()
         if self._client is None:
             self._client = self._stack.enter_context(reach.connect())
@@ -170,7 +170,7 @@ Measure = Callable[[Standing], Mapping[str, float]]  # figure name -> value of o
 def turns(those: Sequence[Standing], figures: Sequence[Figure], rounds: int, measure: Measure) -> None:
     """Measure the entrants alternately: one value per figure, round and entrant. A broken peer gets a reason instead.
 
-    Raises the exceptions in BREAKS if the direct way or ours breaks.
+    Raises the exceptions in BREAKS if the direct way or our gateway breaks.
     """
     by_name = {figure.name: figure for figure in figures}
     for _ in range(rounds):

@@ -58,7 +58,7 @@ def _of(size: int, rounds: int) -> list[Figure]:
     marked = {name: with_sound(CacheEntry(name, "", 0.0, offer)).sound or frozenset() for name, offer in known.items()}
 
     def sound(name: str, offer: Offer) -> frozenset[int]:
-        return marked[name] if offer is known[name] else frozenset()  # known only from the cache, as at a start
+        return marked[name] if offer is known[name] else frozenset()  # only the cached offers are marked, as at a start
 
     configured, changed = config(known), known | {"service-001": Offer(known["service-001"].tools[1:], capabilities={})}
     taken: dict[str, list[float]] = {}

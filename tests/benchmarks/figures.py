@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 
 RISING = frozenset({"calls/s", "of the queries", "1/rank", "ok"})  # units in which more is better
 OURS = "ours"  # prefix of the ways that have targets
-Subject = Literal["value", "added", "ratio"]  # a way's value, or its difference from or ratio to the base
+Subject = Literal["value", "added", "ratio"]  # the value, the difference from the base, or the ratio to it
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
@@ -32,11 +32,11 @@ class Target:
     at_least: bool = False
 
     def met(self, value: float) -> bool:
-        """True if the value meets the target. The limit itself does."""
+        """True if the value meets the target. A value equal to the limit does."""
         return value >= self.limit if self.at_least else value <= self.limit
 
     def missed_by(self, value: float) -> float:
-        """Return by how much the value misses the target, as a fraction of the limit: 0.2 is 20 %, and 0 is met."""
+        """Return how far the value misses the target, as a fraction of the limit (0.2 is 20 %), or 0 if it is met."""
         return 0.0 if self.met(value) else abs(value - self.limit) / self.limit
 
 
@@ -47,7 +47,7 @@ class Row:
     way: str
     value: float
     spread: tuple[float, float]  # smallest and largest value of a round
-    added: float | None = None  # None for the base way, or without one
+    added: float | None = None  # None for the base way, and if there is no base
     ratio: float | None = None
 
     def of(self, subject: Subject) -> float | None:

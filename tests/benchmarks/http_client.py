@@ -193,7 +193,7 @@ def accepted(answer: Answer) -> None:
 
 
 def pour(links: Sequence[Link], frames: Sequence[bytes]) -> list[Answer]:
-    """Send all frames, the next one on a connection after its answer. Return the answers. Raises BrokenError."""
+    """Send all frames, one at a time per connection. Return the answers. Raises BrokenError."""
     answers: list[Answer] = []
     left = iter(frames)
     with selectors.DefaultSelector() as selector:

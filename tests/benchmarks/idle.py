@@ -16,7 +16,7 @@ from tests.benchmarks.workloads import sized
 MIB = 1 << 20  # bytes
 SERVERS = 10
 SETTLE_S = 3.0  # enough for the work after a start or a change to end
-SOON_IDLE_MIN = 0.005  # minutes; short, so that unused servers close soon
+SOON_IDLE_MIN = 0.005  # in minutes, so short that unused servers close soon
 UNFOUND = {"port": 0}  # a random port, because one stray connection would load all the HTTP code
 LINUX = sys.platform == "linux"
 

@@ -35,7 +35,7 @@ FIRST, JUDGED = Target("ratio", 1.05), Target("value", 5.0)
 
 
 def figures(runs: int, data: Path | None = None) -> Iterator[Figure]:
-    """Yield the figure of a 10 KB definition and that of first runs. Raises BrokenError."""
+    """Yield the figures for a 10 KB definition and for first runs. Raises BrokenError."""
     yield judged_figure()
     yield first_runs(runs, data)
 
@@ -132,7 +132,7 @@ def _judged_ms(folder: Path, offers: dict[str, Offer]) -> float:
 
 
 def _ahead_ms(folder: Path, offers: dict[str, Offer]) -> str:
-    """Describe the judging time that remains after inspection ahead, in total and for the slowest server."""
+    """Describe the judging time that remains after an inspection in advance, in total and for the slowest server."""
     approvals = Approvals(folder, Settings, lambda server: ())
     taken = []
     for server, offer in offers.items():

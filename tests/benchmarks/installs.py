@@ -23,7 +23,7 @@ from devtools.places import CACHE, script  # noqa: E402
 from devtools.steps import StepFailed, clean_environment, fingerprint, installing, is_stamped, stamping  # noqa: E402
 
 FOLDER = CACHE / "peers"
-INSTALL_LIMIT_S = 240.0  # the largest package has 135 MB
+INSTALL_LIMIT_S = 240.0  # the largest package is 135 MB
 NPM_INSTALL = ("install", "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund", "--loglevel=error")
 PLACE = re.compile(r"(?:https?|file)://\S+|npm error (?:code )?")  # parts of messages that differ between machines
 SAID = 160  # most characters of an installer's error, for one line of a table

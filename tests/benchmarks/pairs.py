@@ -36,7 +36,7 @@ class Limits:
 
     hung: float = 1.0  # for the other servers' tools beside a server that hangs
     death: float = 1.0  # for one error after a server's death
-    row: float = 8.0  # for all other steps of a row
+    row: float = 8.0  # for a whole row
     left: float = 15.0  # for leftovers to end: 10 s, plus a few in which an HTTP client might return
 
 
@@ -57,7 +57,7 @@ class Pair(Cell):
         return self.backend.kind.modern
 
     async def shake_hands(self) -> None:
-        """Perform the era's handshake, and list the server's tools. Raises NotOfferedError."""
+        """Perform the handshake of the client's revision, and list the server's tools. Raises NotOfferedError."""
         if not self.modern:
             await self.client.initialize(self.revision, **capabilities(self.revision))
         else:

@@ -83,7 +83,7 @@ operators = st.sampled_from(["", "=", "^", "~", "~>", ">", "<", ">=", "<="])
 
 
 def obvious(operator: str, given_numbers: tuple[int, ...], version: tuple[int, int, int]) -> bool:
-    """True if the version satisfies the range. Compares the given numbers and computes no upper bounds."""
+    """True if the version satisfies the range, found by comparing numbers without computing upper bounds."""
     start = version[: len(given_numbers)]
     if operator in (">", "<", ">=", "<="):
         return {

@@ -51,7 +51,7 @@ class Npm:
     def add(self, name: str, bins: Any, files: dict[str, str], *, version: str = "1.0.0", **more: Any) -> Path:
         """Add a package in a new cache entry, and return its folder.
 
-        `entry` names the entry; `own` is its package.json.
+        `entry` is the name of the entry, and `own` is its package.json.
         """
         self.entries += 1
         entry = self.npx / str(more.pop("entry", f"{self.entries:016x}"))
@@ -235,7 +235,7 @@ def test_else_the_newest_that_may_run(bare: Npm) -> None:
 
 
 OTHERS_COPY: list[tuple[dict[str, Any], str, bool]] = [
-    ({"_npx": {"packages": ["demo@1.0.0"]}}, "demo", False),  # pinned earlier; npx would run the latest version
+    ({"_npx": {"packages": ["demo@1.0.0"]}}, "demo", False),  # an old pin: npx would run the latest version
     ({"_npx": {"packages": ["demo@1.0.0"]}}, "demo@1.0.0", True),
     ({"_npx": {"packages": ["demo@1.0.0"]}}, "demo@^1", True),
     ({"_npx": {"packages": ["demo@latest"]}}, "demo", True),
