@@ -109,7 +109,7 @@ class Conversation(ABC):
     @property
     @abstractmethod
     def pids(self) -> tuple[int, ...]:
-        """The id of the process started for this conversation, or an empty tuple."""
+        """The ids of the processes started for this conversation: one or none."""
 
     @abstractmethod
     def exchange(self, frame: bytes) -> bytes:
