@@ -35,7 +35,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from tests.contract.http_servers import HttpServer, SupervisorView
+from tests.contract.http_servers import HttpServer, ReceivedRequest
 from tests.patience import stretched
 from tests.tools import NO_CERTIFICATES
 
@@ -345,7 +345,7 @@ class Guarded(HttpServer):
         """Return the Authorization values received, in order."""
         return [seen.headers["authorization"] for seen in self.seen if "authorization" in seen.headers]
 
-    def refuse(self, seen: SupervisorView) -> Response | None:
+    def refuse(self, seen: ReceivedRequest) -> Response | None:
         """Return metadata, a redirect or a refusal, or None to let the MCP server answer the request."""
         if seen.path.startswith(RESOURCE):
             return self.issuer.instead.get(RESOURCE) or self._metadata(seen.path)
@@ -361,13 +361,13 @@ class Guarded(HttpServer):
             return self._challenge(seen, 403, {"error": "insufficient_scope", "scope": scope})
         return None
 
-    def _token(self, seen: SupervisorView) -> AccessToken | None:
+    def _token(self, seen: ReceivedRequest) -> AccessToken | None:
         kind, _, value = seen.headers.get("authorization", "").partition(" ")
         known = self.issuer.access.get(value) if kind == "Bearer" else None
         ended = known is not None and known.expires_at is not None and known.expires_at <= self.issuer.now()
         return None if ended else known
 
-    def _challenge(self, seen: SupervisorView, status: int, told: dict[str, str]) -> Response:
+    def _challenge(self, seen: ReceivedRequest, status: int, told: dict[str, str]) -> Response:
         place = "/mcp" if seen.path == "/mcp" else "/sse"
         pointer = {"resource_metadata": self.url(RESOURCE + place)} if self.points and self.describes_itself else {}
         parameters = ", ".join(f'{name}="{value}"' for name, value in {**told, **pointer}.items())

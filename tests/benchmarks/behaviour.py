@@ -22,7 +22,7 @@ import anyio.to_thread
 
 from tests.benchmarks.backends import Backend, Kind, one_of_each, running
 from tests.benchmarks.doors import Door, Place, Stage
-from tests.benchmarks.pairs import LOOK_S, SAID, Limits, NotOfferedError, Pair, SupervisorView, key, pair_at
+from tests.benchmarks.pairs import LOOK_S, SAID, Limits, NotOfferedError, Pair, Success, key, pair_at
 from tests.e2e.client import Message
 from tests.patience import stretched
 
@@ -49,7 +49,7 @@ class Row:
 # -- the behaviors ---------------------------------------------------------------------------------------------------
 
 
-async def progress(pair: Pair) -> SupervisorView:
+async def progress(pair: Pair) -> Success:
     """Check that progress arrives under the client's token during the call, which ends only afterwards."""
     mine, token = key(), key()
     asked = pair.params(pair.calling("progress", {"until": mine}), progressToken=token)
@@ -61,10 +61,10 @@ async def progress(pair: Pair) -> SupervisorView:
     assert not waiting.done()
     await pair.call("release", {"key": mine})
     assert "result" in await waiting
-    return SupervisorView("3 of 3 before the answer", took)
+    return Success("3 of 3 before the answer", took)
 
 
-async def cancel(pair: Pair) -> SupervisorView:
+async def cancel(pair: Pair) -> Success:
     """Check that a client's cancellation ends the call at the server, and that no result follows."""
     mine = key()
     waiting = pair.client.ask("tools/call", pair.params(pair.calling("hold", {"key": mine})), mine)
@@ -75,37 +75,37 @@ async def cancel(pair: Pair) -> SupervisorView:
     took = time.perf_counter() - began
     await pair.call("echo")
     assert not waiting.done() or "error" in waiting.result(), waiting.result()
-    return SupervisorView("the server's call ended", took)
+    return Success("the server's call ended", took)
 
 
-async def elicitation(pair: Pair) -> SupervisorView:
+async def elicitation(pair: Pair) -> Success:
     """Check a server's elicitation request to the user."""
     schema = {"type": "object", "properties": {"a": {"type": "string"}}}
     reply = {"action": "accept", "content": {"a": "b"}}
     return await _asked(pair, "elicitation/create", {"message": "who?", "requestedSchema": schema}, reply)
 
 
-async def sampling(pair: Pair) -> SupervisorView:
+async def sampling(pair: Pair) -> Success:
     """Check a server's sampling request to the model."""
     said = {"role": "user", "content": {"type": "text", "text": "hello"}}
     reply = {"role": "assistant", "content": {"type": "text", "text": "hi"}, "model": "m"}
     return await _asked(pair, "sampling/createMessage", {"messages": [said], "maxTokens": 3}, reply)
 
 
-async def roots(pair: Pair) -> SupervisorView:
+async def roots(pair: Pair) -> Success:
     """Check a server's request for the client's roots."""
     return await _asked(pair, "roots/list", None, {"roots": [{"uri": "file:///mine", "name": "mine"}]})
 
 
-async def _asked(pair: Pair, method: str, params: dict[str, Any] | None, reply: dict[str, Any]) -> SupervisorView:
+async def _asked(pair: Pair, method: str, params: dict[str, Any] | None, reply: dict[str, Any]) -> Success:
     began = time.perf_counter()
     got = await pair.ask(method, params, reply)
     told = next(name for name in ("content", "roots") if name in reply)
     assert got.get(told) == reply[told], got
-    return SupervisorView("asked and answered", time.perf_counter() - began)
+    return Success("asked and answered", time.perf_counter() - began)
 
 
-async def list_changed(pair: Pair) -> SupervisorView:
+async def list_changed(pair: Pair) -> Success:
     """Let the server add a tool. Check that the client is notified and that its list has the tool."""
     if pair.modern:
         pair.client.ask("subscriptions/listen", pair.params({"notifications": {"toolsListChanged": True}}), key())
@@ -120,14 +120,14 @@ async def list_changed(pair: Pair) -> SupervisorView:
     took = time.perf_counter() - began
     while pair.exposed(name) not in await pair.listed():  # noqa: ASYNC110 (the list may come later)
         await anyio.sleep(LOOK_S)
-    return SupervisorView("told, and the list has the new tool", took)
+    return Success("told, and the list has the new tool", took)
 
 
 def _told(pair: Pair) -> bool:
     return any(message["method"] == "notifications/tools/list_changed" for message in pair.client.told)
 
 
-async def killed(pair: Pair) -> SupervisorView:
+async def killed(pair: Pair) -> Success:
     """Kill the server during a call. Check for one clear error, and that the next call works in a new process."""
     mine = key()
     waiting = pair.begin("hold", key=mine)
@@ -147,7 +147,7 @@ async def killed(pair: Pair) -> SupervisorView:
     failed = "error" in again or again["result"].get("isError")
     assert not failed, f"the next call: {error_of(again) or 'an error without a message'}"
     assert pair.client.stray == []
-    return SupervisorView(f"“{words[:SAID]}”, the next call works", took)
+    return Success(f"“{words[:SAID]}”, the next call works", took)
 
 
 def error_of(answer: Message) -> str:
@@ -158,7 +158,7 @@ def error_of(answer: Message) -> str:
     return str(result["content"][0].get("text", "")) if result.get("isError") else ""
 
 
-async def client_killed(pair: Pair) -> SupervisorView:
+async def client_killed(pair: Pair) -> Success:
     """Kill a client during a call. Check that the call ends at the server and another client's call continues."""
     mine, others, token = key(), key(), key()
     asked = pair.params(pair.calling("progress", {"until": others}), progressToken=token)
@@ -173,7 +173,7 @@ async def client_killed(pair: Pair) -> SupervisorView:
     assert not waiting.done(), f"another client's call ended with it: {waiting}"[:SAID]
     await pair.call("release", {"key": others})
     assert "result" in await waiting
-    return SupervisorView("its call ended at the server, another client's went on", took)
+    return Success("its call ended at the server, another client's went on", took)
 
 
 @contextmanager
@@ -189,7 +189,7 @@ def doomed(door: Door, tool: str, key: str) -> Iterator[subprocess.Popen[bytes]]
 
 
 LEAVES, HUNG = "client killed", "hung at initialize"
-Behaviour = Callable[[Pair], Awaitable[SupervisorView]]
+Behaviour = Callable[[Pair], Awaitable[Success]]
 BEHAVIOURS: Mapping[str, Behaviour] = {
     "backend killed in a call": killed, "cancel reaches": cancel, "progress reaches": progress,
     "question: elicitation": elicitation, "question: sampling": sampling, "question: roots": roots,

@@ -23,7 +23,7 @@ NUMBERS = count(1)
 
 
 @dataclass(frozen=True, slots=True)
-class SupervisorView:
+class Success:
     """A successful outcome: a short description and, if measured, the duration."""
 
     words: str

@@ -34,7 +34,7 @@ BACKLOG = 64
 
 
 @dataclass(frozen=True)
-class SupervisorView:
+class ReceivedRequest:
     """An HTTP request as received. `method` is the JSON-RPC method of a POST."""
 
     verb: str
@@ -45,7 +45,7 @@ class SupervisorView:
     query: str = ""
 
 
-Refuse = Callable[[SupervisorView], Response | None]
+Refuse = Callable[[ReceivedRequest], Response | None]
 
 
 @dataclass
@@ -54,7 +54,7 @@ class HttpServer(Behaviour):
 
     streamable: bool = True
     sse: bool = False
-    seen: list[SupervisorView] = field(default_factory=list)
+    seen: list[ReceivedRequest] = field(default_factory=list)
     sessions: dict[str, StreamableHTTPServerTransport] = field(default_factory=dict)
     dispatchers: list[JSONRPCDispatcher[Any]] = field(default_factory=list)
     port: int = 0
@@ -67,7 +67,7 @@ class HttpServer(Behaviour):
     _tasks: anyio.abc.TaskGroup | None = None
     _uvicorn: uvicorn.Server | None = None
 
-    def refuse(self, seen: SupervisorView) -> Response | None:
+    def refuse(self, seen: ReceivedRequest) -> Response | None:
         """Return the response that replaces the MCP server's, or None."""
         return self.refusal(seen)
 
@@ -97,7 +97,7 @@ class HttpServer(Behaviour):
         body = await request.body()
         message = json.loads(body) if body else {}
         where, asked = request.url, (message.get("method"), message.get("id"))
-        seen = SupervisorView(request.method, where.path, dict(request.headers), *asked, where.query)
+        seen = ReceivedRequest(request.method, where.path, dict(request.headers), *asked, where.query)
         self.seen.append(seen)
         answer = self.refuse(seen) or self._wrong_place(seen)
         if seen.verb == "POST" and self.cut_next:
@@ -121,7 +121,7 @@ class HttpServer(Behaviour):
             if connection.transport.get_extra_info("peername")[1] == port:
                 connection.transport.abort()
 
-    def _wrong_place(self, seen: SupervisorView) -> Response | None:
+    def _wrong_place(self, seen: ReceivedRequest) -> Response | None:
         if seen.path == "/mcp" and self.streamable:
             return None
         if self.sse and seen.path == POST_PATH:
@@ -130,7 +130,7 @@ class HttpServer(Behaviour):
             return None if seen.verb == "GET" else Response(status_code=405)
         return Response(status_code=404)
 
-    async def _mcp(self, seen: SupervisorView, message: Any, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _mcp(self, seen: ReceivedRequest, message: Any, scope: Scope, receive: Receive, send: Send) -> None:
         if self.sse and (not self.streamable or (self.get_is_sse and seen.verb == "GET")):
             async with self._sse_transport.connect_sse(scope, receive, send) as streams:
                 await self._serve(*streams)
@@ -174,7 +174,7 @@ class HttpServer(Behaviour):
 
         await dispatcher.run(on_request, on_notify)
 
-    async def _modern(self, seen: SupervisorView, message: Any, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _modern(self, seen: ReceivedRequest, message: Any, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a POST of 2026-07-28 with JSON, or a subscription with an event stream that stays open."""
         if seen.headers.get("mcp-method") != message.get("method"):
             await Response("Mcp-Method does not fit", 400)(scope, receive, send)

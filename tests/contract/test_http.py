@@ -19,7 +19,7 @@ import pytest
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from tests.backends.world import Ear, open_untracked
-from tests.contract.http_servers import HttpServer, SupervisorView
+from tests.contract.http_servers import HttpServer, ReceivedRequest
 from tests.fixtures.behaviour import MODERN
 from tests.fixtures.clock import FakeClock
 from tests.fixtures.secrets import no_secrets
@@ -78,10 +78,10 @@ async def connecting(
             tasks.cancel_scope.cancel()
 
 
-def refusing(status: int, when: Callable[[SupervisorView], bool] = lambda seen: True, body: Any = None) -> Any:
+def refusing(status: int, when: Callable[[ReceivedRequest], bool] = lambda seen: True, body: Any = None) -> Any:
     """Return a `refusal` that answers matching requests with this status."""
 
-    def refuse(seen: SupervisorView) -> Response | None:
+    def refuse(seen: ReceivedRequest) -> Response | None:
         if not when(seen):
             return None
         if body is None:
@@ -506,7 +506,7 @@ async def test_a_server_that_sends_us_on_within_its_host_gets_every_message() ->
     """Many frameworks redirect /mcp to /mcp/."""
     server = HttpServer()
 
-    def refuse(seen: SupervisorView) -> Response | None:
+    def refuse(seen: ReceivedRequest) -> Response | None:
         moved = seen.path == "/mcp" and "moved" not in seen.query
         return Response(status_code=307, headers={"Location": "/mcp?moved=1"}) if moved else None
 
@@ -521,7 +521,7 @@ async def test_a_server_that_sends_us_on_within_its_host_gets_every_message() ->
 
 @pytest.mark.parametrize("where", ["/mcp?again", "http://elsewhere.test/mcp"])
 async def test_a_request_that_is_redirected_without_end_or_elsewhere_fails_alone_and_says_so(where: str) -> None:
-    def redirects(seen: SupervisorView) -> Response | None:
+    def redirects(seen: ReceivedRequest) -> Response | None:
         headers = {"Location": where, "Content-Type": "application/json"}
         return Response(b"{}", 307, headers) if seen.method == "tools/call" else None
 
@@ -653,7 +653,7 @@ async def test_an_answer_in_a_batch_is_the_request_s_and_ends_no_connection(stat
     """MCP 2025-03-26 allows a server to answer with a batch."""
     server = HttpServer()
 
-    def batch(seen: SupervisorView) -> Response | None:
+    def batch(seen: ReceivedRequest) -> Response | None:
         body = {"jsonrpc": "2.0", "id": seen.id, said: {"code": 5, "message": "batched", "content": []}}
         return JSONResponse([body], status) if seen.method == "tools/call" else None
 
@@ -668,7 +668,7 @@ async def test_an_answer_in_a_batch_is_the_request_s_and_ends_no_connection(stat
         assert case.connection.live is live
 
 
-def rough(seen: SupervisorView) -> bytes:
+def rough(seen: ReceivedRequest) -> bytes:
     """Return the answer of a careless server: a batch, or a result that is null."""
     if seen.method in ("tools/call", "server/discover"):
         return json.dumps({"jsonrpc": "2.0", "id": seen.id, "result": None}).encode()
@@ -693,7 +693,7 @@ async def test_so_it_is_on_sse() -> None:
         async for event in heard:
             yield b"data: " + event + b"\r\r"
 
-    def answered(seen: SupervisorView) -> Response:
+    def answered(seen: ReceivedRequest) -> Response:
         if seen.verb == "GET":
             return StreamingResponse(events(), media_type="text/event-stream")
         if seen.id is not None:

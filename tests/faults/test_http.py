@@ -15,7 +15,7 @@ import pytest
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from tests.contract.http_servers import HttpServer, SupervisorView
+from tests.contract.http_servers import HttpServer, ReceivedRequest
 from tests.e2e.client import task_group
 from tests.e2e.gateway import Gateway
 from tests.faults.trial import ANSWER, EITHER, ERROR, LIMIT_S, Trial, trial
@@ -58,7 +58,7 @@ class Site:
             await self._ended.wait()
         self.server.sessions.clear()
 
-    def answer_with(self, make: Callable[[SupervisorView], Response]) -> None:
+    def answer_with(self, make: Callable[[ReceivedRequest], Response]) -> None:
         """Answer every POST with a response from `make` from now on."""
         self.server.refusal = lambda seen: make(seen) if seen.verb == "POST" else None
 
@@ -97,14 +97,14 @@ class Endless(Response):
             await anyio.lowlevel.checkpoint()
 
 
-def status(code: int, **headers: str) -> Callable[[SupervisorView], Response]:
+def status(code: int, **headers: str) -> Callable[[ReceivedRequest], Response]:
     return lambda seen: Response("no", code, headers)
 
 
 Act = Callable[[Site, Trial], Awaitable[None]]
 
 
-def answering(make: Callable[[SupervisorView], Response]) -> Act:
+def answering(make: Callable[[ReceivedRequest], Response]) -> Act:
     async def begin(site: Site, made: Trial) -> None:
         site.answer_with(make)
 

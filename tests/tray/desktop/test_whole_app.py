@@ -36,7 +36,7 @@ def color(kind: IconKind) -> tuple[int, int, int]:
     return red, green, blue
 
 
-class SupervisorView:
+class TrayOnDesktop:
     """A tray on a real desktop, and its user."""
 
     def __init__(self, desktop: Desktop) -> None:
@@ -98,9 +98,9 @@ YAML = "application/yaml=editor.desktop\napplication/x-yaml=editor.desktop\ntext
 
 
 @contextmanager
-def seen_on(panel: Panel) -> Iterator[SupervisorView]:
+def seen_on(panel: Panel) -> Iterator[TrayOnDesktop]:
     with desktop_session(panel, notifications=True) as desktop:
-        seen = SupervisorView(desktop)
+        seen = TrayOnDesktop(desktop)
         try:
             yield seen
         finally:
@@ -111,7 +111,7 @@ def seen_on(panel: Panel) -> Iterator[SupervisorView]:
 
 
 @pytest.fixture(scope="module")
-def xfce() -> Iterator[SupervisorView]:
+def xfce() -> Iterator[TrayOnDesktop]:
     with seen_on("xfce4-panel") as seen:
         seen.icon(IconKind.HEALTHY)
         yield seen
@@ -119,7 +119,7 @@ def xfce() -> Iterator[SupervisorView]:
 
 @pytest.mark.requirement("tray-real")
 def test_reconnect_all_in_the_menu_reconnects_every_server_in_use_and_a_notification_says_so(
-    xfce: SupervisorView,
+    xfce: TrayOnDesktop,
 ) -> None:
     xfce.app.ask("reconnect", server="sample")
     xfce.choose("Down", "Down", "Down", "Down", "Return")  # the state, Open panel, Servers, Reconnect all
@@ -133,13 +133,13 @@ def test_reconnect_all_in_the_menu_reconnects_every_server_in_use_and_a_notifica
 
 
 @pytest.mark.requirement("tray-real")
-def test_open_servers_yaml_in_the_menu_opens_it_with_the_desktop_s_own_opener(xfce: SupervisorView) -> None:
+def test_open_servers_yaml_in_the_menu_opens_it_with_the_desktop_s_own_opener(xfce: TrayOnDesktop) -> None:
     xfce.choose(*["Down"] * 7, "Return")  # the state, Open panel, Servers, ..., AI tools, Open servers.yaml
     until(lambda: xfce.app.opened() == [str(xfce.app.file)], "the editor has it")
 
 
 @pytest.mark.requirement("tray-real", "tray-restart")
-def test_the_icon_tells_of_a_dead_gateway_and_of_the_next_one(xfce: SupervisorView) -> None:
+def test_the_icon_tells_of_a_dead_gateway_and_of_the_next_one(xfce: TrayOnDesktop) -> None:
     before = xfce.app.gateway()
     os.kill(before, signal.SIGSTOP)
     xfce.icon(IconKind.DOWN)
