@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 MOST = 10.0  # beyond this, a test would prove nothing
-STEAL = 7  # its column in /proc/stat
+STEAL = 7  # the column of stolen time in /proc/stat
 
 
 def stretched(limit_s: float) -> float:

@@ -63,7 +63,7 @@ class Client:
 
 @contextmanager
 def walked(steps: list[tuple[str, str]]) -> Iterator[None]:
-    """Collect the module and name of each of the program's functions that is called on this thread."""
+    """Collect the module and name of every program function that is called on this thread."""
 
     def note(frame: FrameType, event: str, argument: object) -> None:
         code = frame.f_code

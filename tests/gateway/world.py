@@ -63,7 +63,7 @@ def served(offers: Mapping[str, Offer]) -> dict[str, ServedOffer]:
 
 
 def serve(fake: FakeServer, **lists: tuple[Item, ...]) -> None:
-    """Make a fake server list these items by kind. Prompts, resources and templates not given are empty."""
+    """Make a fake server list these items by kind. Prompts, resources and templates are empty unless given."""
     fake.capabilities = {**fake.capabilities, "prompts": {}, "resources": {}, "completions": {}, "logging": {}}
     for kind in ("prompts", "resources", "resourceTemplates", *({"tools"} & lists.keys())):
         method = "resources/templates/list" if kind == "resourceTemplates" else f"{kind}/list"
@@ -75,7 +75,7 @@ def serve(fake: FakeServer, **lists: tuple[Item, ...]) -> None:
 
 
 def echo_of(fake: FakeServer, *methods: str) -> None:
-    """Make a fake server answer these methods with the params that it got."""
+    """Make a fake server answer these methods with the params of the request."""
     for method in methods:
 
         async def answer(params: Message) -> Message:

@@ -90,7 +90,7 @@ def test_published_attacks_in_other_words_are_judged_no_worse_than_they_were() -
 
     First result: 17 of 40 poisoned found, 1 of 40 honest reported, none held back. Since then, a parameter's name may
     also refer to a file with an underscore in its name. Rules match wordings: an attack passes if it names neither a
-    file nor concealment in words that they have.
+    file nor concealment in words that the rules contain.
     """
     found, told, held = judged("judged_public.json", 80)
     assert found >= 28
@@ -100,13 +100,13 @@ def test_published_attacks_in_other_words_are_judged_no_worse_than_they_were() -
 
 @pytest.mark.requirement("inspect-told")
 def test_a_set_with_many_scripts_is_judged_no_worse_than_it_was() -> None:
-    """First result, by an author who knew no rule: 27 of 30 poisoned found, 6 of 30 honest reported, one held back."""
+    """The author knew no rule. First result: 27 of 30 poisoned found, 6 of 30 honest reported, one held back."""
     assert judged("judged_scripts.json", 60) == (30, 0, 0)
 
 
 @pytest.mark.requirement("inspect-told")
 def test_a_set_by_family_of_attack_is_judged_no_worse_than_it_was() -> None:
-    """First result, by an author who knew no rule: 79 of 82 poisoned found, 10 of 82 honest reported, none held."""
+    """The author knew no rule. First result: 79 of 82 poisoned found, 10 of 82 honest reported, none held."""
     found, told, held = judged("judged_fresh.json", 164)
     assert found >= 81
     assert told <= 3

@@ -83,7 +83,7 @@ def test_any_other_change_keeps_the_process(change: dict[str, Any]) -> None:
 
 def test_every_field_is_in_one_of_the_lists() -> None:
     relaunching = {*LAUNCH_FIELDS, "client_id", "client_secret", "scopes", "account", "scope"}
-    relaunching.add("confine")  # together with the global setting (see the plan)
+    relaunching.add("confine")  # its effective value counts, which may come from the settings
     assert relaunching | {key for change in ADJUSTS for key in change} == set(ServerConfig.__dataclass_fields__)
 
 

@@ -169,7 +169,7 @@ async def test_a_session_survives_that_its_program_is_replaced_under_it(bundle: 
                 fresh.chmod(0o755)
                 fresh.replace(place / name)
             os.kill(first, signal.SIGTERM)
-            await until(lambda: not psutil.pid_exists(first))  # the shim reacts with modules from its old program file
+            await until(lambda: not psutil.pid_exists(first))  # the shim loads modules from its old program
             for name in ("multi-mcp", "multi-mcp-shim"):
                 shutil.copy2(bundle / name, place / "fresh")
                 (place / "fresh").replace(place / name)
@@ -221,7 +221,7 @@ def test_nothing_names_a_folder_of_the_machine_that_built_it(bundle: Path) -> No
 
 
 def all_of(bundle: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield every file with its name, and so every member of an archive and every module of a program."""
+    """Yield the name and content of every file, archive member and program module."""
     for path in bundle.rglob("*"):
         if path.is_file():
             yield path.name, path.read_bytes()

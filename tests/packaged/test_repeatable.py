@@ -47,7 +47,8 @@ def test_package_and_archive_are_the_same_bytes_again(small: Path, tmp_path: Pat
 
 @pytest.mark.requirement("package-repeatable")
 def test_a_program_built_again_elsewhere_has_the_same_bytes(bundle: Path, tmp_path: Path) -> None:
-    again = manifest(build_bundle(Path(sys.executable), tmp_path / "elsewhere", only=SHIM))  # all would take a minute
+    # A build of all programs would take a minute.
+    again = manifest(build_bundle(Path(sys.executable), tmp_path / "elsewhere", only=SHIM))
     whole = manifest(bundle)
     assert SHIM in again
     assert {name: whole.get(name) for name in again} == again

@@ -120,7 +120,7 @@ def test_programs_stay_programs_and_a_signature_at_the_end_is_no_hindrance(tmp_p
         file.write(b"MCPB_SIG_V1" + b"\1" * 200 + b"MCPB_SIG_END")
     bundle = read_archive(path)
     unpack(bundle, tmp_path / "bundle")
-    unpack(bundle, tmp_path / "bundle")  # there already
+    unpack(bundle, tmp_path / "bundle")  # the folder already exists
     assert (tmp_path / "bundle/bin/tool").stat().st_mode & 0o777 == 0o700
     assert (tmp_path / "bundle/bin/empty").is_dir()
     assert {entry.name for entry in tmp_path.iterdir()} == {"demo.mcpb", "bundle"}

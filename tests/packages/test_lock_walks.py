@@ -116,7 +116,8 @@ class Machine:
         assert request is not None
         with suppress(PackageError, ToolError):
             if self.kind == "oci":
-                request.newest(Tools(self.env), time.time(), self.locks.file.find("s", request.spec)[0])  # pulls
+                # This pulls the image.
+                request.newest(Tools(self.env), time.time(), self.locks.file.find("s", request.spec)[0])
             self.locks.file.put("s", request.spec, request.resolve(Tools(self.env)))
             self.locks.clean()
 

@@ -292,5 +292,6 @@ async def test_a_server_shows_its_classes_prompts_resources_entry_and_its_log_li
         stderr = Path(f"/proc/{made.gateway.server('odd')['pid']}/fd/2")
         stderr.write_text("".join(f"later {number}\n" for number in range(100)))
         await expect(lines).to_contain_text("later 99")
-        assert await lines.evaluate("one => one.scrollHeight > one.clientHeight && one.scrollTop === 0")  # its end
+        # The log is scrolled to its end.
+        assert await lines.evaluate("one => one.scrollHeight > one.clientHeight && one.scrollTop === 0")
         await expect(page.locator("pre", has_text="odd_server.py")).to_be_visible()

@@ -228,7 +228,8 @@ async def test_a_command_for_a_secret_is_shown_whole_and_approved_after_add_and_
         made.gateway.save(made.gateway.file.read_text().replace("Teal", "Jade"))
         await approvals.reload()
         await expect(approvals.get_by_label("Commands of sample")).to_have_text(command.replace("Teal", "Jade"))
-        await approvals.route(f"{made.root}/panel/approvals", lambda route: route.abort())  # keeps the old command
+        # Without its updates, the page keeps showing the old command.
+        await approvals.route(f"{made.root}/panel/approvals", lambda route: route.abort())
         made.gateway.save(made.gateway.file.read_text().replace("Jade", "Opal"))
         await until(lambda: "Opal" in str(made.gateway.control("commands")))
         approve = approvals.get_by_role("button", name="Approve the command of sample")

@@ -61,7 +61,8 @@ async def test_switches_reach_servers_yaml_the_gateway_and_a_client(chromium: Br
         assert made.gateway.server("odd")["state"] == "disabled"
         await page.get_by_role("switch", name="odd is enabled").click()
         await expect(page.get_by_text("ready, idle")).to_be_visible()
-        await expect(page.get_by_role("status")).to_contain_text("Enabled: odd")  # may come after the update
+        # The message may arrive after the update.
+        await expect(page.get_by_role("status")).to_contain_text("Enabled: odd")
         await page.get_by_role("button", name="Reconnect odd").click()
         await expect(page.get_by_role("status")).to_contain_text("Reconnected odd")
         assert made.gateway.server("odd")["state"] == "connected"
@@ -129,11 +130,13 @@ async def test_a_new_page_has_a_screen_of_servers_and_shows_the_others_by_itself
         found = await page.locator(".cards > .card").evaluate_all(laid_out)
         assert found == [number < SCREEN for number in range(len(names))]  # so that the first screen is laid out once
         switch, name = page.get_by_role("switch", name=names[1]), page.get_by_role("heading", name=names[1])
+        # The switch is beside the name, however long the name is.
         assert await switch.evaluate("one => one.getBoundingClientRect().top") < await name.evaluate(
             "one => one.getBoundingClientRect().bottom"
-        )  # the switch is beside the name, however long the name is
+        )
         made.gateway.write({**entries, names[-1]: {"command": "nothing"}}, http=http)
-        await expect(page.get_by_role("switch", name=names[-1])).to_be_checked()  # an update has all servers
+        # An update contains every server.
+        await expect(page.get_by_role("switch", name=names[-1])).to_be_checked()
         await expect(page.locator(".cards > .card")).to_have_count(len(names))
         cookie, _ = await made.signed_in()
         async with httpx2.AsyncClient(verify=NO_CERTIFICATES) as plain:

@@ -63,7 +63,7 @@ def test_with_a_port_only_the_server_there() -> None:
     assert not is_own(REFERER, "http://localhost:3000/", 7461)
 
 
-# -- the guard of every request -------------------------------------------------------------------------------------
+# -- the guard in front of every request ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

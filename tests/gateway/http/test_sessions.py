@@ -175,7 +175,7 @@ async def test_of_very_many_idle_sessions_the_oldest_end_and_their_clients_begin
 
 
 async def test_no_session_with_an_open_request_ends_for_many_idle_ones(tmp_path: Path) -> None:
-    """Neither does a restored session with an open request. Sessions whose clients have left end first."""
+    """A restored session with an open request does not end, either. Sessions whose clients have left end first."""
     async with port(tmp_path, idle_most=3) as (at, http):
         idle, away, gone = await opened(http), await opened(http), await opened(http)
         for times, session in enumerate((away, gone), 1):
@@ -197,7 +197,7 @@ async def test_no_session_with_an_open_request_ends_for_many_idle_ones(tmp_path:
 
 
 async def test_a_session_of_which_nothing_is_heard_for_long_is_forgotten(tmp_path: Path) -> None:
-    """This holds for used sessions and for sessions whose clients left, but not for those with an open request."""
+    """Used sessions and sessions whose clients have left are forgotten, but not sessions with an open request."""
     async with port(tmp_path, idle_most=9) as (at, http):
         away, idle, listening = await opened(http), await opened(http), await opened(http)
         async with http.stream("GET", "/mcp", headers={"Mcp-Session-Id": away}) as stream:

@@ -44,7 +44,7 @@ async def every_answer(client: Client, name: str, server_name: str) -> dict[str,
 
 
 KEPT: dict[str, tuple[ServerConfig, str]] = {
-    # by the reason why the model cannot use the tool: its server, and a part of the error that a call gets
+    # why the model cannot use the tool -> the tool's server, and a part of the error that a call gets
     "a switch": (server("x", tools={"frobnicate": ToolSwitch(enabled=False)}), "disabled it"),
     "a pattern": (server("x", exclude_tools=("frob*",)), "excluded it"),
     "its server": (server("x", disabled=True), "disabled its server"),
@@ -131,9 +131,8 @@ async def test_tools_that_are_kept_back_are_counted_where_their_server_is_listed
         for words in ("frobnicate", "frobnicate read"):
             found = (await said(client, search=words)).splitlines()[0]
             assert found == "1 tool held back until the user approves it (x)"
-        assert (await said(client, search="read")).startswith(
-            "x_read"
-        )  # no note, because the held-back tool does not match
+        # There is no note, because the held-back tool does not match.
+        assert (await said(client, search="read")).startswith("x_read")
         status = (await said(client)).splitlines()
         assert any(line.endswith("; 1 tool held back until the user approves it") for line in status)
 

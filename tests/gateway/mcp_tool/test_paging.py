@@ -145,7 +145,7 @@ def test_many_short_lines_are_cut_too() -> None:
     [
         (text("x" * LIMIT), LIMIT),
         (text("a", "b"), LIMIT),
-        ({"content": [{"type": "image", "data": "A" * 4_000_000}]}, LIMIT),  # content-20
+        ({"content": [{"type": "image", "data": "A" * 4_000_000}]}, LIMIT),
         ({"content": []}, LIMIT),
         ({"structuredContent": {"a": 1}}, LIMIT),
         ({"content": 5}, LIMIT),

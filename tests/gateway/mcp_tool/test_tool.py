@@ -553,7 +553,7 @@ async def test_a_long_result_comes_in_pages_through_the_one_tool_and_whole_when_
             page, _, note = (await said(client, **more)).rpartition("\n\n[")
             found += page
         assert found == whole
-        assert (await refused(await made.ready(), result="r1"))[0] == "result_not_found"  # another session's
+        assert (await refused(await made.ready(), result="r1"))[0] == "result_not_found"  # from another session
 
 
 @pytest.mark.requirement("one-tool-result-file")

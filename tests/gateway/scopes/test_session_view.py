@@ -26,7 +26,7 @@ async def nothing_known(made: House, *servers: ServerConfig) -> None:
     made.apply(*servers)
     made.start()
     await made.gateway.services.pool.settled()
-    await made.clock.pass_(61)  # the backoff
+    await made.clock.pass_(61)  # the backoff ends
     for entry in servers:
         made.net[entry.name].before = None
         made.net[entry.name].opened = 0
@@ -151,7 +151,7 @@ ENDED: dict[str, tuple[tuple[ServerConfig, ...], str]] = {
 @pytest.mark.requirement("call-disabled-refused")
 @pytest.mark.parametrize("change", ENDED)
 async def test_a_tool_that_was_called_often_is_refused_once_that_is_so(tmp_path: Path, change: str) -> None:
-    """The gateway caches the route of a tool's calls."""
+    """The cached route of a tool's calls must not outlive the change."""
     servers, words = ENDED[change]
     async with house(tmp_path) as made:
         await made.known(server("a"))

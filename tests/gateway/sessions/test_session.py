@@ -40,7 +40,7 @@ async def test_each_revision_of_the_handshake_is_agreed_to(tmp_path: Path, revis
 
 @pytest.mark.parametrize("revision", ["2026-07-28", "1999-01-01", "", None, 7, ["2025-11-25"]])
 async def test_an_unknown_revision_is_answered_with_the_newest_that_we_have(tmp_path: Path, revision: object) -> None:
-    """This is MCP's version negotiation."""
+    """MCP's version negotiation requires this."""
     async with house(tmp_path) as made:
         made.start()
         result = await made.client().result("initialize", {"protocolVersion": revision, "clientInfo": "odd"})
@@ -368,7 +368,7 @@ async def test_many_changes_at_once_are_told_once(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("call-list-changed")
 async def test_nothing_is_told_before_the_client_is_initialized_and_then_it_is_told(tmp_path: Path) -> None:
-    """MCP's lifecycle has the server wait for `notifications/initialized`."""
+    """According to MCP's lifecycle, a server waits for `notifications/initialized`."""
     async with house(tmp_path) as made:
         await made.known(server("a"))
         client = made.client()

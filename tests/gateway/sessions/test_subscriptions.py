@@ -402,7 +402,7 @@ async def test_each_update_comes_once_while_a_newer_server_is_asked_for_more(tmp
             channel.tell(number, None, UPDATED, {"uri": "res://x", **meta})
             return len(client.told(UPDATED))
 
-        assert [sends(former), sends(former)] == [1, 2]  # before the server takes the second request, and just after
+        assert [sends(former), sends(former)] == [1, 2]  # one before the server takes the second request, one after
         gate.set()
         assert (await client.answer("y"))["result"] == {}
         if kind == "http":
