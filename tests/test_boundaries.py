@@ -1,4 +1,4 @@
-"""An exception of any kind is caught only at a boundary that says so, and is told there."""
+"""Tests that exceptions of every kind are caught only at named boundaries, which log them or pass them on."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ ALL_KINDS = {"Exception", "BaseException"}
 
 
 def broad_catches(source: str) -> Iterator[tuple[int, str]]:
-    """Yield where the source catches everything without raising it again: the line, and what is missing there, "" if
-    nothing.
+    """Yield the line of each place that catches all exceptions without raising them again, and its fault or "".
 
-    A boundary is named in the docstring of the function around it, or in a comment at the `except`.
+    A boundary is named in the docstring of the enclosing function, or in a comment at the `except`.
     """
     tree, lines = ast.parse(source), source.splitlines()
     for node in ast.walk(tree):
@@ -40,7 +39,7 @@ def _raises_again(handler: ast.ExceptHandler) -> bool:
 
 
 def _is_told(handler: ast.ExceptHandler) -> bool:
-    """Return True if it goes into the log, or whoever asked gets the exception itself."""
+    """True if the handler logs the exception or passes it on to the caller."""
     said = "\n".join(ast.unparse(line) for line in handler.body)
     carried = f"({handler.name})" in said and ("raise " in said or "set_exception(" in said)
     return "log." in said or carried
@@ -54,7 +53,7 @@ def _docstring_around(tree: ast.Module, handler: ast.ExceptHandler) -> str:
 
 def test_whatever_is_caught_without_being_known_is_caught_at_a_named_boundary_and_told() -> None:
     found = [(path, *one) for path in sorted(PACKAGE.rglob("*.py")) for one in broad_catches(path.read_text("utf-8"))]
-    assert len(found) > 20  # it has looked
+    assert len(found) > 20  # the scan has found the handlers
     assert [f"{path.relative_to(PACKAGE.parent)}:{line}: {wrong}" for path, line, wrong in found if wrong] == []
 
 

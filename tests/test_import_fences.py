@@ -1,6 +1,4 @@
-"""Which room of trayapp may import which, who may import which library, and that no modules import each other in a
-circle.
-"""
+"""Rules for imports between the packages of trayapp (rooms) and for imports of libraries, and against circles."""
 
 from __future__ import annotations
 
@@ -16,14 +14,14 @@ import pytest
 PACKAGE = "trayapp"
 ROOT = Path(__file__).resolve().parent.parent
 
-# room -> the rooms, or single modules, that it may import besides itself. `trayapp` alone (the version) is open to all.
+# The rooms and modules that each room may import besides itself. Every room may import `trayapp` itself (the version).
 ROOMS: dict[str, set[str]] = {
     "model": set(),
-    "config": {"model", "wire"},  # how a process holds a lock (wire.lock)
-    "auth": {"model", "config"},  # how a file is replaced (config.files)
+    "config": {"model", "wire"},  # for wire.lock
+    "auth": {"model", "config"},  # for config.files, which replaces files safely
     "wire": {"model"},
-    "confinement": {"model", "config", "wire"},  # where our own folders lie
-    "packages": {"model", "config", "wire", "backends.stdio"},  # how npx and its versions are read
+    "confinement": {"model", "config", "wire"},  # for the paths of our folders
+    "packages": {"model", "config", "wire", "backends.stdio"},  # for npx and its version ranges
     "backends": {"model", "config", "auth", "wire", "confinement", "packages"},
     "inspection": {"model"},
     "catalog": {"model", "config", "auth", "wire", "inspection"},
@@ -42,7 +40,7 @@ ROOMS: dict[str, set[str]] = {
         "packages",
         "service.logging",
     },
-    # doctor tells what this kernel can do, and which packages are not locked
+    # `doctor` reports what the kernel supports and which packages are not locked
     "service": {"model", "config", "wire", "confinement", "packages"},
     "clients": {"model", "config", "wire", "service"},
     "sources": {"model", "config", "clients"},
@@ -55,16 +53,16 @@ ROOMS: dict[str, set[str]] = {
         "clients",
         "sources",
         "packages",
-        "catalog.tool_class",  # shown before a server is added
-        "inspection.hidden",  # letters that look like others, before a server may start
+        "catalog.tool_class",  # for the class of each tool, shown before a server is added
+        "inspection.hidden",  # for look-alike letters, shown before a server may start
         "samples",
-    },  # the last by name, for another process
+    },  # `samples` is not imported, but named in the command of another process
     "samples": set(),
     "shim": {"wire", "service"},
     "__main__": {"shim", "cli", "tray", "service"},
 }
 
-# Modules that may import fewer rooms than the room that they are in: what a shim loads besides its start of a gateway.
+# Modules that may import less than their room, because every shim loads them.
 NARROWER: dict[str, set[str]] = {
     "shim.main": {"wire"},
     "shim.relay": {"wire"},
@@ -72,8 +70,8 @@ NARROWER: dict[str, set[str]] = {
     "shim.ledger": {"wire"},
 }
 
-# library -> the rooms or modules that may import it. What is in no row may be imported nowhere.
-TO_SERVERS = {"backends", "auth"}  # towards clients the gateway speaks MCP by itself
+# The rooms and modules that may import each library. Libraries without a row may not be imported.
+TO_SERVERS = {"backends", "auth"}  # for connections to servers; for clients, the gateway implements MCP itself
 LIBRARIES: dict[str, set[str]] = {
     "mcp": {"auth"},
     "httpx2": TO_SERVERS,
@@ -109,16 +107,15 @@ LIBRARIES: dict[str, set[str]] = {
     "re2": {"catalog.search.index", "inspection.rules", "inspection.screening"},
 }
 
-# Inside functions only, for start-up time: `multi-mcp start` becomes the gateway, `multi-mcp tray` the tray; every
-# other verb must load neither.
-# Without a gateway a secret is kept by the process that has it (service.secrets): no other verb pays for the vault.
+# Imports that are allowed only inside functions, to keep other verbs fast. Only `multi-mcp start` loads the gateway
+# and only `multi-mcp tray` loads the tray. The vault is loaded where secrets are stored without a running gateway.
 LAZY = {
     ("cli.run_gateway", "gateway.main"),
     ("cli.tray", "tray.start"),
     ("service.secrets", "auth.vault"),
 }
 
-# module -> all that it may import at module level. The way to the shim: each further import is felt at every start.
+# The only imports of these modules at module level. Every shim loads these modules at its start, so each import costs.
 CHEAP = {"os", "sys", "select", "time", "_socket", "socket", "errno"}
 NARROW: dict[str, set[str]] = {
     "": set(),
@@ -130,7 +127,7 @@ NARROW: dict[str, set[str]] = {
     "wire.rundir": CHEAP,
 }
 
-# What the tray shows is decided by pure functions: of these modules none imports anything that does, waits or draws.
+# Modules of pure functions that decide what the tray shows. They may not import anything that acts, waits or draws.
 DECIDES = {f"trayapp.tray.state.{name}" for name in ("tray_state", "texts", "view", "notices")}
 DECIDES_WITH = {
     "itertools",
@@ -163,19 +160,19 @@ GATEWAY = (
     *("mcp_tool", "sessions", "gateway", "control", "http", "main"),
 )
 
-# Modules that import each other, directly or by way of others: to be empty. One that is no circle any more must leave.
+# Circles of imports, direct or indirect. This set should be empty, and circles that no longer exist must be removed.
 CIRCLES: set[frozenset[str]] = set()
 
-# Rooms and libraries of the tables above that nothing uses yet; an entry that came into use must leave.
+# Rooms and libraries in the tables above that are not used yet. Used ones must be removed.
 NOT_YET_BUILT: set[str] = set()
 
 
-# A string that names a module of ours, or, as the beginning of an f-string, any module of a package ("trayapp.cli.").
+# Matches the name of one of our modules, or of a package with a dot at the end, as an f-string may begin.
 BY_NAME = re.compile(rf"{PACKAGE}(\.[a-z_]\w*)+\.?")
 
 
 class Import(NamedTuple):
-    """One import: by which module (within trayapp), of what (absolute), on which line, inside a function or not."""
+    """An import. `module` is relative to trayapp, `target` is absolute. `lazy`: not run when the module is loaded."""
 
     module: str
     target: str
@@ -184,8 +181,9 @@ class Import(NamedTuple):
 
 
 def imports_of(source: str, module: str, is_package: bool) -> Iterator[Import]:
-    """Yield every import in the source, `from a import b` as `a.b`; TYPE_CHECKING blocks and modules named in strings
-    count as lazy.
+    """Yield every import in the source. The target of `from a import b` is `a.b`.
+
+    TYPE_CHECKING blocks and strings that name modules count as lazy imports.
     """
     tree = ast.parse(source)
     functions = [
@@ -209,7 +207,7 @@ def imports_of(source: str, module: str, is_package: bool) -> Iterator[Import]:
 
 
 def absolute_base(node: ast.ImportFrom, module: str, is_package: bool) -> str:
-    """Return the module named after `from`, relative ones resolved."""
+    """Return the absolute name of the module after `from`."""
     if not node.level:
         return node.module or ""
     parts = [PACKAGE, *module.split(".")] if module else [PACKAGE]
@@ -218,7 +216,7 @@ def absolute_base(node: ast.ImportFrom, module: str, is_package: bool) -> str:
 
 
 def module_graph(imports: list[Import]) -> dict[str, set[str]]:
-    """Return each module's imports of other modules of ours, names as below trayapp; types, lazy and by name too."""
+    """Return the modules of trayapp that each module imports, including lazy imports. Names are relative to trayapp."""
     graph: dict[str, set[str]] = {item.module: set() for item in imports}
     for item in imports:
         library, _, target = item.target.partition(".")
@@ -235,7 +233,7 @@ def module_graph(imports: list[Import]) -> dict[str, set[str]]:
 
 
 def circles(graph: dict[str, set[str]]) -> set[frozenset[str]]:
-    """Return the groups of modules that reach each other."""
+    """Return the groups of modules that import each other, directly or indirectly."""
     reached: dict[str, set[str]] = {}
     for start in graph:
         seen, waiting = set[str](), [start]
@@ -263,7 +261,7 @@ def scan(package: Path) -> list[Import]:
 
 
 def within(module: str, places: set[str]) -> bool:
-    """Return True if the module is one of the places or lies below one."""
+    """True if the module is one of the places or is inside one."""
     return any(module == place or module.startswith(f"{place}.") for place in places)
 
 
@@ -272,7 +270,7 @@ def room_of(module: str) -> str:
 
 
 def wrong(item: Import) -> str:
-    """Why this import may not be, or nothing."""
+    """Return why an import is forbidden, or an empty string."""
     where = f"{item.module or PACKAGE}:{item.line} imports {item.target}"
     if item.module in NARROW and not item.lazy and not within(item.target, NARROW[item.module] | {"__future__"}):
         return f"{where} at module level, on the way to the shim"
@@ -284,7 +282,7 @@ def wrong(item: Import) -> str:
 
 
 def room_allowed(item: Import, target: str) -> bool:
-    """Return True if the direction of an import inside trayapp is a listed one; `target` is its name below trayapp."""
+    """True if an import inside trayapp is allowed. `target` is its target relative to trayapp."""
     source_room, target_room = room_of(item.module), room_of(target)
     if target_room not in ROOMS or target_room == source_room:
         return True
@@ -294,7 +292,7 @@ def room_allowed(item: Import, target: str) -> bool:
 
 @pytest.fixture(scope="module")
 def program() -> list[Import]:
-    """Return all imports of the program. Each worker collects this module, only one of them runs it."""
+    """Return all imports of the program. A fixture, because each worker collects this module but only one runs it."""
     return scan(ROOT / PACKAGE)
 
 
@@ -312,7 +310,7 @@ def test_no_modules_import_each_other_in_a_circle(program: list[Import]) -> None
     assert sum(map(len, graph.values())) > len(graph) > 100
     found = circles(graph)
     assert [sorted(circle) for circle in found - CIRCLES] == []
-    assert [sorted(circle) for circle in CIRCLES - found] == []  # no longer needed: take them out of the list
+    assert [sorted(circle) for circle in CIRCLES - found] == []  # remove circles that no longer exist
 
 
 @pytest.mark.requirement("house-import-fences")

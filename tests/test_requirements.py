@@ -1,4 +1,4 @@
-"""Every promise has a test and every named promise exists."""
+"""Tests that every promise has a test, and that every promise named by a test exists."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ TESTS = Path(__file__).resolve().parent
 
 
 def marks_in(source: str) -> Iterator[ast.Call]:
-    """Yield every `pytest.mark.requirement(...)` in the source: decorators, `pytestmark`, marks of a parameter."""
+    """Yield every `pytest.mark.requirement(...)` in the source, including those in `pytestmark` and in parameters."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.requirement":
             yield node
 
 
 def ids_in(mark: ast.Call) -> list[str]:
-    """Return the ids of a mark; raises ValueError for one that is not a plain string, since it cannot be read here."""
+    """Return the ids in a mark. Raises ValueError if one is not a plain string, which this scan cannot evaluate."""
     ids = [ast.literal_eval(argument) for argument in mark.args]
     if not ids or not all(isinstance(name, str) for name in ids):
         raise ValueError(f"line {mark.lineno}: a requirement mark wants ids")
@@ -31,7 +31,7 @@ def ids_in(mark: ast.Call) -> list[str]:
 
 @cache
 def ids_by_file() -> dict[str, set[str]]:
-    """test file -> ids named in it."""
+    """Return the ids named in each test file."""
     return {
         path.relative_to(TESTS).as_posix(): {
             name for mark in marks_in(path.read_text(encoding="utf-8")) for name in ids_in(mark)

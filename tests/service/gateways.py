@@ -1,4 +1,4 @@
-"""Fakes of gateway processes and their streams, which tests control."""
+"""Fake gateway processes and streams that tests control."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trayapp.model.errors import MultiMcpError, NoGatewayError
 from trayapp.service.supervisor import CommandKind, Supervisor, SupervisorView, Timing
 
 PATIENCE_S = 20.0
-LONG_S = 60.0  # on a busy machine, a test may sleep for seconds between two lines
+LONG_S = 60.0  # on a busy machine, a test may stall for seconds between two lines
 QUICK = Timing(
     beat=0.02,
     silent=LONG_S,
@@ -33,7 +33,7 @@ KILLED = -9
 
 
 class FakeProcess:
-    """Implements supervisor.RunningGateway."""
+    """A fake supervisor.RunningGateway."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -44,7 +44,6 @@ class FakeProcess:
         self._gone = threading.Event()
 
     def end(self, code: int) -> None:
-        """End the process with an exit code."""
         self.returncode = code
         self._gone.set()
 
@@ -67,7 +66,7 @@ class FakeProcess:
 
 
 class FakeStream:
-    """Implements supervisor.Stream. `say` and `hang_up` act as the gateway."""
+    """A fake supervisor.Stream. With `say` and `hang_up`, a test plays the gateway."""
 
     def __init__(self) -> None:
         self._ours, self._theirs = socket.socketpair()
@@ -90,18 +89,18 @@ class FakeStream:
         self._theirs.close()
 
     def say(self, snapshot: dict[str, Any] | None = None) -> None:
-        """Send a snapshot; None = a sign of life."""
+        """Send a snapshot, or a sign of life if it is None."""
         self._said.append(snapshot)
         self._theirs.send(b"!")
 
     def hang_up(self, stopping: bool = False) -> None:
-        """End the stream."""
+        """End the stream. `stopping`: the gateway stops on request."""
         self.stopping = stopping
         self._theirs.shutdown(socket.SHUT_WR)
 
 
 class FakePlace:
-    """Implements supervisor.GatewayControl. `answering`: a gateway answers. `ours`: it is the newest process."""
+    """A fake supervisor.GatewayControl. `answering`: a gateway runs. `ours`: it is the newest of `processes`."""
 
     def __init__(self) -> None:
         self.processes: list[FakeProcess] = []
@@ -109,7 +108,7 @@ class FakePlace:
         self.answering = False
         self.ours = True
         self.launch_answers = True  # a launched gateway answers immediately
-        self.launch_exits: list[int] = []  # or it ends with the first of these exit codes
+        self.launch_exits: list[int] = []  # exit codes with which the next launched gateways end immediately
         self.launch_error: MultiMcpError | None = None
         self.stop_refused = False
         self.mistakes: list[Exception] = []  # `watch` raises each of these once
@@ -179,16 +178,16 @@ class FakePlace:
     def resume(self) -> None:
         self.paused.append(False)
 
-    # -- what tests do to the gateway ----------------------------------------------------------------------------
+    # -- control by tests ----------------------------------------------------------------------------------------
 
     def leave(self) -> FakeProcess:
-        """Start a gateway as a shim or an earlier tray does."""
+        """Start a gateway that the tray did not launch, as a shim or an earlier tray does."""
         self.left, self.answering, self.ours = FakeProcess(77), True, False
         self.left.is_child = False
         return self.left
 
     def die(self, code: int = KILLED) -> None:
-        """End the running gateway without a request."""
+        """End the running gateway unexpectedly."""
         self._end_left(code)
         self.answering = False
         if self.ours and self.processes:
@@ -196,7 +195,7 @@ class FakePlace:
         self.stream.hang_up()
 
     def stop(self, code: int = 0) -> None:
-        """End the gateway as a user does."""
+        """End the running gateway as if the user had stopped it."""
         self._end_left(code)
         self.answering = False
         if self.ours and self.processes:
@@ -210,7 +209,7 @@ class FakePlace:
 
 
 class Watched:
-    """A supervisor of fake gateways, and the views that it published."""
+    """A running supervisor of fake gateways, and the views that it has published."""
 
     def __init__(self, place: FakePlace, timing: Timing = QUICK) -> None:
         self.place = place
@@ -237,13 +236,14 @@ class Watched:
 
     @property
     def states(self) -> list[ChildState]:
-        """Return all published states, without repetitions."""
+        """The published states in order, without adjacent duplicates."""
         told = [seen.state for seen in self.seen]
         return [state for at, state in enumerate(told) if at == 0 or told[at - 1] is not state]
 
     def until(self, condition: Callable[[SupervisorView], bool]) -> SupervisorView:
-        """Return the first that is so of what was told since the last one waited for; or the newest, if it is so
-        still.
+        """Wait for a view that fulfills the condition, and return it.
+
+        Views up to the last returned one do not count, except for the latest view while no newer one is published.
         """
 
         def told() -> SupervisorView | None:
@@ -258,6 +258,6 @@ class Watched:
             return seen
 
     def state(self, state: ChildState) -> SupervisorView:
-        """Wait for that state and, if it has a gateway, for the first snapshot."""
+        """Wait for the state and, if a gateway runs in it, for a snapshot."""
         serves = state in (ChildState.RUNNING, ChildState.ATTACHED)
         return self.until(lambda seen: seen.state is state and (seen.snapshot is not None or not serves))

@@ -1,4 +1,4 @@
-"""Start at login: the entry of each desktop is written, read back and kept up to date."""
+"""Tests of start at login: each system's autostart entry is written, read back and kept up to date."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ODD_PATHS = ["/a b/x", "/ä/ü", '/q"uote/x', "/back\\slash/x", "/semi;colon/x",
 
 
 class FakeRegistry:
-    """Implements autostart.Registry in memory."""
+    """An in-memory autostart.Registry."""
 
     def __init__(self) -> None:
         self.values: dict[tuple[str, str], str | bytes] = {}
@@ -281,7 +281,7 @@ def test_a_run_command_is_read_back(words: tuple[str, ...]) -> None:
     assert key.written() == StartCommand(words)
 
 
-# -- what is started -----------------------------------------------------------------------------------------------
+# -- the started command -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("autostart-update")

@@ -1,4 +1,4 @@
-"""The checks of `doctor` against real folders, sockets and processes."""
+"""Tests of the checks of `doctor` against real folders, sockets and processes."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ from trayapp.wire.rundir import run_dir, socket_path
 linux = pytest.mark.skipif(sys.platform != "linux", reason="D-Bus")
 posix = pytest.mark.skipif(os.name == "nt", reason="modes, Unix sockets and registries")
 SECRET = "hX7q2Lk9ZpR4vT1s"
-LONG_AGO = 1_000_000_000.0  # Unix seconds, before any process of today
+LONG_AGO = 1_000_000_000.0  # Unix seconds, before any running process started
 
 
 @pytest.fixture
 def world(home: Path) -> CheckContext:
-    """Return a home where nothing has run yet, and an environment of two variables."""
+    """Return the context of a fresh home with a minimal environment."""
     environ = {"MULTI_MCP_HOME": str(home), "PATH": str(home / "bin"), "HOME": str(home)}
     (home / "bin").mkdir()
     return CheckContext(environ, find_paths(environ), run_dir(environ))
@@ -62,7 +62,7 @@ def told(findings: list[CheckResult]) -> list[tuple[str, str]]:
     return [(finding.code, finding.state) for finding in findings]
 
 
-# -- all of them ------------------------------------------------------------------------------------------------------
+# -- all checks -------------------------------------------------------------------------------------------------------
 
 
 def test_every_code_is_stable_and_stands_once() -> None:
@@ -98,7 +98,7 @@ CODES = [
 
 @pytest.mark.requirement("doctor-findings")
 def test_the_codes_are_those_that_scripts_know() -> None:
-    """Renaming or removing a code breaks scripts. The code of a program is `path.` and its name."""
+    """Scripts depend on these codes, so none may be renamed or removed."""
     sources = [path.read_text(encoding="utf-8") for path in Path(checks.__file__).parent.glob("*.py")]
     groups = "|".join(sorted({code.partition(".")[0] for code in CODES}))
     said = {code for source in sources for code in re.findall(rf'"((?:{groups})\.[a-z]+)"', source)}
@@ -286,7 +286,7 @@ def test_a_deep_home_has_its_socket_elsewhere(world: CheckContext) -> None:
 
 @contextmanager
 def listening(world: CheckContext) -> Iterator[socket.socket]:
-    """Yield a socket at the gateway's path that accepts connections and never answers."""
+    """Listen at the gateway's socket path without ever answering."""
     Path(world.run).mkdir(mode=0o700, exist_ok=True)
     with socket.socket(socket.AF_UNIX) as sock:
         sock.bind(socket_path(world.run))
@@ -328,7 +328,7 @@ def test_a_process_that_holds_the_lock_and_does_not_listen_is_named(world: Check
     lock = Path(world.run, gateway.LOCK)
     lock.write_text(str(os.getpid()), encoding="ascii")
     assert gateway.socket_answers(world)[0].message == f"The gateway (process {os.getpid()}) is starting"
-    os.utime(lock, (LONG_AGO, LONG_AGO))  # this process started later, so it is a different one
+    os.utime(lock, (LONG_AGO, LONG_AGO))  # this process started later, so another one wrote the lock
     assert gateway.socket_answers(world)[0].message == "The gateway is not running"
 
 
@@ -336,7 +336,7 @@ def test_a_process_that_holds_the_lock_and_does_not_listen_is_named(world: Check
 def test_a_holder_that_has_had_its_time_is_a_problem(world: CheckContext) -> None:
     Path(world.run).mkdir(mode=0o700)
     lock = Path(world.run, gateway.LOCK)
-    lock.write_text("1", encoding="ascii")  # process 1 started with the machine
+    lock.write_text("1", encoding="ascii")  # process 1 is older than the lock
     past = time.time() - gateway.STARTING_S - 1
     os.utime(lock, (past, past))
     (finding,) = gateway.socket_answers(world)
@@ -388,7 +388,7 @@ def test_processes_that_a_dead_gateway_left_are_named(world: CheckContext) -> No
         (finding,) = gateway.stale_processes(world)
         assert finding.state == "problem"
         assert finding.message == f"An earlier gateway left 1 server process running: {left.pid}"
-        os.utime(registry, (LONG_AGO, LONG_AGO))  # the process started later, so it is a different one
+        os.utime(registry, (LONG_AGO, LONG_AGO))  # the process started later, so it only reuses the ID
         assert told(gateway.stale_processes(world)) == [("processes.stale", "note")]
         assert left.stdin is not None
         left.stdin.close()
@@ -494,7 +494,7 @@ def test_a_real_bus_is_asked(home: Path, installed: bool) -> None:
     services.mkdir(parents=True)
     if installed:
         (services / "org.freedesktop.secrets.service").write_text(SERVICE, encoding="utf-8")
-    config = home / "bus.conf"  # only its own service files, not those installed here
+    config = home / "bus.conf"  # offers only the test's service files, not those of the machine
     config.write_text(BUS_CONFIG.format(folder=home, more=f"<servicedir>{services}</servicedir>"), encoding="utf-8")
     environ = {
         "PATH": os.environ["PATH"],
@@ -545,7 +545,7 @@ def test_of_a_running_gateway_the_keyring_is_told_as_it_has_it_and_not_as_our_en
     with FakeGateway(home, {KEYRING: {"keyring": "locked" if error else "available", "error": error}}) as gateway:
         (finding,) = system.keyring(replace(world, platform="linux", environ={}))
     assert (finding.state, says in finding.message) == (state, True)
-    assert gateway.requests == [(KEYRING, {})]  # without a dialog
+    assert gateway.requests == [(KEYRING, {})]  # requests no unlock dialog
 
 
 @pytest.mark.parametrize(

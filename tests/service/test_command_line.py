@@ -1,4 +1,4 @@
-"""Our own command lines."""
+"""Tests of the commands that start the parts of multi-mcp."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_gateway_and_shim_are_verbs_of_the_program() -> None:
 
 @pytest.fixture
 def packaged(tmp_path: Path) -> Iterator[Path]:
-    """Yield the folder of a packaged program whose tray we are, as PyInstaller marks it."""
+    """Turn this process into the tray of a program packaged by PyInstaller. Yield the package's folder."""
     before = sys.executable
     for name in ("multi-mcp", "multi-mcp-tray", "multi-mcp-shim"):
         path = tmp_path / (f"{name}.exe" if os.name == "nt" else name)

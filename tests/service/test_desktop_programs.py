@@ -1,4 +1,4 @@
-"""Opened files and addresses, the clipboard, our own verbs, the pause and the version: small programs run."""
+"""Tests of opening files and URLs, the clipboard, verbs, the pause, the version and the end reason of a gateway."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_the_commit_of_a_checkout_is_that_of_git(tmp_path: Path) -> None:
     assert version_text(tmp_path / "trayapp") == f"{__version__} ({commit[:7]})"
 
 
-# -- how a gateway ended -------------------------------------------------------------------------------------------
+# -- why a gateway ended -------------------------------------------------------------------------------------------
 
 STARTED = "2026-11-22 00:36:20,026 INFO trayapp.gateway.run: Gateway 0.1.0 ready"
 ENDED = "2026-11-22 00:36:21,026 CRITICAL trayapp.gateway.run: The gateway ends: Cannot write x. Free some space"
@@ -153,7 +153,7 @@ MISTAKE = [
     ("lines", "why"),
     [
         ([], ""),
-        ([STARTED], ""),  # killed: its last record is not an error
+        ([STARTED], ""),  # a killed gateway logs no error
         ([ENDED, STARTED], ""),  # the error of an earlier gateway
         ([STARTED, ENDED], "Cannot write x. Free some space"),
         ([STARTED, *MISTAKE], "ValueError: too long"),
@@ -166,7 +166,7 @@ def test_only_an_error_at_the_end_of_the_log_is_the_reason_why_a_gateway_ended(l
 
 @pytest.fixture
 def environ(tmp_path: Path) -> dict[str, str]:
-    """Return an environment whose xdg-open belongs to the test."""
+    """Return an environment with a folder for fake programs in front of PATH."""
     (tmp_path / "bin").mkdir()
     return {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "DISPLAY": ":99"}
 

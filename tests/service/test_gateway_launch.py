@@ -1,4 +1,4 @@
-"""A gateway started by fork and exec, as a shim does, and the wait for its start and its end."""
+"""Tests of starting a gateway by fork and exec, as a shim does, and of waiting for its start and its end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from trayapp.wire.rundir import run_dir
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there a gateway is started as everybody does it")
 
-# Starts what its arguments say, waits for that, and prints its exit code: a process without threads, as the shim is.
+# Like the shim, this process has no threads. It starts the command in its arguments and a second program.
+# It prints both exit codes. The system reaps the second program automatically.
 STARTS = """
 import os, sys, time
 from trayapp.service.gateway_launch import fork_detached, reap_automatically
@@ -46,7 +47,7 @@ raise SystemExit(4)
 
 
 def started(argv: list[str], inherited: tuple[int, ...] = (), closed: str = "") -> str:
-    """Return the exit codes that the starting process printed."""
+    """Run STARTS with a command, and return the exit codes that it prints."""
     env = {**os.environ, "CLOSED": closed}
     run = subprocess.run(
         [sys.executable, "-c", STARTS, *argv], pass_fds=inherited, capture_output=True, text=True, check=True, env=env
@@ -56,14 +57,14 @@ def started(argv: list[str], inherited: tuple[int, ...] = (), closed: str = "") 
 
 @pytest.mark.parametrize("closed", ["", "2", "0 2"])
 def test_it_has_a_session_of_its_own_and_holds_nothing_that_was_open(tmp_path: Path, closed: str) -> None:
-    """Every standard stream is open. Otherwise, the next opened file would become its stderr."""
+    """The child leads its session and its standard streams are open even if those of its parent are closed."""
     facts, (reader, writer) = tmp_path / "facts", os.pipe()
     try:
         codes = started([sys.executable, "-c", TELLS, str(facts), str(writer)], inherited=(writer,), closed=closed)
     finally:
         os.close(reader)
         os.close(writer)
-    assert codes == "4 0"  # the system lost the second one's exit code, which is no reason to wait forever
+    assert codes == "4 0"  # the system reaped the second process, so its exit code is lost
     expected = {"folder": "/", "leads": True, "said": "hello", "null": [True, True, True], "open": []}
     assert json.loads(facts.read_text(encoding="utf-8")) == expected
 

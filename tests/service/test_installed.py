@@ -22,7 +22,7 @@ def test_a_process_that_started_after_its_program_came_is_no_old_one(tmp_path: P
 
 
 def test_a_program_that_is_yet_to_come_replaces_nothing(tmp_path: Path) -> None:
-    """If the clock was set back, every new gateway would seem outdated until that time has come again."""
+    """After the clock was set back, a program from the future must not make every gateway seem outdated."""
     now = installed_at() - DAY_S
     write_endpoint(str(tmp_path), Endpoint(os.getpid(), "0", "", started_at=now))
     update = Update(str(tmp_path), lambda: now)

@@ -1,4 +1,4 @@
-"""A process that was started without the variables of the user's session finds them."""
+"""Tests of finding the variables of the user's session in a process that was started without them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="onl
 
 @pytest.fixture
 def runtime(home: Path) -> Path:
-    """Return this user's runtime folder, below `home`, with a bus."""
+    """Create this user's runtime folder with a bus socket below `home`, and return it."""
     folder = home / str(os.getuid())
     folder.mkdir()
     with socket.socket(socket.AF_UNIX) as made:
@@ -25,7 +25,7 @@ def runtime(home: Path) -> Path:
 
 
 def found(home: Path, **environ: str) -> dict[str, str]:
-    """Return the environment afterwards."""
+    """Return the environment after `find_login_session` has completed it."""
     find_login_session(environ, str(home))
     return environ
 

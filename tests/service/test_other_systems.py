@@ -1,6 +1,6 @@
-"""The branches for Windows and macOS that a Linux machine can take, in a process that pretends to run there.
+"""Tests of the branches for Windows and macOS that run on Linux in a process that pretends to be on that system.
 
-Their own modules are stand-ins that note what they are asked for.
+Stand-ins for the system's modules and programs record their calls.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 if sys.platform != "linux":
     pytest.skip("each system has its own branches", allow_module_level=True)
 
-# Pretend to be another system before our modules are loaded. Evaluate each line, and print the values.
+# Pretends to be on another system before loading our modules, evaluates the expressions and prints their values.
 CHILD = """
 import json, os, pathlib, sys, types
 class Notes(types.ModuleType):
@@ -81,7 +81,7 @@ WINDOWS: list[tuple[str, str, Any]] = [
 
 @cache
 def values(platform: str) -> list[Any]:
-    """Return the values of all lines for that system, from one process: a start takes a quarter of a second."""
+    """Return the values of all expressions for a platform. They share a process, because each start takes 0.25 s."""
     rows = {"darwin": MAC, "win32": WINDOWS}[platform]
     lines = [
         f"eval({line!r}, {{**globals(), **vars({IMPORT.format(module='trayapp.' + room)})}})" for room, line, _ in rows

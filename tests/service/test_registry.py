@@ -1,4 +1,4 @@
-"""A registry is searched, read and cached, and never trusted."""
+"""Tests of searching, reading and caching a registry, whose answers are never trusted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from trayapp.service.registry import FRESH_S, KEPT_S, LARGEST, PAGES_MOST, SEARC
 
 
 class Clock:
-    """Says when it is, each time so many seconds later."""
+    """A clock that advances by `step` seconds at each call."""
 
     def __init__(self, step: float = 0.0) -> None:
         self.time = 1_800_000_000.0
@@ -70,7 +70,7 @@ def test_an_exact_match_behind_too_many_others_is_found_and_what_was_not_read_is
             found.cut == "Only the first 10 names with wiki were read, and all names whose last part begins with wiki"
         )
         asked = len(server.asked)
-        assert named(server, tmp_path).find("wiki").cut == found.cut  # a kept answer says so, too
+        assert named(server, tmp_path).find("wiki").cut == found.cut  # the cached answer reports the same
         assert len(server.asked) == asked
         server.rows = [*rows[:-3], *rows, *rows]
         assert named(server, tmp_path / "more").find("wiki").cut == "Only the first 10 names with wiki were read"
@@ -114,7 +114,7 @@ def test_a_registry_that_stays_silent_is_told_in_words(
 
 
 def _accepted(listener: socket.socket, sends: bytes) -> socket.socket:
-    """Accept a connection, and answer with these bytes and the end of the connection, or with nothing."""
+    """Accept a connection and return it. Send `sends` and close it, or stay silent if `sends` is empty."""
     connection, _ = listener.accept()
     if sends:
         connection.recv(4096)

@@ -1,4 +1,4 @@
-"""One tray: its lock, and the requests of a second tray."""
+"""Tests of the single tray: its lock, and requests from a second tray."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The supervisor starts, watches and stops fake gateways, and publishes their states."""
+"""Tests of the supervisor, which starts, watches and stops fake gateways and publishes their states."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from trayapp.model.errors import MultiMcpError, StorageError
 from trayapp.service.supervisor import CommandKind, Supervisor, Timing
 
 S, W = ChildState, CommandKind
-WAIT_S = 25.0  # for a change that takes a moment on an idle machine
-HUNG_SEEN_S, HUNG_SEEN_AT_START_S = 2.0, 5.0  # the promised limits
+WAIT_S = 25.0  # generous limit for a change that takes a moment on an idle machine
+HUNG_SEEN_S, HUNG_SEEN_AT_START_S = 2.0, 5.0  # promised to users
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_without_a_gateway_one_is_started_and_is_ours(place: FakePlace) -> None:
 def test_who_quits_before_it_begins_leaves_no_gateway(place: FakePlace) -> None:
     supervisor = Supervisor(place, lambda seen: None, QUICK)
     assert not supervisor.join(0)
-    supervisor.command(W.QUIT)  # a signal that arrived while the icon was created
+    supervisor.command(W.QUIT)  # like a signal that arrived while the icon was created
     supervisor.start()
     assert supervisor.join(WAIT_S)
     assert place.processes == []
@@ -100,7 +100,7 @@ def test_a_program_that_cannot_be_started_is_a_crash_with_that_reason(place: Fak
         assert place.processes == []
 
 
-# -- dying ---------------------------------------------------------------------------------------------------------
+# -- crashes and stops ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("tray-restart")
@@ -142,7 +142,7 @@ def test_one_that_somebody_stopped_stays_stopped_until_resume(place: FakePlace) 
         watched.state(S.RUNNING)
         place.stop()
         watched.state(S.PAUSED)
-        assert place.paused == []  # the user has not paused: shims may start a gateway
+        assert place.paused == []  # this is not a pause by the user, so shims may start a gateway
         watched.supervisor.command(W.START)
         watched.state(S.RUNNING)
 
@@ -216,11 +216,11 @@ def test_one_that_promised_no_signs_of_life_may_be_silent(place: FakePlace) -> N
         watched.state(S.RUNNING)
         place.stream.say({"revision": 100})
         watched.until(lambda seen: seen.snapshot == {"revision": 100} and not seen.hangs)
-        watched.supervisor.command(W.PAUSE)  # some time later, it was asked to end like any other
+        watched.supervisor.command(W.PAUSE)  # stops the gateway by a request, without signals
         assert place.process.signals == []
 
 
-# -- adopted ---------------------------------------------------------------------------------------------------------
+# -- adopted gateways ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("tray-adopts")
@@ -286,7 +286,7 @@ def test_shims_wait_while_the_tray_starts_or_ends_a_gateway_and_at_no_other_time
         assert place.turns == [False]
 
 
-# -- wishes --------------------------------------------------------------------------------------------------------
+# -- commands ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("tray-pause")
@@ -424,7 +424,7 @@ def test_a_wish_after_the_end_is_not_waited_for(place: FakePlace) -> None:
 def test_a_machine_that_slept_is_not_taken_for_a_gateway_that_hangs(place: FakePlace) -> None:
     with Watched(place, replace(QUICK, silent=0.05, first_sign=0.05, hung_grace=0.0, late=0.0)) as watched:
         watched.state(S.RUNNING)
-        watched.supervisor.command(W.PAUSE)  # with late=0 every wait took longer than it should
+        watched.supervisor.command(W.PAUSE)  # with late=0, every wait looks as if the machine had slept
         assert not any(seen.hangs for seen in watched.seen)
         assert place.process.signals == []
 

@@ -1,4 +1,4 @@
-"""The check for a newer version."""
+"""Tests of the check for a newer version."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trayapp.service.version import Release, is_newer, newest, releases_address
 
 
 class Releases(HTTPServer):
-    """Sends the same answer to every request, and records the requests."""
+    """A server that sends the same answer to every request and records the requests."""
 
     def __init__(self, status: int, body: bytes, headers: dict[str, str]) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
@@ -42,7 +42,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(self.server.body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Log nothing."""
+        """Log nothing, to keep the test output clean."""
 
 
 @contextmanager

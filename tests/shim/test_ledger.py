@@ -1,4 +1,4 @@
-"""What the shim knows of its session: open calls, what is replayed, what is told when the gateway is gone."""
+"""Tests of the shim's ledger of a session: open calls, the replay, and the errors after a gateway is gone."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ spaces = st.sampled_from([(",", ":"), (", ", ": "), (" , ", " : "), (",\r", ":\t
 
 @st.composite
 def lines(draw: st.DrawFn, message: dict[str, Any]) -> bytes:
-    """Return a message as any client may write it: order of members, spaces, escapes, line end."""
+    """Return the message as a line, with a drawn order of members, spacing, escaping and line end."""
     members = draw(st.permutations(list(message.items())))
     text = json.dumps(dict(members), separators=draw(spaces), ensure_ascii=draw(st.booleans()))
     return text.encode("utf-8", "surrogatepass") + draw(st.sampled_from([b"\n", b"\r\n", b" \n"]))

@@ -1,4 +1,4 @@
-"""The shim's own JSON: as the json module's, without what that one loads."""
+"""Tests of the shim's JSON reader and writer, which match the json module but import less."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ print([junk for junk in {JUNK!r} if parsed(junk) is not None])
 
 
 def run_alone(code: str) -> str:
-    """Return what an interpreter prints that has nothing loaded, as a shim's."""
+    """Run the code in an interpreter that has loaded as little as a shim's, and return its output."""
     root = str(Path(trayapp.__file__).parents[1])
     ran = subprocess.run([sys.executable, "-I", "-S", "-c", code, root], capture_output=True, text=True, check=True)
     return ran.stdout
@@ -97,7 +97,7 @@ def test_what_json_does_not_know_is_not_written_and_leaves_no_trace() -> None:
 
 
 def test_a_shim_with_its_ledger_has_loaded_neither_regular_expressions_nor_typing() -> None:
-    """Each shim has them for itself: 1.6 MiB."""
+    """Each of these modules would cost memory in every shim: 1.6 MiB altogether."""
     code = """
 import sys
 sys.path.append(sys.argv[1])

@@ -1,4 +1,4 @@
-"""A shim whose words nobody takes, and one whose gateway takes the connection and says nothing."""
+"""Tests of a shim whose stderr cannot be written, and of one whose gateway does not answer."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CALL = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "x
 
 
 class Gateway:
-    """What takes connections at the socket. It answers those from a number on; calls wait for `released`."""
+    """A gateway that answers from connection number `first_that_answers` on. Tool calls wait for `released`."""
 
     def __init__(self, run: str, first_that_answers: int) -> None:
         self.released = threading.Event()
@@ -74,13 +74,13 @@ class Gateway:
         stream.flush()
 
     def close(self) -> None:
-        """Take no more."""
+        """Accept no more connections."""
         self._socket.close()
 
 
 @contextmanager
 def shim(home: Path, **more: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """Yield a shim that is soon out of patience."""
+    """Start a shim with short timeouts. Yield its process, and kill it at the end."""
     pipe = subprocess.PIPE
     argv = [sys.executable, "-c", IMPATIENT]
     with subprocess.Popen(argv, env=environment(home), stdin=pipe, stdout=pipe, **more) as process:
@@ -91,7 +91,7 @@ def shim(home: Path, **more: Any) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def asked(process: subprocess.Popen[bytes], message: dict[str, Any]) -> dict[str, Any]:
-    """Return the next line that the shim gives after that message."""
+    """Send the message to the shim and return the next line of its output, parsed."""
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(json.dumps(message).encode() + b"\n")
@@ -103,7 +103,7 @@ def asked(process: subprocess.Popen[bytes], message: dict[str, Any]) -> dict[str
 
 @contextmanager
 def gateway(home: Path, first_that_answers: int) -> Iterator[Gateway]:
-    """Yield a gateway that has the socket."""
+    """Yield a gateway that listens at the socket of the home."""
     made = Gateway(run_dir(environment(home)), first_that_answers)
     try:
         yield made
@@ -137,7 +137,7 @@ def test_a_call_to_a_gateway_that_says_nothing_gets_one_error_and_is_not_repeate
         began = time.monotonic()
         assert asked(process, CALL)["error"]["message"] == f"{UNRESPONSIVE}. {NOT_REPEATED}"
         assert time.monotonic() - began > 2 * MUTE_S
-        assert mute.methods == ["tools/call", "ping"]  # another try would have been pinged, too
+        assert mute.methods == ["tools/call", "ping"]  # a retry would have sent a second ping
 
 
 @pytest.mark.requirement("shim-mute-gateway")
@@ -156,7 +156,7 @@ def test_a_first_call_that_takes_long_is_waited_for_while_the_gateway_answers_a_
 def test_words_that_stderr_does_not_take_go_nowhere_and_end_nothing(home: Path, stderr: str, argv: list[str]) -> None:
     run = Path(run_dir(environment(home)))
     run.parent.mkdir(parents=True, exist_ok=True)
-    run.write_text("a file where the folder should be")  # no gateway can be had
+    run.write_text("a file where the folder should be")  # so that no gateway can be started
     redirect = "2>&-" if stderr == "closed" else "2>/dev/full"
     command = ["sh", "-c", f'exec "$0" -m trayapp "$@" {redirect}', sys.executable, *argv]
     if stderr == "full" and not Path("/dev/full").exists():

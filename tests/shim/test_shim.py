@@ -1,4 +1,4 @@
-"""The shim as a client starts it: what it says first, what it loads, how it finds or starts a gateway."""
+"""Tests of the shim as a client starts it: its first line, its imports, and how it finds or starts a gateway."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ LIMIT_S = 40.0
 
 
 class Client:
-    """A client that started the shim."""
+    """The client of a shim."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.process = process
         self._last_id = 0
 
     def ask(self, method: str, params: Any = None) -> Any:
-        """Return the answer to one request; notifications on the way are passed over."""
+        """Send a request and return its answer. Discard all other messages."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self._last_id += 1
@@ -64,7 +64,7 @@ class Client:
         return self.ask("initialize", info)["result"]
 
     def end(self) -> tuple[bytes, bytes]:
-        """Close its stdin; what else it wrote to stdout and stderr."""
+        """Close the shim's stdin and wait for its end. Return the rest of its stdout and stderr."""
         return self.process.communicate(timeout=LIMIT_S)
 
 
@@ -84,7 +84,7 @@ def shim(env: dict[str, str], *options: str, python: tuple[str, ...] = (), cwd: 
 
 @asynccontextmanager
 async def gateway(run: str) -> AsyncIterator[list[Hello]]:
-    """Answer every request with its method. Yield the first lines that arrived."""
+    """Run a gateway that answers every request with its method. Yield the first lines of its connections."""
     hellos: list[Hello] = []
 
     async def on_request(method: str, params: Params) -> dict[str, Any]:
@@ -108,7 +108,7 @@ async def gateway(run: str) -> AsyncIterator[list[Hello]]:
             tasks.cancel_scope.cancel()
 
 
-# -- words and the first line ------------------------------------------------------------------------------------
+# -- arguments and the first line --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ async def test_a_session_that_lasts_goes_on_over_pipes(home: Path) -> None:
 
 
 def await_pipes(pid: int) -> None:
-    """Wait until a process has no socket open."""
+    """Wait until the process has no open sockets, which means that it uses pipes."""
     deadline = time.monotonic() + LIMIT_S
     while any("socket:" in target for target in open_files(pid)):
         assert time.monotonic() < deadline
@@ -215,7 +215,7 @@ def answer_of(number: int, method: str) -> dict[str, Any]:
 @posix_only
 @pytest.mark.anyio
 async def test_answers_of_any_length_arrive_whole(home: Path) -> None:
-    """Those over 4 MiB are not joined on the way."""
+    """The lengths include lines that the shim passes on in parts, and lines after which it frees memory."""
     env = environment(home)
     async with gateway(run_dir(env)):
 
@@ -279,7 +279,7 @@ async def test_a_folder_that_was_removed_stops_no_shim(home: Path) -> None:
     assert hellos[0].options["cwd"] == ""
 
 
-# -- what it loads -----------------------------------------------------------------------------------------------
+# -- imports -----------------------------------------------------------------------------------------------------
 
 IMPORT = re.compile(r"^import time: +\d+ \| +\d+ \| ( *)(\S+)$", re.MULTILINE)
 LISTED = {"os", "sys", "select", "time", "_socket", "socket", "errno"}
@@ -288,9 +288,9 @@ AFTER_THE_ANSWER = "trayapp.shim.ledger"
 
 
 def imported(importtime: str) -> dict[str, str]:
-    """module -> the outermost import that brought it, from the words of `python -X importtime`.
+    """Return the modules in the report of `python -X importtime`, each with the outermost import that loaded it.
 
-    An inner import stands above the outer one, and further to the right.
+    The report lists an inner import above the outer one, with more indentation.
     """
     found: dict[str, str] = {}
     outermost = ""
@@ -347,7 +347,7 @@ def test_neither_shim_nor_gateway_load_the_sdk_before_a_cached_list_is_served(ho
 
 
 def fill_cache(env: dict[str, str]) -> None:
-    """Run once with the sample server, so that its tools are cached."""
+    """Run a session with the sample server and stop the gateway, so that the server's tools are cached."""
     with shim(env) as client:
         client.initialize()
         with ControlClient(run_dir(env), LIMIT_S) as control:
@@ -370,7 +370,7 @@ def stop(env: dict[str, str]) -> None:
     assert await_gone(pid, LIMIT_S)
 
 
-# -- the start ---------------------------------------------------------------------------------------------------
+# -- starting a gateway ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("proc-shim-starts-gateway")

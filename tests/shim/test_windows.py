@@ -1,4 +1,4 @@
-"""The shim of Windows, driven here: loopback TCP with a token, threads instead of poll."""
+"""Tests of the Windows shim on any system: loopback TCP with a token, and threads instead of poll."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LIMIT_S = 20.0
 
 
 class EchoGateway:
-    """Answers each request with its method and the number of this gateway; `silent` methods get no answer."""
+    """A gateway that answers each request with the method and its own number, except for the method `silent`."""
 
     def __init__(self, run: str, number: int) -> None:
         self._run = run

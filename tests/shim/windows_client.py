@@ -1,4 +1,4 @@
-"""Runs the threaded shim on any system, for its test."""
+"""A program that runs the threaded Windows shim on any system, for its tests."""
 
 import os
 import sys

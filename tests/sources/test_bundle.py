@@ -1,4 +1,4 @@
-"""Manifests of bundles: each variant of the official schema, and what is wrong with others."""
+"""Tests of bundle manifests: each variant of the official schema, and the errors in invalid manifests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def source_of(document: Any, platform: str = "linux", folder: str = FOLDER) -> S
 
 
 def line_of(source: Source, **values: str) -> list[str]:
-    """Return the command line with values of the user."""
+    """Return the command line after the user has given these values."""
     entry = source.entry
     for one in reversed(source.wants):
         entry = with_value(entry, one, one.checked(values.get(one.name, one.default)))

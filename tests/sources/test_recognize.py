@@ -1,7 +1,7 @@
-"""What people publish names the right server; what needs a shell, hides something or names none is refused.
+"""Tests of recognizing servers in published text. A text that needs a shell or names no server is refused.
 
-`snippets.json`, `published.json` and `unseen.json` were read and judged by hand: each entry is what the author of the
-text meant. `wants` of the last are places in the entry.
+The texts in `snippets.json`, `published.json` and `unseen.json` were judged by hand: each entry is what the author of
+the text meant. In `unseen.json`, `wants` lists places in the entry.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def test_what_people_publish_names_the_right_server(snippet: dict[str, Any]) -> 
 @pytest.mark.requirement("source-recognized")
 @pytest.mark.parametrize("snippet", PUBLISHED, ids=lambda snippet: snippet["text"][:30])
 def test_what_stands_in_readmes_of_real_servers_names_the_right_server_or_is_refused(snippet: dict[str, Any]) -> None:
-    """Judged by hand: name, what runs, variables, headers. 100 of the 225 texts were kept apart while mending."""
+    """Names, commands, variables and headers were judged by hand. Of the 225 texts, 100 were held out at first."""
     found: list[dict[str, Any]] | None = None
     with suppress(UnclearSourceError):
         found = [
@@ -58,10 +58,10 @@ LAUNCH = ("command", "args", "env", "url", "headers", "cwd", "auth", "bearer_tok
 @pytest.mark.requirement("source-recognized")
 @pytest.mark.parametrize("snippet", UNSEEN, ids=lambda snippet: snippet["text"][:30])
 def test_what_was_judged_before_it_was_read_names_the_right_server_or_is_refused(snippet: dict[str, Any]) -> None:
-    """Three draws from READMEs of real servers, each judged by hand, then read, then mended.
+    """The texts of draws 1 to 3 come from READMEs of real servers, each judged by hand before it was first parsed.
 
-    Right when first read: 48 of 59, 34 of 39 and 31 of 35 texts. Three are still not read as judged, and not here.
-    The rows of draws 4 and 5 are written after the kinds of text that later draws had and that were not read.
+    At first, 48 of 59, 34 of 39 and 31 of 35 texts were parsed as judged. Three that still are not are left out.
+    The texts of draws 4 and 5 imitate texts of later draws that could not be parsed.
     """
     found: list[dict[str, Any]] | None = None
     with suppress(UnclearSourceError):
@@ -268,8 +268,8 @@ def test_a_refusal_names_what_is_in_the_way(text: str, what: str, hint: str) -> 
 
 
 Row = tuple[str, str, dict[str, Any], list[str]]
-ROWS: list[Row] = [  # a text, the name, what is launched, and the places of what is asked for
-    # what a shell writes to a file
+ROWS: list[Row] = [  # text, server name, entry, and the places of the values that the user must give
+    # files that a shell command writes
     ("cat >> ~/.codex/config.toml <<'EOF'\n[mcp_servers.a]\ncommand = \"a\"\nEOF\n$", "a", {"command": "a"}, []),
     ("```bash\nmkdir -p ~/x\ncat <<EOF > x.yaml\nextensions:\n  a:\n    cmd: a\n    type: stdio\nEOF\n```", "a",
      {"command": "a"}, []),
@@ -289,7 +289,7 @@ ROWS: list[Row] = [  # a text, the name, what is launched, and the places of wha
     ("npx add-mcp https://a.test/mcp -n a\nnpx skills add a/b", "a", {"url": "https://a.test/mcp"}, []),
     ('[mcp_servers.a]\ncommand = "a"\nenv = {\n  K = "1", # TOML 1.1\n}', "a", {"command": "a", "env": {"K": "1"}}, []),
     ("printf '[mcp_servers.a]\\ncommand = \"a\"\\n' >> ~/.codex/config.toml", "a", {"command": "a"}, []),
-    # lines as they are typed and as text processors change them
+    # commands with prompts, or changed by a text processor
     ("PS C:\\> claude mcp add a `\n>>   -e A_KEY=<key> `\n>>   -- npx a-mcp", "a",
      {"command": "npx", "args": ["a-mcp"], "env": {"A_KEY": "<key>"}}, ["env.A_KEY"]),
     ("PS C:\\> code --add-mcp '{\\\"name\\\":\\\"a\\\",\\\"command\\\":\\\"a\\\"}'", "a", {"command": "a"}, []),
@@ -320,7 +320,7 @@ ROWS: list[Row] = [  # a text, the name, what is launched, and the places of wha
     ("go run github.com/b/abc/cmd/server@latest", "abc",
      {"command": "go", "args": ["run", "github.com/b/abc/cmd/server@latest"]}, []),
     ("npx https://a.test/a-mcp.tgz", "a", {"command": "npx", "args": ["https://a.test/a-mcp.tgz"]}, []),
-    # values, folders and signs
+    # values, folders and unusual characters
     ("docker run -i --rm -v %cd%:/data a/mcp", "a",
      {"command": "docker", "args": ["run", "-i", "--rm", "-v", "%cd%:/data", "a/mcp"]}, ["args.4"]),
     ('{"a": {"command": "a", "args": ["${workspaceFolder:api}", "--x"]}}', "a",
@@ -348,7 +348,7 @@ ROWS: list[Row] = [  # a text, the name, what is launched, and the places of wha
      {"url": "https://a.test/mcp"}, []),
     ("goose://extension?url=https%3A%2F%2Fa.test%2Fmcp&id=a&header=A-Key%3D%3Ckey%3E", "a",
      {"url": "https://a.test/mcp", "headers": {"A-Key": "<key>"}}, ["headers.A-Key"]),
-    # forms that are seldom seen
+    # rare forms
     ("gemini mcp add --transport http a INSTANCE_URL/mcp", "a", {"url": "INSTANCE_URL/mcp"}, ["url"]),
     ("# 1\nclaude mcp add-json <name> '<json>'\n# 2\nclaude mcp add-json a '{\"command\": \"a\"}'\nclaude doctor", "a",
      {"command": "a"}, []),
@@ -388,7 +388,7 @@ ROWS: list[Row] = [  # a text, the name, what is launched, and the places of wha
     ("- name: a\n  type: http\n  url: http://a.internal:7842/mcp", "a", {"url": "http://a.internal:7842/mcp"}, []),
     ("http://nas.local/mcp", "nas", {"url": "http://nas.local/mcp"}, []),
     ('{"a": {"url": "http://host.docker.internal:80/sse"}}', "a", {"url": "http://localhost:80/sse"}, []),
-    # a program's path has blanks
+    # paths of programs with spaces
     ('gemini mcp add --scope user a "C:\\Program Files\\Acme\\a.exe"', "a",
      {"command": "C:\\Program Files\\Acme\\a.exe"}, ["command"]),
     ('{"mcpServers": {"a": {"command": "[FULL PATH TO ACME]/bin/python", "args": ["a.py"], "cwd": "/srv"}}}', "a",
@@ -486,7 +486,7 @@ ROWS: list[Row] = [  # a text, the name, what is launched, and the places of wha
     ('openclaw mcp set a \'{"command": "npx"}\'', "a", {"command": "npx"}, []),
     ('claude --mcp-config \'{"mcpServers": {"a": {"command": "npx"}}}\'', "a", {"command": "npx"}, []),
     ('{"a": {"command": "${CLAUDE_PLUGIN_ROOT}/a"}}', "a", {"command": "${CLAUDE_PLUGIN_ROOT}/a"}, ["command"]),
-    # settings for a dialog, and one line around what counts
+    # fields of a settings dialog, and a single line with text around it
     ("Name: a\nType: HTTP\nURL: https://a.test/mcp\nHeaders: Authorization: Bearer YOUR_KEY", "a",
      {"url": "https://a.test/mcp", "headers": {"Authorization": "Bearer YOUR_KEY"}}, ["headers.Authorization"]),
     ("| Field | Value |\n|---|---|\n| Name | a |\n| Command | npx |\n| Args | -y a-mcp |", "a",
@@ -933,8 +933,8 @@ def test_an_empty_variable_has_to_be_given_only_if_it_is_a_secret_and_no_other_o
         ("extensions:\n  a: {type: stdio, cmd: a, timeout: 300}", {"request_timeout": 300}, ()),
         ('{"mcp": {"a": {"type": "http", "url": "https://a.test", "timeout": 120}}}', {"connect_timeout": 120}, ()),
         ('{"mcp": {"a": {"command": "a", "timeout": 120}}}', {}, ("timeout",)),
-        ('{"mcpServers": {"a": {"command": "a", "timeout": 60}}}', {}, ("timeout",)),  # of several clients
-        ('{"servers": {"a": {"command": "a", "timeout": 60}}}', {}, ("timeout",)),  # VS Code has none
+        ('{"mcpServers": {"a": {"command": "a", "timeout": 60}}}', {}, ("timeout",)),  # several clients use this form
+        ('{"servers": {"a": {"command": "a", "timeout": 60}}}', {}, ("timeout",)),  # VS Code has no such setting
         ('{"mcpServers": {"a": {"command": "a", "requestTimeout": 60}}}', {}, ("request_timeout",)),
     ],
 )  # fmt: skip
@@ -985,7 +985,7 @@ def test_a_variable_to_hand_on_that_has_no_name_is_left_out_and_said() -> None:
 @pytest.mark.requirement("source-recognized")
 @pytest.mark.parametrize(
     ("line", "entry"),
-    [  # each as Claude Code 2.1 writes it, but the last two, which it refuses
+    [  # what Claude Code 2.1 writes, except for the last two lines, which it refuses
         ("npx -e A=b -- -y @a/a", {"command": "npx", "args": ["-y", "@a/a"], "env": {"A": "b"}}),
         ("npx @a/a --scope user -- -y", {"command": "npx", "args": ["@a/a", "-y"]}),
         ("npx --env=A=b B=c @a/a -- --x", {"command": "npx", "args": ["@a/a", "--x"], "env": {"A": "b", "B": "c"}}),
@@ -998,7 +998,7 @@ def test_the_options_of_a_client_may_stand_behind_the_first_word_of_the_command(
     (one,) = recognize(f"claude mcp add a {line}", HOME)
     assert one.entry == entry
     (one,) = recognize(f"codex mcp add a {line.removeprefix('-- ')}", HOME)
-    assert "env" not in one.entry  # there, all that follows the first word is the server's
+    assert "env" not in one.entry  # Codex passes everything after the first word to the server
 
 
 @pytest.mark.requirement("source-recognized")
@@ -1258,7 +1258,7 @@ def test_a_server_below_the_name_of_its_transport_is_read() -> None:
         ("docker-compose run --rm acme", "docker-compose.yml"), ("docker compose -f ./a.yml run acme", "./a.yml"),
         ("docker compose -f /srv/a.yml run acme", ""), ("node build/index", "build/index"),
         ("dotnet run --project src/Acme.csproj", "src/Acme.csproj"),
-        # these bring their code, or name its folder
+        # these download their code or name its folder
         ("node /srv/dist/index.js ./data", ""), ("npx -y acme-mcp ./data", ""), ("npx -y acme-mcp config.js", ""),
         ("uvx acme-mcp ./data", ""), ("uv --directory /srv/acme run server.py", ""), ("python -m acme ./data", ""),
         ("uv run --with acme acme-mcp", ""), ("uv run --directory=/srv/acme acme", ""), ("acme-mcp ./data", ""),
@@ -1830,7 +1830,7 @@ def test_install_links_of_further_clients_are_read() -> None:
             (one,) = recognize(f"[Add](https://img.test/x) or [here]({page}&config={config})", HOME)
             assert (one.name, one.entry) == ("a", entry)
     for address in (f"https://a.test/mcp?config={encoded(entry)}", f"https://a.test/x?config={encoded({'key': 'k'})}"):
-        assert [one.entry for one in recognize(address, HOME)] == [{"url": address}]  # of the server's own settings
+        assert [one.entry for one in recognize(address, HOME)] == [{"url": address}]  # settings of the server
     assert recognize(f"https://a.test/x?config={'%5B' * 20_000}", HOME)[0].kind == "an address"
     with pytest.raises(UnclearSourceError, match="page for people"):
         recognize("https://claude.ai/settings/connectors?url=https://mcp.a.test/mcp", HOME)
@@ -2110,12 +2110,12 @@ def test_options_behind_a_quoted_command_and_an_entry_with_its_name_beside_it(te
 @pytest.mark.parametrize(
     ("text", "line", "wants"),
     [
-        # the folder that an editor or a shell has open
+        # the current folder of an editor or a shell
         ('{"servers": {"x": {"command": "npx", "args": ["a", "${workspaceFolder}"]}}}', "npx a ${workspaceFolder}",
          ["workspaceFolder"]),
         ('claude mcp add x -- npx a --project "$(pwd)"', "npx a --project ${PWD}", ["PWD"]),
         ("claude mcp add x -- docker run -i -v $PWD:/w acme/a", "docker run -i -v ${PWD}:/w acme/a", ["PWD"]),
-        # lists of servers, and holders of clients that are not known
+        # lists of servers, and keys of unknown clients that hold servers
         ('[[mcp_servers]]\nname = "x"\ncommand = "npx"\nargs = ["a"]', "npx a", []),
         ('[{"name": "x", "command": "npx", "args": ["a"]}]', "npx a", []),
         ('{"mcp": {"servers": [{"id": "x", "command": "npx", "args": ["a"]}]}}', "npx a", []),
@@ -2125,7 +2125,7 @@ def test_options_behind_a_quoted_command_and_an_entry_with_its_name_beside_it(te
         ("mcp_tools:\n  x:\n    command: npx\n    args: [a]", "npx a", []),
         ("---\nname: agent\nmcpServers:\n  - x: {command: npx, args: [a]}\n  - other\n---\nBe kind.", "npx a", []),
         ('{"mcpServers": {"other": { ... }, "x": {"command": "npx", "args": ["a"]}}}', "npx a", []),
-        # text for people around it
+        # prose around a configuration
         ('Add this:\n\n```json\n{"mcpServers": {"x": {"command": "npx", "args": ["a"]}}}\n```\nThen restart.',
          "npx a", []),
         ('```json\n{"mcpServers": {"x": {"command": "npx", "args": ["a"]}}}\n```\n```\nclaude mcp add x -- npx a\n```',
@@ -2148,7 +2148,7 @@ def test_options_behind_a_quoted_command_and_an_entry_with_its_name_beside_it(te
          ' "servers": {"x": {"type": "stdio", "command": "npx", "args": ["a"], "env": {"K": "your-key"}}}}',
          "npx a", ["K"]),
         ('# 1. Start it\nnpm start\n# 2. Add\n{\n"x": {"command": "npx", "args": ["a"]}\n}', "npx a", []),
-        # prompts, and what a command prints
+        # prompts, and the output of commands
         ("user@local $ hermes mcp add x --command npx --args a", "npx a", []),
         ("(venv) $ claude mcp add x -- npx a\nAdded x to the file.", "npx a", []),
         ("PS C:\\src> claude mcp add x -- npx a", "npx a", []),
@@ -2158,7 +2158,7 @@ def test_options_behind_a_quoted_command_and_an_entry_with_its_name_beside_it(te
         ("% claude mcp add x -- npx a", "npx a", []),
         ('# Run:\nfoo --bar 1\n\n# Or:\n# {\n#  "mcpServers": {"x":\n#   {"command": "npx", "args": ["a"]}}\n# }',
          "npx a", []),
-        # lines of clients
+        # commands of clients
         ("claude mcp add x -- npx a\nclaude mcp list", "npx a", []),
         ("docker pull acme/a\nclaude mcp add x -- docker run -i acme/a", "docker run -i acme/a", []),
         ("claude mcp add x --scope user -- npx a\ncodex mcp add x -- npx a", "npx a", []),
@@ -2281,7 +2281,7 @@ def test_a_long_text_of_nothing_but_marks_of_addresses_takes_no_time_that_grows_
     ids=lambda text: repr(text[:24]),
 )  # fmt: skip
 def test_more_than_anybody_reads_before_a_yes_is_refused_at_once(text: str) -> None:
-    """On a machine of 2026 within a second each; some took minutes."""
+    """Each is refused within a second on a machine of 2026. Without the limits, some took minutes."""
     with pytest.raises(UnclearSourceError, match=r"has a line of|are .* lines|servers in this text have"):
         recognize(text, HOME)
 
