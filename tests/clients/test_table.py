@@ -11,7 +11,7 @@ from trayapp.clients.entry import fault, is_ours, wanted_entry, words_of
 from trayapp.clients.table import ALIASES, BY_NAME, CLIENTS, NAME, Client
 
 ROOT = Path(__file__).resolve().parents[2]
-PROMISED = (  # PRODUCT 13 and 19
+PROMISED = (
     "claude-code", "claude-desktop", "codex", "cursor", "vscode", "copilot-cli", "opencode", "antigravity",
     "gemini-cli", "windsurf", "devin", "zed", "cline", "roo", "continue", "jetbrains", "goose", "kiro", "kilo",
     "qwen-code", "lm-studio", "amp", "warp", "crush", "droid", "auggie",

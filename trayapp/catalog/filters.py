@@ -57,7 +57,7 @@ class ToolsChange(NamedTuple):
 def merge_tools(
     switches: Mapping[str, ToolSwitch] | None, found: Iterable[str], new_enabled: bool = True
 ) -> dict[str, ToolSwitch]:
-    """Return the switches after `found` was listed (PRODUCT 6): known tools in their order, then new ones as listed.
+    """Return the switches after `found` was listed: known tools in their order, then new ones as listed.
 
     A tool that is gone stays forever, marked stale, with the user's switch. `new_enabled` is the state of new tools.
     The first discovery (`switches` is None) enables all tools.

@@ -196,7 +196,7 @@ def with_known(known: Offer, found: Offer) -> Offer:
 def in_known_order(known: Offer, found: Offer) -> Offer:
     """Return `found` with each list in the known order, unless items were added or removed.
 
-    Some servers list the same items in a different order each time, and the order must be stable (PRODUCT 8).
+    Some servers list the same items in a different order each time, and the order must be stable.
     """
     lists: dict[str, Any] = {
         name: _ordered(getattr(known, name), getattr(found, name), member) for name, member in ITEM_KEYS.items()

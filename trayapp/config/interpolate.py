@@ -1,4 +1,4 @@
-"""Expansion of variables, in all their spellings, and of `~` (PRODUCT 4).
+"""Expansion of variables, in all their spellings, and of `~`.
 
 The caller supplies the lookups. Errors never contain values.
 

@@ -1,4 +1,4 @@
-"""Locations of the configuration, caches, state and logs (PRODUCT 3). wire/rundir locates the run folder."""
+"""Locations of the configuration, caches, state and logs. wire/rundir locates the run folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ask the user outside the AI tool: for consent to a call, or to answer a server's question (PRODUCT 16).
+"""Ask the user outside the AI tool: for consent to a call, or to answer a server's question.
 
 An ask is open until it is answered, withdrawn with its call, or timed out. Only the first answer counts. A gateway
 refuses answers to an earlier gateway's asks. A server's question becomes an ask if the client of its call cannot answer

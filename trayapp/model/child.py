@@ -9,7 +9,7 @@ from trayapp.model.lifecycle import TransitionError
 
 
 class ChildState(StrEnum):
-    """The state of the gateway process, as seen by the tray that supervises it (PRODUCT 2, 11)."""
+    """The state of the gateway process, as seen by the tray that supervises it."""
 
     STARTING = "starting"  # started by us, not answering yet
     RUNNING = "running"  # answers; started by us, an earlier tray or a shim, so we may restart and stop it
@@ -65,7 +65,7 @@ EXIT_EVENTS: dict[int, ChildEvent] = {
     ExitCode.CONFIG_INVALID: ChildEvent.GAVE_UP,  # the next process would read the same file
 }
 
-CRASHES_MOST = 5  # within the window; then we stop trying (PRODUCT 11)
+CRASHES_MOST = 5  # within the window; then we stop trying
 CRASH_WINDOW_S = 120.0
 # Pause after the first, second, ... crash within the window. A shim waits 0.7 s for the tray before it starts a gateway
 # itself.

@@ -1,6 +1,6 @@
 """servers.yaml as frozen values: its settings, its servers' entries, and the plan from one configuration to another.
 
-Values are as written, with the defaults of PRODUCT 4. A `${NAME}` is never replaced here.
+Values are as written, with the defaults of servers.yaml. A `${NAME}` is never replaced here.
 """
 
 from __future__ import annotations

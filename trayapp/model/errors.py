@@ -13,7 +13,7 @@ from trayapp.model.redact import redacted
 
 
 class ExitCode(IntEnum):
-    """Exit codes of every command (PRODUCT 12)."""
+    """Exit codes of every command."""
 
     OK = 0
     FAILED = 1

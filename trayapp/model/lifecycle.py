@@ -10,7 +10,7 @@ from trayapp.model.errors import MultiMcpError
 
 
 class State(StrEnum):
-    """The state of one backend (PRODUCT 5). The values are what `status --json` shows."""
+    """The state of one backend. The values are what `status --json` shows."""
 
     DISABLED = "disabled"
     IDLE = "idle"
@@ -87,7 +87,7 @@ def reconnect_waits(unit: float = 0.0) -> Iterator[float]:
 
 
 def idle_limit_s(server: ServerConfig, settings: Settings) -> float | None:
-    """Return the seconds without use after which a connection is closed, or None for never (PRODUCT 5).
+    """Return the seconds without use after which a connection is closed, or None for never.
 
     keep-alive and lazy-keep-alive ignore every timeout. eager has none unless the server sets one.
     """

@@ -1,4 +1,4 @@
-"""The snapshot: the state of a running gateway that the tray and the CLI see, and its JSON form (PRODUCT 12)."""
+"""The snapshot: the state of a running gateway that the tray and the CLI see, and its JSON form."""
 
 from __future__ import annotations
 

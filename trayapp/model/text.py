@@ -1,6 +1,6 @@
 """Text from other programs, decoded and made safe to show to people, and short texts for counts and times.
 
-Text of a server, a file or a client passes through here before a terminal or a menu shows it (PRODUCT 14).
+Text of a server, a file or a client passes through here before a terminal or a menu shows it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The merge of the server entries of several files, entry by entry and field by field (PRODUCT 4, Layers).
+"""The merge of the server entries of several files, entry by entry and field by field.
 
 Imports are below servers.yaml, and a trusted project's file is above it. `merge_entry` merges one server's entries.
 """

@@ -133,7 +133,7 @@ def _logged(failure: str) -> Iterator[None]:
         log.exception("%s", failure)
 
 
-FRESH_S = 7 * 86_400.0  # PRODUCT 6: an older list is still served while the server is listed again
+FRESH_S = 7 * 86_400.0  # an older list is still served while the server is listed again
 # A server that has just started is asked again if its lists are older than this: `npx -y` may have installed a newer
 # version.
 RECHECK_S = 3600.0

@@ -1,4 +1,4 @@
-"""Access control for HTTP requests, before their bodies are read (PRODUCT 14).
+"""Access control for HTTP requests, before their bodies are read.
 
 A page in the user's browser can send requests to 127.0.0.1. The headers Host, Origin, Referer and Sec-Fetch-Site reveal
 such requests, even after DNS rebinding. The token keeps out other users and programs.

@@ -1,4 +1,4 @@
-"""Management requests over HTTP (PRODUCT 9). They share the guard with MCP and the code with the command line."""
+"""Management requests over HTTP. They share the guard with MCP and the code with the command line."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from trayapp.model.status import AskStatus, KeyringState, ServerStatus, Snapshot
 
 
 class IconKind(StrEnum):
-    """The states that the icon shows (PRODUCT 11)."""
+    """The states that the icon shows."""
 
     STARTING = "starting"
     HEALTHY = "healthy"

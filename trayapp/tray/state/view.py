@@ -1,4 +1,4 @@
-"""Everything that is shown for a state: icon, tooltip, summary, and the menu's entries in their order (PRODUCT 11).
+"""Everything that is shown for a state: icon, tooltip, summary, and the menu's entries in their order.
 
 Pure functions of TrayState. The view contains no times, such as a server's uptime: it would change all the time.
 """
