@@ -1,6 +1,7 @@
-"""The panel in a real browser, with 70 servers: first paint, live updates, filters; and what the history costs a call.
+"""The panel in a real browser with 70 servers: first paint, live updates and filters. Also what the history costs per
+call.
 
-Without Chromium there is a note instead.
+Without Chromium, a note replaces the browser's figures.
 """
 
 from __future__ import annotations
@@ -42,20 +43,20 @@ from trayapp.wire.control import ControlClient
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-US = 1e6  # in a second
-KEPT = 100_000  # calls of the history
-BATCH = 5_000  # of them written at once
-SIZE = 50_000_000  # that they may take
+US = 1e6  # per second
+KEPT = 100_000  # calls in the history
+BATCH = 5_000  # calls per write
+SIZE = 50_000_000  # bytes: the limit of the history
 TURN = 100  # calls
-LIMIT_MS = 20_000.0  # of anything in the browser
-STREAM_OPEN_S = 0.5  # a page that has loaded hears of news by then
-TAB_OPEN_S = 1.0  # a new page's processes have started by then: those of the browser, on two cores beside ours
+LIMIT_MS = 20_000.0  # for any wait in the browser
+STREAM_OPEN_S = 0.5  # until a loaded page receives live updates
+TAB_OPEN_S = 1.0  # until a new page's browser processes have started, on the two cores that they share with the gateway
 CLIENTS = ("claude-code", "codex", "cursor")
 PAGES = {"Overview": "", "Tools": "tools", "Activity": "activity", "AI tools": "clients", "Health": "health"}
 FILTERS = {"words": "words=invoice", "a tool": "tool=create_invoice", "failures": "failed=yes", "no call": "words=zzz"}
 SEARCHES = {"one letter": "q=s", "two words": "q=create+invoice", "nothing": "q=zzzz"}
-# Milliseconds from the request until the first byte and the first paint, and the page's bytes. A redirect and the
-# connection count.
+# Returns the milliseconds from the request to the first byte and to the first paint, and the page's size in bytes.
+# Redirects and connecting count.
 PAINTED = """() => new Promise(done => new PerformanceObserver((list, one) => {
   const painted = list.getEntriesByName("first-contentful-paint")[0];
   if (!painted) return;  // a background alone
@@ -64,13 +65,14 @@ PAINTED = """() => new Promise(done => new PerformanceObserver((list, one) => {
   const began = asked.redirectStart || asked.fetchStart;
   done([asked.responseStart - began, painted.startTime - began, asked.encodedBodySize]);
 }).observe({type: "paint", buffered: true}))"""
-# Milliseconds until the page has what it asked for.
+# Returns the milliseconds until the answer is there, or -1 if it has no rows.
 FETCHED = """async path => {
   const before = performance.now();
   const came = await (await fetch(path)).text();
   return came.includes('id="rows"') ? performance.now() - before : -1;
 }"""
-# Note when what a selector finds has another text, with these words or without, in milliseconds of the day.
+# Sets `window.seen` to the time (ms since 1970) when the element's text has changed and contains the words. If `there`
+# is false, the words must be gone instead.
 WATCH = """([selector, words, there]) => {
   const text = () => (document.querySelector(selector) || {}).id + (document.querySelector(selector) || {}).textContent;
   const before = text();
@@ -82,14 +84,14 @@ WATCH = """([selector, words, there]) => {
   });
   window.watcher.observe(document.body, {subtree: true, childList: true, characterData: true});
 }"""
-LIVE = "live"  # the server whose news are awaited
+LIVE = "live"  # the server that the events happen to
 DRAFT = {"name": "draft", "description": "Draft 0", "inputSchema": {"type": "object"}}
-LOGGED = 'tail -n0 -F "$0" >&2 & exec "$@"'  # what is appended to a file is in the server's log
+LOGGED = 'tail -n0 -F "$0" >&2 & exec "$@"'  # copies lines appended to a file into the server's log
 
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """Something that happens, and what an open page shows of it. `{}`: a word of its own for each round."""
+    """An event, and how an open page shows it. In `words`, `{}` is replaced by a word that is unique to the round."""
 
     name: str
     path: str
@@ -100,8 +102,10 @@ class News:
 
 
 def measure_panel(rounds: int, calls: int, live: int, data: Path | None = None) -> Iterator[Measured]:
-    """Yield all of it. `calls`: of each way with and without a history, in turns of 100. `live`: rounds of each
-    news.
+    """Yield the figures of the history and of the browser.
+
+    `calls`: how many calls are made with the history, and how many without.
+    `live`: rounds for each event.
     """
     yield from measure_history(calls)
     yield measure_note(max(calls // TURN, 7))
@@ -121,8 +125,8 @@ def measure_panel(rounds: int, calls: int, live: int, data: Path | None = None) 
 
 
 def measure_pages(browser: Browser, rounds: int, data: Path | None) -> Iterator[Measured]:
-    """Yield what a person waits for."""
-    floor(browser, TAB_OPEN_S)  # the first page of all starts processes of the browser
+    """Yield how fast pages load, and how fast filters and searches answer."""
+    floor(browser, TAB_OPEN_S)  # the browser's first page also starts its processes
     with fresh_home() as home:
         work = workloads.large(home.path / "shelf", data)
         title, target = f"panel, {work.name}: request -> first", Target("value", 100.0)
@@ -142,7 +146,7 @@ def measure_pages(browser: Browser, rounds: int, data: Path | None) -> Iterator[
                 with settled(home), opened(browser, home, wait_s) as page:
                     note(f"{OURS}, a gateway's first page{beside}", page.evaluate(PAINTED))
                     for name, path in PAGES.items() if wait_s else ():
-                        time.sleep(STREAM_OPEN_S)  # nobody clicks while the page before is still loading its scripts
+                        time.sleep(STREAM_OPEN_S)  # people click only after the previous page has loaded its scripts
                         page.goto(f"{root(page)}/{path}")
                         note(f"{OURS}, {name}", page.evaluate(PAINTED))
         yield from (byte, painted, size)
@@ -152,7 +156,7 @@ def measure_pages(browser: Browser, rounds: int, data: Path | None) -> Iterator[
 
 
 def measure_news(browser: Browser, rounds: int, data: Path | None) -> Iterator[Figure]:
-    """Measure from an event until an open page shows it: a server's start, its lists, and a call."""
+    """Measure how soon an open page shows each event of `news_of`."""
     seen = Figure("event -> open page", "ms", target=Target("value", 300.0), compared=False)
     with fresh_home() as home:
         large = workloads.large(home.path / "shelf", data)
@@ -177,7 +181,7 @@ def measure_news(browser: Browser, rounds: int, data: Path | None) -> Iterator[F
 
 
 def news_of(home: Home, shelf: Path, log: Path) -> Sequence[News]:
-    """Return one for each live thing."""
+    """Return the events to measure."""
 
     def line(gateway: ControlClient, word: str) -> None:
         with log.open("a", encoding="utf-8") as file:
@@ -210,7 +214,7 @@ def news_of(home: Home, shelf: Path, log: Path) -> Sequence[News]:
 
 
 def shown_after(page: Page, gateway: ControlClient, news: News, word: str) -> float:
-    """Let it happen: milliseconds until the open page shows it."""
+    """Trigger the event. Return the milliseconds until the open page shows it."""
     page.evaluate(WATCH, [news.selector, news.words.format(word), news.there])
     began = time.time()
     news.happen(gateway, word)
@@ -219,7 +223,7 @@ def shown_after(page: Page, gateway: ControlClient, news: News, word: str) -> fl
 
 
 def after(gateway: ControlClient, news: News) -> None:
-    """Answer what asks, and start what died."""
+    """Deny the calls that wait for approval, and restart the server if the event killed it."""
     for row in gateway.call(control.ASKS)["asks"]:
         gateway.call(control.DENY, {"id": row["id"]})
     if not news.there:
@@ -227,13 +231,13 @@ def after(gateway: ControlClient, news: News) -> None:
 
 
 def pid_of(gateway: ControlClient) -> int:
-    """Return the process of the live server."""
+    """Return the process ID of the live server."""
     servers = gateway.call(control.SNAPSHOT)["servers"]
     return next(int(one["pid"]) for one in servers if one["name"] == LIVE)
 
 
 def asked(page: Page, name: str, path: str, queries: Mapping[str, str], rounds: int) -> Figure:
-    """Return how long the browser waits for the rows. Raises BrokenError for a page without."""
+    """Measure how long the browser waits for the rows of each query. Raises BrokenError if a page has none."""
     figure = Figure(name, "ms", target=Target("value", 50.0), compared=False)
     for _ in range(rounds):
         for way, query in queries.items():
@@ -245,10 +249,10 @@ def asked(page: Page, name: str, path: str, queries: Mapping[str, str], rounds: 
 
 
 def measure_history(calls: int) -> Iterator[Figure]:
-    """Yield a call with its history and one without, in turns through one gateway whose file switches the history.
+    """Measure calls with and without the history, in alternating turns through one gateway.
 
-    Two gateways would differ by more than the history costs: where their memory lies, which core they are on. A turn is
-    over before its first row is made, so the processor time is that of the calls alone.
+    Two gateways would differ by more than the history costs, for example in memory layout and core. A turn ends before
+    its first row is written, so its processor time contains only the calls.
     """
     took = Figure("call 100 B, history switched in turns, p50", "us", target=Target("added", 3.0))
     spent = Figure("CPU of the gateway a call, history switched in turns", "us", target=Target("added", 3.0))
@@ -261,7 +265,7 @@ def measure_history(calls: int) -> Iterator[Figure]:
                 for kept in (True, False) if turn % 2 else (False, True):
                     configure(home, history=kept)
                     control_client.call(control.RELOAD)
-                    time.sleep(2 * FLUSH_S)  # the rows of the turn before are written
+                    time.sleep(2 * FLUSH_S)  # until the previous turn's rows are written
                     name = f"{OURS}, history" if kept else "no history"
                     with without_collections():
                         before = cpu_s(started.pid)
@@ -272,9 +276,9 @@ def measure_history(calls: int) -> Iterator[Figure]:
 
 
 def measure_note(rounds: int) -> Figure:
-    """Measure noting a call on the event loop, which is all that the history adds to a call.
+    """Measure how long recording a call blocks the event loop, which is all that the history adds to a call.
 
-    Through pipes and processes a call takes 100 times as long, and varies by more than this.
+    A whole call takes 100 times as long and varies by more than this.
     """
     figure = Figure("noting a call on the event loop", "us", target=Target("added", 3.0))
     answer = b'{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"' + b"x" * 100 + b'"}]}}'
@@ -303,7 +307,7 @@ def measure_note(rounds: int) -> Figure:
 
 
 class Facts:
-    """Of calls that nobody made."""
+    """Empty facts: the recorded calls reached no gateway."""
 
     def caller(self, caller: Caller) -> Caller:
         return caller
@@ -313,18 +317,18 @@ class Facts:
 
 
 def configure(home: Home, *, history: bool) -> None:
-    """Write the file with one server, and a history or none."""
+    """Write a servers.yaml with one server, and switch the history on or off."""
     argv = ", ".join(f"'{word}'" for word in workloads.NULL_SERVER)
     settings = f"settings: {{expose: tools, history: {str(history).lower()}}}"
     home.write("servers.yaml", f"{settings}\nservers:\n  null: {{command: [{argv}]}}\n")
 
 
-# -- the scene -------------------------------------------------------------------------------------------------------
+# -- helpers ---------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
 def settled(home: Home) -> Iterator[None]:
-    """Wait for a gateway that has nothing more to do."""
+    """Run a gateway, and wait until its start-up work is done."""
     with gateway(home):
         home.settle()
         yield
@@ -332,9 +336,9 @@ def settled(home: Home) -> Iterator[None]:
 
 @contextmanager
 def opened(browser: Browser, home: Home, wait_s: float = TAB_OPEN_S) -> Iterator[Page]:
-    """Yield the panel of a gateway that has just started, by its link, in a browser that knows nothing of it.
+    """Open the panel by its link in a fresh browser context, and yield the page.
 
-    `wait_s`: how long its tab is open before.
+    `wait_s`: how long the tab is open before it loads the panel.
     """
     with home.control() as gateway:
         link = gateway.call(control.PANEL)["url"]
@@ -350,14 +354,14 @@ def opened(browser: Browser, home: Home, wait_s: float = TAB_OPEN_S) -> Iterator
 
 
 def root(page: Page) -> str:
-    """Return the panel's address."""
+    """Return the panel's URL."""
     return page.url.partition("/panel")[0] + "/panel"
 
 
 def floor(browser: Browser, wait_s: float) -> Sequence[float]:
-    """Return what the browser takes by itself for a page of one heading, as PAINTED has it.
+    """Return what PAINTED measures for a page with one heading: the browser's share of the time.
 
-    `wait_s`: how long its tab is open before.
+    `wait_s`: how long the tab is open before it loads the page.
     """
     with served(b"<!doctype html><title>x</title><h1>One heading</h1>") as address:
         context = browser.new_context()
@@ -371,13 +375,10 @@ def floor(browser: Browser, wait_s: float) -> Sequence[float]:
 
 @contextmanager
 def served(body: bytes) -> Iterator[str]:
-    """Yield the address of a web server with one page."""
+    """Serve one page and yield its URL."""
 
     class OnePage(BaseHTTPRequestHandler):
-        """It."""
-
         def do_GET(self) -> None:
-            """Send it."""
             self.send_response(200)
             self.send_header("Content-Type", "text/html")
             self.send_header("Content-Length", str(len(body)))
@@ -385,7 +386,7 @@ def served(body: bytes) -> Iterator[str]:
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Say nothing."""
+            """Suppress the request log."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), OnePage) as server:
         thread = threading.Thread(target=server.serve_forever)
@@ -396,7 +397,7 @@ def served(body: bytes) -> Iterator[str]:
 
 
 def free_port() -> int:
-    """Return one that nobody listens on."""
+    """Return a port on which nothing listens."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         port: int = sock.getsockname()[1]
@@ -404,7 +405,7 @@ def free_port() -> int:
 
 
 def fill_history(home: Home, servers: Sequence[str]) -> None:
-    """Write the file as 100,000 calls leave it."""
+    """Write a history of 100,000 calls."""
     path = find_paths(home.env).state_dir / FILE_NAME
     file = HistoryFile(path, lambda: (30.0, SIZE))
     now = time.time()
@@ -414,7 +415,7 @@ def fill_history(home: Home, servers: Sequence[str]) -> None:
 
 
 def kept_call(number: int, at: float, servers: Sequence[str]) -> Row:
-    """Return one of many."""
+    """Return a call as a row of the history, varied by its number."""
     server, verb, thing = servers[number % len(servers)], VERBS[number % len(VERBS)], THINGS[number % len(THINGS)]
     failed = number % 23 == 0
     arguments = f'{{"query":"{thing} {number}","limit":{number % 100}}}'

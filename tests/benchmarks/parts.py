@@ -1,6 +1,6 @@
-"""What one run measures, part by part, each in homes of its own: no process is left when a part ends, whatever way.
+"""The parts of a benchmark run. Each part uses fresh homes, and its processes end with it, even if it fails.
 
-A further part is one more line in PARTS.
+To add a part, add a line to PARTS.
 """
 
 from __future__ import annotations
@@ -35,34 +35,34 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What the command line asks for. `data`: a folder with catalog.json and queries.json of real servers."""
+    """The benchmarks' options. `data`: a folder with catalog.json and queries.json of real servers."""
 
     quick: bool = False
     peers: bool = False
     data: Path | None = None
 
     def of(self, whole: T, quick: T) -> T:
-        """How much of it."""
+        """Return `quick` for a quick run, and `whole` otherwise."""
         return quick if self.quick else whole
 
     @property
     def idle_s(self) -> float:
-        """How long to watch what should do nothing. The gateway's regular checks, each 5, 10 or 15 s, coincide every
-        30 s: a shorter time would have more of them than usual, or fewer.
+        """How long to watch an idle process, in seconds. The gateway's regular checks run every 5, 10 or 15 s and
+        coincide every 30 s. A shorter time would include too many or too few of them.
         """
         return 5.0 if self.quick else 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A heading of the report, and what stands under it."""
+    """A section of the report."""
 
     title: str
     measure: Callable[[Setup], Iterator[Measured]]
 
 
 def calls_part(setup: Setup) -> Iterator[Measured]:
-    """Calls and starts of clients by every way."""
+    """Yield the figures of calls, directly and through the gateway, and of shim starts."""
     with fresh_home() as home:
         home.configure()
         with gateway(home):
@@ -74,7 +74,7 @@ def calls_part(setup: Setup) -> Iterator[Measured]:
 
 
 def starts_part(setup: Setup) -> Iterator[Measured]:
-    """Yield what a client sees first, and the gateway's own start."""
+    """Yield how soon a client gets its first lists, and how fast the gateway starts."""
     yield from measure_first_lists(setup.of(9, 3), setup.of(30, 10), setup.of(5, 2), setup.data)
     yield from measure_cold_starts(setup.of(7, 3))
 
@@ -85,29 +85,29 @@ def confined_part(setup: Setup) -> Iterator[Measured]:
 
 
 def panel_part(setup: Setup) -> Iterator[Measured]:
-    """Yield the panel in a browser, and the history behind it."""
+    """Yield the figures of the panel in a browser, and of the history."""
     yield from measure_panel(setup.of(9, 3), setup.of(10_000, 1_000), setup.of(20, 3), setup.data)
 
 
 def sharing_part(setup: Setup) -> Iterator[Measured]:
-    """Many clients at once."""
+    """Yield what many clients save by sharing servers."""
     those = entrants() if setup.peers and not setup.quick else []
     peers = [reached(one.name, one.open) for one in those if one.foreign and one.gathers]
     yield from measure_sharing(peers, setup.quick, setup.data)
 
 
 def peers_part(setup: Setup) -> Iterator[Measured]:
-    """Yield ours beside other gateways."""
+    """Yield the comparison of ours with other gateways."""
     yield from measure_peers(setup.quick, setup.data)
 
 
 def sizes_part(setup: Setup) -> Iterator[Measured]:
-    """Yield the curves."""
+    """Yield the growth curves."""
     yield from measure_curves(setup.quick)
 
 
 def tools_part(setup: Setup) -> Iterator[Measured]:
-    """Yield lists and searches: their time, size and quality."""
+    """Yield the time, size and quality of lists and searches."""
     yield from measure_listed(setup.data)
     if not setup.quick:
         yield from measure_listed_by_real_servers()
@@ -118,37 +118,37 @@ def tools_part(setup: Setup) -> Iterator[Measured]:
 
 
 def inspection_part(setup: Setup) -> Iterator[Measured]:
-    """Yield what it costs to look definitions over."""
+    """Yield what the inspection and approval of definitions cost."""
     yield from inspection.figures(setup.of(9, 3), setup.data)
     yield measure_approving(setup.of(5, 2))
 
 
 def memory_part(setup: Setup) -> Iterator[Measured]:
-    """Yield what the gateway and its shims hold."""
+    """Yield how much memory the gateway and its shims use."""
     yield from measure_memory(setup.quick, setup.data)
 
 
 def idle_part(setup: Setup) -> Iterator[Measured]:
-    """Yield the gateway while nobody asks it anything."""
+    """Yield what an idle gateway costs."""
     yield from measure_idle(setup.idle_s)
 
 
 def tray_part(setup: Setup) -> Iterator[Measured]:
-    """Yield the tray."""
+    """Yield the tray's figures."""
     yield from measure_tray(setup.of(7, 3), setup.of(10, 3), setup.idle_s)
 
 
 def behaviour_part(setup: Setup) -> Iterator[Measured]:
-    """Yield what happens when things go wrong or ask back, on each transport, as tables."""
+    """Yield tables of how each way handles failures and server requests, on each transport."""
     import anyio
 
-    from tests.benchmarks import behaviour, peer_stages, verdicts  # these bring an event loop, HTTP, other gateways
+    from tests.benchmarks import behaviour, peer_stages, verdicts  # imported late: slow to load
 
     others = peer_stages.peers() if setup.peers else []
     yield from verdicts.markdown(anyio.run(behaviour.rows, peer_stages.own(), others))
 
 
-PEERS = "peers"  # the part that wants --peers
+PEERS = "peers"  # the part that needs --peers
 PARTS = {
     "calls": Part("Calls", calls_part),
     "starts": Part("Starts", starts_part),

@@ -1,6 +1,6 @@
-"""The peers as stages: each in its shape, with one server behind it, or several where it gathers them.
+"""The peers as stages. A peer that gathers servers is tested with one and with several, all others with one.
 
-Peers are looked at with clients and servers of the older era; with servers over HTTP, too, where they take addresses.
+Clients and servers are of the older era. Peers that accept URLs are also tested with HTTP servers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ GATHERED = (STDIO, Kind("http", OLDER), Kind("sse", OLDER))
 
 
 def entry_of(backend: Backend) -> dict[str, Any]:
-    """Return the entry in the form of `mcpServers`."""
+    """Return the server's entry in `mcpServers`."""
     if backend.url is not None:
         kind = "sse" if backend.kind.carrier == "sse" else "http"
         return {"url": backend.url, "type": kind, "transport": kind}
@@ -36,7 +36,9 @@ def entry_of(backend: Backend) -> dict[str, Any]:
 
 @dataclass
 class PeerPlace:
-    """See Place. Each server has a gateway of its own, unless they are gathered: what one cannot is its row alone."""
+    """A peer, started for servers. Each server gets its own gateway unless they are gathered, so a failure affects one
+    row only.
+    """
 
     peer: Peer
     gathered: Sequence[Backend]
@@ -47,7 +49,7 @@ class PeerPlace:
     stacks: dict[str, ExitStack] = field(default_factory=dict)
 
     def door(self, kind: Kind, backend: Backend) -> Door | None:
-        """See Place. Blocks, and raises BrokenError: the peer is started for the first client of a server."""
+        """Return the peer's door, after starting the peer for the server's first client. Raises BrokenError."""
         reach = self._reach(backend)
         return Door(kind, reach.argv, reach.env, reach.url, reach.headers)
 
@@ -61,13 +63,13 @@ class PeerPlace:
         return self.reaches[name]
 
     def renew(self, backend: Backend) -> None:
-        """See Place."""
+        """Close the server's gateway, so that its next client starts another."""
         name = "" if self.gathered else backend.name
         if self.reaches.pop(name, None) is not None:
             self.stacks[name].close()
 
     def close(self) -> None:
-        """End all of it, and what it left behind."""
+        """End the gateways, and kill all processes that they left behind."""
         for stack in self.stacks.values():
             stack.close()
         for process in marked(MARK, self.mark):
@@ -80,7 +82,7 @@ class PeerPlace:
         return None
 
     def left(self) -> list[str]:
-        """Return the processes that are not the gateways'."""
+        """Describe the processes that belong to no running gateway."""
         pids = {pid for reach in self.reaches.values() for pid in reach.pids}
         own = pids | {process.pid for pid in pids for process in descendants(pid)}
         return in_words([process for process in marked(MARK, self.mark) if process.pid not in own])
@@ -88,7 +90,7 @@ class PeerPlace:
 
 @dataclass
 class PeerStage:
-    """See Stage."""
+    """A peer, in its shape, as one of the compared ways."""
 
     peer: Peer
 
@@ -110,7 +112,7 @@ class PeerStage:
 
     @contextmanager
     def set(self, backends: Sequence[Backend], together: bool = False) -> Iterator[Place]:
-        """See Stage."""
+        """Yield the place in which the peer's gateways will be started."""
         with tempfile.TemporaryDirectory(dir=SHORT_TMP, ignore_cleanup_errors=True) as folder:
             place = PeerPlace(self.peer, backends if together else (), Path(folder))
             try:
@@ -120,17 +122,17 @@ class PeerStage:
 
 
 def own() -> list[Stage]:
-    """Return the direct way and ours."""
+    """Return the direct way and our gateway."""
     return [Direct(), Ours()]
 
 
 def peers() -> list[Stage]:
-    """Return those whose packages are there."""
+    """Return a stage for each peer whose packages are installed."""
     return [PeerStage(peer) for peer in present()]
 
 
 def end(process: psutil.Process) -> None:
-    """End what a peer left behind."""
+    """Kill a process that a peer left behind."""
     try:
         process.kill()
     except psutil.NoSuchProcess:

@@ -1,10 +1,13 @@
-"""The other gateways, each in every shape that it offers: as data, and started with a client's servers behind it.
+"""The other gateways, in every shape that each offers: their command lines, and how to run them in front of servers.
 
-How to use it: `present()` installs what can be installed and gives the peers; `running(peer, entries, folder)` starts
-the peer's gateway, if it has one, for the servers in `entries` (as `mcpServers` has them), and gives a `Reach`:
-`reach.connect()` is a client that has shaken hands (client.Conversation), `reach.argv` and `reach.env` what a client
-spawns, or `reach.url` where it connects to; `reach.tool(server, tool)` the name of a tool there. All processes end with
-the block. `missing()` says which peers could not be installed, and why.
+`present()` installs what it can and returns the peers. `missing()` returns why each other peer could not be installed.
+
+`running(peer, entries, folder)` starts the peer's gateway, if it has one, for the servers in `entries`. These have the
+form of `mcpServers`. It yields a `Reach`, and all processes end with the block:
+
+- `reach.connect()` returns a client that has completed the handshake.
+- `reach.argv` and `reach.env` are what a client spawns; `reach.url` is where it connects instead.
+- `reach.tool(server, tool)` returns the client's name for a tool.
 """
 
 from __future__ import annotations
@@ -42,21 +45,26 @@ from tests.fixtures.ending import end
 Entries = Mapping[str, Mapping[str, Any]]  # server -> {"command", "args", "env"} or {"url"}
 Shape = Literal["stdio", "shim", "http", "sse"]
 HOST = "127.0.0.1"
-LISTENS_S = 30.0  # a gateway that does not listen by then is broken
-LISTED_S = 30.0  # tools that are not listed by then never will be
+LISTENS_S = 30.0  # after which a gateway that does not listen is broken
+LISTED_S = 30.0  # after which a gateway that lists too few tools is broken
 POLL_S = 0.002
-END_S = 3.0  # after SIGTERM; then it is killed
-LEFT_S = 1.0  # for its servers after it, which see their stdin end; then they are
-SERVER = "{server...}"  # stands for the words of the only server's command
+END_S = 3.0  # from SIGTERM to SIGKILL
+LEFT_S = 1.0  # how long the gateway's servers have to end after it, before they are killed
+SERVER = "{server...}"  # replaced by the words of the only server's command
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
     """One gateway in one shape.
 
-    `shape`: what a client talks to. "stdio": the gateway itself, a process for each client; "shim": a bridge that it
-    spawns, before a gateway for all clients, as ours; "http", "sse": that gateway, without a bridge. The words may be
-    {config} (file with mcpServers), {command} (of the only server, for a shell), {port}, {url}, and SERVER.
+    `shape` is what a client uses:
+
+    - "stdio": the gateway itself, one process per client.
+    - "shim": a bridge that the client spawns, in front of a gateway shared by all clients, as in ours.
+    - "http", "sse": the shared gateway, without a bridge.
+
+    The words of `gateway` and `client` may be SERVER or placeholders. {config} is a file with mcpServers, {command} the
+    only server's shell command. {port} and {url} are those of the gateway.
     """
 
     name: str
@@ -65,30 +73,30 @@ class Peer:
     gateway: tuple[str, ...] = ()
     client: tuple[str, ...] = ()
     path: str = "/mcp"
-    gathers: bool = True  # several servers behind one address
-    early: bool = False  # it listens before it can take clients
-    alone: str = "{tool}"  # a tool's name where there is one server only
-    among: str = "{server}_{tool}"  # where there are more
-    spells: bool = False  # what is no letter, digit or _ in a server's name becomes _
+    gathers: bool = True  # serves several servers at one address
+    early: bool = False  # listens before it accepts clients
+    alone: str = "{tool}"  # a tool's name if there is only one server
+    among: str = "{server}_{tool}"  # a tool's name if there are several servers
+    spells: bool = False  # replaces all but letters, digits and _ in a server's name with _
 
     def tool(self, server: str, tool: str, servers: int) -> str:
-        """Return the name of a server's tool for a client."""
+        """Return the client's name for a server's tool."""
         known = re.sub(r"\W", "_", server, flags=re.ASCII) if self.spells else server
         return (self.alone if servers == 1 else self.among).format(server=known, tool=tool)
 
     @property
     def absence(self) -> str:
-        """ "" when all its packages are there or could be installed, else why not."""
+        """The reason why a package is missing and cannot be installed, or "" if all packages are installed."""
         return next(filter(None, map(absence, self.packages)), "")
 
 
 def config_text(entries: Entries) -> str:
-    """Return the file that all of them read."""
+    """Return the configuration file that all peers read."""
     return json.dumps({"mcpServers": entries}, indent=1)
 
 
 def filled(words: Sequence[str], entries: Entries, config: Path, port: int, path: str) -> list[str]:
-    """Return a peer's words with what they stand for. Raises BrokenError when there are more servers than it takes."""
+    """Return the words with their placeholders filled in. Raises BrokenError if the peer accepts only one server."""
     first = next(iter(entries.values()))
     server = [first.get("command", ""), *first.get("args", ())]
     if len(entries) > 1 and any(word == SERVER or "{command}" in word for word in words):
@@ -104,7 +112,7 @@ def _filled(word: str, known: Mapping[str, object]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """A way through a peer that is running, or that its client will start."""
+    """How a client reaches a peer that is already running or that the client itself starts."""
 
     name: str
     shape: Shape
@@ -113,20 +121,20 @@ class Reach:
     url: str
     names: Callable[[str, str], str] = field(repr=False)
     pids: tuple[int, ...] = ()  # of the gateway
-    headers: Mapping[str, str] = field(default_factory=dict)  # of every request over HTTP
+    headers: Mapping[str, str] = field(default_factory=dict)  # sent with every HTTP request
 
     def tool(self, server: str, tool: str) -> str:
-        """Return the name of a server's tool for a client."""
+        """Return the client's name for a server's tool."""
         return self.names(server, tool)
 
     def opened(self) -> Conversation:
-        """Return a client that has said nothing yet. Raises BrokenError."""
+        """Return a client that has not sent anything yet. Raises BrokenError."""
         if self.argv:
             return Client(self.argv, self.env, foreign=True)
         return SseClient(self.url) if self.shape == "sse" else HttpClient(self.url, self.headers)
 
     def connect(self) -> Conversation:
-        """Return a client that has shaken hands and listed tools until there were some. Raises BrokenError."""
+        """Return a client that has completed the handshake and listed at least one tool. Raises BrokenError."""
         client = self.opened()
         try:
             client.initialize()
@@ -138,7 +146,7 @@ class Reach:
 
 
 def until_listed(client: Conversation, count: int) -> list[str]:
-    """List tools until there are so many: a gateway may answer before its servers did. Raises BrokenError."""
+    """List tools until there are at least `count`: a gateway may answer before its servers have. Raises BrokenError."""
     deadline = time.monotonic() + LISTED_S
     names = client.tools()
     while len(names) < count:
@@ -151,8 +159,8 @@ def until_listed(client: Conversation, count: int) -> list[str]:
 
 @contextmanager
 def running(peer: Peer, entries: Entries, folder: Path, env: Mapping[str, str] | None = None) -> Iterator[Reach]:
-    """Yield the peer for these servers; `env` goes to all that is started. Raises BrokenError when it does not
-    listen.
+    """Start the peer for these servers and yield its Reach. `env` is passed to all its processes. Raises BrokenError if
+    it does not listen.
     """
     folder.mkdir(parents=True, exist_ok=True)
     if len(entries) > 1 and not peer.gathers:
@@ -177,12 +185,12 @@ def running(peer: Peer, entries: Entries, folder: Path, env: Mapping[str, str] |
 
 
 def quiet(folder: Path) -> dict[str, str]:
-    """So that a peer keeps its files here, and asks nobody whether there is a newer one."""
+    """Return the environment that keeps a peer's files in the folder and turns off its update check."""
     return {"HOME": str(folder), "XDG_STATE_HOME": str(folder), "FASTMCP_CHECK_FOR_UPDATES": "off"}
 
 
 def free_port() -> int:
-    """Return a port that nobody has at this moment."""
+    """Return a port that is free at the moment."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         port: int = probe.getsockname()[1]
@@ -191,7 +199,7 @@ def free_port() -> int:
 
 @contextmanager
 def listening(argv: Sequence[str], env: Mapping[str, str], folder: Path, port: int) -> Iterator[int]:
-    """Yield a gateway from its spawn until its end; its pid once it listens. Raises BrokenError."""
+    """Start a gateway, yield its process ID once it listens, and end it after the block. Raises BrokenError."""
     log = folder / "gateway.log"
     with log.open("wb") as said:
         process = subprocess.Popen(
@@ -217,7 +225,7 @@ def _await_listening(process: subprocess.Popen[bytes], port: int, log: Path) -> 
 
 
 def await_door(url: str) -> None:
-    """Wait until an event stream can be opened there. Raises BrokenError."""
+    """Wait until the gateway accepts an event stream. Raises BrokenError."""
     deadline = time.monotonic() + LISTENS_S
     while True:
         try:
@@ -229,14 +237,14 @@ def await_door(url: str) -> None:
 
 
 def end_tree(process: subprocess.Popen[bytes]) -> None:
-    """End a process and all below it: some put their servers into sessions of their own, and leave them behind."""
+    """End a process and its descendants. Some gateways leave servers behind, in process sessions of their own."""
     below = descendants(process.pid)
     end(process, END_S)
     kill(psutil.wait_procs(below, LEFT_S)[1])
 
 
 def descendants(pid: int) -> list[psutil.Process]:
-    """Return every process below that one; none when it is gone."""
+    """Return the descendants of a process, or none if it has ended."""
     try:
         return psutil.Process(pid).children(recursive=True)
     except psutil.NoSuchProcess:
@@ -244,7 +252,7 @@ def descendants(pid: int) -> list[psutil.Process]:
 
 
 def kill(processes: Sequence[psutil.Process]) -> None:
-    """At once, and see them end; psutil never takes another process that got the same number."""
+    """Kill the processes and wait for their ends. psutil never kills another process that has reused a process ID."""
     for process in processes:
         with suppress(psutil.NoSuchProcess):
             process.kill()
@@ -252,12 +260,12 @@ def kill(processes: Sequence[psutil.Process]) -> None:
 
 
 def present() -> list[Peer]:
-    """Return the peers whose packages are there; they are installed first where they can be."""
+    """Install the peers' packages where possible. Return the peers whose packages are all installed."""
     return [peer for peer in PEERS if not peer.absence]
 
 
 def missing() -> dict[str, str]:
-    """Why each of the other peers is not there."""
+    """Return why each missing peer is missing."""
     return {peer.name: peer.absence for peer in PEERS if peer.absence}
 
 
@@ -269,7 +277,7 @@ _FASTMCP_HTTP = (*_FASTMCP, "{config}", "--transport", "http", "--port", "{port}
 _PROXY_PY = (MCP_PROXY_PY.program("mcp-proxy"), "--log-level", "ERROR")
 _PROXY_PY_HTTP = (*_PROXY_PY, "--port", "{port}", "--", SERVER)
 _PROXY_JS_HTTP = (MCP_PROXY_JS.program("mcp-proxy"), "--host", HOST, "--port", "{port}", "--", SERVER)
-_BRIDGE_JS = (  # its package has a bridge, but no command for it
+_BRIDGE_JS = (  # the package has a bridge, but no command that starts it
     f"import {{ startStdioServer }} from '{(MCP_PROXY_JS.module / 'dist' / 'index.mjs').as_uri()}'; "
     "await startStdioServer({ serverType: 'HTTPStream', url: process.argv[1] });"
 )
@@ -303,7 +311,7 @@ PEERS = (
     Peer("mcp-proxy (npm), HTTP", (MCP_PROXY_JS,), "http", _PROXY_JS_HTTP, gathers=False),
     Peer(
         "mcp-hub, supergateway",
-        (MCP_HUB, SUPERGATEWAY),  # it has no bridge of its own
+        (MCP_HUB, SUPERGATEWAY),  # mcp-hub has no bridge
         "shim",
         _HUB,
         (*_SUPER, "--sse", "{url}"),

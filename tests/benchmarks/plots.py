@@ -1,4 +1,4 @@
-"""A run as pictures: how far from the targets, a panel of bars for each figure with several ways, curves of growth."""
+"""Plots of a run: distances from the targets, bars for figures with several ways, and growth curves."""
 
 from __future__ import annotations
 
@@ -24,16 +24,18 @@ STYLE: dict[str, Any] = {
     "grid.color": "#e6e6e6", "grid.linewidth": 0.7, "axes.edgecolor": "#8c8c8c", "figure.dpi": 120,
 }  # fmt: skip
 OWN, BASE, PEER, BAD, INK = "#1769c4", "#4a4a4a", "#b5bcc6", "#c62828", "#333333"
-ACROSS, PANEL_WIDE, BAR_HIGH, PANEL_LEAST = 2, 6.2, 0.27, 1.0  # panels in a row; inches
+ACROSS, PANEL_WIDE, BAR_HIGH, PANEL_LEAST = 2, 6.2, 0.27, 1.0  # panels per row; inches
 REASON_MOST = 60  # characters
-LOG_FROM = 12.0  # times the smallest: from then on a linear axis hides the small ones
-CUT = 4.0  # times its limit: a longer bar would hide the others
-MANY_DECADES = 50.0  # times the smallest
-LABEL_ROOM = 1.55  # of the longest bar, for its number
+LOG_FROM = 12.0  # largest / smallest value: above this, a linear axis hides the small values
+CUT = 4.0  # times the limit: a longer bar would dwarf the others
+MANY_DECADES = 50.0  # largest / smallest value
+LABEL_ROOM = 1.55  # axis length / longest bar, to leave room for its number
 
 
 def draw(run: Run, folder: Path) -> dict[str, list[str]]:
-    """Write PNG files into the folder; their names by chapter, the targets under "". Raises OSError."""
+    """Write PNG files into the folder. Return their names by chapter; the key of the targets' chart is "". Raises
+    OSError.
+    """
     pictures: dict[str, list[str]] = {}
 
     def keep(chapter: str, name: str, canvas: Canvas) -> None:
@@ -56,7 +58,7 @@ def draw(run: Run, folder: Path) -> dict[str, list[str]]:
 
 
 def distances(judged: Sequence[tuple[Figure, Row]]) -> Canvas:
-    """Return each target's figure as a part of its limit: up to 1 it is met."""
+    """Return a chart of each figure as a fraction of its target's limit. A target is met up to 1."""
     canvas = Canvas(figsize=(11, 0.9 + 0.26 * len(judged)))
     axes = canvas.subplots()
     parts = [part_of_limit(figure, row) for figure, row in judged]
@@ -78,7 +80,7 @@ def distances(judged: Sequence[tuple[Figure, Row]]) -> Canvas:
 
 
 def against_limit(figure: Figure, row: Row) -> str:
-    """Return what was measured, and the limit."""
+    """Return the measured value and the limit in words."""
     assert figure.target is not None
     value = row.of(figure.target.subject)
     assert value is not None
@@ -88,7 +90,7 @@ def against_limit(figure: Figure, row: Row) -> str:
 
 
 def part_of_limit(figure: Figure, row: Row) -> float:
-    """Measured / limit, and for what should be at least so much limit / measured."""
+    """Return measured / limit, or limit / measured if the limit is a minimum."""
     assert figure.target is not None
     value = max(row.of(figure.target.subject) or 0.0, 1e-9)
     return figure.target.limit / value if figure.target.at_least else value / figure.target.limit
@@ -98,7 +100,7 @@ def part_of_limit(figure: Figure, row: Row) -> float:
 
 
 def bars(figures: Sequence[Figure]) -> Canvas:
-    """Return a panel for each figure, a bar for each way: ours in color, the direct way dark, peers light."""
+    """Return a panel for each figure, with a bar for each way. Ours is colored, the base dark, and peers light."""
     lines = [list(figures[at : at + ACROSS]) for at in range(0, len(figures), ACROSS)]
     heights = [PANEL_LEAST + BAR_HIGH * max(len(f.rounds) + len(f.broken) for f in line) for line in lines]
     across = min(ACROSS, len(figures))
@@ -109,7 +111,7 @@ def bars(figures: Sequence[Figure]) -> Canvas:
 
 
 def fill(grid: Any, shown: Sequence[T], show: Callable[[Any, T], None]) -> None:
-    """Draw a panel for each. Those left over stay empty."""
+    """Draw a panel for each item, and hide the unused panels."""
     for place, axes in enumerate(grid.flat):
         if place < len(shown):
             show(axes, shown[place])
@@ -118,7 +120,6 @@ def fill(grid: Any, shown: Sequence[T], show: Callable[[Any, T], None]) -> None:
 
 
 def panel(axes: Any, figure: Figure) -> None:
-    """Draw one figure."""
     rows = figure.rows
     values = [row.value for row in rows]
     places = range(len(rows))
@@ -128,7 +129,7 @@ def panel(axes: Any, figure: Figure) -> None:
         least = max(row.value, row.spread[1])
         weight = "bold" if row.way.startswith(OURS) else "normal"
         axes.text(least, place, f"  {number(row.value)}{times(row)}", va="center", fontsize=8, fontweight=weight)
-    across = axes.get_yaxis_transform()  # x: a part of the axis, whatever its scale
+    across = axes.get_yaxis_transform()  # x is a fraction of the axis, even on a logarithmic scale
     for place, why in enumerate(figure.broken.values(), len(rows)):
         axes.text(0.01, place, f"broken: {why[:REASON_MOST]}", va="center", fontsize=8, color=BAD, transform=across)
     ways = [*(row.way for row in rows), *figure.broken]
@@ -142,12 +143,12 @@ def panel(axes: Any, figure: Figure) -> None:
 
 
 def times(row: Row) -> str:
-    """Return its ratio to the base, where it has one."""
+    """Return the ratio to the base in words, or "" without a base."""
     return f"  (x {number(row.ratio)})" if row.ratio is not None else ""
 
 
 def scale(axes: Any, values: Sequence[float]) -> None:
-    """Logarithmic where the values differ much, with room for the numbers."""
+    """Make the axis logarithmic if the values differ widely. Leave room for the numbers."""
     least, most = min(values), max(values)
     if least > 0 and most / least > LOG_FROM:
         axes.set_xscale("log")
@@ -159,7 +160,7 @@ def scale(axes: Any, values: Sequence[float]) -> None:
 
 
 def color(way: str) -> str:
-    """Return the color of the figure's owner."""
+    """Return the color for ours, a base or a peer."""
     return OWN if way.startswith(OURS) else BASE if way.startswith(BASES) else PEER
 
 
@@ -167,7 +168,7 @@ def color(way: str) -> str:
 
 
 def growth(curves: Sequence[Curve]) -> Canvas:
-    """Return a panel for each cost, both axes logarithmic; dotted: what linear growth would be."""
+    """Return a panel for each cost, with logarithmic axes. A dotted line shows linear growth."""
     down = ceil(len(curves) / 3)
     canvas = Canvas(figsize=(11.5, 3.1 * down), layout="constrained")
     grid = canvas.subplots(down, 3, squeeze=False)
@@ -176,7 +177,7 @@ def growth(curves: Sequence[Curve]) -> Canvas:
 
 
 def line(axes: Any, curve: Curve) -> None:
-    """Draw one curve."""
+    """Draw a curve, with a dotted line for linear growth."""
     sizes, values = list(curve.points), list(curve.points.values())
     axes.plot(sizes, values, color=OWN if curve.holds else BAD, marker="o", markersize=4, linewidth=1.6)
     axes.plot(sizes, [values[-1] * size / sizes[-1] for size in sizes], ":", color="#9a9a9a", linewidth=1.1)
@@ -193,12 +194,11 @@ def line(axes: Any, curve: Curve) -> None:
 
 
 def plain(axis: Any, span: float) -> None:
-    """Write numbers without powers of ten, and further ticks where the axis spans few decades."""
+    """Write numbers without powers of ten. Add ticks if the axis spans few decades."""
     axis.set_major_locator(LogLocator(subs=(1, 2, 5) if span < MANY_DECADES else (1,)))
     axis.set_major_formatter(as_written)
     axis.set_minor_formatter(NullFormatter())
 
 
 def as_written(value: float, _: int) -> str:
-    """Return a number as `10,000` or `0.2`."""
     return f"{value:,.10g}"

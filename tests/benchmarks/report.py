@@ -1,4 +1,4 @@
-"""A run as Markdown: the report of everything beside its plots, and packaging/BENCHMARKS.md, the summary."""
+"""A run in Markdown: the full report with its plots, and packaging/BENCHMARKS.md, the summary."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tests.benchmarks.table import HEADS, number, rows_of, table, wanted
 
 NAME = "report.md"
 SUMMARY = ROOT / "packaging" / "BENCHMARKS.md"
-NOTES = "## Notes"  # what people write from here on stays
+NOTES = "## Notes"  # people write everything below this heading, and it is kept
 MET = "met"
-BASES = ("direct", "python -c pass")  # what is compared with, and no peer
+BASES = ("direct", "python -c pass")  # ways that ours and the peers are compared with
 
 INTRODUCTION = """\
 `python -m tests.benchmarks --peers` lets a direct connection to a server, multi-mcp and other gateways do the same work
@@ -25,14 +25,14 @@ their spread and the plots are in `.cache/benchmarks`."""
 
 def write(run: Run, folder: Path) -> None:
     """Write the report and its plots. Raises OSError."""
-    from tests.benchmarks import plots  # matplotlib takes a second, and some machines are without it
+    from tests.benchmarks import plots  # imported late: matplotlib takes a second to load, and some machines lack it
 
     pictures = plots.draw(run, folder)
     (folder / NAME).write_text(as_markdown(run, pictures), encoding="utf-8")
 
 
 def write_summary(run: Run, file: Path = SUMMARY) -> Path:
-    """Return the summary; the notes in it stay. Raises OSError."""
+    """Write the summary, keep the file's notes, and return the file. Raises OSError."""
     before = file.read_text(encoding="utf-8") if file.exists() else ""
     notes = before[before.index(NOTES) :] if NOTES in before else f"{NOTES}\n"
     file.write_text(f"{summary(run)}\n{notes}", encoding="utf-8")
@@ -52,7 +52,7 @@ def as_text(run: Run) -> str:
 
 
 def as_markdown(run: Run, pictures: dict[str, list[str]]) -> str:
-    """Everything; `pictures`: file names by chapter."""
+    """Return the full report. `pictures`: file names by chapter."""
     parts = ["# Benchmarks", about(run), "## Targets", targets(run), *images(pictures.get("", []))]
     for chapter in run.chapters:
         parts += [f"## {chapter.title}", *chapter_parts(chapter), *images(pictures.get(chapter.name, []))]
@@ -60,7 +60,7 @@ def as_markdown(run: Run, pictures: dict[str, list[str]]) -> str:
 
 
 def chapter_parts(chapter: Chapter) -> Iterator[str]:
-    """Yield its tables, and whether it broke."""
+    """Yield why the chapter broke, its tables, and its notes."""
     if chapter.broken:
         yield f"**Broke:** {chapter.broken}"
     if chapter.figures:
@@ -71,7 +71,7 @@ def chapter_parts(chapter: Chapter) -> Iterator[str]:
 
 
 def images(names: Sequence[str]) -> list[str]:
-    """Return the plots, shown."""
+    """Return the plots as Markdown images."""
     return [f"![{name.removesuffix('.png')}]({name})" for name in names]
 
 
@@ -79,7 +79,7 @@ def images(names: Sequence[str]) -> list[str]:
 
 
 def summary(run: Run) -> str:
-    """Targets, everything side by side, growth, and what is lost; without a line at the end."""
+    """Return the summary: targets, comparisons, growth, and the figures in which others are ahead."""
     parts = ["# Benchmarks", INTRODUCTION, about(run), "## Targets", targets(run)]
     for chapter in run.chapters:
         if said := [text for text in (side_by_side(chapter.figures), *chapter.notes) if text]:
@@ -90,14 +90,14 @@ def summary(run: Run) -> str:
 
 
 def about(run: Run) -> str:
-    """Return when and where it was measured, and what is missing."""
+    """Return when and where the run was measured, and which chapters broke."""
     quick = " A quick run: few rounds." if run.quick else ""
     broken = "".join(f" {chapter.title} broke: {chapter.broken}." for chapter in run.chapters if chapter.broken)
     return f"{run.days}, multi-mcp {run.program}; {run.machine}.{quick}{broken}"
 
 
 def targets(run: Run) -> str:
-    """Return every figure that has a target, for the ways that are ours."""
+    """Return a table of our figures that have targets, after a count of those that are met."""
     rows = [
         (f"{figure.name}, {figure.unit}", row.way, number(row.value), against(row), wanted(figure.target), verdict)
         for figure in run.figures
@@ -110,7 +110,7 @@ def targets(run: Run) -> str:
 
 
 def in_words(figure: Figure, row: Row) -> str:
-    """Return in words whether it meets its target, or nothing without one."""
+    """Return in words whether the row meets its target, or "" if it has none."""
     judgement = figure.judged(row)
     if judgement is None:
         return ""
@@ -119,14 +119,14 @@ def in_words(figure: Figure, row: Row) -> str:
 
 
 def against(row: Row) -> str:
-    """Return the ratio and the difference."""
+    """Return the ratio to the base and the difference in words, or "" without a base."""
     if row.ratio is None or row.added is None:
         return ""
     return f"x {number(row.ratio)}, {'+' if row.added >= 0 else ''}{number(row.added)}"
 
 
 def side_by_side(figures: Sequence[Figure]) -> str:
-    """Return a line a figure, a column a way, a table for each base; nothing where there is one way only."""
+    """Return a table for each base, with a line per figure and a column per way. Skip figures with only one way."""
     tables: dict[str, list[Figure]] = {}
     for figure in figures:
         if len(figure.rounds) > 1:
@@ -135,7 +135,7 @@ def side_by_side(figures: Sequence[Figure]) -> str:
 
 
 def beside(figures: Sequence[Figure]) -> str:
-    """Return one table."""
+    """Return a table with a line per figure and a column per way."""
     ways = list(dict.fromkeys(way for figure in figures for way in (*figure.rounds, *figure.broken)))
     rows = []
     for figure in figures:
@@ -155,13 +155,13 @@ def lost(run: Run) -> str:
 
 
 def by_times(own: Row, row: Row) -> str:
-    """Return how many times better the other one is."""
+    """Return in words how many times better the peer is."""
     least, most = sorted((own.value, row.value))
     return f": {number(most / least)} times" if least > 0 else ""
 
 
 def behind(figure: Figure) -> Iterator[tuple[Row, Row]]:
-    """Our way and each peer's that has the better median."""
+    """Yield our row together with each peer's row that has a better median."""
     rows = {row.way: row for row in figure.rows}
     own = rows.get(OURS)
     sign = -1 if figure.more_is_better else 1
@@ -177,23 +177,23 @@ def behind(figure: Figure) -> Iterator[tuple[Row, Row]]:
 
 
 def curve_table(curves: Sequence[Curve]) -> str:
-    """Return a line a curve."""
+    """Return a table with a line per curve."""
     rows = [(curve.axis, f"{curve.name}, {curve.unit}", values(curve), judged(curve)) for curve in curves]
     return markdown(("as these grow", "cost", "size: cost", "growth"), rows)
 
 
 def values(curve: Curve) -> str:
-    """Return its points."""
+    """Return the curve's points in words."""
     return ", ".join(f"{size:,}: {number(value)}" for size, value in curve.points.items())
 
 
 def judged(curve: Curve) -> str:
-    """Return the exponent and what it means."""
+    """Return the exponent of the growth and the verdict, in bold if the curve fails."""
     verdict = curve.verdict if curve.holds else f"**{curve.verdict}**"
     return f"size ^ {curve.exponent:.2f}, {verdict}"
 
 
 def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table."""
+    """Return a Markdown table. Escape the pipes in cells."""
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)

@@ -1,4 +1,4 @@
-"""One run: its chapters with what was measured, the machine and when; kept as run.json."""
+"""A benchmark run: what was measured, when, and on which machine. It is saved as run.json."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ FOLDER = ROOT / ".cache" / "benchmarks"  # ignored
 NAME = "run.json"
 VERSION = 2
 
-Measured = Figure | Curve | str  # a text is a note: why something is missing
+Measured = Figure | Curve | str  # a str is a note or a table in Markdown
 
 
 @dataclass(slots=True)
 class Chapter:
-    """One part's figures and curves, and when they were measured. `broken`: why the rest of them is missing."""
+    """One part's figures and curves, and when they were measured. `broken`: why others are missing."""
 
     name: str
     title: str
@@ -35,28 +35,26 @@ class Chapter:
 
     @property
     def notes(self) -> list[str]:
-        """What is said besides."""
+        """The notes, and tables in Markdown."""
         return [one for one in self.measured if isinstance(one, str)]
 
     @property
     def figures(self) -> list[Figure]:
-        """Those that are no curves."""
         return [one for one in self.measured if isinstance(one, Figure)]
 
     @property
     def curves(self) -> list[Curve]:
-        """Those that are."""
         return [one for one in self.measured if isinstance(one, Curve)]
 
     def as_json(self) -> dict[str, Any]:
-        """Return the run for the file."""
+        """Return the chapter for run.json."""
         figures, curves = ([one.as_json() for one in some] for some in (self.figures, self.curves))
         own = {"name": self.name, "title": self.title, "broken": self.broken, "at": self.at}
         return own | {"figures": figures, "curves": curves, "notes": self.notes}
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Self:
-        """Return what `as_json` made. Raises KeyError, ValueError."""
+        """Return the chapter that `as_json` converted. Raises KeyError, ValueError."""
         measured: list[Measured] = [Figure.from_json(one) for one in given["figures"]]
         measured += [Curve.from_json(one) for one in given["curves"]]
         return cls(given["name"], given["title"], [*measured, *given["notes"]], given["broken"], given["at"])
@@ -64,9 +62,11 @@ class Chapter:
 
 @dataclass(slots=True)
 class Run:
-    """All of it. `at`: seconds since 1970 at its start; `seconds`: how long it took.
+    """The chapters and the machine. `at`: when the run began, in seconds since 1970. `seconds`: how long all its parts
+    took.
 
-    A run of some parts goes on from the one before it: the other parts stay, each with its day.
+    A run of only some parts continues the previous run: it keeps the other parts and the days on which they were
+    measured.
     """
 
     at: float
@@ -78,12 +78,12 @@ class Run:
 
     @classmethod
     def now(cls, quick: bool) -> Self:
-        """Return a run that begins, here."""
+        """Return an empty run that begins now, on this machine."""
         return cls(time.time(), machine(), quick)
 
     @classmethod
     def after(cls, folder: Path, quick: bool) -> Self:
-        """Return a run that begins and keeps the parts of the one in the folder, if that was as thorough."""
+        """Return a run that begins now. Keep the chapters of the folder's run if both are quick or both are full."""
         run = cls.now(quick)
         try:
             before = cls.load(folder)
@@ -94,27 +94,27 @@ class Run:
         return run
 
     def end(self) -> None:
-        """End the run."""
+        """Add the time since the run began to `seconds`."""
         self.seconds += time.time() - self.at
 
     @property
     def days(self) -> str:
-        """When it was measured: 2026-11-21, or the first and the last day."""
+        """The day of the measurements, as 2026-11-21, or the first and the last day."""
         days = [day(chapter.at) for chapter in self.chapters] or [day(self.at)]
         return " to ".join(sorted({min(days), max(days)}))
 
     @property
     def figures(self) -> Iterator[Figure]:
-        """Of all chapters."""
+        """The figures of all chapters."""
         return (figure for chapter in self.chapters for figure in chapter.figures)
 
     @property
     def curves(self) -> Iterator[Curve]:
-        """Of all chapters."""
+        """The curves of all chapters."""
         return (curve for chapter in self.chapters for curve in chapter.curves)
 
     def put(self, chapter: Chapter) -> None:
-        """Replace the figure of that name, or add it at the end."""
+        """Replace the chapter of the same name, or add it at the end."""
         for place, known in enumerate(self.chapters):
             if known.name == chapter.name:
                 self.chapters[place] = chapter
@@ -122,7 +122,7 @@ class Run:
         self.chapters.append(chapter)
 
     def save(self, folder: Path) -> None:
-        """Write run.json: every round of every figure, for comparing runs and for the summary."""
+        """Write run.json. It has every round of every figure, for the summary and for comparing runs."""
         facts = {"version": VERSION, "program": self.program, "at": self.at, "seconds": self.seconds}
         facts |= {"machine": self.machine, "quick": self.quick}
         chapters = [chapter.as_json() for chapter in self.chapters]
@@ -140,12 +140,12 @@ class Run:
 
 
 def day(at: float) -> str:
-    """Return the day, as 2026-11-21."""
+    """Return the day in the form 2026-11-21."""
     return time.strftime("%Y-%m-%d", time.gmtime(at))
 
 
 def machine() -> str:
-    """Return what the figures depend on, and how busy it is."""
+    """Return a description of the machine and its load."""
     load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
     python = f"{platform.python_implementation()} {platform.python_version()}"
     system = f"{platform.system()} {platform.release().split('-')[0]} {platform.machine()}"

@@ -1,7 +1,7 @@
-"""`python -m tests.benchmarks.search [--catalog FILE --queries FILE]`: how well and how quickly tools are found.
+"""`python -m tests.benchmarks.search [--catalog FILE --queries FILE]`: how well and how fast tools are found.
 
-A catalog is a JSON list of `{"server", "title"?, "tools": [as in tools/list]}`, queries are one of
-`{"query", "tools": [names]}`; without files, as `given`.
+A catalog is a JSON list of `{"server", "title"?, "tools": [as in tools/list]}`. Queries are a JSON list of `{"query",
+"tools": [names]}`. Without files, those of `given` are used.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ LARGE = 10_000  # tools
 ROUNDS = 5
 LINE = 140  # characters of a description in an answer
 RANKS = (1, 5, 10)
-KEPT = 0.85  # of the words of a varied description: copies must not all have the same score
+KEPT = 0.85  # the fraction of words that copies of a description keep, so that copies have different scores
 
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """Of all queries: the part with a right tool among the first 1, 5, 10, and the mean of 1/rank."""
+    """Over all queries: the fraction with a right tool among the first 1, 5 and 10, and the mean reciprocal rank."""
 
     recall: dict[int, float]
     mrr: float
 
 
 def load(catalog: Path, queries: Path) -> tuple[Catalog, Queries]:
-    """Both files. Raises OSError, ValueError, KeyError."""
+    """Read both files. Raises OSError, ValueError, KeyError."""
     servers: Catalog = {}
     for given in json.loads(catalog.read_text(encoding="utf-8")):
         name, title = given["server"], given.get("title", "")
@@ -54,8 +54,8 @@ def load(catalog: Path, queries: Path) -> tuple[Catalog, Queries]:
 
 
 def given(data: Path | None = None) -> tuple[Catalog, Queries]:
-    """Return the catalog and queries of a folder of data, or of the one beside the checkout; else the shelf of the
-    tests.
+    """Return the catalog and queries from `data`, or from the folder beside the checkout. Without them, return the
+    tests' own shelf.
     """
     catalog, queries = data_file(CATALOG, data), data_file(QUERIES, data)
     return load(catalog, queries) if catalog and queries else (shelf.entries(), shelf.QUESTIONS)
@@ -70,24 +70,26 @@ def indexed(catalog: Catalog) -> SearchIndex:
 
 
 def quality(index: SearchIndex, queries: Queries) -> Quality:
-    """Return how well the queries are answered."""
+    """Return the quality of the answers to the queries."""
     return quality_of([rank(index, words, wanted) for words, wanted in queries])
 
 
 def quality_of(ranks: Sequence[int]) -> Quality:
-    """Return the same from the place of the first right tool of each."""
+    """Return the quality, given the rank of the first right tool for each query."""
     recall = {most: sum(place <= most for place in ranks) / len(ranks) for most in RANKS}
     return Quality(recall, sum(1 / place for place in ranks if place <= RANKS[-1]) / len(ranks))
 
 
 def rank(index: SearchIndex, words: str, wanted: Sequence[str]) -> int:
-    """Return the place of the first right tool, from 1; past the last rank that counts when it is not there."""
+    """Return the rank of the first right tool, from 1. If there is none, return one more than the last rank that
+    counts.
+    """
     found = [hit.name for hit in index.search(words, limit=RANKS[-1])]
     return next((place for place, name in enumerate(found, 1) if name in wanted), RANKS[-1] + 1)
 
 
 def answer_tokens(index: SearchIndex, catalog: Catalog, queries: Queries) -> list[float]:
-    """About how many tokens the answer to each query is, with parameters."""
+    """Return the estimated tokens of the answer to each query, including the parameters of tools."""
     tools = {entry.key: entry.tool for entries in catalog.values() for entry in entries}
     answers = [[(hit, tools[hit.key]) for hit in index.search(words)] for words, _ in queries]
     return [tokens("\n".join(f"{hit.exposed_name}{compact(t)}\n  {line(t)}" for hit, t in hits)) for hits in answers]
@@ -100,7 +102,10 @@ def line(tool: Any) -> str:
 
 
 def enlarged(catalog: Catalog, tools: int) -> Catalog:
-    """So many tools: copies of the servers with some words of the descriptions exchanged, the same at every run."""
+    """Return a catalog of `tools` tools: copies of the servers with some words of the descriptions replaced.
+
+    Every run makes the same catalog.
+    """
     chance = random.Random(1)
     entries = [entry for inner in catalog.values() for entry in inner]
     words = [word for entry in entries for word in str(entry.tool.get("description") or "").split()]
@@ -116,7 +121,7 @@ def enlarged(catalog: Catalog, tools: int) -> Catalog:
 
 
 def milliseconds(index: SearchIndex, queries: Queries) -> list[float]:
-    """Return the median time of a query, a value a round."""
+    """Return the median time per query in milliseconds, for each round."""
     return [median(_timed(index, words) for words, _ in queries) for _ in range(ROUNDS)]
 
 
@@ -127,7 +132,7 @@ def _timed(index: SearchIndex, words: str) -> float:
 
 
 def figures(catalog: Catalog, queries: Queries, large: int) -> list[Figure]:
-    """Return all that is measured. The targets are for a catalog of some 500 real tools."""
+    """Measure the quality and speed of the search. The targets are for a catalog of about 500 real tools."""
     size = sum(map(len, catalog.values()))
     builds, index = [], SearchIndex()
     for _ in range(ROUNDS):
@@ -156,7 +161,7 @@ def _figure(name: str, unit: str, rounds: list[float], limit: float | None, at_l
 
 
 def main() -> int:
-    """Measure and print; 0 whatever the figures say."""
+    """Measure the search and print the figures. Return 0 even if targets are missed."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.search", description=__doc__)
     parser.add_argument("--catalog", type=Path, metavar="FILE", help="servers with their tools")
     parser.add_argument("--queries", type=Path, metavar="FILE", help="questions with the tools that answer them")

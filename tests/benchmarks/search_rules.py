@@ -1,4 +1,4 @@
-"""What each rule of the search adds: recall and MRR as they are, and what is lost without it.
+"""What each rule of the search contributes: recall and MRR with all rules, and the loss without each.
 
 `python -m tests.benchmarks.search_rules` prints what `--only tools` writes into the report. A right tool is one that
 the author of a query named, or one with the same name and description on another server.
@@ -34,14 +34,14 @@ REAL = "dev.json"
 DEVELOPMENT = "development"
 # Queries for the real tools. The rules were tuned on the first author's set and only evaluated on the others'.
 SETS = {"tuning": "tuning.json", "judging": "judging.json", "judging again": "judging-again.json"}
-# Over the same queries before these rules, at commit 579bb0a: recall@1, recall@5, MRR
+# Results of the same queries before these rules, at commit 579bb0a: recall@1, recall@5, MRR
 BEFORE = {
     DEVELOPMENT: (0.708, 0.958, 0.812),
     "tuning": (0.409, 0.618, 0.505),
     "judging": (0.455, 0.736, 0.568),
     "judging again": (0.375, 0.680, 0.501),
 }
-WANTED = (0.75, 0.95)  # recall@1 and recall@5
+WANTED = (0.75, 0.95)  # goals for recall@1 and recall@5
 FIRST = RANKS[1]
 
 Rows = Sequence[tuple[str, Sequence[tuple[str | None, str]]]]
@@ -49,7 +49,7 @@ Rows = Sequence[tuple[str, Sequence[tuple[str | None, str]]]]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One set of queries over its catalog: words, and the keys of the right tools."""
+    """A set of queries for a catalog. Each row has a query and the keys of its right tools."""
 
     name: str
     catalog: Catalog
@@ -64,7 +64,7 @@ def _apart(hits: Iterable[Hit], tools: object, least: float) -> list[Hit]:
     return [hit for place, hit in enumerate(hits) if place < indexes.SURE or hit.score >= least]
 
 
-# Each rule with what switches it off
+# Each rule, with a patch that disables it
 RULES: Mapping[str, Callable[[], AbstractContextManager[object]]] = {
     "synonyms": partial(patch.object, queries, "synonyms", lambda word, *, is_verb: ()),
     "a verb's synonyms only where it is one": partial(patch.object, queries, "synonyms", _verbs_everywhere),
@@ -85,7 +85,7 @@ RULES: Mapping[str, Callable[[], AbstractContextManager[object]]] = {
 
 
 def sets(data: Path | None = None) -> list[Asked]:
-    """Return those for which this machine has a catalog."""
+    """Return the sets of queries for which this machine has a catalog."""
     found = list[Asked]()
     catalog, asked, real = data_file(CATALOG, data), data_file(QUERIES, data), data_file(REAL, data)
     if catalog and asked:
@@ -100,7 +100,7 @@ def sets(data: Path | None = None) -> list[Asked]:
 
 
 def _real(file: Path) -> Catalog:
-    """Return the tools of real servers; of equal names in a server the first."""
+    """Return the tools of real servers. If a server has several tools of one name, keep the first."""
     servers: Catalog = {}
     for given in json.loads(file.read_text(encoding="utf-8")):
         server = given["server"]
@@ -125,19 +125,21 @@ def _asked(name: str, catalog: Catalog, rows: Rows) -> Asked:
 
 
 def judged(index: SearchIndex, asked: Asked) -> Quality:
-    """Return how well the queries are answered."""
+    """Return the quality of the answers to the queries."""
     return quality_of([_rank(index, words, right) for words, right in asked.rows])
 
 
 def _rank(index: SearchIndex, words: str, right: frozenset[Key]) -> int:
-    """Return the place of the first right tool, from 1; past the last rank that counts when it is not there."""
+    """Return the rank of the first right tool, from 1. If there is none, return one more than the last rank that
+    counts.
+    """
     hits = index.search(words, limit=RANKS[-1])
     places = (place for place, hit in enumerate(hits, 1) if not right.isdisjoint((hit.key, *hit.also)))
     return next(places, RANKS[-1] + 1)
 
 
 def notes(data: Path | None = None) -> list[str]:
-    """Return the table, and why the last two columns are no better; nothing where there are no catalogs."""
+    """Return the table, and an explanation for each set that misses the goals. Return nothing without a catalog."""
     known = [(one, indexed(one.catalog)) for one in sets(data)]
     if not known:
         return []
@@ -168,7 +170,7 @@ def _misses(found: Quality) -> bool:
 
 
 def _why_not(asked: Asked, index: SearchIndex) -> str:
-    """Say what the queries without a right tool among the first five have in common with it."""
+    """Explain the misses: count how many words the failed queries share with a right tool."""
     shared = Counter[str]()
     missed = [(words, right) for words, right in asked.rows if _rank(index, words, right) > FIRST]
     vocabulary, stems = _stems(chain.from_iterable(asked.catalog.values()))
@@ -193,7 +195,7 @@ def _why_not(asked: Asked, index: SearchIndex) -> str:
 
 
 def _stems(entries: Iterable[Entry]) -> tuple[Vocabulary, dict[Key, frozenset[str]]]:
-    """Return the vocabulary of a catalog, and the stems of each tool."""
+    """Return the catalog's vocabulary, and the stems of each tool."""
     vocabulary, stems = Vocabulary(), dict[Key, frozenset[str]]()
     for entry in entries:
         fields: Any = document(entry.server, entry.server_title, entry.tool, ())
@@ -203,7 +205,7 @@ def _stems(entries: Iterable[Entry]) -> tuple[Vocabulary, dict[Key, frozenset[st
 
 
 def main() -> int:
-    """Print the table; 1 where there is no catalog."""
+    """Print the table. Return 1 if there is no catalog."""
     found = notes(Path(sys.argv[1]) if len(sys.argv) > 1 else None)
     print("\n\n".join(found) or "There is no catalog of real servers here", file=sys.stdout if found else sys.stderr)
     return 0 if found else 1

@@ -1,4 +1,4 @@
-"""Searches of a client through the shim: how long until the answer, and how many tokens it is."""
+"""Searches through the shim: how long an answer takes, and how many tokens it has."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ INSIDE, OUTSIDE, TOKENS = Target("value", 10.0), Target("value", 15.0), Target("
 
 
 def measure_searches(data: Path | None = None) -> Iterator[Figure]:
-    """Yield all of it. Raises BrokenError."""
+    """Yield the figures of searches in the index and through the shim. Raises BrokenError."""
     catalog, queries = given(data)
     large = enlarged(catalog, TOOLS)
     yield inside(large, queries)
@@ -42,7 +42,7 @@ def measure_searches(data: Path | None = None) -> Iterator[Figure]:
 
 
 def inside(catalog: Catalog, queries: Queries) -> Figure:
-    """Return the search alone, as the gateway has it."""
+    """Measure searches in the index alone, as the gateway runs them."""
     index = indexed(catalog)
     figure = Figure(f"query among {TOOLS} tools, p95", "ms", target=INSIDE)
     for number in range(ROUNDS + 1):
@@ -51,13 +51,13 @@ def inside(catalog: Catalog, queries: Queries) -> Figure:
             began = time.perf_counter()
             index.search(words)
             taken.append((time.perf_counter() - began) * MS)
-        if number:  # documents are read when they are first ranked
+        if number:  # the first round also reads the documents
             figure.add(OURS, percentile(taken, 95))
     return figure
 
 
 def searched(shelf: Shelf, words: Sequence[str], rounds: int) -> Iterator[tuple[list[float], list[str]]]:
-    """Yield the milliseconds and the texts of the answers, once a round, after a first one that is not measured."""
+    """Yield the times of the answers in milliseconds, and their texts, for each round after a warm-up round."""
     with fresh_home() as home:
         work = replayed("searched", shelf, home.path / "lists")
         work.fill(home.path, expose="search")

@@ -1,6 +1,7 @@
-"""What sharing servers saves: memory of everything that runs for 1, 5 and 20 clients, and calls a second of all.
+"""What clients save by sharing servers: the memory of all processes for 1, 5 and 20 clients, and the total calls per
+second.
 
-The direct way starts all servers once more for every client.
+The direct way starts all servers again for each client.
 """
 
 from __future__ import annotations
@@ -27,20 +28,21 @@ from trayapp.wire.rundir import run_dir
 
 MIB = 1 << 20  # bytes
 CLIENTS = (1, 5, 20)
-REAL_CLIENTS = 5  # with ten real servers each: 50 processes the direct way
-PEER_CLIENTS = (5,)  # some start a large process for each
-SHARED_MOST = 0.25  # of what the clients' own servers take
-CONNECT_LIMIT_S = 120.0  # ten real servers on a busy machine
-SIZE, IN_FLIGHT = 100, 8  # characters of an answer, calls that each client has open
-ROUNDS, BOX_S, MOST_CALLS = 3, 0.7, 6000  # a round takes so long, but has at most so many calls of all clients
-WARM_UP = 200  # calls of each: interpreters specialise their code
+REAL_CLIENTS = 5  # with ten real servers each, which is 50 processes the direct way
+PEER_CLIENTS = (5,)  # some peers start a large process for each client
+SHARED_MOST = 0.25  # of the memory that the direct way takes
+CONNECT_LIMIT_S = 120.0  # enough for ten real servers on a busy machine
+SIZE, IN_FLIGHT = 100, 8  # characters per answer, and concurrent calls per client
+ROUNDS, BOX_S, MOST_CALLS = 3, 0.7, 6000  # rounds, seconds per round, and the most calls per round by all clients
+WARM_UP = 200  # calls per client, because interpreters specialize their code
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where clients connect to a workload: `connect` is one client, which the direct way has a conversation a server.
+    """Where clients connect to a workload. `connect` connects one client: the direct way returns a conversation per
+    server, other ways return one in all.
 
-    The first conversation is with the server that has `tool`. `pids`: of what runs without any client.
+    The first conversation is with the server that has `tool`. `pids` are the processes that run without any client.
     """
 
     name: str
@@ -50,22 +52,22 @@ class Place:
 
 
 class Reached(Protocol):
-    """A way through another gateway, as peers have it."""
+    """A running peer, as peers.py provides it."""
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """Of what runs without any client."""
+        """The processes that run without any client."""
 
     def connect(self) -> Conversation:
         """Return a client that has listed tools. Raises BrokenError."""
 
     def tool(self, server: str, tool: str) -> str:
-        """Return the name of a server's tool for a client."""
+        """Return the client's name for a server's tool."""
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A place that can be opened for a workload. `foreign`: it may break."""
+    """A place that can be opened for a workload. `foreign`: a failure is recorded, and the measurement continues."""
 
     name: str
     open: Callable[[Workload], AbstractContextManager[Place]]
@@ -74,20 +76,20 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """PSS in MiB: memory that processes share is divided among them."""
+    """Memory as PSS in MiB: each process counts its share of the memory it shares with others."""
 
     servers: float
     others: float  # gateway, shims
 
     @property
     def total(self) -> float:
-        """Of all."""
+        """The memory of all processes."""
         return self.servers + self.others
 
 
 @contextmanager
 def directly(work: Workload) -> Iterator[Place]:
-    """Let every client start every server."""
+    """Yield the direct way, in which each client starts all servers."""
     argvs = [work.argv, *(argv for name, argv in work.servers.items() if name != work.server)]
     names = [work.server, *(name for name in work.servers if name != work.server)]
 
@@ -100,7 +102,7 @@ def directly(work: Workload) -> Iterator[Place]:
 
 @contextmanager
 def ours(work: Workload) -> Iterator[Place]:
-    """Yield our gateway with all servers connected."""
+    """Start our gateway, connect all its servers, and yield the place."""
     with fresh_home() as home:
         home.write("servers.yaml", work.servers_yaml(idle_timeout=0))
         with gateway(home) as started:
@@ -110,7 +112,7 @@ def ours(work: Workload) -> Iterator[Place]:
 
 
 def reached(name: str, opened: Callable[[Workload, Path], AbstractContextManager[Reached]]) -> Site:
-    """Another gateway as a site."""
+    """Return another gateway as a site."""
 
     @contextmanager
     def place(work: Workload) -> Iterator[Place]:
@@ -127,16 +129,16 @@ def reached(name: str, opened: Callable[[Workload, Path], AbstractContextManager
 
 
 def connect_all(home: Home) -> None:
-    """Connect all servers. Raises BrokenError."""
+    """Connect all servers of the home's gateway. Raises BrokenError."""
     with ControlClient(run_dir(home.env), CONNECT_LIMIT_S) as control:
-        control.call(SETTLE)  # what a first run starts to look at is closed again
-        for server in control.call(SNAPSHOT)["servers"]:  # all at once leaves those that sleep
+        control.call(SETTLE)  # until the first run has closed the connections that it opened to list tools
+        for server in control.call(SNAPSHOT)["servers"]:  # one by one: RECONNECT for all skips sleeping ones
             control.call(RECONNECT, {"server": server["name"]})
     home.await_states("connected")
 
 
 def handshaken(conversations: list[Conversation]) -> list[Conversation]:
-    """Return conversations that have listed their tools. Raises BrokenError."""
+    """Shake hands in all conversations, list their tools, and return them. Raises BrokenError."""
     try:
         for one in conversations:
             one.initialize()
@@ -149,7 +151,9 @@ def handshaken(conversations: list[Conversation]) -> list[Conversation]:
 
 
 def measure_sharing(peers: Sequence[Site], quick: bool, data: Path | None = None) -> Iterator[Figure | str]:
-    """Light servers with real definitions for every number of clients, then real servers. Raises BrokenError."""
+    """Measure light servers with real definitions for each number of clients, and then real servers. Raises
+    BrokenError.
+    """
     if sys.platform != "linux":
         yield "Only Linux says which memory processes share."
         return
@@ -169,7 +173,7 @@ def measure_sharing(peers: Sequence[Site], quick: bool, data: Path | None = None
 
 
 def compared(work: Workload, sites: Sequence[Site], counts: Sequence[int], with_calls: bool) -> Iterator[Figure]:
-    """Yield the figures of a workload; what breaks of a foreign site has a reason. Raises BrokenError of the others."""
+    """Yield the figures of a workload. A foreign site's failure is recorded; other failures raise BrokenError."""
     figures = {count: of_clients(work, count, with_calls) for count in counts}
     for site in sites:
         for count in PEER_CLIENTS if site.foreign else counts:
@@ -188,9 +192,9 @@ def compared(work: Workload, sites: Sequence[Site], counts: Sequence[int], with_
 
 
 def of_clients(work: Workload, count: int, with_calls: bool) -> list[Figure]:
-    """Return the empty figures for a number of clients."""
+    """Return empty figures for a number of clients."""
     who = f"{count} client{'s' if count > 1 else ''}, {work.name}"
-    target = None if with_calls else Target("ratio", SHARED_MOST)  # null servers weigh less than any real one
+    target = None if with_calls else Target("ratio", SHARED_MOST)  # null servers are lighter than any real server
     figures = [
         Figure(f"{who}: memory of all processes", "MiB", target=target),
         Figure(f"{who}: memory without the servers", "MiB", compared=False),
@@ -201,7 +205,7 @@ def of_clients(work: Workload, count: int, with_calls: bool) -> list[Figure]:
 def measured(
     place: Place, work: Workload, count: int, figures: Sequence[Figure]
 ) -> Iterator[tuple[Figure, list[float]]]:
-    """Yield each figure and this place's rounds of it, for so many clients. Raises BrokenError."""
+    """Measure a place with `count` clients. Yield each figure with the values of its rounds. Raises BrokenError."""
     with crowd(place, count) as clients:
         weight = weigh([*place.pids, *(pid for many in clients for one in many for pid in one.pids)], work)
         yield figures[0], [weight.total]
@@ -217,7 +221,7 @@ def measured(
 
 @contextmanager
 def crowd(place: Place, count: int) -> Iterator[list[Sequence[Conversation]]]:
-    """So many clients; they end with the block."""
+    """Connect `count` clients, and close them after the block."""
     with ExitStack() as stack:
         clients = []
         for _ in range(count):
@@ -229,8 +233,8 @@ def crowd(place: Place, count: int) -> Iterator[list[Sequence[Conversation]]]:
 
 
 def rate_of(clients: Sequence[Conversation], tool: str, calls: int) -> float:
-    """Return the calls per second of all clients together. Each makes many calls, some of them always open. Raises
-    BrokenError.
+    """Return the calls per second of all clients together. Each client makes `calls` calls, several of them at a time.
+    Raises BrokenError.
     """
     failures: list[BrokenError] = []
 
@@ -253,7 +257,7 @@ def rate_of(clients: Sequence[Conversation], tool: str, calls: int) -> float:
 
 
 def weigh(roots: Sequence[int], work: Workload) -> Weight:
-    """Return all processes under these, the servers of the workload told from the rest by their command line."""
+    """Return the memory of these processes and their descendants. Servers are recognized by their command lines."""
     argvs = set(work.servers.values())
     found: dict[int, tuple[float, bool]] = {}
     for root in roots:

@@ -1,8 +1,9 @@
-"""The curves: start, list, call, search and memory for 10 to 10,000 tools, 1 to 200 servers, 1 to 100 sessions.
+"""The growth curves: start, list, call, search and memory for 10 to 10,000 tools, 1 to 200 servers and 1 to 100
+sessions.
 
-Every size has a gateway of its own whose cache is full, as after a first run. List, call and search are the processor
-time of gateway and shim: how fast the client reads a long list is none of ours. What else the machine does makes a
-value larger, never smaller, so the least of some counts.
+Each size has its own gateway with a full cache, as after a first run. List, call and search are measured as CPU time of
+the gateway and the shim, so the client's own work does not count. Other load on the machine only makes values larger,
+so the least of several measurements counts.
 """
 
 from __future__ import annotations
@@ -25,27 +26,27 @@ SERVERS = (1, 2, 5, 10, 20, 50, 100, 200)
 SESSIONS = (1, 2, 5, 10, 20, 50, 100)
 QUICK_TOOLS, QUICK_SERVERS, QUICK_SESSIONS = (10, 300, 3_000), (1, 10, 50), (1, 5, 20)
 AMONG = 10  # servers, while tools or sessions grow
-EACH = 10  # tools of a server, while servers grow
+EACH = 10  # tools per server, while servers grow
 STARTS, LISTS, SEARCHES = 3, 8, 15
-ROUNDS, CALLS = 4, 150  # the least of the rounds' means
-REST_S, RESTED_S, REST_LIMIT_S = 0.1, 0.002, 20.0  # so much time in which so little of a processor is used
+ROUNDS, CALLS = 4, 150  # the fastest round's mean counts
+REST_S, RESTED_S, REST_LIMIT_S = 0.1, 0.002, 20.0  # interval, CPU time in it when at rest, longest wait
 WARM_UP = 200  # calls
 WORDS = "close the issues of a repository"
 LIST = request(0, "tools/list", {})
-SIZE = 100  # characters of an answer
+SIZE = 100  # characters per answer
 
 Points = dict[str, tuple[str, float]]  # cost -> (unit, value)
 
 
 def measure_curves(quick: bool) -> Iterator[Curve]:
-    """Yield every axis, curve by curve. Raises BrokenError."""
+    """Yield the curves of every axis. Raises BrokenError."""
     yield from curves("tools", QUICK_TOOLS if quick else TOOLS, of_tools)
     yield from curves("servers", QUICK_SERVERS if quick else SERVERS, of_servers)
     yield from curves("sessions", QUICK_SESSIONS if quick else SESSIONS, of_sessions)
 
 
 def curves(axis: str, sizes: Sequence[int], measure: Callable[[int], Points]) -> list[Curve]:
-    """Return what `measure` finds for each size, a curve for each cost."""
+    """Run `measure` for each size, and return a curve for each cost."""
     found: dict[str, Curve] = {}
     for size in sizes:
         for name, (unit, value) in measure(size).items():
@@ -55,7 +56,7 @@ def curves(axis: str, sizes: Sequence[int], measure: Callable[[int], Points]) ->
 
 
 def of_tools(tools: int) -> Points:
-    """So many tools of ten servers, one session."""
+    """Measure that many tools of ten servers, with one session."""
     with fresh_home() as home:
         work = filled(home, AMONG, tools)
         start = min(cold_start(home, AMONG, tools) for _ in range(STARTS))
@@ -65,7 +66,7 @@ def of_tools(tools: int) -> Points:
 
 
 def of_servers(servers: int) -> Points:
-    """So many servers, all of them running, one session."""
+    """Measure that many running servers, with one session."""
     with fresh_home() as home:
         work = filled(home, servers, servers * EACH)
         start = min(cold_start(home, servers, servers * EACH) for _ in range(STARTS))
@@ -77,7 +78,7 @@ def of_servers(servers: int) -> Points:
 
 
 def of_sessions(sessions: int) -> Points:
-    """So many sessions, of which one is measured; start: of one more client, until it has its list."""
+    """Measure one of that many sessions. The start is that of an additional client, until it has listed its tools."""
     with fresh_home() as home:
         work = filled(home, AMONG, 300)
         with gateway(home) as started, ExitStack() as stack:
@@ -91,16 +92,16 @@ def of_sessions(sessions: int) -> Points:
 
 
 def filled(home: Home, servers: int, tools: int) -> Workload:
-    """Return the home of a workload whose servers start with their first call, and then stay."""
+    """Fill the home with a workload whose servers start with their first call and keep running. Return the workload."""
     work = sized(home.path / "lists", servers, tools)
     work.fill(home.path, idle_timeout=0)
     return work
 
 
 def asked(client: Client, work: Workload, pid: int) -> Points:
-    """List, call and search, in milliseconds of a processor, once the gateway with that pid has no other work."""
+    """Measure list, call and search in milliseconds of CPU time, after the gateway has come to rest."""
     pids = (pid, *client.pids)
-    search(client)  # the first one makes the index
+    search(client)  # the first search builds the index
     rest(pid)
     client.timed(work.exposed, SIZE, WARM_UP)
     calls = (spent(pids, lambda: client.timed(work.exposed, SIZE, CALLS)) / CALLS for _ in range(ROUNDS))
@@ -112,7 +113,7 @@ def asked(client: Client, work: Workload, pid: int) -> Points:
 
 
 def rest(pid: int) -> None:
-    """Wait until what a start or a connection set off is over, or so long that it never will be."""
+    """Wait until the gateway is at rest after a start or a connection, or until the time limit."""
     until, before = time.monotonic() + REST_LIMIT_S, cpu_s(pid)
     while time.monotonic() < until:
         time.sleep(REST_S)
@@ -122,26 +123,28 @@ def rest(pid: int) -> None:
 
 
 def search(client: Client) -> None:
-    """Search once with the one tool, which may be called whether it is listed or not. Raises BrokenError."""
+    """Search once with the tool `mcp`, which can be called even if it is not listed. Raises BrokenError."""
     client.ask("tools/call", {"name": "mcp", "arguments": {"search": WORDS}})
 
 
 def one_more(way: Way) -> float:
-    """Return the milliseconds from the spawn of one more client to its list."""
+    """Return the milliseconds that an additional client takes from its spawn until it has listed its tools."""
     start = time.perf_counter()
     with way.connect():
         return (time.perf_counter() - start) * MS
 
 
 def spent(pids: Sequence[int], work: Callable[[], object]) -> float:
-    """Return the milliseconds of a processor that these processes take for it."""
+    """Do the work. Return the milliseconds of CPU time that the processes used meanwhile."""
     before = sum(map(cpu_s, pids))
     work()
     return (sum(map(cpu_s, pids)) - before) * MS
 
 
 def memory(*pids: int) -> float:
-    """MiB of these processes without their servers; what they share divided among all that share it (Linux)."""
+    """Return the memory of these processes without their servers, in MiB. On Linux, shared memory is divided among its
+    users.
+    """
     processes = [psutil.Process(pid) for pid in pids]
     used = [p.memory_full_info().pss if LINUX else p.memory_info().rss for p in processes]
     return float(sum(used)) / MIB

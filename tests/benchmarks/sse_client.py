@@ -1,4 +1,4 @@
-"""A bare client of the older HTTP transport: one event stream with all answers, a POST for each request."""
+"""A minimal client of the older HTTP transport: one event stream for all answers, and a POST for each request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EVENT_END = b"\n\n"
 
 
 class Stream:
-    """The event stream, which is one endless answer."""
+    """The event stream, which is a single endless HTTP response."""
 
     def __init__(self, url: str) -> None:
         self.link = Link(url, {"Accept": "text/event-stream"})
@@ -28,7 +28,7 @@ class Stream:
         self.endpoint = urljoin(url, told[0].decode())
 
     def events(self) -> list[bytes]:
-        """Read once; the data of each event that is complete with that. Raises BrokenError."""
+        """Read once. Return the data of each event that is complete now. Raises BrokenError."""
         with broken():
             data = self.link.socket.recv(READ_BYTES)
         if not data or self._answer.feed(data) or self._answer.status != 200:
@@ -37,7 +37,7 @@ class Stream:
         return events(whole) if end else []
 
     def answers(self) -> list[bytes]:
-        """Read once; the answers among what came."""
+        """Read once. Return the answers among the events."""
         return [frame for frame in self.events() if is_answer(frame)]
 
 
@@ -58,7 +58,7 @@ class SseClient(Posting):
             link.socket.close()
 
     def exchange(self, frame: bytes) -> bytes:
-        """Send a request and wait for its answer. Raises BrokenError without one."""
+        """Send a request and wait for its answer. Raises BrokenError if the stream ends."""
         link = self._links[0].refresh()
         link.post(frame)
         while not (found := self._stream.answers()):
@@ -95,7 +95,7 @@ class SseClient(Posting):
 
 
 def post_more(idle: list[Link], left: Iterator[bytes], most: int) -> int:
-    """Post on connections that wait for nothing, so many at most; how many it were."""
+    """Post at most `most` requests on idle connections. Return how many were posted."""
     posted = 0
     while idle and posted < most and (frame := next(left, None)) is not None:
         idle.pop().post(frame)

@@ -1,4 +1,4 @@
-"""How long it takes from a spawn to an answer: of the shim, with the gateway running, and of the gateway itself."""
+"""Start times from a spawn to an answer: of the shim while the gateway runs, and of the gateway."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from tests.benchmarks.client import BrokenError, Client, limit
 from tests.benchmarks.figures import OURS, Figure, Target
 from tests.benchmarks.ways import Home, Way, environment, fresh_home, gateway
 
-MS = 1000.0  # in a second
+MS = 1000.0  # per second
 BARE = "python -c pass"
 
 
 def measure_shims(ways: Sequence[Way], pairs: int) -> Iterator[Figure]:
-    """Spawn to initialize answered and to tools/list answered, in turns with a bare interpreter. Raises BrokenError."""
+    """Measure from a client's spawn until initialize and tools/list are answered, in turns with a bare interpreter.
+
+    Raises BrokenError.
+    """
     first = Figure("spawn -> initialize", "ms", target=Target("ratio", 2.0))
     listed = Figure("spawn -> tools/list", "ms")
     for _ in range(pairs + 1):
@@ -31,16 +34,16 @@ def measure_shims(ways: Sequence[Way], pairs: int) -> Iterator[Figure]:
             listed.add(way.name, all_listed)
     for figure in (first, listed):
         for values in figure.rounds.values():
-            del values[0]  # files were not in memory yet, or bytecode not written
+            del values[0]  # the first round reads files from disk and may write bytecode
         yield figure
 
 
 def bare_start() -> float:
-    """Return the milliseconds from the spawn of an interpreter that does nothing to its end."""
+    """Return how long a bare interpreter takes to start and exit, in milliseconds."""
     start = time.perf_counter()
     process = subprocess.Popen([sys.executable, "-c", "pass"], env=environment(), stdin=subprocess.DEVNULL)
     with limit(process):
-        code = process.wait()  # with a timeout it would look every few milliseconds only
+        code = process.wait()  # a timeout would make wait() poll every few milliseconds
     seconds = time.perf_counter() - start
     if code != 0:
         raise BrokenError(f"a bare interpreter ends with {code}")
@@ -48,7 +51,7 @@ def bare_start() -> float:
 
 
 def spawned(way: Way) -> tuple[float, float]:
-    """Return the milliseconds from the spawn of what a client starts to the answers of initialize and tools/list."""
+    """Spawn what a client spawns. Return the milliseconds until initialize was answered, and until tools/list was."""
     start = time.perf_counter()
     with Client(way.argv, way.env) as client:
         client.initialize()
@@ -59,7 +62,9 @@ def spawned(way: Way) -> tuple[float, float]:
 
 
 def measure_cold_starts(rounds: int) -> Iterator[Figure]:
-    """Spawn of `multi-mcp start` to its first answer: with one server, and with a large catalog in the cache."""
+    """Measure from the spawn of `multi-mcp start` to its first answer: with one server, and with a large cached
+    catalog.
+    """
     with ExitStack() as stack:
         one, many = stack.enter_context(fresh_home()), stack.enter_context(fresh_home())
         one.configure()
@@ -75,8 +80,8 @@ def measure_cold_starts(rounds: int) -> Iterator[Figure]:
 
 
 def cold_start(home: Home, servers: int, tools: int) -> float:
-    """Return the milliseconds to a snapshot that shows all of them. Raises BrokenError when it does not, or one was
-    started.
+    """Return the milliseconds until the gateway's first snapshot. Raises BrokenError if servers or tools are missing
+    from it, or if a server was started.
     """
     with gateway(home) as started:
         rows = started.snapshot["servers"]

@@ -7,20 +7,20 @@ from collections.abc import Sequence
 from tests.benchmarks.figures import Figure, Row, Target
 
 HEADS: tuple[str, ...] = ("figure", "way", "median", "rounds", "added", "ratio", "target", "")
-NUMBERS = frozenset({2, 4, 5})  # these columns are aligned to the right
+NUMBERS = frozenset({2, 4, 5})  # right-aligned columns
 GAP = "  "
 SUBJECTS = {"value": "", "added": "added ", "ratio": "ratio "}
 
 
 def number(value: float) -> str:
-    """Return three digits that count, without an exponent."""
+    """Return the number without an exponent. The larger it is, the fewer decimals it has."""
     size = abs(value)
     places = 0 if size >= 100 else 1 if size >= 10 else 2 if size >= 1 else 3
     return f"{value:,.{places}f}"
 
 
 def table(figures: Sequence[Figure]) -> str:
-    """Return one line for every way of every figure, under a line of heads."""
+    """Return a header, and one line for each way of each figure."""
     lines = [HEADS]
     for figure in figures:
         lines += rows_of(figure)
@@ -29,7 +29,7 @@ def table(figures: Sequence[Figure]) -> str:
 
 
 def rows_of(figure: Figure) -> list[tuple[str, ...]]:
-    """Return the lines of a figure: every way that has one, then why the others have none."""
+    """Return the figure's lines: first the ways with results, then the broken ways with their reasons."""
     gaps = [""] * (len(HEADS) - 3)
     lines = [cells(figure, row) for row in figure.rows]
     lines += [("", way, *gaps, f"broken: {why}") for way, why in figure.broken.items()]
@@ -37,7 +37,7 @@ def rows_of(figure: Figure) -> list[tuple[str, ...]]:
 
 
 def cells(figure: Figure, row: Row) -> tuple[str, ...]:
-    """Return the columns of one line; the figure's name, which stands on its first line only, is left out."""
+    """Return a line's columns, without the figure's name: only the figure's first line shows it."""
     least, largest = row.spread
     return (
         "",

@@ -1,6 +1,6 @@
-"""The tray: how soon its icon is there, how soon it tells of a change, what it costs while nothing happens.
+"""The tray: how soon its icon appears, how soon it shows a change, and what it costs while idle.
 
-On a session bus of its own, with a panel that only listens.
+It runs on its own session bus, with a minimal panel.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from trayapp.service.command_line import own_command
 if TYPE_CHECKING:
     from tests.tray.bus import NotificationServer
 
-ALLOW = "Allow once"  # on a notification's button
-LIMIT_S = 20.0  # for anything that is waited for
-LOOK_S = 0.002  # of the error of a figure
-REST_S = 3.0  # what a start sets off is over by then
-CLICKS = 5  # of each tray
-DRAWN_S = 0.2  # a person reads no notification sooner
+ALLOW = "Allow once"  # a button of the notification
+LIMIT_S = 20.0  # for every wait
+LOOK_S = 0.002  # polling interval, and therefore the error of a figure
+REST_S = 3.0  # by then a start's work is done
+CLICKS = 5  # per start
+DRAWN_S = 0.2  # people take at least this long to read a notification
 READY, DISABLED = "1 of 1 server ready", "all servers are disabled"
 
 
 def measure_tray(starts: int, changes: int, seconds: float) -> Iterator[Figure]:
-    """Yield nothing if no session bus can be had. Raises BrokenError."""
+    """Yield the tray's figures, or none without a D-Bus session bus. Raises BrokenError."""
     if sys.platform != "linux" or not shutil.which("dbus-daemon"):
         return
     started = Figure("tray: spawn -> registered", "ms", target=Target("value", 500))
@@ -61,7 +61,7 @@ def measure_tray(starts: int, changes: int, seconds: float) -> Iterator[Figure]:
 
 
 def changed(home: Home, running: Running, *, off: bool) -> float:
-    """Return the seconds from the save that switches the server to the tooltip that says so."""
+    """Switch the server on or off in servers.yaml. Return the seconds until the tooltip shows it."""
     text = (home.path / "servers.yaml").read_text(encoding="utf-8")
     home.write(
         "servers.yaml",
@@ -73,7 +73,7 @@ def changed(home: Home, running: Running, *, off: bool) -> float:
 
 
 def clicks(number: int) -> Figure:
-    """Measure from a click on Allow once, in a notification, until the waiting call is answered."""
+    """Measure from a click on a notification's Allow once until the waiting call is answered."""
     figure = Figure("tray: click on Allow once -> the call's answer", "ms", target=Target("value", 50))
     with fresh_home() as home:
         argv = ", ".join(f"'{word}'" for word in NULL_SERVER)
@@ -93,7 +93,7 @@ def clicks(number: int) -> Figure:
 
 
 def answered(client: Client, frame: bytes) -> float:
-    """Return the time of a request's answer. Raises BrokenError for an error."""
+    """Return when a request was answered. Raises BrokenError if the answer is an error."""
     line = client.exchange(frame)
     moment = time.perf_counter()
     if b'"error"' in line:
@@ -102,7 +102,7 @@ def answered(client: Client, frame: bytes) -> float:
 
 
 def idle(pid: int, seconds: float) -> Iterator[Figure]:
-    """Yield what it costs beside a gateway to which nothing happens."""
+    """Measure what the tray costs while nothing happens in the gateway."""
     time.sleep(REST_S)
     meter = Meter(pid)
     time.sleep(seconds)
@@ -117,7 +117,9 @@ def idle(pid: int, seconds: float) -> Iterator[Figure]:
 
 
 class Running:
-    """A tray whose icon is registered. `seconds`: from its spawn until then. `notifications`: where it shows some."""
+    """A tray whose icon is registered. `seconds`: from its spawn to the registration. `notifications`: the server that
+    shows its notifications, if any.
+    """
 
     def __init__(
         self, pid: int, seconds: float, tooltip: Callable[[], str], notifications: NotificationServer | None
@@ -125,7 +127,7 @@ class Running:
         self.pid, self.seconds, self._tooltip, self._notifications = pid, seconds, tooltip, notifications
 
     def asked(self) -> Callable[[], None]:
-        """Wait for a notification that asks. Return the click on its first answer. Raises BrokenError."""
+        """Wait for a notification with Allow once. Return a function that clicks it. Raises BrokenError."""
         assert self._notifications is not None
         deadline = time.monotonic() + LIMIT_S
         while True:
@@ -142,7 +144,7 @@ class Running:
         self._notifications.choose(number, action)
 
     def until(self, words: str) -> None:
-        """Wait for that tooltip. Raises BrokenError."""
+        """Wait until the tooltip contains these words. Raises BrokenError."""
         deadline = time.monotonic() + LIMIT_S
         while words not in self._tooltip():
             if time.monotonic() > deadline:
@@ -152,8 +154,8 @@ class Running:
 
 @contextmanager
 def tray(home: Home, program: tuple[str, ...] = (), *, notifications: bool = False) -> Iterator[Running]:
-    """Run `multi-mcp tray`, or that `program`, and end it with its gateway. Raises BrokenError."""
-    from tests.tray.bus import Item, NotificationServer, Watcher, session_bus  # where there is no D-Bus there is none
+    """Run `multi-mcp tray`, or `program`, and end it with its gateway after the block. Raises BrokenError."""
+    from tests.tray.bus import Item, NotificationServer, Watcher, session_bus  # imported late: needs D-Bus
 
     with session_bus() as (address, _):
         watcher = Watcher(address)

@@ -1,4 +1,4 @@
-"""The rows of behaviour as Markdown: every way beside the others, what is red, and how long it took with ours."""
+"""The behavior tests' rows as Markdown: all ways compared, failures, and how long each behavior takes with ours."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOT_OFFERED = "–"
 
 
 def markdown(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield the tables, a text each."""
+    """Yield the tables and the list of failures, each as one text."""
     yield verdicts(rows)
     if said := reds(rows):
         yield said
@@ -23,14 +23,14 @@ def markdown(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def verdicts(rows: Sequence[Row]) -> str:
-    """Return a line a way, a column a behaviour: on how many of its transports it is green."""
+    """Return a table with a line per way and a column per behavior: on how many pairs of transports it is green."""
     ways = dict.fromkeys(row.way for row in rows)
     lines = [(way, *(green(of(rows, way, name)) for name in ORDER)) for way in ways]
     return table(("green on how many pairs of transports", *ORDER), lines)
 
 
 def green(rows: Sequence[Row]) -> str:
-    """Return 25/25, or that the way has no such feature."""
+    """Return a count like 25/25, in bold unless all are green. Return a dash if the way lacks the feature."""
     offered = [row for row in rows if row.verdict != "not offered"]
     good = sum(row.verdict == "green" for row in offered)
     if not offered:
@@ -50,14 +50,14 @@ def reds(rows: Sequence[Row]) -> str:
 
 
 def timings(rows: Sequence[Row]) -> str:
-    """Return how long each behaviour took with ours: the median over the servers of all kinds, milliseconds."""
+    """Return how long each behavior takes with ours, in milliseconds: the median over all kinds of servers."""
     clients = dict.fromkeys(row.client for row in rows)
     lines = [(str(client), *(took(rows, client, name) for name in ORDER)) for client in clients]
     return table(("ours, ms by the client's transport", *ORDER), lines)
 
 
 def took(rows: Sequence[Row], client: Kind, name: str) -> str:
-    """Return the median; empty where nothing is known."""
+    """Return the median in milliseconds, or "" if nothing was measured."""
     seconds = [
         row.seconds for row in rows if row.client == client and row.behaviour == name and row.seconds is not None
     ]
@@ -65,12 +65,12 @@ def took(rows: Sequence[Row], client: Kind, name: str) -> str:
 
 
 def of(rows: Sequence[Row], way: str, name: str) -> list[Row]:
-    """Return those of one way and one behaviour."""
+    """Return the rows of one way and one behavior."""
     return [row for row in rows if (row.way, row.behaviour) == (way, name)]
 
 
 def table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     """Return a Markdown table."""
-    from tests.benchmarks.report import markdown as of_report  # which is read by what measures nothing
+    from tests.benchmarks.report import markdown as of_report  # imported late: only needed after measuring
 
     return of_report(heads, lines)

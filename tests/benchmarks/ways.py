@@ -1,6 +1,6 @@
-"""The ways from a client to the null server that are compared, and the gateway that ours needs, in a home of its own.
+"""The ways to connect a client to the null server, and a gateway with its own home for ours.
 
-A further way (another gateway, another transport) is one more `Way`.
+To add a way (another gateway or transport), add a `Way`.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from trayapp.wire.rundir import run_dir
 
 DIRECT = "direct"
 NULL_SERVER = [sys.executable, "-I", "-S", str(Path(__file__).with_name("null_server.py"))]
-SHORT_TMP = "/tmp" if os.name == "posix" else None  # a Unix socket's path may have about 104 bytes
+SHORT_TMP = "/tmp" if os.name == "posix" else None  # a Unix socket's path is limited to about 104 bytes
 START_LIMIT_S = 20.0
-POLL_S = 0.001  # of a start that is waited for: the error of what is measured
+POLL_S = 0.001  # while waiting for a start, and therefore the error of its figure
 SETTLE_LIMIT_S = 15.0
-SUCCESSOR_S = 3.0  # by then a gateway that a shim started answers
+SUCCESSOR_S = 3.0  # within which a gateway that a shim started answers
 FOREIGN = ("PYTHONPATH", "PYTHONWARNINGS", "PYTHONDONTWRITEBYTECODE", "PYTHONPROFILEIMPORTTIME", "MULTI_MCP_HOME")
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """What a client spawns, and the name under which it finds the null server's tool there."""
+    """What a client spawns, and the name that it has for the null server's tool."""
 
     name: str
     argv: tuple[str, ...]
@@ -47,7 +47,7 @@ class Way:
     tool: str
 
     def connect(self) -> Client:
-        """Return a client that has shaken hands and found the tool. Raises BrokenError."""
+        """Return a client that has completed the handshake and found the tool. Raises BrokenError."""
         client = Client(self.argv, self.env)
         try:
             client.initialize()
@@ -60,57 +60,59 @@ class Way:
 
 
 def environment() -> dict[str, str]:
-    """Return this process's environment without what makes a Python start differently than at a user's."""
+    """Return this process's environment without variables that would make Python start differently than for a user."""
     return {name: value for name, value in os.environ.items() if name not in FOREIGN}
 
 
 def direct() -> Way:
-    """Return the server's own command: the client starts it."""
+    """Return the direct way: the client starts the server itself."""
     return Way(DIRECT, tuple(NULL_SERVER), environment(), "echo")
 
 
 def through(home: Home, name: str = OURS, argv: tuple[str, ...] = (), tool: str = "null_echo") -> Way:
-    """Return the shim's command, by default the one that people use. The gateway of `home` has the server."""
+    """Return the way through the gateway of `home`, which has the server. `argv`: the shim's command, by default the
+    usual one.
+    """
     return Way(name, argv or tuple(shim_command()), home.env, tool)
 
 
 def isolated_shim() -> tuple[str, ...]:
-    """Return the shim on an interpreter that loads neither site nor environment: what its own work costs."""
+    """Return the shim's command on an interpreter without site and environment, to measure only the shim's own work."""
     root = str(Path(trayapp.__file__).resolve().parent.parent)
     code = f"import sys; sys.path.append({root!r}); from trayapp.shim.main import main; sys.exit(main([]))"
     return (sys.executable, "-I", "-S", "-c", code)
 
 
 def has_script() -> bool:
-    """Return True if the installation made the console script; else the program is started by its path."""
+    """True if the installation made the console script. Otherwise, the program is started by its path."""
     return shim_command()[:-1] != own_command()
 
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """A MULTI_MCP_HOME."""
+    """A folder for MULTI_MCP_HOME."""
 
     path: Path
 
     @property
     def env(self) -> dict[str, str]:
-        """The environment of everything that belongs to this home."""
+        """The environment for all processes that use this home."""
         return {**environment(), "MULTI_MCP_HOME": str(self.path)}
 
     def configure(self, idle_minutes: float = 0) -> None:
-        """Write a servers.yaml with the null server, connected until idle for so long; 0 is forever."""
+        """Write a servers.yaml with the null server. `idle_minutes`: its idle timeout, where 0 means never."""
         argv = ", ".join(f"'{word}'" for word in NULL_SERVER)
         text = f"settings: {{expose: tools, idle_timeout: {idle_minutes:g}}}\nservers:\n  null: {{command: [{argv}]}}\n"
         self.write("servers.yaml", text)
 
     def write(self, name: str, text: str) -> None:
-        """Replace one file of it."""
+        """Replace a file of the home."""
         fresh = self.path / f"{name}.new"
         fresh.write_text(text, encoding="utf-8")
         fresh.replace(self.path / name)
 
     def control(self) -> ControlClient:
-        """Return a control connection to its gateway. Raises NoGatewayError."""
+        """Return a control connection to the home's gateway. Raises NoGatewayError."""
         return ControlClient(run_dir(self.env), SETTLE_LIMIT_S)
 
     def snapshot(self) -> dict[str, Any]:
@@ -128,7 +130,7 @@ class Home:
             raise BrokenError(f"the gateway does not settle: {error}") from None
 
     def await_states(self, state: str) -> None:
-        """Wait until all its servers are in that state. Raises BrokenError."""
+        """Wait until all servers are in that state. Raises BrokenError."""
         deadline = time.monotonic() + SETTLE_LIMIT_S
         while (found := {server["state"] for server in self.snapshot()["servers"]}) != {state}:
             if time.monotonic() > deadline:
@@ -138,14 +140,14 @@ class Home:
 
 @contextmanager
 def fresh_home() -> Iterator[Home]:
-    """Yield an empty home, removed at the end."""
+    """Yield an empty home that is removed after the block."""
     with tempfile.TemporaryDirectory(prefix="mm-", dir=SHORT_TMP, ignore_cleanup_errors=True) as folder:
         yield Home(Path(folder))
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A gateway that answers, and how long that took from its spawn."""
+    """A gateway that answers. `seconds`: from its spawn to its first answer."""
 
     pid: int
     seconds: float
@@ -154,9 +156,9 @@ class Started:
 
 @contextmanager
 def gateway(home: Home) -> Iterator[Started]:
-    """Run `multi-mcp start`, from its spawn until its end.
+    """Run `multi-mcp start`, and end it after the block.
 
-    Raises BrokenError when it does not answer, or ends by itself: shims would have started another one by then.
+    Raises BrokenError if it does not answer, or if it ended early: shims may have replaced it by then.
     """
     null = subprocess.DEVNULL
     start = time.perf_counter()
@@ -189,7 +191,7 @@ def _first_answer(home: Home, process: subprocess.Popen[bytes]) -> dict[str, Any
 
 
 def _stop_successor(home: Home) -> None:
-    """End the gateway that a shim started in our gateway's place, if one did."""
+    """End the gateway, if any, that a shim started in place of ours."""
     for _ in pauses(SUCCESSOR_S):
         with suppress(MultiMcpError), home.control() as successor:
             pid = successor.call(control.SNAPSHOT)["gateway"]["pid"]

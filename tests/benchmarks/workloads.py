@@ -1,7 +1,7 @@
-"""What is measured with: the servers behind a gateway, what each of them lists, and the tool that is called.
+"""The workloads: the servers behind a gateway, what each server lists, and the tool that is called.
 
-Servers that answer from a catalog are null servers on a bare interpreter, as light as a server can be, so that the
-direct way is the fair base.
+Servers that answer from a catalog are null servers on a bare interpreter. They are as light as possible, so that the
+direct way is a fair base.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.benchmarks import catalog
 from trayapp.model.offer import Item
 
 ROOT = Path(__file__).resolve().parents[2]
-DATA = ROOT.parent / "shared" / "data"  # beside a checkout, on the machines that have it
+DATA = ROOT.parent / "shared" / "data"  # beside a checkout, but only on some machines
 CATALOG, QUERIES = "catalog.json", "queries.json"
 NULL_SERVER = (sys.executable, "-I", "-S", str(Path(__file__).with_name("null_server.py")))
 ECHO: Item = {
@@ -28,25 +28,25 @@ ECHO: Item = {
     "description": "Text of the wanted length",
     "inputSchema": {"type": "object", "properties": {"size": {"type": "integer", "description": "characters of text"}}},
 }
-SERVERS, EACH = 10, 30  # of the workload with real definitions
+SERVERS, EACH = 10, 30  # servers, and tools per server, in the workload with real definitions
 
 Shelf = Mapping[str, Sequence[Item]]  # server -> its tools
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Servers as `mcpServers` have them, and the tool that is called.
+    """Servers in the form of `mcpServers`, and the tool that is called.
 
-    `arguments` None: the tool takes `{"size": N}` and answers with N characters of text. `shelf`: what each server
-    lists, where it is known without asking.
+    If `arguments` is None, the tool takes `{"size": N}` and answers with N characters of text. `shelf`: what each
+    server lists, if that is known without a request.
     """
 
     name: str
-    servers: Mapping[str, tuple[str, ...]]  # argv of each
-    server: str  # that has the tool which is called
+    servers: Mapping[str, tuple[str, ...]]  # server -> argv
+    server: str  # the server that has the called tool
     tool: str = "echo"
     arguments: Mapping[str, Any] | None = None
-    env: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # of the servers that want one
+    env: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # server -> its variables, if it needs any
     shelf: Shelf = field(default_factory=dict)
 
     @property
@@ -56,21 +56,21 @@ class Workload:
 
     @property
     def argv(self) -> tuple[str, ...]:
-        """Of the server that has the called tool: the direct way."""
+        """The command of the server that has the called tool, for the direct way."""
         return self.servers[self.server]
 
     @property
     def tools(self) -> int:
-        """How many all servers list together; 0 where that is not known without asking."""
+        """The number of tools of all servers, or 0 if that is unknown without a request."""
         return sum(map(len, self.shelf.values()))
 
     def fill(self, home: Path, **settings: Any) -> None:
-        """Fill a home as a first run does (a switch for each tool, and the cache), without starting anything."""
+        """Fill a home as a first run does, but without starting anything: a switch for each tool, and the cache."""
         offers = {name: catalog.offer(name, tools) for name, tools in self.shelf.items()}
         catalog.write_home(home, self.servers_yaml(switched=True, **settings), offers)
 
     def entries(self) -> dict[str, dict[str, Any]]:
-        """Return entries for `mcpServers` in JSON, and for `servers` of servers.yaml."""
+        """Return the entries, for `mcpServers` in JSON or `servers` in servers.yaml."""
         return {name: self._entry(name, argv) for name, argv in self.servers.items()}
 
     def _entry(self, name: str, argv: Sequence[str]) -> dict[str, Any]:
@@ -78,7 +78,7 @@ class Workload:
         return {"command": argv[0], "args": list(argv[1:]), **env}
 
     def servers_yaml(self, switched: bool = False, **settings: Any) -> str:
-        """servers.yaml (JSON is YAML); with `switched` it has a switch for each tool, as a first discovery leaves."""
+        """Return servers.yaml (JSON is YAML). `switched`: with a switch for each tool, as after a first discovery."""
         entries = self.entries()
         for name, tools in self.shelf.items() if switched else ():
             entries[name]["tools"] = {tool["name"]: {"enabled": True} for tool in tools}
@@ -93,15 +93,15 @@ def trivial(folder: Path) -> Workload:
 
 
 def ten(folder: Path, data: Path | None = None) -> Workload:
-    """Ten servers with thirty tools each, real ones where there is data; each also has the tool that is called."""
+    """Return ten servers with thirty tools each, including the called tool. Definitions are real if there is data."""
     every = iter(unique(read_shelf(data)))
     shelf = {f"server-{place}": [ECHO, *islice(every, EACH - 1)] for place in range(SERVERS)}
     return replayed(f"{SERVERS} servers, {SERVERS * EACH} tools", shelf, folder)
 
 
 def large(folder: Path, data: Path | None = None) -> Workload:
-    """Return all servers of the data, else of the generated catalog: 70 with 527 tools; one has the tool that is
-    called.
+    """Return all servers of the data, or else of the generated catalog (70 servers, 527 tools). The called tool
+    replaces the first server's first tool.
     """
     shelf = {name: list(tools) for name, tools in read_shelf(data).items()}
     first = next(iter(shelf))
@@ -110,7 +110,9 @@ def large(folder: Path, data: Path | None = None) -> Workload:
 
 
 def sized(folder: Path, servers: int, tools: int) -> Workload:
-    """So many servers, and so many tools spread over them evenly: for curves. Raises ValueError for fewer tools."""
+    """Return servers with the tools spread evenly over them, for growth curves. Raises ValueError if there are fewer
+    tools than servers.
+    """
     if tools < servers:
         raise ValueError("each server wants a tool")
     shelf: dict[str, list[Item]] = {}
@@ -122,9 +124,7 @@ def sized(folder: Path, servers: int, tools: int) -> Workload:
 
 
 def replayed(name: str, shelf: Shelf, folder: Path) -> Workload:
-    """Return a null server for each of the shelf's, that lists these tools; what they list is written into the
-    folder.
-    """
+    """Write each server's tools into the folder. Return a workload of null servers that list them."""
     folder.mkdir(parents=True, exist_ok=True)
     servers: dict[str, tuple[str, ...]] = {}
     for place, (server, tools) in enumerate(shelf.items()):
@@ -136,14 +136,16 @@ def replayed(name: str, shelf: Shelf, folder: Path) -> Workload:
 
 
 def real(folder: Path) -> Workload:
-    """Return the six reference servers that `packaging/dev.py test` installs. Raises LookupError without them."""
+    """Return the six reference servers that `packaging/dev.py test` installs. Raises LookupError if any is missing."""
     argvs, env = _reference_servers(folder)
     arguments = {"message": "x" * 100}
     return Workload(f"{len(argvs)} real servers", argvs, "everything", arguments=arguments, env=env)
 
 
 def real_ten(folder: Path) -> Workload:
-    """Ten of them, four for a second folder or purpose, as people have them. Raises LookupError without them."""
+    """Return ten servers: the six reference servers, and four of them again for a second folder or purpose. Raises
+    LookupError if they are missing.
+    """
     first = real(folder / "first")
     argvs, env = _reference_servers(folder / "second")
     again = {name: argvs[name] for name in ("filesystem", "memory", "time", "git")}
@@ -153,9 +155,9 @@ def real_ten(folder: Path) -> Workload:
 
 
 def _reference_servers(folder: Path) -> tuple[dict[str, tuple[str, ...]], dict[str, dict[str, str]]]:
-    """argv and environment by name."""
+    """Return the servers' commands and environments by name."""
     if (packaging := str(ROOT / "packaging")) not in sys.path:
-        sys.path.append(packaging)  # pytest's own setting does that for tests
+        sys.path.append(packaging)  # for tests, pytest's configuration does this
     from _pytest.outcomes import OutcomeException
 
     from tests import servers
@@ -179,7 +181,9 @@ def _reference_servers(folder: Path) -> tuple[dict[str, tuple[str, ...]], dict[s
 
 
 def read_shelf(data: Path | None = None) -> dict[str, list[Item]]:
-    """Return what real servers list, from the first catalog in the folder; without one the generated catalog."""
+    """Return what real servers list, from the first catalog found in the folder. Without one, return the generated
+    catalog.
+    """
     file = data_file(CATALOG, data)
     if file is None:
         return {name: list(offer.tools) for name, offer in catalog.offers()}
@@ -187,13 +191,13 @@ def read_shelf(data: Path | None = None) -> dict[str, list[Item]]:
 
 
 def data_file(name: str, data: Path | None = None) -> Path | None:
-    """Return a file of that name in the folder of data or in a folder in it; None where there is none."""
+    """Return the first file of that name in the data folder or one of its subfolders, or None."""
     folder = DATA if data is None else data
     return next(iter(sorted(chain(folder.glob(name), folder.glob(f"*/{name}")))), None)
 
 
 def unique(shelf: Shelf) -> list[Item]:
-    """Return all tools in order; a name that was there before gets a number, because a server lists a name once."""
+    """Return all tools in order. A repeated name gets a number, because a server lists each name once."""
     seen: Counter[str] = Counter()
     tools: list[Item] = []
     for tool in chain.from_iterable(shelf.values()):
